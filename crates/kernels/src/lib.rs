@@ -1,0 +1,1 @@
+//! How an op can be computed: WGSL variants, tunables, specialisation, the CPU reference, plans.

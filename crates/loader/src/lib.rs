@@ -1,0 +1,1 @@
+//! Where weights come from: GGUF, safetensors and .pth over one memory map; synthetic models.

@@ -1,0 +1,1 @@
+//! What people call: sessions, tokenizer, sampling, state.

@@ -1,0 +1,1 @@
+//! Finds the plan: space, measurement, quality gate, ledger.
