@@ -1,0 +1,320 @@
+//! The ops of the forward pass: what each one reads, by name, and the shape of what it makes.
+//!
+//! An op makes exactly one value, `y`. Operand names are those of the WGSL bindings and of the CPU reference.
+//! Letters: T tokens of the batch, R requested output rows, C width, H heads of N channels.
+
+use crate::{ModelShape, Rows, ValueShape};
+use serde::{Deserialize, Serialize};
+
+/// A function applied to every element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Activation {
+    /// x
+    None,
+    /// tanh x
+    Tanh,
+    /// 1 / (1 + exp -x)
+    Sigmoid,
+    /// max(x, 0)^2
+    ReluSquared,
+    /// exp(-exp(-1/2) sigmoid x): the decay of the WKV state.
+    Decay,
+}
+
+impl Activation {
+    /// The name in the text form of a graph.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activation::None => "none",
+            Activation::Tanh => "tanh",
+            Activation::Sigmoid => "sigmoid",
+            Activation::ReluSquared => "relu2",
+            Activation::Decay => "decay",
+        }
+    }
+}
+
+/// One op with its attributes. Formulas: the RWKV-7 reference (BlinkDL/RWKV-LM, `RWKV-v7/`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// `y[t] = table[tokens[t]]`
+    Embed,
+    /// `y = (x - mean) / sqrt(var + eps) * scale + bias` over a row.
+    LayerNorm {
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// `y[r] = x[rows[r]]`: only the rows whose logits are asked for go on.
+    SelectRows,
+    /// `y[t] = x[t-1] - x[t]`, the state standing before each segment; the state takes the segment's last row.
+    TokenShift,
+    /// `y[p] = x + dx * mix[p]` for each plane p.
+    Lerp {
+        /// Number of mixes.
+        planes: u32,
+    },
+    /// `y = activation(x w^T)`
+    Matmul {
+        /// Applied to the sum.
+        activation: Activation,
+    },
+    /// `y = residual + x w^T`, written over the residual.
+    MatmulAdd,
+    /// `y = activation(x)`
+    Activate {
+        /// The function.
+        activation: Activation,
+    },
+    /// `y = activation(x + bias)`
+    BiasActivate {
+        /// The function.
+        activation: Activation,
+    },
+    /// `y = v + (v_first - v) * gate`
+    ValueResidual,
+    /// `y = normalise(k * k_k)` per head: L2, `max(norm, 1e-12)`.
+    RemovalKey,
+    /// `y = k * (1 + (a - 1) * k_a)`
+    KeyUpdate,
+    /// The recurrence: `S = S diag(decay) - (S kk)(kk a)^T + v k^T`, `y = S r` per head and token.
+    Wkv,
+    /// Norm over each head's N channels, then scale and bias.
+    GroupNorm {
+        /// Added to the variance: head size * 1e-5.
+        eps: f32,
+    },
+    /// `y = x + (sum over the head of r * k * r_k) * v`
+    Bonus,
+    /// `y = a * b`
+    Mul,
+    /// `y = a + b`
+    Add,
+    /// Fused: layer norm, token shift and every lerp.
+    NormShift {
+        /// Added to the variance.
+        eps: f32,
+        /// Number of mixes.
+        planes: u32,
+    },
+    /// Fused: the first halves of the adapters with their activations, side by side: `[tanh w, a, v, sigmoid g]`.
+    LoraDown {
+        /// Whether the value residual's adapter takes part (not in layer 0).
+        value: bool,
+    },
+    /// Fused: the second halves with biases and activations: planes decay, a, value gate, g.
+    LoraUp {
+        /// Whether the value residual's adapter takes part; its plane is left untouched otherwise.
+        value: bool,
+    },
+}
+
+/// What may stand at an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandKind {
+    /// A value made by an op, one plane of it.
+    Value,
+    /// A value made by an op, all its planes.
+    Planes,
+    /// A matrix or adapter, in any weight format.
+    Matrix,
+    /// A vector, read as F32.
+    Vector,
+    /// Recurrent state: read and overwritten.
+    State,
+    /// The token ids of the batch.
+    Tokens,
+    /// For each token, the segment it belongs to.
+    TokenSegments,
+    /// For each segment, its first token, its length and its state slot.
+    Segments,
+    /// The rows whose logits are asked for.
+    OutputRows,
+}
+
+/// One named operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// Name, the same in the graph, the reference and the WGSL.
+    pub name: &'static str,
+    /// What may stand there.
+    pub kind: OperandKind,
+}
+
+macro_rules! operands {
+    ($($name:ident: $kind:ident),*) => {
+        const { &[$(Operand { name: stringify!($name), kind: OperandKind::$kind }),*] }
+    };
+}
+
+impl Op {
+    /// The op's name: the folder of its kernels.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Op::Embed => "embed",
+            Op::LayerNorm { .. } => "layer_norm",
+            Op::SelectRows => "select_rows",
+            Op::TokenShift => "token_shift",
+            Op::Lerp { .. } => "lerp",
+            Op::Matmul { .. } => "matmul",
+            Op::MatmulAdd => "matmul_add",
+            Op::Activate { .. } => "activate",
+            Op::BiasActivate { .. } => "bias_activate",
+            Op::ValueResidual => "value_residual",
+            Op::RemovalKey => "removal_key",
+            Op::KeyUpdate => "key_update",
+            Op::Wkv => "wkv",
+            Op::GroupNorm { .. } => "group_norm",
+            Op::Bonus => "bonus",
+            Op::Mul => "mul",
+            Op::Add => "add",
+            Op::NormShift { .. } => "norm_shift",
+            Op::LoraDown { .. } => "lora_down",
+            Op::LoraUp { .. } => "lora_up",
+        }
+    }
+
+    /// The op's operands by name and kind.
+    pub const fn operands(&self) -> &'static [Operand] {
+        match self {
+            Op::Embed => operands![tokens: Tokens, table: Matrix],
+            Op::LayerNorm { .. } | Op::GroupNorm { .. } => operands![x: Value, scale: Vector, bias: Vector],
+            Op::SelectRows => operands![x: Value, rows: OutputRows],
+            Op::TokenShift => operands![x: Value, state: State, token_segments: TokenSegments, segments: Segments],
+            Op::Lerp { .. } => operands![x: Value, dx: Value, mix: Vector],
+            Op::Matmul { .. } => operands![x: Value, w: Matrix],
+            Op::MatmulAdd => operands![x: Value, w: Matrix, residual: Value],
+            Op::Activate { .. } => operands![x: Value],
+            Op::BiasActivate { .. } => operands![x: Value, bias: Vector],
+            Op::ValueResidual => operands![v: Value, v_first: Value, gate: Value],
+            Op::RemovalKey => operands![k: Value, k_k: Vector],
+            Op::KeyUpdate => operands![k: Value, a: Value, k_a: Vector],
+            Op::Wkv => operands![
+                r: Value, decay: Value, k: Value, v: Value, kk: Value, a: Value, state: State, segments: Segments
+            ],
+            Op::Bonus => operands![x: Value, r: Value, k: Value, v: Value, r_k: Vector],
+            Op::Mul | Op::Add => operands![a: Value, b: Value],
+            Op::NormShift { .. } => operands![
+                x: Value, scale: Vector, bias: Vector, mix: Vector,
+                state: State, token_segments: TokenSegments, segments: Segments
+            ],
+            Op::LoraDown { value: false } => operands![x: Planes, w1: Matrix, a1: Matrix, g1: Matrix],
+            Op::LoraDown { value: true } => operands![x: Planes, w1: Matrix, a1: Matrix, v1: Matrix, g1: Matrix],
+            Op::LoraUp { value: false } => {
+                operands![x: Value, w2: Matrix, a2: Matrix, g2: Matrix, w0: Vector, a0: Vector]
+            }
+            Op::LoraUp { value: true } => operands![
+                x: Value, w2: Matrix, a2: Matrix, v2: Matrix, g2: Matrix, w0: Vector, a0: Vector, v0: Vector
+            ],
+        }
+    }
+
+    /// The operand whose storage the output takes over, where the op writes in place.
+    pub const fn in_place(&self) -> Option<&'static str> {
+        match self {
+            Op::MatmulAdd => Some("residual"),
+            _ => None,
+        }
+    }
+
+    /// The shape of `y`, given the shape of each value operand and `[rows, cols]` of each weight operand by name.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    pub fn infer(&self, model: &ModelShape, input: &dyn Fn(&str) -> Option<ValueShape>) -> Result<ValueShape, String> {
+        let get = |name: &str| input(name).ok_or_else(|| format!("operand '{name}' is missing"));
+        let same = |names: &[&str]| -> Result<ValueShape, String> {
+            let first = get(names[0])?;
+            for name in &names[1..] {
+                let other = get(name)?;
+                if other != first {
+                    return Err(format!("'{name}' is {other} but '{}' is {first}", names[0]));
+                }
+            }
+            Ok(first)
+        };
+        let vector = |name: &str, rows: u32, cols: u32| -> Result<(), String> {
+            let want = ValueShape { planes: 1, rows: Rows::Fixed(rows), cols };
+            match get(name)? {
+                got if got == want => Ok(()),
+                got => Err(format!("'{name}' is {got}, expected {want}")),
+            }
+        };
+        let product = |x: ValueShape, name: &str| -> Result<ValueShape, String> {
+            match get(name)? {
+                ValueShape { planes: 1, rows: Rows::Fixed(m), cols } if cols == x.cols => {
+                    Ok(ValueShape { planes: 1, rows: x.rows, cols: m })
+                }
+                w => Err(format!("'{name}' is {w} but its input has {} columns", x.cols)),
+            }
+        };
+        match self {
+            Op::Embed => Ok(ValueShape { planes: 1, rows: Rows::Tokens, cols: get("table")?.cols }),
+            Op::LayerNorm { .. } | Op::GroupNorm { .. } => {
+                let x = get("x")?;
+                vector("scale", 1, x.cols)?;
+                vector("bias", 1, x.cols)?;
+                Ok(x)
+            }
+            Op::SelectRows => Ok(ValueShape { rows: Rows::Outputs, ..get("x")? }),
+            Op::TokenShift => get("x"),
+            Op::Lerp { planes } => {
+                let x = same(&["x", "dx"])?;
+                vector("mix", *planes, x.cols)?;
+                Ok(ValueShape { planes: *planes, ..x })
+            }
+            Op::Matmul { .. } => product(get("x")?, "w"),
+            Op::MatmulAdd => {
+                let y = product(get("x")?, "w")?;
+                match get("residual")? {
+                    r if r == y => Ok(y),
+                    r => Err(format!("'residual' is {r} but the product is {y}")),
+                }
+            }
+            Op::Activate { .. } => get("x"),
+            Op::BiasActivate { .. } => {
+                let x = get("x")?;
+                vector("bias", 1, x.cols)?;
+                Ok(x)
+            }
+            Op::ValueResidual => same(&["v", "v_first", "gate"]),
+            Op::RemovalKey => {
+                let k = get("k")?;
+                vector("k_k", 1, k.cols)?;
+                Ok(k)
+            }
+            Op::KeyUpdate => {
+                let k = same(&["k", "a"])?;
+                vector("k_a", 1, k.cols)?;
+                Ok(k)
+            }
+            Op::Wkv => same(&["r", "decay", "k", "v", "kk", "a"]),
+            Op::Bonus => {
+                let x = same(&["x", "r", "k", "v"])?;
+                vector("r_k", 1, x.cols)?;
+                Ok(x)
+            }
+            Op::Mul | Op::Add => same(&["a", "b"]),
+            Op::NormShift { planes, .. } => {
+                let x = get("x")?;
+                vector("scale", 1, x.cols)?;
+                vector("bias", 1, x.cols)?;
+                vector("mix", *planes, x.cols)?;
+                Ok(ValueShape { planes: *planes, ..x })
+            }
+            Op::LoraDown { value } => {
+                let x = get("x")?;
+                if x.planes != 6 {
+                    return Err(format!("'x' is {x}, expected the six mixed planes"));
+                }
+                let mut cols = 0;
+                for name in ["w1", "a1", "v1", "g1"] {
+                    if *value || name != "v1" {
+                        cols += product(x, name)?.cols;
+                    }
+                }
+                Ok(ValueShape { planes: 1, rows: x.rows, cols })
+            }
+            Op::LoraUp { .. } => Ok(ValueShape { planes: 4, rows: get("x")?.rows, cols: model.width }),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! RWKV-7, the whole model on one page. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`; symbols as in its paper.
+
+use crate::LayerWeight::{self as L, *};
+use crate::{Activation, Graph, GraphError, Input, ModelShape, NodeId, Op, Source, State, Weight};
+
+/// Added to the variance of every layer norm.
+pub const LAYER_NORM_EPS: f32 = 1e-5;
+
+/// Added to the variance of the per-head norm: head size * 1e-5 (64e-5 in every published model).
+pub fn group_norm_eps(shape: &ModelShape) -> f32 {
+    shape.head_size as f32 * 1e-5
+}
+
+/// The unfused forward pass: tokens and state in, logits of the requested rows and new state out.
+///
+/// # Errors
+/// Only if the shape is no model ([`ModelShape::validate`]).
+pub fn forward(shape: &ModelShape) -> Result<Graph, GraphError> {
+    let mut b = Builder { graph: Graph::new(*shape), layer: None };
+    let tokens = b.graph.source(Source::Tokens);
+    let table = b.weight(Weight::Embedding);
+    let embedded = b.op(Op::Embed, "embed", &[("tokens", tokens.into()), ("table", table)])?;
+    let mut x = b.norm("ln0", embedded, Weight::Ln0Scale, Weight::Ln0Bias)?;
+
+    let mut v_first = None;
+    for layer in 0..shape.layers {
+        b.layer = Some(layer);
+        let mixed = b.time_mix(x, &mut v_first)?;
+        x = b.op(Op::Add, "att.residual", &[("a", x.into()), ("b", mixed.into())])?;
+        let mixed = b.channel_mix(x)?;
+        x = b.op(Op::Add, "ffn.residual", &[("a", x.into()), ("b", mixed.into())])?;
+    }
+
+    b.layer = None;
+    let rows = b.graph.source(Source::OutputRows);
+    let x = b.op(Op::SelectRows, "select", &[("x", x.into()), ("rows", rows.into())])?;
+    let x = b.norm("ln_out", x, Weight::LnOutScale, Weight::LnOutBias)?;
+    let head = b.weight(Weight::Head);
+    let logits = b.op(Op::Matmul { activation: Activation::None }, "head", &[("x", x.into()), ("w", head)])?;
+    b.graph.set_output(logits);
+    Ok(b.graph)
+}
+
+struct Builder {
+    graph: Graph,
+    layer: Option<u32>,
+}
+
+impl Builder {
+    fn time_mix(&mut self, x: NodeId, v_first: &mut Option<NodeId>) -> Result<NodeId, GraphError> {
+        let layer = self.layer.unwrap_or(0);
+        let eps = group_norm_eps(self.graph.model());
+        let mixed = self.shifted("att.shift", x, [Ln1Scale, Ln1Bias], State::AttShift(layer), AttMix, 6)?;
+        let [xr, xw, xk, xv, xa, xg] = [0, 1, 2, 3, 4, 5].map(|p| Input { node: mixed, plane: Some(p) });
+
+        let r = self.matmul("att.receptance", xr, Receptance)?;
+        let k = self.matmul("att.key", xk, Key)?;
+        let v = self.matmul("att.value", xv, Value)?;
+
+        let w = self.adapter("att.decay", xw, DecayDown, Activation::Tanh, DecayUp)?;
+        let decay = self.biased("att.decay", w, DecayBias, Activation::Decay)?;
+        let a = self.adapter("att.iclr", xa, IclrDown, Activation::None, IclrUp)?;
+        let a = self.biased("att.iclr", a, IclrBias, Activation::Sigmoid)?;
+        let g = self.adapter("att.gate", xg, GateDown, Activation::Sigmoid, GateUp)?;
+
+        let v = match *v_first {
+            None => *v_first.insert(v),
+            Some(first) => {
+                let gate = self.adapter("att.value_gate", xv, ValueDown, Activation::None, ValueUp)?;
+                let gate = self.biased("att.value_gate", gate, ValueBias, Activation::Sigmoid)?;
+                let inputs = [("v", v.into()), ("v_first", first.into()), ("gate", gate.into())];
+                self.op(Op::ValueResidual, "att.value_residual", &inputs)?
+            }
+        };
+
+        let k_k = self.layer_weight(RemovalKey);
+        let kk = self.op(Op::RemovalKey, "att.removal_key", &[("k", k.into()), ("k_k", k_k)])?;
+        let k_a = self.layer_weight(KeyIclr);
+        let k = self.op(Op::KeyUpdate, "att.key_update", &[("k", k.into()), ("a", a.into()), ("k_a", k_a)])?;
+
+        let state = self.graph.source(Source::State(State::Wkv(layer))).into();
+        let segments = self.graph.source(Source::Segments).into();
+        let heads = [("r", r), ("decay", decay), ("k", k), ("v", v), ("kk", kk), ("a", a)];
+        let heads = heads.map(|(name, node)| (name, Input::from(node)));
+        let y = self.op(Op::Wkv, "att.wkv", &[&heads[..], &[("state", state), ("segments", segments)]].concat())?;
+
+        let (scale, bias) = (self.layer_weight(LnXScale), self.layer_weight(LnXBias));
+        let y = self.op(Op::GroupNorm { eps }, "att.ln_x", &[("x", y.into()), ("scale", scale), ("bias", bias)])?;
+        let r_k = self.layer_weight(Bonus);
+        let inputs = [("x", y.into()), ("r", r.into()), ("k", k.into()), ("v", v.into()), ("r_k", r_k)];
+        let y = self.op(Op::Bonus, "att.bonus", &inputs)?;
+        let y = self.op(Op::Mul, "att.gated", &[("a", y.into()), ("b", g.into())])?;
+        self.matmul("att.output", y.into(), Output)
+    }
+
+    fn channel_mix(&mut self, x: NodeId) -> Result<NodeId, GraphError> {
+        let layer = self.layer.unwrap_or(0);
+        let xk = self.shifted("ffn.shift", x, [Ln2Scale, Ln2Bias], State::FfnShift(layer), FfnMix, 1)?;
+        let k = self.matmul("ffn.key", xk.into(), FfnKey)?;
+        let k = self.op(Op::Activate { activation: Activation::ReluSquared }, "ffn.relu2", &[("x", k.into())])?;
+        self.matmul("ffn.value", k.into(), FfnValue)
+    }
+
+    /// Layer norm, token shift and lerps.
+    fn shifted(
+        &mut self,
+        role: &'static str,
+        x: NodeId,
+        [scale, bias]: [L; 2],
+        state: State,
+        mix: L,
+        planes: u32,
+    ) -> Result<NodeId, GraphError> {
+        let (scale, bias) = (self.of_layer(scale), self.of_layer(bias));
+        let x = self.norm(role, x, scale, bias)?.into();
+        let state = self.graph.source(Source::State(state)).into();
+        let token_segments = self.graph.source(Source::TokenSegments).into();
+        let segments = self.graph.source(Source::Segments).into();
+        let shift = [("x", x), ("state", state), ("token_segments", token_segments), ("segments", segments)];
+        let dx = self.op(Op::TokenShift, role, &shift)?;
+        let mix = self.layer_weight(mix);
+        self.op(Op::Lerp { planes }, role, &[("x", x), ("dx", dx.into()), ("mix", mix)])
+    }
+
+    fn norm(&mut self, role: &'static str, x: NodeId, scale: Weight, bias: Weight) -> Result<NodeId, GraphError> {
+        let (scale, bias) = (self.weight(scale), self.weight(bias));
+        self.op(Op::LayerNorm { eps: LAYER_NORM_EPS }, role, &[("x", x.into()), ("scale", scale), ("bias", bias)])
+    }
+
+    /// `up(activation(down x))`
+    fn adapter(
+        &mut self,
+        role: &'static str,
+        x: Input,
+        down: L,
+        activation: Activation,
+        up: L,
+    ) -> Result<NodeId, GraphError> {
+        let mut hidden = self.matmul(role, x, down)?;
+        if activation != Activation::None {
+            hidden = self.op(Op::Activate { activation }, role, &[("x", hidden.into())])?;
+        }
+        self.matmul(role, hidden.into(), up)
+    }
+
+    fn biased(&mut self, role: &'static str, x: NodeId, bias: L, activation: Activation) -> Result<NodeId, GraphError> {
+        let bias = self.layer_weight(bias);
+        self.op(Op::BiasActivate { activation }, role, &[("x", x.into()), ("bias", bias)])
+    }
+
+    fn matmul(&mut self, role: &'static str, x: Input, w: L) -> Result<NodeId, GraphError> {
+        let w = self.layer_weight(w);
+        self.op(Op::Matmul { activation: Activation::None }, role, &[("x", x), ("w", w)])
+    }
+
+    fn op(&mut self, op: Op, role: &'static str, inputs: &[(&'static str, Input)]) -> Result<NodeId, GraphError> {
+        self.graph.push(op, self.layer, role, inputs)
+    }
+
+    fn of_layer(&self, weight: L) -> Weight {
+        Weight::Layer(self.layer.unwrap_or(0), weight)
+    }
+
+    fn layer_weight(&mut self, weight: L) -> Input {
+        self.weight(self.of_layer(weight))
+    }
+
+    fn weight(&mut self, weight: Weight) -> Input {
+        self.graph.source(Source::Weight(weight)).into()
+    }
+}
