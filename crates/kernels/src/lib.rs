@@ -1,1 +1,24 @@
 //! How an op can be computed: WGSL variants, tunables, specialisation, the CPU reference, plans.
+//!
+//! Knows no device: naga validates and reflects the kernels, limits are plain data. Start with [`ops`].
+
+mod args;
+mod kernel;
+mod limits;
+pub mod ops;
+mod reflect;
+mod site;
+mod source;
+mod specialise;
+mod tunables;
+mod variant;
+
+pub use args::{Arg, Args, Dense, Matrix, Segment, segments};
+pub use kernel::{Kernel, KernelHash, SpecialiseError, dispatch_size};
+pub use limits::{Feature, Limits};
+pub use ops::OpKernels;
+pub use reflect::{Access, Binding, Reflection};
+pub use site::{Site, SiteInput};
+pub use source::{File, Sources};
+pub use tunables::Tunables;
+pub use variant::{Refusal, Variant, refuse_if};

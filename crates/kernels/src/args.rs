@@ -1,0 +1,121 @@
+//! What an op's reference reads and writes: plain slices, and matrices that hand out rows of f32.
+
+use std::collections::BTreeMap;
+
+/// A matrix whose rows can be read as f32, whatever it is stored in.
+pub trait Matrix: Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+    /// Number of columns.
+    fn cols(&self) -> usize;
+    /// Writes row `i` to `out`, which has `cols` elements.
+    fn row(&self, i: usize, out: &mut [f32]);
+}
+
+/// A row-major matrix in memory.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    /// Number of columns.
+    pub cols: usize,
+    /// Rows one after another.
+    pub data: Vec<f32>,
+}
+
+impl Matrix for Dense {
+    fn rows(&self) -> usize {
+        self.data.len() / self.cols
+    }
+
+    fn cols(&self) -> usize {
+        self.cols
+    }
+
+    fn row(&self, i: usize, out: &mut [f32]) {
+        out.copy_from_slice(&self.data[i * self.cols..(i + 1) * self.cols]);
+    }
+}
+
+/// One operand's data.
+pub enum Arg<'a> {
+    /// A value or a vector.
+    Floats(&'a [f32]),
+    /// A weight matrix.
+    Matrix(&'a dyn Matrix),
+    /// Tokens, rows or segment indices.
+    Indices(&'a [u32]),
+    /// State of every slot, updated in place.
+    State(&'a mut [f32]),
+}
+
+/// The operands of one op by name.
+#[derive(Default)]
+pub struct Args<'a>(BTreeMap<&'static str, Arg<'a>>);
+
+impl<'a> Args<'a> {
+    /// No operands.
+    pub fn new() -> Self {
+        Args::default()
+    }
+
+    /// Adds an operand.
+    pub fn insert(&mut self, name: &'static str, arg: Arg<'a>) {
+        self.0.insert(name, arg);
+    }
+
+    /// A value or vector.
+    ///
+    /// # Panics
+    /// If the caller gave something else: the graph's legality rules exclude it.
+    pub fn floats(&self, name: &str) -> &'a [f32] {
+        match self.0.get(name) {
+            Some(Arg::Floats(data)) => data,
+            _ => panic!("operand {name} must be floats"),
+        }
+    }
+
+    /// A weight matrix, if the op has that operand here.
+    pub fn matrix(&self, name: &str) -> Option<&'a dyn Matrix> {
+        match self.0.get(name) {
+            Some(Arg::Matrix(matrix)) => Some(*matrix),
+            _ => None,
+        }
+    }
+
+    /// Indices.
+    ///
+    /// # Panics
+    /// If the caller gave something else: the graph's legality rules exclude it.
+    pub fn indices(&self, name: &str) -> &'a [u32] {
+        match self.0.get(name) {
+            Some(Arg::Indices(data)) => data,
+            _ => panic!("operand {name} must be indices"),
+        }
+    }
+
+    /// The state, which the op updates.
+    ///
+    /// # Panics
+    /// If the caller gave something else: the graph's legality rules exclude it.
+    pub fn state(&mut self) -> &mut [f32] {
+        match self.0.get_mut("state") {
+            Some(Arg::State(data)) => data,
+            _ => panic!("operand state must be state"),
+        }
+    }
+}
+
+/// One segment: consecutive tokens of one sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Index of its first token in the batch.
+    pub first: usize,
+    /// Number of tokens, at least 1.
+    pub len: usize,
+    /// Row of the state it reads and updates.
+    pub slot: usize,
+}
+
+/// Reads the `segments` operand: four numbers each, the last unused.
+pub fn segments(data: &[u32]) -> impl Iterator<Item = Segment> {
+    data.chunks_exact(4).map(|s| Segment { first: s[0] as usize, len: s[1] as usize, slot: s[2] as usize })
+}

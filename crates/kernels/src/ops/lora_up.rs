@@ -1,0 +1,51 @@
+//! The second halves of the adapters with biases and activations, from their hidden values side by side: planes
+//! `decay(w0 + h w2^T)`, `sigmoid(a0 + h a2^T)`, `sigmoid(v0 + h v2^T)`, `h g2^T`.
+
+use super::{OpKernels, activation, any, dot, element_units, sum_tolerance};
+use crate::source::wgsl;
+use crate::{Args, Site, Variant};
+use wgoose_graph::Activation;
+
+pub(super) static OP: OpKernels = OpKernels {
+    name: "lora_up",
+    variants: &[Variant {
+        op: "lora_up",
+        name: "elements",
+        wgsl: wgsl!("lora_up/elements.wgsl"),
+        needs: &[],
+        accepts: any,
+        units: element_units,
+    }],
+    reference,
+    flops: |site| 2 * u64::from(site.rows) * u64::from(site.k) * u64::from(site.m),
+    tolerance: |site| sum_tolerance(site.k),
+    domain: |operand| if operand == "x" { (-1.0, 1.0) } else { (-0.3, 0.3) },
+};
+
+/// The adapters in the order of the planes: matrix, bias, activation.
+const ADAPTERS: [(&str, Option<&str>, Activation); 4] = [
+    ("w2", Some("w0"), Activation::Decay),
+    ("a2", Some("a0"), Activation::Sigmoid),
+    ("v2", Some("v0"), Activation::Sigmoid),
+    ("g2", None, Activation::None),
+];
+
+fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+    let x = args.floats("x");
+    let (rows, k, m) = (site.rows as usize, site.k as usize, site.m as usize);
+    let mut first = 0;
+    for (plane, (name, bias, kind)) in ADAPTERS.into_iter().enumerate() {
+        let Some(matrix) = args.matrix(name) else { continue };
+        let rank = matrix.cols();
+        let mut weights = vec![0.0; rank];
+        for c in 0..m {
+            matrix.row(c, &mut weights);
+            let bias = bias.map_or(0.0, |name| f64::from(args.floats(name)[c]));
+            for t in 0..rows {
+                let sum = bias + dot(&x[t * k + first..][..rank], &weights);
+                y[(plane * rows + t) * m + c] = activation(kind, sum) as f32;
+            }
+        }
+        first += rank;
+    }
+}

@@ -1,0 +1,77 @@
+//! The WGSL files: in the binary, or read from a folder so that a kernel can be edited and timed without a rebuild.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// A file of `kernels-wgsl/`, embedded.
+#[derive(Clone, Copy, Debug)]
+pub struct File {
+    /// Path below `kernels-wgsl/`.
+    pub path: &'static str,
+    /// Its text when the binary was built.
+    pub text: &'static str,
+}
+
+/// Embeds a file of `kernels-wgsl/`.
+macro_rules! wgsl {
+    ($path:literal) => {
+        $crate::source::File {
+            path: $path,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels-wgsl/", $path)),
+        }
+    };
+}
+pub(crate) use wgsl;
+
+/// What kernels import, by the name they import it with.
+const SHARED: &[(&str, File)] = &[
+    ("params", wgsl!("shared/params.wgsl")),
+    ("unit", wgsl!("shared/unit.wgsl")),
+    ("activation", wgsl!("shared/activation.wgsl")),
+    ("epilogue", wgsl!("shared/epilogue.wgsl")),
+    ("reduce_workgroup", wgsl!("shared/reduce_workgroup.wgsl")),
+    ("reduce_subgroup", wgsl!("shared/reduce_subgroup.wgsl")),
+    ("weight/absent", wgsl!("shared/weight/absent.wgsl")),
+    ("weight/bytes", wgsl!("shared/weight/bytes.wgsl")),
+    ("weight/k_scales", wgsl!("shared/weight/k_scales.wgsl")),
+    ("weight/f32", wgsl!("shared/weight/f32.wgsl")),
+    ("weight/f16", wgsl!("shared/weight/f16.wgsl")),
+    ("weight/bf16", wgsl!("shared/weight/bf16.wgsl")),
+    ("weight/q8_0", wgsl!("shared/weight/q8_0.wgsl")),
+    ("weight/q4_0", wgsl!("shared/weight/q4_0.wgsl")),
+    ("weight/q4_k", wgsl!("shared/weight/q4_k.wgsl")),
+    ("weight/q5_k", wgsl!("shared/weight/q5_k.wgsl")),
+    ("weight/q6_k", wgsl!("shared/weight/q6_k.wgsl")),
+];
+
+/// The file that `#import name` means.
+pub(crate) fn shared(name: &str) -> Option<File> {
+    SHARED.iter().find(|(n, _)| *n == name).map(|(_, file)| *file)
+}
+
+/// Where the text of the files is taken from.
+#[derive(Clone, Debug, Default)]
+pub enum Sources {
+    /// The binary.
+    #[default]
+    Embedded,
+    /// A folder laid out like `kernels-wgsl/`; files it lacks are taken from the binary.
+    Folder(PathBuf),
+}
+
+impl Sources {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// The file exists in the folder but cannot be read.
+    pub fn read(&self, file: File) -> std::io::Result<Cow<'static, str>> {
+        match self {
+            Sources::Embedded => Ok(Cow::Borrowed(file.text)),
+            Sources::Folder(folder) => match std::fs::read_to_string(folder.join(file.path)) {
+                Ok(text) => Ok(Cow::Owned(text)),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Cow::Borrowed(file.text)),
+                Err(e) => Err(e),
+            },
+        }
+    }
+}

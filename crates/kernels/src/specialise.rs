@@ -1,0 +1,161 @@
+//! From a WGSL file to the text for one site: imports expanded, literals set.
+//!
+//! `#import NAME` takes in a shared file once. `#import weight/FORMAT as ID binding N` takes in the format in which the
+//! operand ID is stored here (the one written is only an example), every `weight...` identifier renamed to `ID...`; an
+//! operand that the op does not have becomes `weight/absent`.
+
+use crate::source::{self, File, Sources};
+use crate::tunables::{Setter, Tunables, declaration};
+use crate::{Site, SpecialiseError};
+use std::collections::HashSet;
+use wgoose_graph::OperandKind;
+
+/// Text with, for each line, where it came from.
+#[derive(Debug, Default)]
+pub(crate) struct Specialised {
+    pub(crate) text: String,
+    /// Path and line (from 1) of each line of `text`.
+    pub(crate) origin: Vec<(&'static str, usize)>,
+}
+
+/// The tunables a file declares: name, default, choices.
+pub(crate) fn tunables(file: File, sources: &Sources) -> Result<Vec<(String, String, Vec<String>)>, SpecialiseError> {
+    let mut found = Vec::new();
+    for line in read(file, sources)?.lines() {
+        if let Some(d) = declaration(line)
+            && let Setter::Plan(choices) = &d.setter
+        {
+            let choices = choices.iter().map(|c| (*c).to_owned()).collect();
+            found.push((d.name.to_owned(), d.default_value().to_owned(), choices));
+        }
+    }
+    Ok(found)
+}
+
+/// Expands and sets everything.
+pub(crate) fn specialise(
+    file: File,
+    sources: &Sources,
+    site: &Site,
+    chosen: &Tunables,
+) -> Result<Specialised, SpecialiseError> {
+    let mut expansion = Expansion { sources, site, chosen, out: Specialised::default(), seen: HashSet::new() };
+    expansion.file(file, None)?;
+    Ok(expansion.out)
+}
+
+fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'static, str>, SpecialiseError> {
+    sources.read(file).map_err(|e| SpecialiseError::Read { path: file.path, why: e.to_string() })
+}
+
+struct Expansion<'a> {
+    sources: &'a Sources,
+    site: &'a Site,
+    chosen: &'a Tunables,
+    out: Specialised,
+    seen: HashSet<(String, Option<String>)>,
+}
+
+/// How an operand's weights are renamed and bound on import.
+#[derive(Clone)]
+struct Operand {
+    name: String,
+    binding: String,
+}
+
+impl Expansion<'_> {
+    fn file(&mut self, file: File, operand: Option<&Operand>) -> Result<(), SpecialiseError> {
+        for (number, line) in read(file, self.sources)?.lines().enumerate() {
+            let at = (file.path, number + 1);
+            if let Some(import) = line.strip_prefix("#import ") {
+                self.import(at, import, operand)?;
+                continue;
+            }
+            let set = match declaration(line) {
+                Some(d) => match &d.setter {
+                    Setter::Plan(choices) => {
+                        let value = self.chosen.0.get(d.name).map_or(d.default_value(), String::as_str);
+                        if !choices.contains(&value) {
+                            let (name, value) = (d.name.to_owned(), value.to_owned());
+                            return Err(SpecialiseError::Choice {
+                                path: at.0,
+                                name,
+                                value,
+                                choices: choices.join(" "),
+                            });
+                        }
+                        d.with(value)
+                    }
+                    Setter::Op(attribute) => match self.site.literal(attribute) {
+                        Some(value) => d.with(&value),
+                        None => return Err(SpecialiseError::at(at, format!("no op has a literal '{attribute}'"))),
+                    },
+                },
+                None => line.to_owned(),
+            };
+            let renamed = match operand {
+                Some(operand) => rename(&set, operand),
+                None => set,
+            };
+            self.out.text.push_str(&renamed);
+            self.out.text.push('\n');
+            self.out.origin.push(at);
+        }
+        Ok(())
+    }
+
+    fn import(
+        &mut self,
+        at: (&'static str, usize),
+        import: &str,
+        inherited: Option<&Operand>,
+    ) -> Result<(), SpecialiseError> {
+        let words: Vec<&str> = import.split_whitespace().collect();
+        let (name, operand) = match words[..] {
+            [name] => (name.to_owned(), inherited.cloned()),
+            [_, "as", id, "binding", n] => {
+                let operand = Operand { name: id.to_owned(), binding: format!("@binding({n})") };
+                (self.format(id), Some(operand))
+            }
+            _ => return Err(SpecialiseError::at(at, format!("cannot read '#import {import}'"))),
+        };
+        let operand = operand.filter(|_| name.starts_with("weight/"));
+        if !self.seen.insert((name.clone(), operand.as_ref().map(|o| o.name.clone()))) {
+            return Ok(());
+        }
+        match source::shared(&name) {
+            Some(file) => self.file(file, operand.as_ref()),
+            None => Err(SpecialiseError::at(at, format!("there is no shared file '{name}'"))),
+        }
+    }
+
+    /// The shared file for the format in which an operand is stored.
+    fn format(&self, operand: &str) -> String {
+        match self.site.input(operand) {
+            None => "weight/absent".into(),
+            Some(input) if input.kind == OperandKind::Matrix => {
+                format!("weight/{}", input.format.map_or("f32", wgoose_graph::Format::name).to_lowercase())
+            }
+            Some(_) => "weight/f32".into(),
+        }
+    }
+}
+
+/// Renames `weight` and `weight_...` to the operand's name and gives its binding, leaving comments alone.
+fn rename(line: &str, operand: &Operand) -> String {
+    let code_end = line.find("//").unwrap_or(line.len());
+    let (code, comment) = line.split_at(code_end);
+    let code = code.replace("@binding(0)", &operand.binding);
+    let mut out = String::with_capacity(line.len());
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find("weight") {
+        let before = rest[..at].chars().next_back();
+        let after = rest[at + "weight".len()..].chars().next();
+        let inside = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+        let whole = !inside(before) && !after.is_some_and(|c| c.is_ascii_alphanumeric());
+        out.push_str(&rest[..at]);
+        out.push_str(if whole { &operand.name } else { "weight" });
+        rest = &rest[at + "weight".len()..];
+    }
+    out + rest + comment
+}

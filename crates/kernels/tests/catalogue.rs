@@ -1,0 +1,121 @@
+//! Every variant at every tunable, for every op of the model in every weight format, without a GPU: naga accepts it,
+//! and it binds exactly the op's operands.
+
+use std::collections::BTreeSet;
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_kernels::{Access, Feature, Kernel, Limits, Refusal, Site, Sources, ops};
+
+fn limits() -> Limits {
+    let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+    Limits {
+        workgroup_invocations: 1024,
+        workgroup_memory: 48 << 10,
+        storage_buffers: 16,
+        features,
+        ..Limits::webgpu()
+    }
+}
+
+/// Every site of a two-layer model, fused and unfused, with matrices in that format.
+fn sites(matrix: Format) -> Vec<Site> {
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
+    let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 512, ranks };
+    let format = |w: Weight| match w.class() {
+        WeightClass::Matrix => matrix,
+        _ => Format::F16,
+    };
+    let mut sites = Vec::new();
+    for fusions in [FusionSet::new(), FusionSet::from(Fusion::ALL)] {
+        for tokens in [1, 16] {
+            let mut graph = rwkv7::forward(&shape).unwrap();
+            rewrite::apply(&mut graph, &fusions).unwrap();
+            let batch = BatchShape { tokens, segments: 1, outputs: 1 };
+            for id in graph.schedule().unwrap() {
+                let site = Site::of(&graph, id, &batch, &format);
+                if !sites.contains(&site) {
+                    sites.push(site);
+                }
+            }
+        }
+    }
+    sites
+}
+
+#[test]
+fn every_variant_is_valid_and_binds_the_operands() {
+    let (mut checked, mut refused) = (0, 0);
+    for format in Format::ALL {
+        for site in sites(format) {
+            for variant in ops::kernels(&site.op).variants {
+                for point in variant.points(&Sources::Embedded).unwrap() {
+                    let kernel = match Kernel::new(variant, &site, &point, &limits(), &Sources::Embedded) {
+                        Ok(kernel) => kernel,
+                        Err(Refusal::Text(e)) => panic!("{} {point}: {e}", variant.id()),
+                        Err(_) => {
+                            refused += 1;
+                            continue;
+                        }
+                    };
+                    checked += 1;
+                    let mut want: BTreeSet<&str> = site.op.operands().iter().map(|o| o.name).collect();
+                    want.extend(["y", "params"]);
+                    if let Some(overwritten) = site.op.in_place() {
+                        want.remove(overwritten);
+                    }
+                    for binding in &kernel.reflection.bindings {
+                        let written = ["y", "state"].contains(&binding.name.as_str());
+                        assert_eq!(binding.access == Access::ReadWrite, written, "{} {}", variant.id(), binding.name);
+                    }
+                    let got: BTreeSet<&str> = kernel.reflection.bindings.iter().map(|b| b.name.as_str()).collect();
+                    // A kernel need not look at an operand that tells it nothing (single-pass row kernels).
+                    assert!(got.is_subset(&want), "{}: {got:?} against {want:?}", variant.id());
+                    let idle: Vec<_> = want.difference(&got).collect();
+                    let may_idle = idle.iter().all(|n| ["token_segments", "segments"].contains(n));
+                    assert!(may_idle, "{} does not bind {idle:?}", variant.id());
+                    assert!(kernel.units > 0);
+                }
+            }
+        }
+    }
+    println!("{checked} kernels valid, {refused} points refused");
+    assert!(checked > 1000, "only {checked} kernels");
+}
+
+#[test]
+fn refusals_have_types() {
+    let site = sites(Format::F16).into_iter().find(|s| s.op.name() == "matmul" && s.rows == 1).unwrap();
+    let variants = ops::kernels(&site.op).variants;
+    let bare = Limits::webgpu();
+    let reason = |name: &str, limits: &Limits| {
+        let variant = variants.iter().find(|v| v.name == name).unwrap();
+        let point = variant.defaults(&Sources::Embedded).unwrap();
+        Kernel::new(variant, &site, &point, limits, &Sources::Embedded).map(|_| ())
+    };
+    assert_eq!(reason("rows_subgroup", &bare), Err(Refusal::Feature(Feature::Subgroups)));
+    assert!(matches!(reason("tiled", &bare), Err(Refusal::Shape(_))));
+    assert_eq!(reason("naive", &bare), Ok(()));
+    let tight = Limits { storage_buffers: 2, ..Limits::webgpu() };
+    assert!(matches!(reason("naive", &tight), Err(Refusal::Limit { what: "storage buffers", .. })));
+}
+
+#[test]
+fn an_edited_kernel_is_another_kernel_and_errors_point_at_its_line() {
+    let site = sites(Format::F16).into_iter().find(|s| s.op.name() == "mul").unwrap();
+    let variant = &ops::kernels(&site.op).variants[0];
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mul")).unwrap();
+    let sources = Sources::Folder(folder.path().to_owned());
+    let point = variant.defaults(&sources).unwrap();
+    let make = |sources: &Sources| Kernel::new(variant, &site, &point, &limits(), sources);
+    let embedded = make(&Sources::Embedded).unwrap();
+    assert_eq!(make(&sources).unwrap().hash, embedded.hash);
+
+    let file = folder.path().join("mul/elements.wgsl");
+    std::fs::write(&file, variant.wgsl.text.replace("a[i] * b[i]", "b[i] * a[i]")).unwrap();
+    assert_ne!(make(&sources).unwrap().hash, embedded.hash);
+
+    std::fs::write(&file, variant.wgsl.text.replace("a[i] * b[i]", "a[i] * c[i]")).unwrap();
+    let line = variant.wgsl.text.lines().position(|l| l.contains("a[i] * b[i]")).unwrap() + 1;
+    let message = make(&sources).unwrap_err().to_string();
+    assert!(message.starts_with(&format!("mul/elements.wgsl:{line}: ")), "{message}");
+}

@@ -1,0 +1,66 @@
+// One invocation per token, adapter and channel. x holds the adapters' hidden values side by side; y has planes
+// decay, in-context learning rate, value gate, gate. Without a value adapter (rank 0) its plane is left alone.
+#import params
+#import unit
+#import activation
+#import weight/f32 as w2 binding 2
+#import weight/f16 as a2 binding 3
+#import weight/f16 as v2 binding 4
+#import weight/f16 as g2 binding 5
+#import weight/f32 as w0 binding 6
+#import weight/f32 as a0 binding 7
+#import weight/f32 as v0 binding 8
+
+const WG: u32 = 64u;    // tune: 64 128 256
+
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = unit_of(workgroup, grid) * WG + lane;
+    let plane = params.rows * params.m;
+    if i >= 4u * plane {
+        return;
+    }
+    let token = (i % plane) / params.m;
+    let c = i % params.m;
+    let ranks = params.ranks;
+    let start = token * (ranks.x + ranks.y + ranks.z + ranks.w);
+    switch i / plane {
+        case 0u: {
+            var sum = w0_at(c);
+            for (var j = 0u; j < ranks.x; j++) {
+                sum += x[start + j] * w2_at(c * ranks.x + j);
+            }
+            y[i] = activate(DECAY, sum);
+        }
+        case 1u: {
+            var sum = a0_at(c);
+            for (var j = 0u; j < ranks.y; j++) {
+                sum += x[start + ranks.x + j] * a2_at(c * ranks.y + j);
+            }
+            y[i] = sigmoid(sum);
+        }
+        case 2u: {
+            if ranks.z > 0u {
+                var sum = v0_at(c);
+                for (var j = 0u; j < ranks.z; j++) {
+                    sum += x[start + ranks.x + ranks.y + j] * v2_at(c * ranks.z + j);
+                }
+                y[i] = sigmoid(sum);
+            }
+        }
+        default: {
+            var sum = 0.0;
+            for (var j = 0u; j < ranks.w; j++) {
+                sum += x[start + ranks.x + ranks.y + ranks.z + j] * g2_at(c * ranks.w + j);
+            }
+            y[i] = sum;
+        }
+    }
+}
