@@ -1,1 +1,54 @@
-fn main() {}
+//! Set-up and chores on any machine: `cargo xtask demo | test | bless`.
+
+mod apt;
+mod bless;
+mod demo;
+mod oracle;
+mod shell;
+mod steps;
+mod test;
+mod vulkan;
+mod wgoose;
+
+use clap::{Parser, Subcommand};
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Set-up and chores", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Sees wgoose at work: makes a small model, tunes it for this machine and shows what that gained
+    Demo(demo::Args),
+    /// Checks everything that CI checks
+    Test(test::Args),
+    /// Refreshes the committed goldens and snapshots; the diff is the review
+    Bless,
+}
+
+fn main() -> ExitCode {
+    let verb = Cli::parse().verb;
+    let outcome = enter_workspace().and_then(|()| match verb {
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Test(args) => test::run(&args),
+        Verb::Bless => bless::run(),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every path and command below is relative to the workspace.
+fn enter_workspace() -> shell::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::env::set_current_dir(&root).map_err(|e| shell::Error::file("enter", &root, e))
+}

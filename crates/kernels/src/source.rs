@@ -46,7 +46,12 @@ const SHARED: &[(&str, File)] = &[
 
 /// The file that `#import name` means.
 pub(crate) fn shared(name: &str) -> Option<File> {
-    SHARED.iter().find(|(n, _)| *n == name).map(|(_, file)| *file)
+    all_shared().find(|(n, _)| *n == name).map(|(_, file)| file)
+}
+
+/// Every shared file by the name it is imported with.
+pub(crate) fn all_shared() -> impl Iterator<Item = (&'static str, File)> {
+    SHARED.iter().copied()
 }
 
 /// Where the text of the files is taken from.

@@ -32,6 +32,27 @@ pub(crate) fn tunables(file: File, sources: &Sources) -> Result<Vec<(String, Str
     Ok(found)
 }
 
+/// A file and everything it may import, each once; a weight import may bring in any format.
+pub(crate) fn closure(file: File, sources: &Sources) -> Result<Vec<File>, SpecialiseError> {
+    let mut files = vec![file];
+    let mut next = 0;
+    while let Some(file) = files.get(next).copied() {
+        next += 1;
+        for line in read(file, sources)?.lines() {
+            let name = line.strip_prefix("#import ").and_then(|i| i.split_whitespace().next()).unwrap_or_default();
+            let imported = source::all_shared()
+                .filter(|(n, _)| *n == name || (line.contains(" binding ") && n.starts_with("weight/")));
+            for (_, file) in imported {
+                if !files.iter().any(|f| f.path == file.path) {
+                    files.push(file);
+                }
+            }
+        }
+    }
+    files.sort_by_key(|f| f.path);
+    Ok(files)
+}
+
 /// Expands and sets everything.
 pub(crate) fn specialise(
     file: File,
@@ -44,7 +65,7 @@ pub(crate) fn specialise(
     Ok(expansion.out)
 }
 
-fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'static, str>, SpecialiseError> {
+pub(crate) fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'static, str>, SpecialiseError> {
     sources.read(file).map_err(|e| SpecialiseError::Read { path: file.path, why: e.to_string() })
 }
 

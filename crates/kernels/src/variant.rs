@@ -70,6 +70,18 @@ impl Variant {
         (self.accepts)(site, tunables)
     }
 
+    /// Hash of the variant's file and of everything it may import.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn source_hash(&self, sources: &Sources) -> Result<String, SpecialiseError> {
+        let mut hasher = blake3::Hasher::new();
+        for file in specialise::closure(self.wgsl, sources)? {
+            hasher.update(specialise::read(file, sources)?.as_bytes());
+        }
+        Ok(hasher.finalize().to_hex()[..32].to_owned())
+    }
+
     /// The default value of every tunable.
     ///
     /// # Errors

@@ -1,1 +1,39 @@
 //! Where weights come from: GGUF, safetensors and .pth over one memory map; synthetic models.
+//!
+//! A file is distrusted once, at [`Model::open`]: everything in it is bounded, named and checked there, and no byte of
+//! a tensor is read. Afterwards [`Model::tensor`] hands out borrowed [`TensorView`]s that cannot fail.
+//!
+//! ```text
+//! file --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes the file declares
+//!                                                      |
+//!              Model: Weight -> TensorView <--placement-- names, shape (deduced from tensors, checked with the keys)
+//! ```
+//!
+//! The layers below know nothing of those above: a container's folder knows neither weights nor models. Absent: any GPU,
+//! any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is run).
+
+pub mod blocks;
+pub mod synth;
+
+mod contents;
+mod error;
+mod fingerprint;
+mod gguf;
+mod map;
+mod model;
+mod names;
+mod placement;
+mod pth;
+mod safetensors;
+mod shape;
+mod view;
+
+pub use contents::DirectoryError;
+pub use error::LoadError;
+pub use fingerprint::Fingerprint;
+pub use gguf::GgufError;
+pub use model::Model;
+pub use names::Container;
+pub use pth::{ArchiveError, PickleError, PthError};
+pub use safetensors::SafetensorsError;
+pub use view::TensorView;

@@ -1,1 +1,25 @@
 //! Runs a plan on a device: tokens and state in, logits and state out.
+//!
+//! The only crate that names wgpu. Start with [`Engine`]; below it, [`GpuExecutor`] replays recordings of
+//! [`schedule`], [`CpuExecutor`] interprets the graph, and [`lab`] checks and times single kernels.
+
+mod batch;
+mod cpu;
+mod device;
+mod engine;
+mod error;
+mod executor;
+mod gpu;
+pub mod lab;
+mod pipelines;
+pub mod schedule;
+mod weights;
+
+pub use batch::{Batch, Outputs, Sequence};
+pub use cpu::CpuExecutor;
+pub use device::{AdapterSummary, Device, WGPU_VERSION, adapters};
+pub use engine::Engine;
+pub use error::{BatchError, RuntimeError};
+pub use executor::{Executor, StateData};
+pub use gpu::GpuExecutor;
+pub use weights::windows;

@@ -1,1 +1,4 @@
 //! What people call: sessions, tokenizer, sampling, state.
+
+pub mod sampling;
+pub mod tokenizer;

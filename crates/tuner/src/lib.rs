@@ -1,1 +1,4 @@
 //! Finds the plan: space, measurement, quality gate, ledger.
+
+pub mod ledger;
+pub mod stats;

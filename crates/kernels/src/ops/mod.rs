@@ -42,30 +42,41 @@ pub struct OpKernels {
     pub domain: fn(&str) -> (f32, f32),
 }
 
+/// Every op.
+pub static ALL: [&OpKernels; 20] = [
+    &embed::OP,
+    &layer_norm::OP,
+    &select_rows::OP,
+    &token_shift::OP,
+    &lerp::OP,
+    &matmul::OP,
+    &matmul::OP_ADD,
+    &activate::OP,
+    &bias_activate::OP,
+    &value_residual::OP,
+    &removal_key::OP,
+    &key_update::OP,
+    &wkv::OP,
+    &group_norm::OP,
+    &bonus::OP,
+    &mul::OP,
+    &add::OP,
+    &norm_shift::OP,
+    &lora_down::OP,
+    &lora_up::OP,
+];
+
 /// The kernels of an op.
+///
+/// # Panics
+/// If the op has no entry in [`ALL`]: a test looks up every op of the model.
 pub fn kernels(op: &Op) -> &'static OpKernels {
-    match op {
-        Op::Embed => &embed::OP,
-        Op::LayerNorm { .. } => &layer_norm::OP,
-        Op::SelectRows => &select_rows::OP,
-        Op::TokenShift => &token_shift::OP,
-        Op::Lerp { .. } => &lerp::OP,
-        Op::Matmul { .. } => &matmul::OP,
-        Op::MatmulAdd => &matmul::OP_ADD,
-        Op::Activate { .. } => &activate::OP,
-        Op::BiasActivate { .. } => &bias_activate::OP,
-        Op::ValueResidual => &value_residual::OP,
-        Op::RemovalKey => &removal_key::OP,
-        Op::KeyUpdate => &key_update::OP,
-        Op::Wkv => &wkv::OP,
-        Op::GroupNorm { .. } => &group_norm::OP,
-        Op::Bonus => &bonus::OP,
-        Op::Mul => &mul::OP,
-        Op::Add => &add::OP,
-        Op::NormShift { .. } => &norm_shift::OP,
-        Op::LoraDown { .. } => &lora_down::OP,
-        Op::LoraUp { .. } => &lora_up::OP,
-    }
+    ALL.iter().find(|o| o.name == op.name()).unwrap_or_else(|| panic!("op {} has no kernels", op.name()))
+}
+
+/// The variants of the op of that name; none if there is no such op.
+pub fn variants(op: &str) -> &'static [Variant] {
+    ALL.iter().find(|o| o.name == op).map_or(&[], |o| o.variants)
 }
 
 /// A few roundings of f32.

@@ -1,0 +1,104 @@
+//! Why a file is no model that can be run.
+
+use crate::gguf::GgufError;
+use crate::pth::PthError;
+use crate::safetensors::SafetensorsError;
+use std::io;
+use std::path::PathBuf;
+use wgoose_graph::{Format, ShapeError};
+
+/// Why [`Model::open`](crate::Model::open) refused a file.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be opened or mapped.
+    #[error("cannot read '{}': {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The content is that of no container this crate reads.
+    #[error("no model file: expected GGUF, safetensors or a .pth written by torch.save, found {start:02x?}")]
+    UnknownContainer {
+        /// Its first bytes, 16 at most.
+        start: Vec<u8>,
+    },
+    /// A bare pickle, as torch.save wrote it before version 1.6.
+    #[error("a .pth of the old layout (a bare pickle): load and save it again with a current torch")]
+    LegacyTorch,
+    /// The file claims to be GGUF.
+    #[error("GGUF: {0}")]
+    Gguf(#[from] GgufError),
+    /// The file claims to be safetensors.
+    #[error("safetensors: {0}")]
+    Safetensors(#[from] SafetensorsError),
+    /// The file claims to be a torch archive.
+    #[error(".pth: {0}")]
+    Pth(#[from] PthError),
+    /// A tensor of the model is not there.
+    #[error("tensor '{tensor}' is missing: the file holds no complete RWKV-7 model (earlier versions use other names)")]
+    MissingTensor {
+        /// Its name in this kind of file.
+        tensor: String,
+    },
+    /// A tensor has other sizes than the model needs.
+    #[error("tensor '{tensor}' at byte {offset} has shape {dims:?}, expected {expected}")]
+    WrongShape {
+        /// Its name in the file.
+        tensor: String,
+        /// Its first byte in the file.
+        offset: usize,
+        /// Its sizes, slowest-varying first.
+        dims: Vec<usize>,
+        /// What the rest of the model calls for.
+        expected: String,
+    },
+    /// A tensor that the model needs is stored in a type this project cannot compute with.
+    #[error("tensor '{tensor}' is stored as {found}: convert it to F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K")]
+    UnsupportedType {
+        /// Its name in the file.
+        tensor: String,
+        /// The container's name for the type.
+        found: String,
+    },
+    /// Norms, biases, mixes and adapters are never quantised.
+    #[error("tensor '{tensor}' at byte {offset} is stored as {format}: only the large matrices may be quantised")]
+    QuantisedVector {
+        /// Its name in the file.
+        tensor: String,
+        /// Its first byte in the file.
+        offset: usize,
+        /// Its format.
+        format: Format,
+    },
+    /// The six token-shift mixes of a layer are not all stored alike.
+    #[error("tensor '{tensor}' is stored as {format}, the layer's other mixes as {others}")]
+    MixedFormats {
+        /// Its name in the file.
+        tensor: String,
+        /// Its format.
+        format: Format,
+        /// The format of `x_r`.
+        others: Format,
+    },
+    /// A key of the file contradicts its tensors.
+    #[error("key '{key}' says {declared}, the tensors say {found}")]
+    Contradiction {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        declared: u64,
+        /// What the tensors' sizes give.
+        found: u32,
+    },
+    /// The layer norms want another epsilon than every RWKV-7 model has.
+    #[error("layer norm epsilon {declared}, but RWKV-7 is defined with 1e-5")]
+    NormEpsilon {
+        /// What the file states.
+        declared: f64,
+    },
+    /// The sizes describe no model.
+    #[error("{0}")]
+    Shape(#[from] ShapeError),
+}

@@ -1,0 +1,76 @@
+//! GGUF, version 2 and 3, little endian (layout: ggml's `docs/gguf.md`).
+//!
+//! magic, version, counts | key-value pairs | tensor descriptions | padding | tensors
+
+mod cursor;
+mod error;
+mod metadata;
+mod tensors;
+pub(crate) mod vocabulary;
+
+pub use error::GgufError;
+
+use crate::contents::{Contents, Size};
+use cursor::Cursor;
+use metadata::Metadata;
+
+/// Smallest key-value pair: the key's length, the type, a value of one byte.
+const MIN_PAIR: usize = 8 + 4 + 1;
+/// Smallest tensor description: name's length, number of dimensions, one size, type, offset.
+const MIN_TENSOR: usize = 8 + 4 + 8 + 4 + 8;
+
+/// The one size that no tensor of a GGUF file shows.
+const HEAD_SIZE: &str = "rwkv7.wkv.head_size";
+
+/// Keys that state a size of the model.
+const SIZES: [(&str, Size); 8] = [
+    ("rwkv7.block_count", Size::Layers),
+    ("rwkv7.embedding_length", Size::Width),
+    ("rwkv7.feed_forward_length", Size::Ffn),
+    (HEAD_SIZE, Size::Head),
+    ("rwkv7.attention.decay_lora_rank", Size::DecayRank),
+    ("rwkv7.attention.iclr_lora_rank", Size::IclrRank),
+    ("rwkv7.attention.value_residual_mix_lora_rank", Size::ValueRank),
+    ("rwkv7.attention.gate_lora_rank", Size::GateRank),
+];
+
+/// Reads everything but the tensors' bytes.
+pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
+    let mut cursor = Cursor::new(file, 0);
+    cursor.take("magic", 4)?;
+    match cursor.u32("version")? {
+        2 | 3 => {}
+        version if matches!(version.swap_bytes(), 1..=3) => return Err(GgufError::BigEndian),
+        version => return Err(GgufError::Version(version)),
+    }
+    let tensors = cursor.u64("number of tensors")?;
+    let pairs = cursor.count("key-value pairs", MIN_PAIR)?;
+    cursor.expect("tensors", tensors, MIN_TENSOR)?;
+    let metadata = Metadata::read(&mut cursor, pairs)?;
+
+    match metadata.text("general.architecture")? {
+        None => return Err(GgufError::MissingKey("general.architecture")),
+        Some(name) if name != "rwkv7" => return Err(GgufError::Architecture(name)),
+        Some(_) => {}
+    }
+    let alignment = metadata.unsigned("general.alignment")?.unwrap_or(32);
+    if !alignment.is_power_of_two() || alignment > 1 << 30 {
+        return Err(GgufError::Alignment(alignment));
+    }
+    let directory = tensors::read(&mut cursor, tensors, alignment, file.len())?;
+
+    if metadata.unsigned(HEAD_SIZE)?.is_none() {
+        return Err(GgufError::MissingKey(HEAD_SIZE));
+    }
+    let mut declared = Vec::new();
+    for (key, size) in SIZES {
+        if let Some(value) = metadata.unsigned(key)? {
+            declared.push((key, size, value));
+        }
+    }
+    let tokens = "tokenizer.ggml.tokens";
+    let vocabulary = metadata.strings(tokens)?;
+    declared.extend(vocabulary.map(|v| (tokens, Size::Vocab, v.count as u64)));
+    let norm_epsilon = metadata.float("rwkv7.attention.layer_norm_epsilon")?;
+    Ok(Contents { directory, declared, norm_epsilon, header: 0..cursor.offset(), vocabulary })
+}

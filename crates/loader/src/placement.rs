@@ -1,0 +1,130 @@
+//! Where each weight of the model lies: the last check before views are handed out.
+
+use crate::contents::{Contents, Directory, Element, RawTensor};
+use crate::error::LoadError;
+use crate::names::{Container, Names};
+use crate::shape::AdapterLayout;
+use std::collections::HashMap;
+use std::ops::Range;
+use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+
+/// A weight's place in the file. All ranges lie inside it and have the length that shape and format demand.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) format: Format,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) storage: Storage,
+}
+
+/// How the canonical bytes of a weight lie in the file.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    /// In one piece.
+    Whole(Range<usize>),
+    /// The bytes of the transposed matrix. Never quantised.
+    Transposed(Range<usize>),
+    /// One piece per row.
+    Rows([Range<usize>; 6]),
+}
+
+impl Storage {
+    /// All pieces.
+    pub(crate) fn ranges(&self) -> &[Range<usize>] {
+        match self {
+            Storage::Whole(range) | Storage::Transposed(range) => std::slice::from_ref(range),
+            Storage::Rows(rows) => rows,
+        }
+    }
+}
+
+/// Finds every weight of the model.
+pub(crate) fn place(
+    container: Container,
+    contents: &Contents,
+    shape: &ModelShape,
+    layout: AdapterLayout,
+) -> Result<HashMap<Weight, Placed>, LoadError> {
+    let finder = Finder { directory: &contents.directory, layout };
+    let mut places = HashMap::new();
+    for weight in Weight::all(shape) {
+        let [rows, cols] = weight.shape(shape).map(|n| n as usize);
+        let placed = match container.names(weight) {
+            Names::One(name) => finder.one(&name, weight.class(), rows, cols)?,
+            Names::Stacked(names) => finder.stacked(&names, cols)?,
+        };
+        places.insert(weight, placed);
+    }
+    Ok(places)
+}
+
+struct Finder<'a> {
+    directory: &'a Directory,
+    layout: AdapterLayout,
+}
+
+impl Finder<'_> {
+    fn one(&self, name: &str, class: WeightClass, rows: usize, cols: usize) -> Result<Placed, LoadError> {
+        let tensor = self.tensor(name)?;
+        let format = format(name, tensor, class)?;
+        let in_out = class == WeightClass::Adapter && self.layout == AdapterLayout::InOut;
+        let [rows_in_file, cols_in_file] = if in_out { [cols, rows] } else { [rows, cols] };
+        if !holds(tensor, rows_in_file, cols_in_file) {
+            return Err(wrong_shape(name, tensor, format!("{rows_in_file} x {cols_in_file}, row major")));
+        }
+        let bytes = tensor.bytes.clone();
+        let storage = match in_out != tensor.first_dim_fastest {
+            true => Storage::Transposed(bytes),
+            false => Storage::Whole(bytes),
+        };
+        Ok(Placed { format, rows, cols, storage })
+    }
+
+    /// Six vectors as the rows of one weight.
+    fn stacked(&self, names: &[String; 6], cols: usize) -> Result<Placed, LoadError> {
+        let others = format(&names[0], self.tensor(&names[0])?, WeightClass::Vector)?;
+        let mut rows = [const { 0..0 }; 6];
+        for (row, name) in rows.iter_mut().zip(names) {
+            let tensor = self.tensor(name)?;
+            let format = format(name, tensor, WeightClass::Vector)?;
+            if format != others {
+                return Err(LoadError::MixedFormats { tensor: name.clone(), format, others });
+            }
+            if !holds(tensor, 1, cols) {
+                return Err(wrong_shape(name, tensor, format!("{cols} values")));
+            }
+            *row = tensor.bytes.clone();
+        }
+        Ok(Placed { format: others, rows: rows.len(), cols, storage: Storage::Rows(rows) })
+    }
+
+    fn tensor(&self, name: &str) -> Result<&RawTensor, LoadError> {
+        self.directory.get(name).ok_or_else(|| LoadError::MissingTensor { tensor: name.to_owned() })
+    }
+}
+
+/// Whether a tensor is a matrix of `rows` and `cols`. In row-major order, sizes of 1 and a split of the rows change no
+/// byte, and a vector may be split altogether (`r_k` by heads).
+fn holds(tensor: &RawTensor, rows: usize, cols: usize) -> bool {
+    let product = |dims: &[usize]| dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+    match tensor.dims.split_last() {
+        _ if tensor.first_dim_fastest => tensor.dims == [rows, cols],
+        _ if rows == 1 => product(&tensor.dims) == Some(cols),
+        Some((last, others)) => *last == cols && product(others) == Some(rows),
+        None => false,
+    }
+}
+
+fn format(name: &str, tensor: &RawTensor, class: WeightClass) -> Result<Format, LoadError> {
+    match &tensor.element {
+        Element::Other(found) => Err(LoadError::UnsupportedType { tensor: name.to_owned(), found: found.clone() }),
+        Element::Known(format) if format.is_quantised() && class != WeightClass::Matrix => {
+            Err(LoadError::QuantisedVector { tensor: name.to_owned(), offset: tensor.bytes.start, format: *format })
+        }
+        Element::Known(format) => Ok(*format),
+    }
+}
+
+fn wrong_shape(name: &str, tensor: &RawTensor, expected: String) -> LoadError {
+    LoadError::WrongShape { tensor: name.to_owned(), offset: tensor.bytes.start, dims: tensor.dims.clone(), expected }
+}

@@ -1,0 +1,135 @@
+//! The model's sizes, read from its tensors and checked against what the file declares.
+
+use crate::contents::{Contents, Directory, Size};
+use crate::error::LoadError;
+use crate::names::{Container, Names};
+use wgoose_graph::{LayerWeight, LoraRanks, ModelShape, Weight};
+
+/// How a file keeps the halves of its adapters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AdapterLayout {
+    /// `[rank, C]` and `[C, rank]`, like every matrix: GGUF, web-rwkv's .st.
+    OutIn,
+    /// `[C, rank]` and `[rank, C]`: .pth.
+    InOut,
+}
+
+impl AdapterLayout {
+    fn convention(container: Container) -> Self {
+        match container {
+            Container::Gguf | Container::Safetensors => AdapterLayout::OutIn,
+            Container::Pth => AdapterLayout::InOut,
+        }
+    }
+}
+
+/// The halves `[rank, C]` of the adapters.
+const DOWN: [LayerWeight; 4] =
+    [LayerWeight::DecayDown, LayerWeight::IclrDown, LayerWeight::ValueDown, LayerWeight::GateDown];
+/// The halves `[C, rank]` of the adapters.
+const UP: [LayerWeight; 4] = [LayerWeight::DecayUp, LayerWeight::IclrUp, LayerWeight::ValueUp, LayerWeight::GateUp];
+
+/// The sizes of the model in a file, and how it keeps its adapters.
+pub(crate) fn deduce(container: Container, contents: &Contents) -> Result<(ModelShape, AdapterLayout), LoadError> {
+    let sizes = Sizes { container, directory: &contents.directory };
+    let declared = |wanted| contents.declared.iter().find(|(_, size, _)| *size == wanted).map(|(_, _, value)| *value);
+
+    let [vocab, width] = sizes.matrix(Weight::Embedding)?;
+    let [ffn, _] = sizes.matrix(Weight::Layer(0, LayerWeight::FfnKey))?;
+    let head_size = match declared(Size::Head) {
+        Some(value) => value,
+        None => sizes.matrix(Weight::Layer(0, LayerWeight::Bonus))?[1],
+    };
+    let layers = sizes.directory.names().filter_map(|name| container.layer(name)).max().map_or(0, |i| u64::from(i) + 1);
+
+    let layout = sizes.adapter_layout(layers, width);
+    let rank = |layer, down| -> Result<u32, LoadError> {
+        let [first, second] = sizes.matrix(Weight::Layer(layer, down))?;
+        Ok(size(if layout == AdapterLayout::OutIn { first } else { second }))
+    };
+    let iclr = rank(0, LayerWeight::IclrDown)?;
+    let value = match declared(Size::ValueRank) {
+        _ if layers > 1 => rank(1, LayerWeight::ValueDown)?,
+        Some(value) => size(value),
+        None => iclr, // the only layer has no value residual: any rank will do
+    };
+    let ranks =
+        LoraRanks { decay: rank(0, LayerWeight::DecayDown)?, iclr, value, gate: rank(0, LayerWeight::GateDown)? };
+    let shape = ModelShape {
+        layers: size(layers),
+        width: size(width),
+        ffn: size(ffn),
+        head_size: size(head_size),
+        vocab: size(vocab),
+        ranks,
+    };
+    shape.validate()?;
+    refuse_contradictions(&shape, contents)?;
+    Ok((shape, layout))
+}
+
+/// A size as shapes have it. One beyond 32 bits becomes the largest, which no shape is valid with.
+fn size(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn refuse_contradictions(shape: &ModelShape, contents: &Contents) -> Result<(), LoadError> {
+    for &(key, size, declared) in &contents.declared {
+        let found = size.of(shape);
+        if declared != u64::from(found) {
+            return Err(LoadError::Contradiction { key, declared, found });
+        }
+    }
+    match contents.norm_epsilon {
+        // Stored as f32: 1e-5 comes back with its rounding error.
+        Some(declared) if (declared - 1e-5).abs() > 1e-8 || declared.is_nan() => {
+            Err(LoadError::NormEpsilon { declared })
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Sizes<'a> {
+    container: Container,
+    directory: &'a Directory,
+}
+
+impl Sizes<'_> {
+    /// Rows and columns of a tensor as the file keeps it; leading sizes of 1 do not count.
+    fn matrix(&self, weight: Weight) -> Result<[u64; 2], LoadError> {
+        let (Names::One(name) | Names::Stacked([name, ..])) = self.container.names(weight);
+        let tensor = self.directory.get(&name).ok_or_else(|| LoadError::MissingTensor { tensor: name.clone() })?;
+        match tensor.dims.as_slice() {
+            [cols] => Ok([1, *cols as u64]),
+            [ones @ .., rows, cols] if ones.iter().all(|&d| d == 1) => Ok([*rows as u64, *cols as u64]),
+            dims => Err(LoadError::WrongShape {
+                tensor: name,
+                offset: tensor.bytes.start,
+                dims: dims.to_vec(),
+                expected: "a matrix".to_owned(),
+            }),
+        }
+    }
+
+    /// The layout the first adapter shows that is no square; the container's convention if all are.
+    fn adapter_layout(&self, layers: u64, width: u64) -> AdapterLayout {
+        let convention = AdapterLayout::convention(self.container);
+        if self.container == Container::Gguf {
+            return convention;
+        }
+        // Two layers hold one of each kind. A file whose layers differ is refused when they are placed.
+        let seen =
+            (0..layers.min(2) as u32).flat_map(|layer| DOWN.into_iter().chain(UP).map(move |half| (layer, half)));
+        for (layer, half) in seen.filter(|(layer, half)| *layer > 0 || !half.absent_in_first_layer()) {
+            let Ok([first, second]) = self.matrix(Weight::Layer(layer, half)) else { continue };
+            // In the canonical layout a "down" half ends with the width, an "up" half begins with it.
+            let (canonical, transposed) = if DOWN.contains(&half) { (second, first) } else { (first, second) };
+            match (canonical == width, transposed == width) {
+                (true, false) => return AdapterLayout::OutIn,
+                (false, true) => return AdapterLayout::InOut,
+                _ => {}
+            }
+        }
+        convention
+    }
+}

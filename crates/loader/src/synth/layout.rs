@@ -1,0 +1,195 @@
+//! Which tensors a file holds, in which format, where.
+
+use super::{SynthError, SynthOptions};
+use crate::names::{Container, Names};
+use wgoose_graph::{Format, LayerWeight, ModelShape, Weight, WeightClass};
+
+/// A tensor of the file: some rows of a weight.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub(super) name: String,
+    pub(super) weight: Weight,
+    /// The weight's first row that lies in this tensor.
+    pub(super) first_row: u32,
+    pub(super) rows: u32,
+    pub(super) cols: u32,
+    /// Sizes, slowest-varying first, as the container writes them.
+    pub(super) dims: Vec<u32>,
+    pub(super) format: Format,
+    /// First byte, from the start of the data section.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// Zeros behind it, up to the alignment.
+    pub(super) padding: u64,
+}
+
+impl Tensor {
+    /// Number of weights.
+    pub(super) fn weights(&self) -> u64 {
+        u64::from(self.rows) * u64::from(self.cols)
+    }
+}
+
+/// All tensors, one behind the other.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) tensors: Vec<Tensor>,
+    pub(super) data_len: u64,
+}
+
+impl Layout {
+    /// Lays out the model in the order the forward pass needs it, each tensor at a multiple of `alignment`.
+    pub(super) fn new(options: &SynthOptions, alignment: u64) -> Result<Self, SynthError> {
+        let mut layout = Layout { tensors: Vec::new(), data_len: 0 };
+        for weight in Weight::all(&options.shape) {
+            match options.container.names(weight) {
+                Names::One(name) => {
+                    let [rows, cols] = weight.shape(&options.shape);
+                    layout.push(options, alignment, weight, name, 0..rows, cols)?;
+                }
+                Names::Stacked(names) => {
+                    for (row, name) in (0..).zip(names) {
+                        layout.push(options, alignment, weight, name, row..row + 1, options.shape.width)?;
+                    }
+                }
+            }
+        }
+        if options.container == Container::Gguf {
+            layout.push_unused(options, alignment)?;
+        }
+        Ok(layout)
+    }
+
+    /// llama.cpp demands a value residual of layer 0, with the rank of the in-context learning rate, and never uses it.
+    fn push_unused(&mut self, options: &SynthOptions, alignment: u64) -> Result<(), SynthError> {
+        let ModelShape { width, ranks, .. } = options.shape;
+        let unused = [
+            (LayerWeight::ValueBias, 1, width),
+            (LayerWeight::ValueDown, ranks.iclr, width),
+            (LayerWeight::ValueUp, width, ranks.iclr),
+        ];
+        for (weight, rows, cols) in unused {
+            let weight = Weight::Layer(0, weight);
+            if let Names::One(name) = options.container.names(weight) {
+                self.push(options, alignment, weight, name, 0..rows, cols)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        options: &SynthOptions,
+        alignment: u64,
+        weight: Weight,
+        name: String,
+        rows: std::ops::Range<u32>,
+        cols: u32,
+    ) -> Result<(), SynthError> {
+        let format = match options.container {
+            Container::Gguf => options.mix.in_gguf(weight),
+            Container::Safetensors | Container::Pth => options.mix.matrix(),
+        };
+        if !(cols as usize).is_multiple_of(format.block_weights()) {
+            return Err(SynthError::RowLength { tensor: name, cols, format });
+        }
+        let count = rows.len() as u32;
+        let Some(bytes) = format.bytes(count as usize, cols as usize) else {
+            return Err(SynthError::TooLarge { tensor: name });
+        };
+        let bytes = bytes as u64;
+        let dims = match options.container {
+            Container::Gguf => gguf_dims(weight, count, cols),
+            Container::Safetensors | Container::Pth => checkpoint_dims(weight, options.shape.head_size, count, cols),
+        };
+        let (offset, padding) = (self.data_len, bytes.next_multiple_of(alignment) - bytes);
+        self.data_len = offset + bytes + padding;
+        self.tensors.push(Tensor {
+            name,
+            weight,
+            first_row: rows.start,
+            rows: count,
+            cols,
+            dims,
+            format,
+            offset,
+            bytes,
+            padding,
+        });
+        Ok(())
+    }
+}
+
+fn gguf_dims(weight: Weight, rows: u32, cols: u32) -> Vec<u32> {
+    match (weight, weight.class()) {
+        (Weight::Layer(_, LayerWeight::AttMix), _) => vec![rows, 1, 1, cols],
+        (_, WeightClass::Vector) => vec![cols],
+        _ => vec![rows, cols],
+    }
+}
+
+/// As a checkpoint has them: norms are flat, the other vectors `[1, 1, C]`, the bonus is split by heads.
+fn checkpoint_dims(weight: Weight, head_size: u32, rows: u32, cols: u32) -> Vec<u32> {
+    use LayerWeight as L;
+    match weight {
+        Weight::Layer(_, L::Bonus) => vec![cols / head_size, head_size],
+        Weight::Layer(_, L::Ln1Scale | L::Ln1Bias | L::Ln2Scale | L::Ln2Bias | L::LnXScale | L::LnXBias) => vec![cols],
+        Weight::Layer(_, layer) if layer.class() == WeightClass::Vector => vec![1, 1, cols],
+        _ if weight.class() == WeightClass::Vector => vec![cols],
+        _ => vec![rows, cols],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::Mix;
+    use wgoose_graph::LoraRanks;
+
+    fn layout(container: Container, alignment: u64) -> Layout {
+        let ranks = LoraRanks { decay: 3, iclr: 5, value: 7, gate: 9 };
+        let shape = ModelShape { layers: 2, width: 64, ffn: 80, head_size: 32, vocab: 11, ranks };
+        let options = SynthOptions { shape, seed: 1, container, mix: Mix::F16, hot: false, vocabulary: None };
+        Layout::new(&options, alignment).unwrap()
+    }
+
+    #[test]
+    fn tensors_follow_each_other_aligned() {
+        for (container, alignment) in [(Container::Gguf, 32), (Container::Safetensors, 1)] {
+            let layout = layout(container, alignment);
+            let mut end = 0;
+            for tensor in &layout.tensors {
+                assert_eq!((tensor.offset, tensor.offset % alignment), (end, 0), "{}", tensor.name);
+                end += tensor.bytes + tensor.padding;
+            }
+            assert_eq!(end, layout.data_len);
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_each_container_knows() {
+        let dims = |container, name: &str| {
+            let layout = layout(container, 1);
+            layout.tensors.into_iter().find(|tensor| tensor.name == name).map(|tensor| tensor.dims)
+        };
+        for (name, expected) in [
+            ("blk.0.time_mix_v1.weight", vec![5, 64]), // unused: the rank of a, not of v
+            ("blk.0.time_mix_v2.weight", vec![64, 5]),
+            ("blk.1.time_mix_v1.weight", vec![7, 64]),
+            ("blk.1.time_mix_lerp_fused.weight", vec![6, 1, 1, 64]),
+            ("blk.1.time_mix_r_k.weight", vec![64]),
+        ] {
+            assert_eq!(dims(Container::Gguf, name), Some(expected), "{name}");
+        }
+        for (name, expected) in [
+            ("blocks.0.att.v1", None),
+            ("blocks.1.att.w2", Some(vec![64, 3])),
+            ("blocks.1.att.x_g", Some(vec![1, 1, 64])),
+            ("blocks.1.att.r_k", Some(vec![2, 32])),
+            ("blocks.1.att.ln_x.bias", Some(vec![64])),
+            ("ln_out.weight", Some(vec![64])),
+        ] {
+            assert_eq!(dims(Container::Safetensors, name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Model files of all three containers, written byte by byte and read back: intact, wrong and hostile ones.
+
+#![allow(clippy::unwrap_used)] // in helpers of tests as in tests
+
+mod containers;
+mod hostile;
+mod refusals;
+mod support;
+mod views;

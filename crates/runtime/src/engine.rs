@@ -1,0 +1,143 @@
+//! The engine: sequences of any length in, split into passes of the plan's chunk size.
+
+use crate::{Batch, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData};
+use std::sync::Arc;
+use wgoose_graph::ModelShape;
+use wgoose_kernels::{Plan, Sources};
+use wgoose_loader::Model;
+
+/// Chunk of the CPU executor; it only bounds memory.
+const CPU_CHUNK: usize = 128;
+
+/// Runs sequences on a GPU or on the CPU.
+pub struct Engine {
+    executor: Box<dyn Executor>,
+    chunk: usize,
+}
+
+impl Engine {
+    /// Any executor; passes have at most `chunk` tokens, at least 1.
+    pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
+        Engine { executor, chunk: chunk.max(1) }
+    }
+
+    /// A plan on a device, with `slots` sequences.
+    ///
+    /// # Errors
+    /// The plan does not fit the model.
+    pub fn gpu(
+        device: Arc<Device>,
+        model: Arc<Model>,
+        plan: Plan,
+        sources: Sources,
+        slots: usize,
+    ) -> Result<Self, RuntimeError> {
+        let chunk = plan.prefill_chunk as usize;
+        Ok(Engine::new(Box::new(GpuExecutor::new(device, model, plan, sources, slots)?), chunk))
+    }
+
+    /// The CPU reference, with `slots` sequences.
+    ///
+    /// # Errors
+    /// The model's sizes make no graph.
+    pub fn cpu(model: Arc<Model>, slots: usize) -> Result<Self, RuntimeError> {
+        Ok(Engine::new(Box::new(CpuExecutor::new(model, slots)?), CPU_CHUNK))
+    }
+
+    /// Sizes of the model.
+    pub fn shape(&self) -> &ModelShape {
+        self.executor.shape()
+    }
+
+    /// How many sequences can have a state at once.
+    pub fn slots(&self) -> usize {
+        self.executor.slots()
+    }
+
+    /// Most tokens in one pass.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Bytes of weights on the device so far.
+    pub fn uploaded(&self) -> u64 {
+        self.executor.uploaded()
+    }
+
+    /// Continues sequences; returns for each the logits asked for, `[outputs, V]` row major. Sequences are packed into
+    /// passes in the order given, a long one over several.
+    ///
+    /// # Errors
+    /// A sequence that cannot be run (nothing has been run then), or the device fails.
+    pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let vocab = self.shape().vocab;
+        Batch::pack(sequences, vocab, self.slots())?;
+        let mut logits: Vec<Vec<f32>> = vec![Vec::new(); sequences.len()];
+        let mut pass: Vec<(usize, Sequence<'_>)> = Vec::new();
+        let most_outputs = self.executor.max_outputs().max(1);
+        let (mut room, mut output_room) = (self.chunk, most_outputs);
+        for (i, sequence) in sequences.iter().enumerate() {
+            let mut rest = sequence.tokens;
+            while !rest.is_empty() {
+                let room_here = if sequence.outputs == Outputs::All { room.min(output_room) } else { room };
+                let (now, later) = rest.split_at(rest.len().min(room_here));
+                let outputs = match sequence.outputs {
+                    Outputs::Last if !later.is_empty() => Outputs::None,
+                    outputs => outputs,
+                };
+                pass.push((i, Sequence { tokens: now, outputs, ..*sequence }));
+                room -= now.len();
+                output_room -= match outputs {
+                    Outputs::None => 0,
+                    Outputs::Last => 1,
+                    Outputs::All => now.len(),
+                };
+                rest = later;
+                if room == 0 || output_room == 0 {
+                    self.pass(&pass, &mut logits)?;
+                    pass.clear();
+                    (room, output_room) = (self.chunk, most_outputs);
+                }
+            }
+        }
+        if !pass.is_empty() {
+            self.pass(&pass, &mut logits)?;
+        }
+        Ok(logits)
+    }
+
+    fn pass(&mut self, pass: &[(usize, Sequence<'_>)], logits: &mut [Vec<f32>]) -> Result<(), RuntimeError> {
+        let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, s)| *s).collect();
+        let vocab = self.shape().vocab;
+        let batch = Batch::pack(&sequences, vocab, self.slots())?;
+        let all = self.executor.run(&batch)?;
+        let mut rest = &all[..];
+        for (i, s) in pass {
+            let rows = match s.outputs {
+                Outputs::None => 0,
+                Outputs::Last => 1,
+                Outputs::All => s.tokens.len(),
+            };
+            let (own, others) = rest.split_at(rows * vocab as usize);
+            logits[*i].extend_from_slice(own);
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Copies a slot's state out.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
+        self.executor.state(slot)
+    }
+
+    /// Overwrites a slot's state.
+    ///
+    /// # Errors
+    /// The state is not of this model, or the device fails.
+    pub fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
+        self.executor.set_state(slot, state)
+    }
+}

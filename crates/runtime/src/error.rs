@@ -1,0 +1,134 @@
+//! What can go wrong when a plan is run.
+
+use wgoose_graph::{GraphError, ShapeError, Violation, Weight};
+use wgoose_kernels::PlanError;
+
+/// What can go wrong when a plan is run.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// There is no device at all.
+    #[error(
+        "no GPU adapter found: install a Vulkan driver (Debian and Ubuntu without a GPU: mesa-vulkan-drivers), or run on the CPU with --backend cpu"
+    )]
+    NoAdapter,
+    /// No device of that name.
+    #[error("no adapter matches '{wanted}': there are {available}")]
+    UnknownAdapter {
+        /// What was asked for.
+        wanted: String,
+        /// The adapters there are.
+        available: String,
+    },
+    /// The driver refuses.
+    #[error("adapter '{adapter}' cannot be opened: {why}")]
+    Open {
+        /// The adapter.
+        adapter: String,
+        /// What the driver said.
+        why: String,
+    },
+    /// The device was lost, ran out of memory or refused a command.
+    #[error("the device failed {during}: {why}")]
+    Device {
+        /// What was being done.
+        during: &'static str,
+        /// What the driver said.
+        why: String,
+    },
+    /// The plan does not fit.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The model's sizes make no graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The model's sizes make no graph.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A rewrite left an illegal graph.
+    #[error(transparent)]
+    Illegal(#[from] Violation),
+    /// The batch cannot be run.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// A matrix cannot be bound.
+    #[error("{weight}: one row of {row_bytes} bytes is larger than the device's largest binding, {limit} bytes")]
+    RowTooLarge {
+        /// The tensor.
+        weight: Weight,
+        /// Bytes of a row.
+        row_bytes: u64,
+        /// Largest binding.
+        limit: u64,
+    },
+    /// A value cannot be bound.
+    #[error(
+        "{what} of this batch needs {need} bytes, the device binds at most {limit}: use a smaller prefill chunk or fewer outputs"
+    )]
+    ValueTooLarge {
+        /// Which value.
+        what: &'static str,
+        /// Bytes needed.
+        need: u64,
+        /// Largest binding.
+        limit: u64,
+    },
+    /// A plane of a value does not begin where the device can bind it.
+    #[error("width {width} gives planes at offsets that are no multiple of the {alignment} bytes this device binds at")]
+    Alignment {
+        /// Width of the model.
+        width: u32,
+        /// What the device needs.
+        alignment: u32,
+    },
+    /// More workgroups than a dispatch can have.
+    #[error("{kernel} needs {units} workgroups, more than a dispatch can have")]
+    DispatchTooLarge {
+        /// The kernel.
+        kernel: String,
+        /// Workgroups needed.
+        units: u64,
+    },
+    /// A state of another size.
+    #[error("{tensor} has {got} floats, this model's has {want}")]
+    StateSize {
+        /// The piece of state.
+        tensor: String,
+        /// What was given.
+        got: usize,
+        /// What the model has.
+        want: usize,
+    },
+}
+
+/// Why sequences cannot be packed into a batch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// Nothing to do.
+    #[error("sequence {0} has no tokens")]
+    Empty(usize),
+    /// A token the model does not know.
+    #[error("token {token} of sequence {sequence} at position {position} is not below the vocabulary size {vocab}")]
+    Token {
+        /// Index of the sequence.
+        sequence: usize,
+        /// Position in it.
+        position: usize,
+        /// The token.
+        token: u32,
+        /// Vocabulary size.
+        vocab: u32,
+    },
+    /// A state slot that does not exist.
+    #[error("sequence {sequence} names state slot {slot}, there are {slots}")]
+    Slot {
+        /// Index of the sequence.
+        sequence: usize,
+        /// The slot.
+        slot: usize,
+        /// Slots there are.
+        slots: usize,
+    },
+    /// Two sequences on one state.
+    #[error("sequences {0} and {1} share a state slot")]
+    SharedSlot(usize, usize),
+}

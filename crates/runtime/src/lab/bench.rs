@@ -1,0 +1,160 @@
+//! A kernel with its data on the device, ready to be run once or timed over and over.
+
+use crate::lab::case::{Case, Data};
+use crate::lab::clock::{Clock, ClockSource};
+use crate::pipelines::{Pipeline, Pipelines};
+use crate::{Device, RuntimeError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wgoose_kernels::{Kernel, dispatch_size};
+
+/// A kernel and one or more sets of operands. Several sets are taken in turn, so that weights stream from memory as they
+/// do in a model, where the next use of a matrix is a whole token away.
+pub struct Bench {
+    device: Arc<Device>,
+    pipeline: Pipeline,
+    sets: Vec<Set>,
+    grid: [u32; 3],
+    label: String,
+}
+
+struct Set {
+    group: wgpu::BindGroup,
+    y: wgpu::Buffer,
+    state: Option<wgpu::Buffer>,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Nanoseconds per dispatch.
+    pub ns: f64,
+    /// Dispatches in the pass that was timed.
+    pub repeats: u32,
+    /// What it was measured with.
+    pub source: ClockSource,
+}
+
+impl Bench {
+    /// Stands behind y; must not change.
+    pub(crate) const CANARY: f32 = 1234.5;
+    const CANARIES: usize = 64;
+
+    /// Compiles the kernel and uploads the operand sets.
+    ///
+    /// # Errors
+    /// The device fails, or the dispatch is too large.
+    pub fn new(device: &Arc<Device>, kernel: &Kernel, cases: &[Case]) -> Result<Self, RuntimeError> {
+        let mut pipelines = Pipelines::new(Arc::clone(device));
+        pipelines.compile(&[kernel])?;
+        let label = kernel.label.clone();
+        let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), units: kernel.units };
+        let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
+        let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
+        let sets = cases.iter().map(|case| Set::new(device, &pipeline, kernel, case)).collect::<Result<_, _>>()?;
+        device.check("uploading a case")?;
+        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label })
+    }
+
+    /// Runs the first set once: y with its canaries, and the state.
+    pub(crate) fn run(&self, case: &Case) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
+        let set = &self.sets[0];
+        self.device.queue.write_buffer(&set.y, 0, bytemuck::cast_slice(&initial_y(case)));
+        if let (Some(buffer), Some(data)) = (&set.state, case.data.get("state")) {
+            write(&self.device, buffer, data);
+        }
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.encode(&mut pass, 1);
+        }
+        self.device.queue.submit([encoder.finish()]);
+        let y = self.device.read(&set.y, 0, initial_y(case).len() as u64 * 4)?;
+        let state = match (&set.state, case.state_len()) {
+            (Some(buffer), Some(len)) => {
+                Some(bytemuck::pod_collect_to_vec(&self.device.read(buffer, 0, len as u64 * 4)?))
+            }
+            _ => None,
+        };
+        Ok((bytemuck::pod_collect_to_vec(&y), state))
+    }
+
+    /// Encodes `n` dispatches, taking the operand sets in turn.
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, n: u32) {
+        pass.set_pipeline(&self.pipeline.pipeline);
+        for i in 0..n {
+            pass.set_bind_group(0, &self.sets[i as usize % self.sets.len()].group, &[]);
+            pass.dispatch_workgroups(self.grid[0], self.grid[1], self.grid[2]);
+        }
+    }
+
+    /// Times `repeats` dispatches in one pass.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn time(&self, clock: &Clock, repeats: u32) -> Result<Timing, RuntimeError> {
+        let ns = clock.time(&|pass| self.encode(pass, repeats))? / f64::from(repeats);
+        Ok(Timing { ns, repeats, source: clock.source() })
+    }
+
+    /// What is being measured.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+}
+
+fn initial_y(case: &Case) -> Vec<f32> {
+    let canaries = std::iter::repeat_n(Bench::CANARY, Bench::CANARIES);
+    case.before.iter().copied().chain(canaries).collect()
+}
+
+fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
+    match data {
+        Data::Floats(f) | Data::State(f) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(f)),
+        Data::Indices(i) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(i)),
+        Data::Matrix(bytes, _) => {
+            let mut padded = bytes.clone();
+            padded.resize(bytes.len().next_multiple_of(4), 0);
+            device.queue.write_buffer(buffer, 0, &padded);
+        }
+    }
+}
+
+impl Set {
+    fn new(device: &Device, pipeline: &Pipeline, kernel: &Kernel, case: &Case) -> Result<Self, RuntimeError> {
+        let y = device.storage("y", initial_y(case).len() as u64 * 4);
+        device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial_y(case)));
+        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("params"),
+            size: 48,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        device.queue.write_buffer(&params, 0, bytemuck::cast_slice(&case.site.params()));
+        let mut buffers: BTreeMap<&str, wgpu::Buffer> = BTreeMap::from([("y", y.clone()), ("params", params)]);
+        for (name, data) in &case.data {
+            let bytes = match data {
+                Data::Floats(f) | Data::State(f) => f.len() * 4,
+                Data::Indices(i) => i.len() * 4,
+                Data::Matrix(bytes, _) => bytes.len(),
+            };
+            let buffer = device.storage(name, bytes as u64);
+            write(device, &buffer, data);
+            buffers.insert(name, buffer);
+        }
+        device.queue.submit([]);
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
+            .reflection
+            .bindings
+            .iter()
+            .filter_map(|b| Some((b.number, buffers.get(b.name.as_str())?)))
+            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .collect();
+        let group = device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &pipeline.layout,
+            entries: &entries,
+        });
+        Ok(Set { group, y, state: buffers.remove("state") })
+    }
+}

@@ -1,0 +1,150 @@
+//! A case: random operands for a site, in the ranges that a model has, and what the reference makes of them.
+
+use std::collections::BTreeMap;
+use wgoose_graph::{Format, OperandKind};
+use wgoose_kernels::{Arg, Args, Dense, Site, ops};
+use wgoose_loader::blocks;
+
+/// Distinct rows encoded for a matrix; larger ones repeat them (encoding a head takes longer than testing it).
+const DISTINCT_ROWS: usize = 192;
+
+/// One operand's data, on the CPU.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    Floats(Vec<f32>),
+    Indices(Vec<u32>),
+    /// Bytes as in a file, and the same dequantised.
+    Matrix(Vec<u8>, Dense),
+    State(Vec<f32>),
+}
+
+/// Random operands for a site.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub(crate) site: Site,
+    pub(crate) data: BTreeMap<&'static str, Data>,
+    /// What y holds before the op runs: NaN, or the residual it is added to.
+    pub(crate) before: Vec<f32>,
+}
+
+/// A small deterministic generator (splitmix64, Steele et al. 2014).
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    fn floats(&mut self, n: usize, (low, high): (f32, f32)) -> Vec<f32> {
+        (0..n).map(|_| low + (high - low) * (self.next() >> 40) as f32 / (1u64 << 24) as f32).collect()
+    }
+}
+
+impl Case {
+    /// Random operands; the same seed gives the same case.
+    pub fn random(site: &Site, seed: u64) -> Case {
+        let mut rng = Rng(seed);
+        let domain = ops::kernels(&site.op).domain;
+        let slots = site.segments as usize + rng.below(3) as usize;
+        let (segments, token_segments) = segments(site, slots, &mut rng);
+        let mut data = BTreeMap::new();
+        let mut before = vec![f32::NAN; site.output_len()];
+        for input in &site.inputs {
+            let len = input.planes as usize * input.rows as usize * input.cols as usize;
+            let range = domain(input.name);
+            if site.op.in_place() == Some(input.name) {
+                before = rng.floats(len, range);
+                continue;
+            }
+            let random = match input.kind {
+                OperandKind::Value | OperandKind::Planes | OperandKind::Vector => Data::Floats(rng.floats(len, range)),
+                OperandKind::Matrix => {
+                    let format = input.format.unwrap_or(Format::F32);
+                    matrix(format, input.rows as usize, input.cols as usize, range, &mut rng)
+                }
+                OperandKind::State => Data::State(rng.floats(slots * len, range)),
+                OperandKind::Segments => Data::Indices(segments.clone()),
+                OperandKind::TokenSegments => Data::Indices(token_segments.clone()),
+                OperandKind::Tokens => Data::Indices(indices(site.rows, site.window, &mut rng)),
+                OperandKind::OutputRows => {
+                    let rows = site.input("x").map_or(1, |x| x.rows);
+                    Data::Indices(indices(site.rows, rows, &mut rng))
+                }
+            };
+            data.insert(input.name, random);
+        }
+        Case { site: site.clone(), data, before }
+    }
+
+    /// What the reference makes of it: y, and the state if the op has one.
+    pub fn reference(&self) -> (Vec<f32>, Option<Vec<f32>>) {
+        let mut y = self.before.clone();
+        let mut state = self.data.values().find_map(|d| match d {
+            Data::State(s) => Some(s.clone()),
+            _ => None,
+        });
+        let mut args = Args::new();
+        for (name, data) in &self.data {
+            match data {
+                Data::Floats(f) => args.insert(name, Arg::Floats(f)),
+                Data::Indices(i) => args.insert(name, Arg::Indices(i)),
+                Data::Matrix(_, dense) => args.insert(name, Arg::Matrix(dense)),
+                Data::State(_) => {}
+            }
+        }
+        if let Some(state) = &mut state {
+            args.insert("state", Arg::State(state));
+        }
+        (ops::kernels(&self.site.op).reference)(&self.site, &mut args, &mut y);
+        drop(args);
+        (y, state)
+    }
+}
+
+/// Splits the tokens among the segments, at least one each, and gives each a slot of its own.
+fn segments(site: &Site, slots: usize, rng: &mut Rng) -> (Vec<u32>, Vec<u32>) {
+    let count = site.segments.max(1);
+    let tokens = site.rows.max(count);
+    let mut cuts: Vec<u32> = Vec::new();
+    while cuts.len() + 1 < count as usize {
+        let cut = 1 + rng.below(u64::from(tokens) - 1) as u32;
+        if !cuts.contains(&cut) {
+            cuts.push(cut);
+        }
+    }
+    cuts.extend([0, tokens]);
+    cuts.sort_unstable();
+    let mut order: Vec<u32> = (0..slots as u32).collect();
+    for i in (1..order.len()).rev() {
+        order.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    let pairs = cuts.windows(2).enumerate();
+    let table = pairs.clone().flat_map(|(i, w)| [w[0], w[1] - w[0], order[i], 0]).collect();
+    let of_token = pairs.flat_map(|(i, w)| std::iter::repeat_n(i as u32, (w[1] - w[0]) as usize)).collect();
+    (table, of_token)
+}
+
+fn indices(n: u32, below: u32, rng: &mut Rng) -> Vec<u32> {
+    (0..n).map(|_| rng.below(u64::from(below)) as u32).collect()
+}
+
+fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut Rng) -> Data {
+    let distinct = rows.min(DISTINCT_ROWS);
+    let weights = rng.floats(distinct * cols, range);
+    let row_bytes = cols / format.block_weights() * format.block_bytes();
+    let mut bytes = vec![0; distinct * row_bytes];
+    blocks::encode(format, &weights, &mut bytes);
+    let mut dense = vec![0.0; distinct * cols];
+    blocks::decode(format, &bytes, &mut dense);
+    let repeat = |i: usize| i % distinct;
+    let bytes = (0..rows).flat_map(|i| bytes[repeat(i) * row_bytes..][..row_bytes].iter().copied()).collect();
+    let data = (0..rows).flat_map(|i| dense[repeat(i) * cols..][..cols].iter().copied()).collect();
+    Data::Matrix(bytes, Dense { cols, data })
+}

@@ -1,0 +1,73 @@
+//! One kernel against the reference: every element written, nothing written past the end, the same bits twice.
+
+use crate::lab::bench::Bench;
+use crate::lab::case::{Case, Data};
+use crate::{Device, RuntimeError};
+use std::sync::Arc;
+use wgoose_kernels::{Kernel, ops};
+
+/// How far a kernel is from the reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deviation {
+    /// Largest error, relative to the root mean square of the reference's output (of y or of the state).
+    pub worst: f32,
+    /// What is allowed.
+    pub tolerance: f32,
+    /// Why it is wrong whatever the numbers: elements not written, canaries overwritten, different bits the second time.
+    pub fault: Option<String>,
+}
+
+impl Deviation {
+    /// Whether the kernel may be used.
+    pub fn passed(&self) -> bool {
+        self.fault.is_none() && self.worst <= self.tolerance
+    }
+}
+
+/// Runs a kernel twice on a case and compares.
+///
+/// # Errors
+/// The device fails.
+pub fn check(device: &Arc<Device>, kernel: &Kernel, case: &Case) -> Result<Deviation, RuntimeError> {
+    let bench = Bench::new(device, kernel, std::slice::from_ref(case))?;
+    let (y, state) = bench.run(case)?;
+    let again = bench.run(case)?;
+    let (want_y, want_state) = case.reference();
+    let tolerance = (ops::kernels(&case.site.op).tolerance)(&case.site);
+    let bits = |data: &[f32]| data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let (written, canaries) = y.split_at(case.site.output_len());
+    let mut fault = None;
+    if bits(canaries) != vec![Bench::CANARY.to_bits(); canaries.len()] {
+        fault = Some("it wrote past the end of y".to_owned());
+    } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
+        fault = Some("two runs on the same data differ".to_owned());
+    }
+    let mut worst = deviation(written, &want_y);
+    if let (Some(got), Some(want)) = (&state, &want_state) {
+        worst = worst.max(deviation(got, want));
+    }
+    Ok(Deviation { worst, tolerance, fault })
+}
+
+/// The largest error relative to the root mean square; infinite where one is NaN and the other is not.
+fn deviation(got: &[f32], want: &[f32]) -> f32 {
+    let finite = want.iter().filter(|w| !w.is_nan());
+    let squares: f64 = finite.clone().map(|w| f64::from(*w).powi(2)).sum();
+    let rms = (squares / finite.count().max(1) as f64).sqrt().max(1e-6);
+    let error = |(g, w): (&f32, &f32)| match (g.is_nan(), w.is_nan()) {
+        (true, true) => 0.0,
+        (false, false) => f64::from((g - w).abs()) / rms,
+        _ => f64::INFINITY,
+    };
+    got.iter().zip(want).map(error).fold(0.0, f64::max) as f32
+}
+
+impl Case {
+    /// State rows of the case, all slots.
+    pub(crate) fn state_len(&self) -> Option<usize> {
+        self.data.values().find_map(|d| match d {
+            Data::State(s) => Some(s.len()),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! The lab: one kernel at a time on data of its own, checked against the reference, then timed.
+
+mod bench;
+mod case;
+mod check;
+mod clock;
+
+pub use bench::{Bench, Timing};
+pub use case::Case;
+pub use check::{Deviation, check};
+pub use clock::{Clock, ClockSource};

@@ -1,0 +1,207 @@
+//! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
+
+use crate::RuntimeError;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
+use wgoose_kernels::{Kernel, Limits, Plan, Site, Sources, dispatch_size};
+
+/// What is bound at a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// The uniform block of the dispatch.
+    Params,
+    /// A range of an activation slot, in bytes.
+    Slot {
+        /// The slot.
+        slot: usize,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        size: u64,
+    },
+    /// A window of a weight.
+    Weight(Weight, usize),
+    /// State of every sequence.
+    State(State),
+    /// A table of the batch.
+    Table(Table),
+}
+
+/// A table of the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// Token ids.
+    Tokens,
+    /// Segment of each token.
+    TokenSegments,
+    /// Segments.
+    Segments,
+    /// Rows whose logits are wanted.
+    Outputs,
+}
+
+/// One dispatch.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// The op it belongs to.
+    pub node: NodeId,
+    /// Index of its kernel.
+    pub kernel: usize,
+    /// What is bound, by binding number.
+    pub bindings: Vec<(u32, Bound)>,
+    /// The uniform block.
+    pub params: [u32; 12],
+    /// Workgroups.
+    pub grid: [u32; 3],
+}
+
+/// Everything a pass does.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The kernels, each once.
+    pub kernels: Vec<Kernel>,
+    /// The dispatches in order.
+    pub dispatches: Vec<Dispatch>,
+    /// Where the values live.
+    pub arena: Arena,
+    /// Slot of the logits, if any are wanted.
+    pub output: Option<usize>,
+}
+
+/// What the schedule must know of the model's tensors.
+pub struct Tensors<'a> {
+    /// How a weight is stored.
+    pub format: &'a dyn Fn(Weight) -> Format,
+    /// The windows of rows in which a matrix is bound.
+    pub windows: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
+}
+
+/// Records a pass over a batch.
+///
+/// # Errors
+/// No kernel serves an op here, or a value is larger than the device binds.
+pub fn record(
+    graph: &Graph,
+    batch: &BatchShape,
+    tensors: &Tensors<'_>,
+    plan: &Plan,
+    limits: &Limits,
+    sources: &Sources,
+) -> Result<Recording, RuntimeError> {
+    let arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
+    let largest = limits.storage_binding.min(limits.buffer);
+    if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
+        return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
+    }
+    let mut kernels: Vec<Kernel> = Vec::new();
+    // Layers are alike: their sites are equal and share a kernel.
+    let mut known: Vec<(Site, usize)> = Vec::new();
+    let mut dispatches = Vec::new();
+    for &id in &arena.order {
+        let whole = Site::of(graph, id, batch, tensors.format);
+        for (window, rows) in row_windows(graph, id, tensors)?.into_iter().enumerate() {
+            let site = match rows {
+                Some(rows) => Site { first: rows.start, window: rows.end - rows.start, ..whole.clone() },
+                None => whole.clone(),
+            };
+            let kernel = match known.iter().find(|(s, _)| *s == site) {
+                Some((_, kernel)) => *kernel,
+                None => {
+                    kernels.push(plan.kernel(&site, limits, sources)?);
+                    known.push((site.clone(), kernels.len() - 1));
+                    kernels.len() - 1
+                }
+            };
+            let bindings = bindings(graph, id, batch, &arena, &kernels[kernel], window);
+            for (_, bound) in &bindings {
+                if let Bound::Slot { offset, .. } = bound
+                    && !offset.is_multiple_of(u64::from(limits.storage_alignment))
+                {
+                    let (width, alignment) = (graph.model().width, limits.storage_alignment);
+                    return Err(RuntimeError::Alignment { width, alignment });
+                }
+            }
+            let (label, units) = (&kernels[kernel].label, kernels[kernel].units);
+            let grid = dispatch_size(units, limits)
+                .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), units })?;
+            dispatches.push(Dispatch { node: id, kernel, bindings, params: site.params(), grid });
+        }
+    }
+    let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
+    Ok(Recording { kernels, dispatches, arena, output })
+}
+
+/// The windows of an op's only matrix; a single `None` for ops without one, or with several small ones.
+fn row_windows(graph: &Graph, id: NodeId, tensors: &Tensors<'_>) -> Result<Vec<Option<Range<u32>>>, RuntimeError> {
+    let mut matrices = graph.inputs(id).into_iter().filter(|(o, _)| o.kind == OperandKind::Matrix);
+    let (first, second) = (matrices.next(), matrices.next());
+    match (first.map(|(_, input)| graph.node(input.node)), second) {
+        (Some(Node::Source(Source::Weight(weight))), None) => {
+            Ok((tensors.windows)(*weight)?.into_iter().map(Some).collect())
+        }
+        _ => Ok(vec![None]),
+    }
+}
+
+fn bindings(
+    graph: &Graph,
+    id: NodeId,
+    batch: &BatchShape,
+    arena: &Arena,
+    kernel: &Kernel,
+    window: usize,
+) -> Vec<(u32, Bound)> {
+    let inputs = graph.inputs(id);
+    let value = |node: NodeId, plane: Option<u32>| {
+        let shape = graph.op(node).shape;
+        let plane_bytes = u64::from(batch.rows(shape.rows)) * u64::from(shape.cols) * 4;
+        let (offset, size) = match plane {
+            Some(p) => (u64::from(p) * plane_bytes, plane_bytes),
+            None => (0, u64::from(shape.planes) * plane_bytes),
+        };
+        Bound::Slot { slot: arena.slot[&node], offset, size }
+    };
+    let bound = |name: &str| -> Option<Bound> {
+        match name {
+            "params" => return Some(Bound::Params),
+            "y" => return Some(value(id, None)),
+            _ => {}
+        }
+        let (_, input) = inputs.iter().find(|(operand, _)| operand.name == name)?;
+        Some(match graph.node(input.node) {
+            Node::Op(_) => value(input.node, input.plane),
+            Node::Source(Source::Weight(w)) => Bound::Weight(*w, window),
+            Node::Source(Source::State(s)) => Bound::State(*s),
+            Node::Source(Source::Tokens) => Bound::Table(Table::Tokens),
+            Node::Source(Source::TokenSegments) => Bound::Table(Table::TokenSegments),
+            Node::Source(Source::Segments) => Bound::Table(Table::Segments),
+            Node::Source(Source::OutputRows) => Bound::Table(Table::Outputs),
+        })
+    };
+    // Kernels bind nothing but the op's operands: a test of the catalogue sees to it.
+    kernel.reflection.bindings.iter().filter_map(|b| Some((b.number, bound(&b.name)?))).collect()
+}
+
+impl fmt::Display for Recording {
+    /// One line a dispatch: grid, kernel, bindings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for d in &self.dispatches {
+            write!(f, "{:>6}x{:<3} {}", d.grid[0], d.grid[1], self.kernels[d.kernel].label)?;
+            for (number, bound) in &d.bindings {
+                match bound {
+                    Bound::Params => {}
+                    Bound::Slot { slot, offset: 0, .. } => write!(f, " {number}:slot{slot}")?,
+                    Bound::Slot { slot, offset, .. } => write!(f, " {number}:slot{slot}+{offset}")?,
+                    Bound::Weight(w, 0) => write!(f, " {number}:{w}")?,
+                    Bound::Weight(w, window) => write!(f, " {number}:{w}#{window}")?,
+                    Bound::State(s) => write!(f, " {number}:&{s}")?,
+                    Bound::Table(t) => write!(f, " {number}:{t:?}")?,
+                }
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! What a ledger promises: one writer, nothing acknowledged is lost, nothing damaged is believed.
+
+#![allow(clippy::unwrap_used, reason = "clippy.toml allows it in test functions; here the helpers are tests too")]
+
+mod damage;
+mod kill;
+
+use std::path::{Path, PathBuf};
+use wgoose_tuner::ledger::{
+    Clock, Device, Identity, Ledger, LedgerError, LineError, Outcome, Policy, Record, Subject, read,
+};
+
+/// An identity that differs with `n` by its kernel alone.
+fn identity(n: u64) -> Identity {
+    Identity {
+        subject: Subject {
+            op: "matvec".to_owned(),
+            variant: "subgroup_rows".to_owned(),
+            tunables: [("WG", "64"), ("ROWS", "4")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            shape: [("m", 768), ("k", 3072)].map(|(k, v)| (k.to_owned(), v)).into(),
+            format: Some(wgoose_graph::Format::Q4_0),
+            kernel_hash: format!("{n:032x}"),
+        },
+        device: Device {
+            adapter: "Imaginary 9000".to_owned(),
+            vendor_id: 0x10de,
+            device_id: 0x2335,
+            driver: "570.1".to_owned(),
+            backend: "vulkan".to_owned(),
+            wgpu: "30.0.1".to_owned(),
+            naga: "30.0.1".to_owned(),
+        },
+        model: None,
+        policy: Policy { cache: "weights-rotated".to_owned(), repeats: 16, clock: Clock::Timestamps },
+    }
+}
+
+/// The `n`-th record, with `samples` samples.
+fn record(n: u64, samples: u32) -> Record {
+    let samples_ns = (0..samples).map(|i| 1e6 / f64::from(i + 3)).collect();
+    Record { at: 1.7e9 + n as f64, identity: identity(n), outcome: Outcome::Kernel { samples_ns, gate: None } }
+}
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs/today/ledger.jsonl");
+    (folder, path)
+}
+
+fn records(path: &Path) -> Vec<Record> {
+    read(path).unwrap().0.as_slice().iter().map(|entry| entry.record.clone()).collect()
+}
+
+#[test]
+fn appended_records_are_found_again_after_reopening() {
+    let (_folder, path) = place();
+    let mut ledger = Ledger::open(&path).unwrap();
+    let id = ledger.append(record(1, 4)).unwrap().id.clone();
+    ledger.append(record(2, 4)).unwrap();
+    ledger.append(Record { at: 1.8e9, ..record(1, 2) }).unwrap();
+    drop(ledger);
+
+    let ledger = Ledger::open(&path).unwrap();
+    assert!(ledger.notices().is_empty());
+    let found: Vec<_> = ledger.find(&identity(1).key()).collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!((&found[0].id, &found[0].record), (&id, &record(1, 4)));
+    assert_eq!(ledger.find("no such key").count(), 0);
+}
+
+#[test]
+fn an_intent_without_an_outcome_was_interrupted() {
+    let (_folder, path) = place();
+    let mut ledger = Ledger::open(&path).unwrap();
+    for n in [1, 2] {
+        ledger.append(Record { outcome: Outcome::Intent, ..record(n, 0) }).unwrap();
+    }
+    ledger.append(record(1, 4)).unwrap();
+    let interrupted: Vec<_> = ledger.records().interrupted().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(interrupted, [identity(2).key()]);
+}
+
+#[test]
+fn two_writers_conflict_and_a_reader_does_not() {
+    let (_folder, path) = place();
+    let mut first = Ledger::open(&path).unwrap();
+    let refused = Ledger::open(&path).unwrap_err();
+    assert!(matches!(&refused, LedgerError::Locked { path: p } if *p == path), "{refused}");
+    first.append(record(1, 4)).unwrap();
+    if cfg!(unix) {
+        assert_eq!(records(&path), [record(1, 4)]);
+    }
+    drop(first);
+    assert_eq!(Ledger::open(&path).unwrap().records().as_slice().len(), 1);
+}
+
+#[test]
+fn what_is_no_measurement_is_not_written() {
+    let (_folder, path) = place();
+    let mut ledger = Ledger::open(&path).unwrap();
+    let samples_ns = vec![1.0, f64::NAN];
+    let broken = Record { outcome: Outcome::Canary { samples_ns }, ..record(1, 0) };
+    let error = ledger.append(broken).unwrap_err();
+    assert!(matches!(error, LedgerError::Record(LineError::NotFinite { field: "samples_ns", .. })), "{error}");
+    ledger.append(record(2, 1)).unwrap();
+    drop(ledger);
+    assert_eq!(records(&path), [record(2, 1)]);
+}

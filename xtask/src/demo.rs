@@ -1,0 +1,72 @@
+//! `cargo xtask demo`: from nothing to a tuned model, on whatever this machine has.
+
+mod bench;
+
+use crate::shell::{self, Error, Result};
+use crate::vulkan;
+use crate::wgoose::{Profile, Wgoose, target};
+use bench::Bench;
+use std::fs;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Seconds the tuner may take
+    #[arg(long, default_value_t = 60)]
+    budget: u32,
+}
+
+/// Small enough for a software adapter on two cores, large enough that kernels differ.
+const MODEL: &str =
+    "--layers 4 --width 256 --ffn 1024 --head-size 64 --vocab 8192 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    chapter("What wgoose runs on");
+    vulkan::ensure()?;
+    println!("Building wgoose in release mode; the first time this takes some minutes.");
+    let wgoose = Wgoose::build(Profile::Release)?;
+    shell::run(&mut wgoose.command(["devices"]))?;
+
+    let folder = target().join("demo");
+    fs::create_dir_all(&folder).map_err(|e| Error::file("create", &folder, e))?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (model, plan, ledger) = (file("model.gguf"), file("plan.ron"), file("ledger.jsonl"));
+
+    chapter("A small RWKV-7 model with random weights");
+    shell::run(&mut wgoose.command(["synth", &model].into_iter().chain(MODEL.split(' '))))?;
+
+    chapter("Tuning: which kernels are fastest here?");
+    // A ledger of an earlier demo would answer from memory.
+    if fs::exists(&ledger).is_ok_and(|here| here) {
+        fs::remove_file(&ledger).map_err(|e| Error::file("remove", ledger.as_ref(), e))?;
+    }
+    let budget = args.budget.to_string();
+    shell::run(&mut wgoose.command(["tune", &model, "--out", &plan, "--ledger", &ledger, "--budget", &budget]))?;
+
+    chapter("Is the tuned plan still right?");
+    shell::run(&mut wgoose.command(["verify", &model, "--plan", &plan]))?;
+
+    chapter("How fast is it?");
+    let bench = |title: &str, change: &str, plan: &[&str]| {
+        let words = ["bench", "--model", &model, "--title", title, "--change", change, "--json"];
+        Bench::parse(&shell::capture(&mut wgoose.command(words.iter().chain(plan).copied()))?)
+    };
+    let before = bench("demo, default plan", "none", &[])?;
+    let after = bench("demo, tuned plan", "tuned for this machine", &["--plan", &plan])?;
+
+    chapter("It speaks (nonsense: the weights are random)");
+    let prompt = ["--prompt", "The goose flies over", "--max-tokens", "32", "--seed", "1"];
+    shell::run(&mut wgoose.command(["generate", &model, "--plan", &plan].into_iter().chain(prompt)))?;
+
+    chapter("What tuning gained");
+    println!("{}", bench::table(&before, &after));
+    println!("\nModel, plan and every measurement: {}", folder.display());
+    if before.quality_hash == after.quality_hash {
+        Ok(())
+    } else {
+        Err(Error::Other("the tuned plan gives other answers than the default plan: please report this".into()))
+    }
+}
+
+fn chapter(title: &str) {
+    println!("\n== {title}");
+}

@@ -1,0 +1,119 @@
+//! The Python side: an environment with PyTorch and the reference package, made once and kept until its recipe changes.
+
+use crate::apt;
+use crate::shell::{self, Error, Result, command};
+use crate::wgoose::{Wgoose, target};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const REQUIREMENTS: &str = "oracle/requirements.txt";
+
+/// The CPU build; PyPI's wheel for Linux would bring gigabytes of CUDA.
+const DEBIAN_PACKAGES: [&str; 2] = ["python3-torch", "python3-venv"];
+
+/// Prints versions when this Python can be the base of the environment: it has PyTorch, can make environments, and is
+/// not in one itself, whose packages a further one would not see.
+const PROBE: &str = "import sys, ensurepip, torch
+assert sys.prefix == sys.base_prefix
+print(sys.executable, sys.version, 'torch', torch.__version__)";
+
+/// The environment.
+pub(crate) struct Oracle {
+    python: PathBuf,
+}
+
+impl Oracle {
+    /// Makes the environment unless the one at hand was made from the same Python, PyTorch and requirements.
+    ///
+    /// # Errors
+    /// Without PyTorch (the message says what to install), or when a package cannot be installed.
+    pub(crate) fn prepare() -> Result<Self> {
+        let (base, versions) = base_python()?;
+        let folder = target().join("oracle-venv");
+        let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+        let requirements =
+            fs::read_to_string(REQUIREMENTS).map_err(|e| Error::file("read", REQUIREMENTS.as_ref(), e))?;
+        let stamp = Stamp { folder: &folder, recipe: format!("{versions}\n{requirements}") };
+        if stamp.is_current() {
+            println!("environment at hand: {}", folder.display());
+        } else {
+            let place = folder.to_string_lossy();
+            shell::run(&mut command(base, ["-m", "venv", "--clear", "--system-site-packages", &place]))?;
+            let pip =
+                ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", REQUIREMENTS];
+            shell::run(&mut command(&python, pip))?;
+            stamp.write()?;
+        }
+        Ok(Oracle { python })
+    }
+
+    /// Runs `oracle/check.py` or a sibling on the tool.
+    ///
+    /// # Errors
+    /// When the script fails.
+    pub(crate) fn run(&self, script: &str, wgoose: &Wgoose) -> Result<()> {
+        let mut command = command(&self.python, [Path::new("oracle").join(script)]);
+        shell::run(command.arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1"))
+    }
+}
+
+/// A Python with PyTorch and its versions, after installing one on Debian and Ubuntu if need be.
+fn base_python() -> Result<(&'static str, String)> {
+    let find = || {
+        // Debian's first: its packages belong to that one, whatever else is called python3.
+        let mut candidates = ["/usr/bin/python3", "python3", "python"].into_iter();
+        candidates.find_map(|python| Some((python, shell::probe(&mut command(python, ["-c", PROBE]))?)))
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    if apt::is_here() {
+        println!("no Python with PyTorch: installing {}", DEBIAN_PACKAGES.join(" and "));
+        apt::install(&DEBIAN_PACKAGES)?;
+    }
+    find().ok_or_else(|| {
+        Error::Other("the oracle needs python3 with PyTorch (`pip install torch`, the CPU build is enough)".into())
+    })
+}
+
+/// What an environment was made from, written into it last: one that was left half made has none.
+struct Stamp<'a> {
+    folder: &'a Path,
+    recipe: String,
+}
+
+impl Stamp<'_> {
+    fn path(&self) -> PathBuf {
+        self.folder.join("made-from.txt")
+    }
+
+    fn is_current(&self) -> bool {
+        fs::read_to_string(self.path()).is_ok_and(|made_from| made_from == self.recipe)
+    }
+
+    fn write(&self) -> Result<()> {
+        fs::write(self.path(), &self.recipe).map_err(|e| Error::file("write", &self.path(), e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_current_until_its_recipe_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let stamp = |recipe: &str| Stamp { folder: folder.path(), recipe: recipe.into() };
+        assert!(!stamp("rwkv==1").is_current());
+        stamp("rwkv==1").write().unwrap();
+        assert!(stamp("rwkv==1").is_current());
+        assert!(!stamp("rwkv==2").is_current());
+    }
+
+    #[test]
+    fn every_requirement_is_pinned() {
+        let text = include_str!("../../oracle/requirements.txt");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        assert!(lines.clone().count() > 0 && lines.into_iter().all(|line| line.contains("==")), "{text}");
+    }
+}
