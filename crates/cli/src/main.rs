@@ -1,1 +1,70 @@
-fn main() {}
+//! `wgoose`: RWKV-7 on any GPU, tuned. One file per verb in `verbs/`.
+
+mod npy;
+mod options;
+mod verbs;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// RWKV-7 on any GPU through WebGPU: run it, tune it, check it.
+///
+/// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Devices(verbs::devices::Args),
+    Info(verbs::info::Args),
+    Graph(verbs::graph::Args),
+    Synth(verbs::synth::Args),
+    Generate(verbs::generate::Args),
+    Logits(verbs::logits::Args),
+}
+
+/// Any error; `main` prints it in one line.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
+        .without_time()
+        .with_target(false)
+        .init();
+    let result = match cli.verb {
+        Verb::Devices(args) => verbs::devices::run(&args),
+        Verb::Info(args) => verbs::info::run(&args),
+        Verb::Graph(args) => verbs::graph::run(&args),
+        Verb::Synth(args) => verbs::synth::run(&args),
+        Verb::Generate(args) => verbs::generate::run(&args),
+        Verb::Logits(args) => verbs::logits::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("wgoose: {}", one_line(e.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text.replace('\n', " ")
+}

@@ -44,6 +44,11 @@ impl Engine {
         Ok(Engine::new(Box::new(CpuExecutor::new(model, slots)?), CPU_CHUNK))
     }
 
+    /// The same engine with another chunk size.
+    pub fn with_chunk(self, chunk: usize) -> Self {
+        Engine::new(self.executor, chunk)
+    }
+
     /// Sizes of the model.
     pub fn shape(&self) -> &ModelShape {
         self.executor.shape()

@@ -155,7 +155,7 @@ impl GpuExecutor {
     }
 
     fn bind(&mut self, recording: &Recording) -> Result<Step, RuntimeError> {
-        let align = u64::from(self.device.limits().uniform_alignment).max(48);
+        let align = 48u64.next_multiple_of(u64::from(self.device.limits().uniform_alignment));
         let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
         for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
             block[..48].copy_from_slice(bytemuck::cast_slice(&dispatch.params));

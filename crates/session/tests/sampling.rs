@@ -172,11 +172,20 @@ proptest! {
 #[test]
 fn tmp() {
     let logits = bell(65536, 3.0);
-    for s in [sampler(1.0, 1.0, 0, 42), sampler(0.8, 0.9, 0, 42),sampler(1.2, 0.5, 40, 7)] {
-        let mut t = s; println!("PIN {:?}", (0..8).map(|_| t.sample(&logits).unwrap()).collect::<Vec<_>>());
+    for s in [sampler(1.0, 1.0, 0, 42), sampler(0.8, 0.9, 0, 42), sampler(1.2, 0.5, 40, 7)] {
+        let mut t = s;
+        println!("PIN {:?}", (0..8).map(|_| t.sample(&logits).unwrap()).collect::<Vec<_>>());
     }
-    for (spread, name) in [(3.0,"3"),(0.1,"flat"),(1.0,"1"),(6.0,"6")] { let l = bell(65536, spread);
-    for (t,p,k) in [(0.0,1.0,0),(1.0,1.0,0),(1.0,0.9,0),(1.0,1.0,40),(1.0,0.9,40)] {
-        let mut s = sampler(t,p,k,1); s.sample(&l).unwrap(); let i = std::time::Instant::now(); for _ in 0..100 { s.sample(&l).unwrap(); } println!("TIME {name} {t} {p} {k} {:?}", i.elapsed()/100);
-    } }
+    for (spread, name) in [(3.0, "3"), (0.1, "flat"), (1.0, "1"), (6.0, "6")] {
+        let l = bell(65536, spread);
+        for (t, p, k) in [(0.0, 1.0, 0), (1.0, 1.0, 0), (1.0, 0.9, 0), (1.0, 1.0, 40), (1.0, 0.9, 40)] {
+            let mut s = sampler(t, p, k, 1);
+            s.sample(&l).unwrap();
+            let i = std::time::Instant::now();
+            for _ in 0..100 {
+                s.sample(&l).unwrap();
+            }
+            println!("TIME {name} {t} {p} {k} {:?}", i.elapsed() / 100);
+        }
+    }
 }

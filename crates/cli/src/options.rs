@@ -1,0 +1,70 @@
+//! Options that several verbs share.
+
+use crate::Failure;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wgoose_kernels::{Plan, Sources};
+use wgoose_loader::Model;
+use wgoose_runtime::{Device, GpuExecutor};
+use wgoose_session::{Backend, Session, SessionBuilder};
+
+/// Where a model runs, and how.
+#[derive(Args)]
+pub(crate) struct RunOptions {
+    /// Where to run: the GPU, or the slow CPU reference that defines what is right.
+    #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
+    pub(crate) backend: BackendName,
+    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Plan made by `wgoose tune`; without one, the device's default.
+    #[arg(long)]
+    pub(crate) plan: Option<PathBuf>,
+    /// Accept a plan made on another device.
+    #[arg(long)]
+    pub(crate) foreign_plan: bool,
+    /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
+    pub(crate) chunk: Option<u32>,
+    /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
+    #[arg(long)]
+    pub(crate) kernels: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum BackendName {
+    Gpu,
+    Cpu,
+}
+
+impl RunOptions {
+    pub(crate) fn session(&self) -> SessionBuilder {
+        let backend = match self.backend {
+            BackendName::Gpu => Backend::Gpu,
+            BackendName::Cpu => Backend::Cpu,
+        };
+        Session::builder()
+            .backend(backend)
+            .device(self.device.clone())
+            .plan(self.plan.clone())
+            .allow_foreign_plan(self.foreign_plan)
+            .chunk(self.chunk)
+            .kernels(self.kernels.clone())
+    }
+
+    pub(crate) fn sources(&self) -> Sources {
+        self.kernels.clone().map_or(Sources::Embedded, Sources::Folder)
+    }
+
+    /// The executor itself, for verbs that look inside.
+    pub(crate) fn executor(&self, model: &Path) -> Result<GpuExecutor, Failure> {
+        let model = Arc::new(Model::open(model)?);
+        let device = Device::open(self.device.as_deref())?;
+        let plan = match &self.plan {
+            Some(path) => Plan::load(path)?,
+            None => Plan::default_for(device.fingerprint().clone(), *model.shape()),
+        };
+        Ok(GpuExecutor::new(device, model, plan, self.sources(), 1)?)
+    }
+}

@@ -1,0 +1,49 @@
+//! `wgoose devices`
+
+use crate::Failure;
+use wgoose_runtime::adapters;
+
+/// List the GPU adapters of this machine, the default first.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let adapters = adapters();
+    if args.json {
+        let rows: Vec<_> = adapters
+            .iter()
+            .map(|a| {
+                serde_json::json!({
+                    "device": a.fingerprint, "kind": a.kind, "limits": a.limits, "timestamps": a.timestamps,
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+        return Ok(());
+    }
+    if adapters.is_empty() {
+        return Err(wgoose_runtime::RuntimeError::NoAdapter.into());
+    }
+    for (i, a) in adapters.iter().enumerate() {
+        let l = &a.limits;
+        let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
+        println!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
+        println!(
+            "   bindings up to {} MiB, buffers up to {} MiB, {} invocations and {} KiB memory a workgroup",
+            l.storage_binding >> 20,
+            l.buffer >> 20,
+            l.workgroup_invocations,
+            l.workgroup_memory >> 10,
+        );
+        println!(
+            "   features: {}{}",
+            if features.is_empty() { "none".to_owned() } else { features.join(", ") },
+            if a.timestamps { ", timestamps" } else { "" },
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `wgoose graph`
+
+use crate::Failure;
+use std::path::PathBuf;
+use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
+use wgoose_loader::Model;
+
+/// Print the forward pass as a graph: text, Graphviz, or the dispatches it becomes on a device.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file, or a published size such as 0.1B.
+    model: PathBuf,
+    /// Fusions to apply: all, or a list of norm-shift, lora-group, matmul-activation, matmul-residual.
+    #[arg(long, value_delimiter = ',')]
+    fuse: Vec<String>,
+    /// Print Graphviz: `wgoose graph 0.1B --dot | dot -Tsvg`.
+    #[arg(long)]
+    dot: bool,
+    /// Print the dispatches of a pass over that many tokens; needs a model file and a device.
+    #[arg(long, value_name = "TOKENS")]
+    dispatches: Option<u32>,
+    #[command(flatten)]
+    options: crate::options::RunOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(tokens) = args.dispatches {
+        let executor = args.options.executor(&args.model)?;
+        let recording = executor.record(&BatchShape { tokens, segments: 1, outputs: 1 })?;
+        print!("{recording}");
+        eprintln!(
+            "{} dispatches, {} kernels, {} activation slots",
+            recording.dispatches.len(),
+            recording.kernels.len(),
+            recording.arena.slot_len.len()
+        );
+        return Ok(());
+    }
+    let shape = match args.model.to_str().and_then(ModelShape::preset) {
+        Some(shape) => shape,
+        None => *Model::open(&args.model)?.shape(),
+    };
+    let mut graph = rwkv7::forward(&shape)?;
+    let fusions: FusionSet = match args.fuse.as_slice() {
+        [all] if all == "all" => Fusion::ALL.into(),
+        names => names.iter().map(|n| n.parse()).collect::<Result<_, _>>()?,
+    };
+    for report in rewrite::apply(&mut graph, &fusions)? {
+        eprintln!("{}: {} places fused, {} refused", report.fusion, report.applied, report.refused.len());
+        for (role, layer, why) in report.refused.iter().take(3) {
+            eprintln!("  {role}, layer {layer:?}: {why}");
+        }
+    }
+    if args.dot {
+        print!("{}", dot(&graph))
+    } else {
+        print!("{graph}")
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `wgoose info`
+
+use crate::Failure;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+use wgoose_graph::{Format, Weight};
+use wgoose_kernels::Plan;
+use wgoose_loader::Model;
+
+/// Describe a model file, or a plan.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file (.gguf, .st, .pth) or plan (.ron).
+    file: PathBuf,
+    /// List every tensor.
+    #[arg(long)]
+    tensors: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.file.extension().is_some_and(|e| e == "ron") {
+        let plan = Plan::load(&args.file)?;
+        if args.json {
+            println!("{}", serde_json::to_string_pretty(&plan)?)
+        } else {
+            print_plan(&plan)
+        }
+        return Ok(());
+    }
+    let start = Instant::now();
+    let model = Model::open(&args.file)?;
+    let opened = start.elapsed();
+    let shape = model.shape();
+    let mut formats: BTreeMap<Format, (usize, u64)> = BTreeMap::new();
+    for weight in Weight::all(shape) {
+        let view = model.tensor(weight);
+        let entry = formats.entry(view.format()).or_default();
+        *entry = (entry.0 + 1, entry.1 + view.byte_len() as u64);
+    }
+    if args.json {
+        let formats: BTreeMap<_, _> = formats.iter().map(|(f, (n, b))| (f.name(), (n, b))).collect();
+        let info = serde_json::json!({
+            "container": model.container().to_string(), "shape": shape, "file_bytes": model.file_len(),
+            "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
+            "open_ms": opened.as_secs_f64() * 1e3,
+        });
+        println!("{}", serde_json::to_string_pretty(&info)?);
+        return Ok(());
+    }
+    println!(
+        "{}: {}, {:.1} MB, opened in {:.2} ms",
+        args.file.display(),
+        model.container(),
+        model.file_len() as f64 / 1e6,
+        opened.as_secs_f64() * 1e3
+    );
+    println!(
+        "layers {}, width {}, channel mix {}, {} heads of {}",
+        shape.layers,
+        shape.width,
+        shape.ffn,
+        shape.heads(),
+        shape.head_size
+    );
+    let r = shape.ranks;
+    println!(
+        "vocabulary {}, adapter ranks: decay {}, in-context learning rate {}, value {}, gate {}",
+        shape.vocab, r.decay, r.iclr, r.value, r.gate
+    );
+    println!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
+    for (format, (count, bytes)) in formats {
+        println!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
+    }
+    if args.tensors {
+        for weight in Weight::all(shape) {
+            let view = model.tensor(weight);
+            println!(
+                "{:>12} {:>5} {:>6} x {:<6} {weight}",
+                view.file_offset(),
+                view.format(),
+                view.rows(),
+                view.cols()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn print_plan(plan: &Plan) {
+    println!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
+    println!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
+    let fusions: Vec<String> = plan.fusions.iter().map(ToString::to_string).collect();
+    println!(
+        "prefill chunk {}, fusions: {}",
+        plan.prefill_chunk,
+        if fusions.is_empty() { "none".into() } else { fusions.join(", ") }
+    );
+    for choice in &plan.choices {
+        println!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
+    }
+    if let Some(e) = &plan.evidence {
+        println!(
+            "quality hash {}, {} of {} positions certified, rms error {:.2e}",
+            e.quality_hash, e.certified.0, e.certified.1, e.rms_error
+        );
+        for s in &e.steps {
+            println!(
+                "  {:<8} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
+                s.step, s.tokens, s.default_us, s.tuned_us, s.speedup.0, s.speedup.1, s.pairs
+            );
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `wgoose logits`
+
+use crate::options::RunOptions;
+use crate::{Failure, npy};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use wgoose_session::state_file;
+
+/// Write the logits after every token, and the final state, so that anyone can check this engine against another.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// JSON file with a list of token ids.
+    #[arg(long)]
+    tokens: PathBuf,
+    /// Where the logits go: .npy, float32, [tokens, vocabulary].
+    #[arg(long)]
+    out: PathBuf,
+    /// Where the final state goes: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
+    #[arg(long)]
+    state_out: Option<PathBuf>,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(&args.tokens).map_err(|e| format!("{}: {e}", args.tokens.display()))?;
+    let tokens: Vec<u32> = serde_json::from_str(&text)
+        .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", args.tokens.display()))?;
+    if tokens.is_empty() {
+        return Err(format!("{}: the list of token ids is empty", args.tokens.display()).into());
+    }
+    let mut session = args.options.session().open(&args.model)?;
+    let vocab = session.model().shape().vocab as usize;
+    let logits = session.logits(&tokens)?;
+    let fail = |e: std::io::Error| format!("{}: {e}", args.out.display());
+    let mut out = BufWriter::new(File::create(&args.out).map_err(fail)?);
+    npy::write(&mut out, tokens.len(), vocab, &logits).and_then(|()| out.flush()).map_err(fail)?;
+    if let Some(path) = &args.state_out {
+        let state = session.state()?;
+        state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;
+    }
+    println!("{}: logits [{}, {vocab}]", args.out.display(), tokens.len());
+    Ok(())
+}

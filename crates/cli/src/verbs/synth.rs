@@ -1,0 +1,106 @@
+//! `wgoose synth`
+
+use crate::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use wgoose_graph::{LoraRanks, ModelShape};
+use wgoose_loader::Container;
+use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_session::tokenizer::Tokenizer;
+
+/// Make a synthetic model: same options, same bytes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File to write: .gguf, or .st / .safetensors.
+    out: PathBuf,
+    /// A published size: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B.
+    #[arg(long, value_parser = preset, conflicts_with_all = ["layers", "width"])]
+    preset: Option<ModelShape>,
+    /// Layers, for a size of your own.
+    #[arg(long, required_unless_present = "preset")]
+    layers: Option<u32>,
+    /// Width of the residual stream.
+    #[arg(long, required_unless_present = "preset")]
+    width: Option<u32>,
+    /// Width of the channel mix; default 4 x width.
+    #[arg(long)]
+    ffn: Option<u32>,
+    /// Channels per head.
+    #[arg(long)]
+    head_size: Option<u32>,
+    /// Rows of the embedding and of the head.
+    #[arg(long)]
+    vocab: Option<u32>,
+    /// Adapter ranks: decay,iclr,value,gate.
+    #[arg(long, value_parser = ranks)]
+    ranks: Option<LoraRanks>,
+    /// Formats: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K.
+    #[arg(long, default_value = "F16")]
+    mix: Mix,
+    /// Seed of the weights.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Let relu^2 come near the largest f16.
+    #[arg(long)]
+    hot: bool,
+}
+
+fn preset(name: &str) -> Result<ModelShape, String> {
+    let names = ModelShape::PRESETS.map(|(n, _)| n).join(", ");
+    ModelShape::preset(name).ok_or_else(|| format!("expected one of {names}"))
+}
+
+fn ranks(text: &str) -> Result<LoraRanks, String> {
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[decay, iclr, value, gate]) => Ok(LoraRanks { decay, iclr, value, gate }),
+        _ => Err("expected four numbers: decay,iclr,value,gate".into()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let container = match args.out.extension().and_then(|e| e.to_str()) {
+        Some("gguf") => Container::Gguf,
+        Some("st" | "safetensors") => Container::Safetensors,
+        _ => {
+            return Err(
+                format!("{}: expected a name that ends in .gguf, .st or .safetensors", args.out.display()).into()
+            );
+        }
+    };
+    let mut shape = args.preset.unwrap_or_else(|| {
+        let width = args.width.unwrap_or_default();
+        let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 };
+        ModelShape {
+            layers: args.layers.unwrap_or_default(),
+            width,
+            ffn: width.saturating_mul(4),
+            head_size: 64,
+            vocab: 65536,
+            ranks,
+        }
+    });
+    shape.ffn = args.ffn.unwrap_or(shape.ffn);
+    shape.head_size = args.head_size.unwrap_or(shape.head_size);
+    shape.vocab = args.vocab.unwrap_or(shape.vocab);
+    shape.ranks = args.ranks.unwrap_or(shape.ranks);
+    // As much of the World vocabulary as there are rows, if that covers the single bytes.
+    let world = Tokenizer::world();
+    let vocabulary = world.truncated((shape.vocab as usize).min(world.len())).ok();
+    let vocabulary = vocabulary.map(|t| t.vocabulary().map(<[u8]>::to_vec).collect());
+    let options = SynthOptions { shape, seed: args.seed, container, mix: args.mix, hot: args.hot, vocabulary };
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}")?);
+    let report = write(&options, &args.out, &|done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    let (bytes, weights) = (report.bytes as f64 / 1e6, report.weights as f64 / 1e6);
+    println!(
+        "{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}",
+        args.out.display(),
+        report.tensors,
+        args.mix
+    );
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Every variant of every op of the model, at random tunables, shapes, formats and batches, equals the reference.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_kernels::{Kernel, Site, Sources, ops};
+use wgoose_runtime::Device;
+use wgoose_runtime::lab::{Case, check};
+
+fn shapes() -> impl Strategy<Value = ModelShape> {
+    let rank = || prop::sample::select(vec![4u32, 20, 32, 64, 96]);
+    let head_size = prop::sample::select(vec![32u32, 64]);
+    (head_size, 1u32..5, 1u32..6, 1u32..300, rank(), rank(), rank(), rank()).prop_map(
+        |(head_size, heads, ffn, vocab, decay, iclr, value, gate)| {
+            let width = 64 * heads;
+            let ranks = LoraRanks { decay, iclr, value, gate };
+            ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks }
+        },
+    )
+}
+
+/// The sites of a model, each kind once. Matrices whose rows do not fill a block fall back to F16.
+fn sites(shape: &ModelShape, batch: &BatchShape, format: Format, fused: bool) -> Vec<Site> {
+    let mut graph = rwkv7::forward(shape).unwrap();
+    let fusions = if fused { FusionSet::from(Fusion::ALL) } else { FusionSet::new() };
+    rewrite::apply(&mut graph, &fusions).unwrap();
+    let stored = |w: Weight| {
+        let [rows, cols] = w.shape(shape).map(|n| n as usize);
+        match w.class() {
+            WeightClass::Matrix if format.bytes(rows, cols).is_some() => format,
+            WeightClass::Adapter if !format.is_quantised() => format,
+            _ => Format::F16,
+        }
+    };
+    let mut sites: Vec<Site> = Vec::new();
+    for id in graph.schedule().unwrap() {
+        let site = Site::of(&graph, id, batch, &stored);
+        if !sites.contains(&site) {
+            sites.push(site);
+        }
+    }
+    sites
+}
+
+#[test]
+fn every_variant_equals_the_reference() {
+    let device = Device::open(None).unwrap();
+    let checked: Mutex<BTreeMap<String, u32>> = Mutex::default();
+    let skipped: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::default();
+    let cases: u32 = std::env::var("PROPTEST_CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(24);
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let strategy = (
+        shapes(),
+        (1u32..40, 1u32..4, 1u32..4),
+        prop::sample::select(Format::ALL.to_vec()),
+        any::<bool>(),
+        any::<u64>(),
+    );
+    let result = runner.run(&strategy, |(shape, (tokens, segments, outputs), format, fused, seed)| {
+        // K-quants need rows of 256; give them some.
+        let width = if format.block_weights() == 256 { 256 } else { shape.width };
+        let ffn = if format.block_weights() == 256 { 256 * shape.ffn.div_ceil(256) } else { shape.ffn };
+        let shape = ModelShape { width, ffn, ..shape };
+        let batch = BatchShape { tokens: tokens.max(segments), segments, outputs: outputs.min(tokens) };
+        for site in sites(&shape, &batch, format, fused) {
+            let case = Case::random(&site, seed);
+            for variant in ops::kernels(&site.op).variants {
+                let points = variant.points(&Sources::Embedded).unwrap();
+                let point = &points[seed as usize % points.len()];
+                let label = format!("{} {:?}", variant.id(), site.inputs.iter().filter_map(|i| i.format).next());
+                match Kernel::new(variant, &site, point, device.limits(), &Sources::Embedded) {
+                    Err(refusal) => {
+                        skipped.lock().unwrap().entry(variant.id()).or_default().insert(refusal.to_string());
+                    }
+                    Ok(kernel) => {
+                        let deviation = check(&device, &kernel, &case).unwrap();
+                        prop_assert!(deviation.passed(), "{} at {site:?}: {deviation:?}", kernel.label);
+                        *checked.lock().unwrap().entry(label).or_default() += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+    let (checked, skipped) = (checked.into_inner().unwrap(), skipped.into_inner().unwrap());
+    for (variant, n) in &checked {
+        println!("checked {n:>4} {variant}");
+    }
+    for (variant, reasons) in &skipped {
+        println!("skipped      {variant}: {}", reasons.iter().cloned().collect::<Vec<_>>().join("; "));
+    }
+    result.unwrap();
+    let ran: BTreeSet<&str> = checked.keys().filter_map(|l| l.split(' ').next()).collect();
+    for op in ops::ALL {
+        for variant in op.variants {
+            let reason = skipped.get(&variant.id());
+            assert!(ran.contains(variant.id().as_str()) || reason.is_some(), "{} was never reached", variant.id());
+        }
+    }
+    let _: Arc<Device> = device;
+}
