@@ -1,5 +1,6 @@
 //! `wgoose`: RWKV-7 on any GPU, tuned. One file per verb in `verbs/`.
 
+mod bench;
 mod npy;
 mod options;
 mod verbs;
@@ -23,6 +24,9 @@ enum Verb {
     Info(verbs::info::Args),
     Graph(verbs::graph::Args),
     Synth(verbs::synth::Args),
+    Tune(verbs::tune::Args),
+    Verify(verbs::verify::Args),
+    Bench(verbs::bench::Args),
     Generate(verbs::generate::Args),
     Logits(verbs::logits::Args),
 }
@@ -43,6 +47,9 @@ fn main() -> ExitCode {
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),
         Verb::Synth(args) => verbs::synth::run(&args),
+        Verb::Tune(args) => verbs::tune::run(&args),
+        Verb::Verify(args) => verbs::verify::run(&args),
+        Verb::Bench(args) => verbs::bench::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args),
     };

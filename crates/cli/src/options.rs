@@ -4,7 +4,7 @@ use crate::Failure;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::Sources;
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, GpuExecutor};
 use wgoose_session::{Backend, Session, SessionBuilder};
@@ -57,14 +57,12 @@ impl RunOptions {
         self.kernels.clone().map_or(Sources::Embedded, Sources::Folder)
     }
 
-    /// The executor itself, for verbs that look inside.
-    pub(crate) fn executor(&self, model: &Path) -> Result<GpuExecutor, Failure> {
+    /// The executor itself with that many sequences, for verbs that look inside.
+    pub(crate) fn executor_with(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
         let model = Arc::new(Model::open(model)?);
         let device = Device::open(self.device.as_deref())?;
-        let plan = match &self.plan {
-            Some(path) => Plan::load(path)?,
-            None => Plan::default_for(device.fingerprint().clone(), *model.shape()),
-        };
-        Ok(GpuExecutor::new(device, model, plan, self.sources(), 1)?)
+        let mut plan = self.session().plan_for(&device, model.shape())?;
+        plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
+        Ok(GpuExecutor::new(device, model, plan, self.sources(), slots)?)
     }
 }

@@ -249,6 +249,12 @@ impl Plan {
         ron::ser::to_string_pretty(self, pretty).unwrap_or_default() + "\n"
     }
 
+    /// Content hash of what the plan chooses, 32 hex digits; its evidence does not count.
+    pub fn hash(&self) -> String {
+        let bare = Plan { evidence: None, ..self.clone() };
+        blake3::hash(bare.to_ron().as_bytes()).to_hex()[..32].to_owned()
+    }
+
     /// Writes the plan: a temporary file beside it, then a rename, so that no reader ever sees half of it.
     ///
     /// # Errors

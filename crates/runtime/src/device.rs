@@ -105,6 +105,14 @@ impl Device {
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
     pub fn open(wanted: Option<&str>) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_limited(wanted, &|_| {})
+    }
+
+    /// As [`Device::open`], pretending that the device can do less: how a model runs on a lesser one.
+    ///
+    /// # Errors
+    /// No adapter, none that matches, or the driver refuses.
+    pub fn open_limited(wanted: Option<&str>, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
         let adapters = enumerate();
         let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
             None => true,
@@ -115,7 +123,8 @@ impl Device {
             let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
             return Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") });
         };
-        let summary = summary(adapter);
+        let mut summary = summary(adapter);
+        restrict(&mut summary.limits);
         let features = adapter.features() & WANTED;
         let descriptor = wgpu::DeviceDescriptor {
             label: None,
@@ -147,6 +156,11 @@ impl Device {
     /// What kernels may use.
     pub fn limits(&self) -> &Limits {
         &self.summary.limits
+    }
+
+    /// Discrete, integrated, CPU, ...
+    pub fn kind(&self) -> &str {
+        &self.summary.kind
     }
 
     /// Identity.

@@ -5,7 +5,7 @@ use crate::schedule::{Bound, Recording, Table, Tensors, record};
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wgoose_graph::{BatchShape, Graph, ModelShape, State, rewrite, rwkv7};
 use wgoose_kernels::{Kernel, Plan, Sources};
 use wgoose_loader::Model;
@@ -21,13 +21,18 @@ pub struct GpuExecutor {
     sources: Sources,
     graph: Graph,
     slots: usize,
-    weights: Weights,
-    pipelines: Pipelines,
+    weights: Arc<Mutex<Weights>>,
+    pipelines: Arc<Mutex<Pipelines>>,
     states: HashMap<State, wgpu::Buffer>,
     arena: Vec<wgpu::Buffer>,
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
     steps: HashMap<BatchShape, Step>,
+}
+
+/// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A pass ready to be encoded.
@@ -78,8 +83,8 @@ impl GpuExecutor {
             states.insert(state, device.storage(&state.to_string(), need));
         }
         Ok(GpuExecutor {
-            weights: Weights::new(Arc::clone(&device), Arc::clone(&model)),
-            pipelines: Pipelines::new(Arc::clone(&device)),
+            weights: Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model)))),
+            pipelines: Arc::new(Mutex::new(Pipelines::new(Arc::clone(&device)))),
             device,
             model,
             plan,
@@ -94,6 +99,23 @@ impl GpuExecutor {
         })
     }
 
+    /// Another executor with a plan and state of its own, sharing this one's weights and compiled kernels.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn sibling(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
+        let (device, model) = (Arc::clone(&self.device), Arc::clone(&self.model));
+        let mut other = GpuExecutor::new(device, model, plan, self.sources.clone(), slots)?;
+        other.weights = Arc::clone(&self.weights);
+        other.pipelines = Arc::clone(&self.pipelines);
+        Ok(other)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// The plan being run.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -106,7 +128,7 @@ impl GpuExecutor {
     pub fn record(&self, batch: &BatchShape) -> Result<Recording, RuntimeError> {
         let tensors = Tensors {
             format: &|weight| self.model.tensor(weight).format(),
-            windows: &|weight| self.weights.windows(weight),
+            windows: &|weight| lock(&self.weights).windows(weight),
         };
         record(&self.graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
     }
@@ -120,7 +142,7 @@ impl GpuExecutor {
             return Ok(());
         }
         let recording = self.record(batch)?;
-        self.pipelines.compile(&recording.kernels.iter().collect::<Vec<&Kernel>>())?;
+        lock(&self.pipelines).compile(&recording.kernels.iter().collect::<Vec<&Kernel>>())?;
         let sizes = [
             (Table::Tokens, batch.tokens),
             (Table::TokenSegments, batch.tokens),
@@ -154,7 +176,7 @@ impl GpuExecutor {
         Ok(())
     }
 
-    fn bind(&mut self, recording: &Recording) -> Result<Step, RuntimeError> {
+    fn bind(&self, recording: &Recording) -> Result<Step, RuntimeError> {
         let align = 48u64.next_multiple_of(u64::from(self.device.limits().uniform_alignment));
         let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
         for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
@@ -167,6 +189,7 @@ impl GpuExecutor {
             mapped_at_creation: false,
         });
         self.device.queue.write_buffer(&params, 0, &blocks);
+        let (mut weights, pipelines) = (lock(&self.weights), lock(&self.pipelines));
         let mut dispatches = Vec::with_capacity(recording.dispatches.len());
         for (i, dispatch) in recording.dispatches.iter().enumerate() {
             let mut buffers = Vec::with_capacity(dispatch.bindings.len());
@@ -174,7 +197,7 @@ impl GpuExecutor {
                 buffers.push(match *bound {
                     Bound::Params => (*number, params.clone(), i as u64 * align, Some(48)),
                     Bound::Slot { slot, offset, size } => (*number, self.arena[slot].clone(), offset, Some(size)),
-                    Bound::Weight(weight, window) => (*number, self.weights.buffer(weight, window)?, 0, None),
+                    Bound::Weight(weight, window) => (*number, weights.buffer(weight, window)?, 0, None),
                     Bound::State(state) => (*number, self.states[&state].clone(), 0, None),
                     Bound::Table(table) => (*number, self.tables[&table].clone(), 0, None),
                 });
@@ -191,7 +214,7 @@ impl GpuExecutor {
                 })
                 .collect();
             let kernel = &recording.kernels[dispatch.kernel];
-            let Some(pipeline) = self.pipelines.get(&kernel.hash) else { continue };
+            let Some(pipeline) = pipelines.get(&kernel.hash) else { continue };
             let group = self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
                 layout: &pipeline.layout,
@@ -281,6 +304,6 @@ impl Executor for GpuExecutor {
     }
 
     fn uploaded(&self) -> u64 {
-        self.weights.uploaded()
+        lock(&self.weights).uploaded()
     }
 }

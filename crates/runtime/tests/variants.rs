@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
 use wgoose_kernels::{Kernel, Site, Sources, ops};
 use wgoose_runtime::Device;
-use wgoose_runtime::lab::{Case, check};
+use wgoose_runtime::lab::{Bench, Case, Expected, check};
 
 fn shapes() -> impl Strategy<Value = ModelShape> {
     let rank = || prop::sample::select(vec![4u32, 20, 32, 64, 96]);
@@ -66,6 +66,7 @@ fn every_variant_equals_the_reference() {
         let batch = BatchShape { tokens: tokens.max(segments), segments, outputs: outputs.min(tokens) };
         for site in sites(&shape, &batch, format, fused) {
             let case = Case::random(&site, seed);
+            let expected = Expected::of(&case);
             for variant in ops::kernels(&site.op).variants {
                 let points = variant.points(&Sources::Embedded).unwrap();
                 let point = &points[seed as usize % points.len()];
@@ -75,7 +76,8 @@ fn every_variant_equals_the_reference() {
                         skipped.lock().unwrap().entry(variant.id()).or_default().insert(refusal.to_string());
                     }
                     Ok(kernel) => {
-                        let deviation = check(&device, &kernel, &case).unwrap();
+                        let bench = Bench::new(&device, &kernel, std::slice::from_ref(&case)).unwrap();
+                        let deviation = check(&bench, &case, &expected).unwrap();
                         prop_assert!(deviation.passed(), "{} at {site:?}: {deviation:?}", kernel.label);
                         *checked.lock().unwrap().entry(label).or_default() += 1;
                     }
@@ -99,5 +101,4 @@ fn every_variant_equals_the_reference() {
             assert!(ran.contains(variant.id().as_str()) || reason.is_some(), "{} was never reached", variant.id());
         }
     }
-    let _: Arc<Device> = device;
 }

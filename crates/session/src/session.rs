@@ -89,7 +89,11 @@ impl SessionBuilder {
         Ok(Session { model, engine, tokenizer })
     }
 
-    fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
+    /// The plan that a session on that device would run: the file's, checked, or the default.
+    ///
+    /// # Errors
+    /// The file is no plan, or for another device, model or kernels.
+    pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
         let Some(path) = &self.plan else { return Ok(Plan::default_for(device.fingerprint().clone(), *shape)) };
         let plan = Plan::load(path)?;
         match plan.check(device.fingerprint(), shape, &self.sources) {

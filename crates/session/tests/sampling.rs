@@ -1,5 +1,7 @@
 //! Samplers keep to their options, follow the model's probabilities, and repeat themselves.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use wgoose_session::sampling::{SampleError, Sampler, SamplerOptions, SamplerOptionsError, greedy};
@@ -46,6 +48,8 @@ fn greedy_takes_the_lowest_of_the_largest() {
     assert_eq!(greedy(&[-0.0, 0.0]), Ok(0));
     assert_eq!(greedy(&[f32::NEG_INFINITY, -1e38]), Ok(1));
     assert_eq!(sampler(0.0, 0.5, 3, 1).sample(&[1.0, 3.0, -7.0, 3.0]), Ok(1));
+    // The sign of a zero breaks no tie when sampling either.
+    assert_eq!(sampler(1.0, 1.0, 1, 1).sample(&[-0.0, 0.0]), Ok(0));
 }
 
 #[test]
@@ -106,9 +110,9 @@ fn draws_follow_the_probabilities() {
 fn a_seed_means_the_same_everywhere() {
     let logits = bell(65536, 3.0);
     let draw = |mut sampler: Sampler| (0..8).map(|_| sampler.sample(&logits).unwrap()).collect::<Vec<_>>();
-    assert_eq!(draw(sampler(1.0, 1.0, 0, 42)), [0; 8]);
-    assert_eq!(draw(sampler(0.8, 0.9, 0, 42)), [0; 8]);
-    assert_eq!(draw(sampler(1.2, 0.5, 40, 7)), [0; 8]);
+    assert_eq!(draw(sampler(1.0, 1.0, 0, 42)), [52776, 22805, 64024, 46081, 52183, 40123, 7769, 40718]);
+    assert_eq!(draw(sampler(0.8, 0.9, 0, 42)), [53482, 23835, 63787, 46114, 52654, 40718, 7842, 41361]);
+    assert_eq!(draw(sampler(1.2, 0.5, 40, 7)), [3948, 11583, 46081, 28188, 55751, 34647, 46081, 24066]);
 }
 
 proptest! {
@@ -167,25 +171,5 @@ proptest! {
         prop_assert_eq!(sampler(1.0, 0.0, 0, seed).sample(&logits), likeliest);
         let first = sampler(1e-40, 1.0, 0, seed).sample(&logits).unwrap();
         prop_assert_eq!(logits[first as usize], logits[likeliest.unwrap() as usize]);
-    }
-}
-#[test]
-fn tmp() {
-    let logits = bell(65536, 3.0);
-    for s in [sampler(1.0, 1.0, 0, 42), sampler(0.8, 0.9, 0, 42), sampler(1.2, 0.5, 40, 7)] {
-        let mut t = s;
-        println!("PIN {:?}", (0..8).map(|_| t.sample(&logits).unwrap()).collect::<Vec<_>>());
-    }
-    for (spread, name) in [(3.0, "3"), (0.1, "flat"), (1.0, "1"), (6.0, "6")] {
-        let l = bell(65536, spread);
-        for (t, p, k) in [(0.0, 1.0, 0), (1.0, 1.0, 0), (1.0, 0.9, 0), (1.0, 1.0, 40), (1.0, 0.9, 40)] {
-            let mut s = sampler(t, p, k, 1);
-            s.sample(&l).unwrap();
-            let i = std::time::Instant::now();
-            for _ in 0..100 {
-                s.sample(&l).unwrap();
-            }
-            println!("TIME {name} {t} {p} {k} {:?}", i.elapsed() / 100);
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! The World tokenizer gives the ids of the reference (`oracle/tokenizer_golden.py`), and the texts back.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use serde_json::Value;
 use wgoose_session::tokenizer::{END_OF_TEXT, Tokenizer, UnknownToken, Utf8Stream};
 

@@ -1,4 +1,10 @@
-//! Finds the plan: space, measurement, quality gate, ledger.
+//! Finds the plan: space, measurement, quality gate, ledger. Start with [`sweep`](sweep::sweep).
 
+pub mod journal;
 pub mod ledger;
+pub mod quality;
+pub mod race;
+pub mod screen;
+pub mod space;
 pub mod stats;
+pub mod sweep;

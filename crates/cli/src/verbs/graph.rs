@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(tokens) = args.dispatches {
-        let executor = args.options.executor(&args.model)?;
+        let executor = args.options.executor_with(&args.model, 1)?;
         let recording = executor.record(&BatchShape { tokens, segments: 1, outputs: 1 })?;
         print!("{recording}");
         eprintln!(

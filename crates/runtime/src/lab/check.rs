@@ -1,10 +1,9 @@
 //! One kernel against the reference: every element written, nothing written past the end, the same bits twice.
 
+use crate::RuntimeError;
 use crate::lab::bench::Bench;
 use crate::lab::case::{Case, Data};
-use crate::{Device, RuntimeError};
-use std::sync::Arc;
-use wgoose_kernels::{Kernel, ops};
+use wgoose_kernels::ops;
 
 /// How far a kernel is from the reference.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,16 +23,29 @@ impl Deviation {
     }
 }
 
-/// Runs a kernel twice on a case and compares.
+/// What the reference makes of a case; computed once, compared with many kernels.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    y: Vec<f32>,
+    state: Option<Vec<f32>>,
+    tolerance: f32,
+}
+
+impl Expected {
+    /// Runs the reference.
+    pub fn of(case: &Case) -> Self {
+        let (y, state) = case.reference();
+        Expected { y, state, tolerance: (ops::kernels(&case.site.op).tolerance)(&case.site) }
+    }
+}
+
+/// Runs a kernel twice on the bench's first case and compares with what is expected.
 ///
 /// # Errors
 /// The device fails.
-pub fn check(device: &Arc<Device>, kernel: &Kernel, case: &Case) -> Result<Deviation, RuntimeError> {
-    let bench = Bench::new(device, kernel, std::slice::from_ref(case))?;
+pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviation, RuntimeError> {
     let (y, state) = bench.run(case)?;
     let again = bench.run(case)?;
-    let (want_y, want_state) = case.reference();
-    let tolerance = (ops::kernels(&case.site.op).tolerance)(&case.site);
     let bits = |data: &[f32]| data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let (written, canaries) = y.split_at(case.site.output_len());
     let mut fault = None;
@@ -42,11 +54,11 @@ pub fn check(device: &Arc<Device>, kernel: &Kernel, case: &Case) -> Result<Devia
     } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
         fault = Some("two runs on the same data differ".to_owned());
     }
-    let mut worst = deviation(written, &want_y);
-    if let (Some(got), Some(want)) = (&state, &want_state) {
+    let mut worst = deviation(written, &expected.y);
+    if let (Some(got), Some(want)) = (&state, &expected.state) {
         worst = worst.max(deviation(got, want));
     }
-    Ok(Deviation { worst, tolerance, fault })
+    Ok(Deviation { worst, tolerance: expected.tolerance, fault })
 }
 
 /// The largest error relative to the root mean square; infinite where one is NaN and the other is not.

@@ -7,5 +7,5 @@ mod clock;
 
 pub use bench::{Bench, Timing};
 pub use case::Case;
-pub use check::{Deviation, check};
+pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};

@@ -6,10 +6,11 @@
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
 //! names the record and betrays a changed bit. Unknown fields are refused: whoever adds one raises [`SCHEMA`].
 
-use super::record::{Device, Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject, short_hex};
+use super::record::{Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject, short_hex};
 use super::records::Entry;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use wgoose_kernels::DeviceFingerprint;
 
 /// The version of the record's layout that this build writes, and the only one it reads.
 pub const SCHEMA: u32 = 1;
@@ -78,7 +79,7 @@ struct Body {
     kind: Kind,
     key: String,
     subject: Subject,
-    device: Device,
+    device: DeviceFingerprint,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     policy: Policy,

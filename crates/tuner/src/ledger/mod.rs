@@ -14,7 +14,7 @@ mod scan;
 
 pub use error::LedgerError;
 pub use line::{Head, LineError, SCHEMA};
-pub use record::{Cause, Clock, Device, Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject};
+pub use record::{Cause, Clock, Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject};
 pub use records::{Entry, Records};
 pub use scan::Notice;
 

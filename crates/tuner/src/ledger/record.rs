@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use wgoose_graph::Format;
+use wgoose_kernels::DeviceFingerprint;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,7 @@ pub struct Identity {
     /// The candidate.
     pub subject: Subject,
     /// Where it ran.
-    pub device: Device,
+    pub device: DeviceFingerprint,
     /// Content id of the model, where weights matter.
     pub model: Option<String>,
     /// How it was measured.
@@ -63,26 +64,6 @@ pub struct Subject {
     pub format: Option<Format>,
     /// Content hash of the final WGSL, or of the plan.
     pub kernel_hash: String,
-}
-
-/// The adapter and everything between it and us that compiles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Device {
-    /// Adapter name, as the driver gives it.
-    pub adapter: String,
-    /// PCI vendor id.
-    pub vendor_id: u32,
-    /// PCI device id.
-    pub device_id: u32,
-    /// Driver and its version.
-    pub driver: String,
-    /// Graphics API.
-    pub backend: String,
-    /// Version of wgpu.
-    pub wgpu: String,
-    /// Version of naga.
-    pub naga: String,
 }
 
 /// How samples are taken.

@@ -6,9 +6,8 @@ mod damage;
 mod kill;
 
 use std::path::{Path, PathBuf};
-use wgoose_tuner::ledger::{
-    Clock, Device, Identity, Ledger, LedgerError, LineError, Outcome, Policy, Record, Subject, read,
-};
+use wgoose_kernels::DeviceFingerprint;
+use wgoose_tuner::ledger::{Clock, Identity, Ledger, LedgerError, LineError, Outcome, Policy, Record, Subject, read};
 
 /// An identity that differs with `n` by its kernel alone.
 fn identity(n: u64) -> Identity {
@@ -21,14 +20,13 @@ fn identity(n: u64) -> Identity {
             format: Some(wgoose_graph::Format::Q4_0),
             kernel_hash: format!("{n:032x}"),
         },
-        device: Device {
+        device: DeviceFingerprint {
             adapter: "Imaginary 9000".to_owned(),
-            vendor_id: 0x10de,
-            device_id: 0x2335,
+            vendor: 0x10de,
+            device: 0x2335,
             driver: "570.1".to_owned(),
             backend: "vulkan".to_owned(),
             wgpu: "30.0.1".to_owned(),
-            naga: "30.0.1".to_owned(),
         },
         model: None,
         policy: Policy { cache: "weights-rotated".to_owned(), repeats: 16, clock: Clock::Timestamps },

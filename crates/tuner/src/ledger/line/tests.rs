@@ -4,6 +4,7 @@ use super::*;
 use crate::ledger::record::{Cause, Clock};
 use proptest::prelude::*;
 use wgoose_graph::Format;
+use wgoose_kernels::DeviceFingerprint;
 
 fn identity() -> impl Strategy<Value = Identity> {
     let subject = (
@@ -20,17 +21,10 @@ fn identity() -> impl Strategy<Value = Identity> {
             format,
             kernel_hash,
         });
-    let device = (any::<[String; 5]>(), any::<[u32; 2]>()).prop_map(
-        |([adapter, driver, backend, wgpu, naga], [vendor_id, device_id])| Device {
-            adapter,
-            vendor_id,
-            device_id,
-            driver,
-            backend,
-            wgpu,
-            naga,
-        },
-    );
+    let device =
+        (any::<[String; 4]>(), any::<[u32; 2]>()).prop_map(|([adapter, driver, backend, wgpu], [vendor, device])| {
+            DeviceFingerprint { adapter, vendor, device, driver, backend, wgpu }
+        });
     let clock = prop::sample::select(vec![Clock::Timestamps, Clock::Wall]);
     let policy =
         (any::<String>(), any::<u32>(), clock).prop_map(|(cache, repeats, clock)| Policy { cache, repeats, clock });
@@ -105,15 +99,8 @@ pub(in crate::ledger) fn plain() -> Record {
         format: Some(Format::Q4_K),
         kernel_hash: word(),
     };
-    let device = Device {
-        adapter: word(),
-        vendor_id: 1,
-        device_id: 2,
-        driver: word(),
-        backend: word(),
-        wgpu: word(),
-        naga: word(),
-    };
+    let device =
+        DeviceFingerprint { adapter: word(), vendor: 1, device: 2, driver: word(), backend: word(), wgpu: word() };
     let policy = Policy { cache: "rotated".to_owned(), repeats: 3, clock: Clock::Wall };
     let identity = Identity { subject, device, model: None, policy };
     Record { at: 0.5, identity, outcome: Outcome::Kernel { samples_ns: vec![1.5], gate: None } }

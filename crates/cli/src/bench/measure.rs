@@ -1,0 +1,114 @@
+//! Measures a session the way its user meets it.
+
+use super::record::Record;
+use crate::Failure;
+use crate::options::RunOptions;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_loader::Model;
+use wgoose_runtime::Engine;
+use wgoose_session::sampling::greedy;
+use wgoose_tuner::quality::Reference;
+use wgoose_tuner::stats::summary::median;
+
+/// Tokens of the prompt that is timed until its logits are there.
+const FIRST_PROMPT: usize = 32;
+
+/// How much to measure.
+pub(crate) struct Load {
+    /// Tokens of the prompt whose reading is timed.
+    pub(crate) prefill_tokens: usize,
+    /// Tokens generated.
+    pub(crate) decode_tokens: usize,
+    /// How often each is measured, after one that is not counted.
+    pub(crate) runs: usize,
+}
+
+/// Benchmarks one configuration.
+pub(crate) fn measure(
+    model: &Path,
+    options: &RunOptions,
+    load: &Load,
+    title: &str,
+    change: &str,
+    cache: Option<&Path>,
+) -> Result<Record, Failure> {
+    let start = Instant::now();
+    let mut session = options.session().open(model)?;
+    let load_ms = ms(start);
+    let vocab = session.model().shape().vocab;
+    let prompt: Vec<u32> = (0..load.prefill_tokens.max(FIRST_PROMPT) as u32).map(|t| (t * 7919 + 13) % vocab).collect();
+    session.prefill(&prompt[..FIRST_PROMPT])?;
+    let first_token_ms = ms(start);
+
+    let mut prefill_ms = Vec::new();
+    let mut decode_ms = Vec::new();
+    for run in 0..=load.runs {
+        session.reset()?;
+        let begun = Instant::now();
+        let mut logits = session.prefill(&prompt[..load.prefill_tokens])?;
+        let prefill = ms(begun);
+        let begun = Instant::now();
+        for _ in 0..load.decode_tokens {
+            logits = session.decode(greedy(&logits)?)?;
+        }
+        if run > 0 {
+            prefill_ms.push(prefill);
+            decode_ms.push(ms(begun));
+        }
+    }
+    drop(session);
+    let peak_memory_mib = peak_memory_mib();
+
+    // After everything is timed: the reference runs on the CPU and takes memory of its own.
+    let executor = options.executor_with(model, Reference::SLOTS)?;
+    let plan = executor.plan().clone();
+    let device = executor.device().fingerprint().clone();
+    let opened = Arc::new(Model::open(model)?);
+    let reference = match cache {
+        Some(folder) => Reference::cached(&opened, folder)?,
+        None => Reference::compute(&opened)?,
+    };
+    let mut engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
+    let quality = reference.evaluate(&mut engine)?;
+    if !quality.passed() {
+        return Err(format!(
+            "wrong results, not recorded: {} positions disagree, rms {:.1e}",
+            quality.disagreements, quality.rms
+        )
+        .into());
+    }
+    let rate = |tokens: usize, times: &[f64]| tokens as f64 / median(times).unwrap_or(f64::NAN) * 1e3;
+    Ok(Record {
+        title: title.to_owned(),
+        change: change.to_owned(),
+        at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+        model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        fingerprint: opened.fingerprint().to_string(),
+        device: format!("{}, {}", device.adapter, device.driver),
+        plan: plan.hash(),
+        prefill_chunk: plan.prefill_chunk,
+        prefill_tokens: load.prefill_tokens,
+        decode_tokens: load.decode_tokens,
+        load_ms,
+        first_token_ms,
+        prefill_tok_s: rate(load.prefill_tokens, &prefill_ms),
+        decode_tok_s: rate(load.decode_tokens, &decode_ms),
+        peak_memory_mib,
+        quality_hash: quality.hash,
+        prefill_ms,
+        decode_ms,
+    })
+}
+
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+/// VmHWM of /proc/self/status, which only Linux has.
+fn peak_memory_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok().map(|kib| kib / 1024.0)
+}

@@ -1,0 +1,58 @@
+//! One benchmark, as it is appended to `benchmarks.jsonl`.
+
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+/// One benchmark of one configuration; medians, with the raw samples.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// What is being worked on: records of one title are compared.
+    pub(crate) title: String,
+    /// What is different in this one.
+    pub(crate) change: String,
+    /// Seconds since 1970.
+    pub(crate) at: u64,
+    /// Model file name, and its fingerprint.
+    pub(crate) model: String,
+    pub(crate) fingerprint: String,
+    /// Adapter and driver.
+    pub(crate) device: String,
+    /// Hash of the plan; its chunk.
+    pub(crate) plan: String,
+    pub(crate) prefill_chunk: u32,
+    /// Tokens of the prompt whose reading is timed, and tokens generated.
+    pub(crate) prefill_tokens: usize,
+    pub(crate) decode_tokens: usize,
+    /// Opening the file and the device, until a session is there.
+    pub(crate) load_ms: f64,
+    /// From the start of loading until the logits of a first prompt of 32 tokens.
+    pub(crate) first_token_ms: f64,
+    pub(crate) prefill_tok_s: f64,
+    pub(crate) decode_tok_s: f64,
+    /// Largest resident set of the process, mapped pages of the model included; absent where the system does not say.
+    pub(crate) peak_memory_mib: Option<f64>,
+    pub(crate) quality_hash: String,
+    /// Milliseconds of each reading of the prompt.
+    pub(crate) prefill_ms: Vec<f64>,
+    /// Milliseconds of each generation.
+    pub(crate) decode_ms: Vec<f64>,
+}
+
+/// Appends a record: one line, on disk when this returns.
+pub(crate) fn append(path: &Path, record: &Record) -> std::io::Result<()> {
+    let mut line = serde_json::to_string(record)?;
+    line.push('\n');
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(line.as_bytes())?;
+    file.sync_data()
+}
+
+/// Reads every record; a line that is none is an error naming it.
+pub(crate) fn read(path: &Path) -> Result<Vec<Record>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let parse = |(i, line)| serde_json::from_str(line).map_err(|e| format!("{}:{}: {e}", path.display(), i + 1));
+    text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()).map(parse).collect()
+}

@@ -1,0 +1,74 @@
+//! `wgoose bench`
+
+use crate::Failure;
+use crate::bench::measure::{Load, measure};
+use crate::bench::{record, report};
+use crate::options::RunOptions;
+use std::path::PathBuf;
+
+/// Benchmark a session and append the result to the benchmarks, beside what was measured under the same title.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    #[arg(long)]
+    model: PathBuf,
+    /// What is being worked on; benchmarks of one title are compared.
+    #[arg(long)]
+    title: String,
+    /// What is different this time.
+    #[arg(long)]
+    change: String,
+    /// The report; its records lie beside it, with the extension .jsonl.
+    #[arg(long, default_value = "optimization_plan/benchmarks.md")]
+    out: PathBuf,
+    /// Where the quality reference is kept between runs.
+    #[arg(long)]
+    cache: Option<PathBuf>,
+    /// Tokens of the prompt whose reading is timed.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    prefill_tokens: u32,
+    /// Tokens generated.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    decode_tokens: u32,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let load = Load {
+        prefill_tokens: args.prefill_tokens as usize,
+        decode_tokens: args.decode_tokens as usize,
+        runs: args.runs as usize,
+    };
+    let result = measure(&args.model, &args.options, &load, &args.title, &args.change, args.cache.as_deref())?;
+    let records = args.out.with_extension("jsonl");
+    if let Some(folder) = args.out.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    record::append(&records, &result).map_err(|e| format!("{}: {e}", records.display()))?;
+    report::write(&args.out, &record::read(&records)?).map_err(|e| format!("{}: {e}", args.out.display()))?;
+    if args.json {
+        println!("{}", serde_json::to_string(&result)?);
+        return Ok(());
+    }
+    println!("{} on {}", result.model, result.device);
+    println!("load            {:>10.1} ms", result.load_ms);
+    println!("first token     {:>10.1} ms (loading and a prompt of 32 tokens)", result.first_token_ms);
+    println!(
+        "prefill         {:>10.1} tokens/s ({} tokens, chunk {})",
+        result.prefill_tok_s, result.prefill_tokens, result.prefill_chunk
+    );
+    println!("decode          {:>10.1} tokens/s ({} tokens)", result.decode_tok_s, result.decode_tokens);
+    if let Some(peak) = result.peak_memory_mib {
+        println!("peak memory     {peak:>10.1} MiB");
+    }
+    println!("quality hash    {}", result.quality_hash);
+    println!("appended to {}", args.out.display());
+    Ok(())
+}

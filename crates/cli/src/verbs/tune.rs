@@ -1,0 +1,91 @@
+//! `wgoose tune`
+
+use crate::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use wgoose_kernels::Sources;
+use wgoose_loader::Model;
+use wgoose_runtime::Device;
+use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
+
+/// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
+///
+/// Every measurement is appended to the ledger; an interrupted sweep, run again, goes on where it was.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// Where the plan goes.
+    #[arg(long)]
+    out: PathBuf,
+    /// Where measurements are kept; default: beside the plan, with the extension .jsonl.
+    #[arg(long)]
+    ledger: Option<PathBuf>,
+    /// Seconds to spend, roughly.
+    #[arg(long, default_value_t = 300)]
+    budget: u64,
+    /// Try every point of the space, whatever the budget.
+    #[arg(long)]
+    exhaustive: bool,
+    /// Prefill chunks to compare; default 16,64,256 on a CPU device, else 64,256,1024.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    chunks: Vec<u32>,
+    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    #[arg(long)]
+    device: Option<String>,
+    /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
+    #[arg(long)]
+    kernels: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let model = Arc::new(Model::open(&args.model)?);
+    let device = Device::open(args.device.as_deref())?;
+    let chunks = match (args.chunks.as_slice(), device.kind()) {
+        ([], "Cpu") => vec![16, 64, 256],
+        ([], _) => vec![64, 256, 1024],
+        (given, _) => given.to_vec(),
+    };
+    let options = SweepOptions {
+        ledger: args.ledger.clone().unwrap_or_else(|| args.out.with_extension("jsonl")),
+        budget: Duration::from_secs(args.budget),
+        exhaustive: args.exhaustive,
+        chunks,
+        sources: args.kernels.clone().map_or(Sources::Embedded, Sources::Folder),
+    };
+    eprintln!("tuning {} on {}, about {} s", args.model.display(), device.fingerprint().adapter, args.budget);
+    let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let swept = sweep(&device, &model, &options, &mut |event| match event {
+        Event::Stage(name, steps) => {
+            bar.set_prefix(name);
+            bar.set_length(steps as u64);
+            bar.set_position(0);
+            say(&bar, &format!("-- {name}"));
+        }
+        Event::Done(what) => {
+            bar.inc(1);
+            say(&bar, &format!("   {what}"));
+        }
+        Event::Notice(what) => say(&bar, &format!("   note: {what}")),
+    })?;
+    bar.finish_and_clear();
+    swept.plan.save(&args.out)?;
+    println!(
+        "{}: {} kernels chosen, chunk {}; {} experiments measured, {} taken from the ledger",
+        args.out.display(),
+        swept.plan.choices.len(),
+        swept.plan.prefill_chunk,
+        swept.measured,
+        swept.recalled,
+    );
+    Ok(())
+}
+
+/// Above the bar on a terminal, plainly elsewhere.
+fn say(bar: &ProgressBar, line: &str) {
+    if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
+}

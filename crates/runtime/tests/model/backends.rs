@@ -1,0 +1,64 @@
+//! The GPU computes what the CPU reference defines, whatever the format of the matrices and the fusions.
+
+use crate::numbers::{Result, Tolerance, assert_agree};
+use crate::world::{SHAPE, cpu, device, fused, model, read, tokens};
+use std::sync::Arc;
+use wgoose_graph::{Fusion, FusionSet, rewrite, rwkv7};
+use wgoose_loader::synth::Mix;
+use wgoose_runtime::{CpuExecutor, Engine};
+
+/// Every subset of the fusions, the empty one first.
+fn fusion_sets() -> impl Iterator<Item = FusionSet> {
+    let subset = |bits: usize| (0..).zip(Fusion::ALL).filter(move |(i, _)| bits >> i & 1 == 1).map(|(_, f)| f);
+    (0..1 << Fusion::ALL.len()).map(move |bits| subset(bits).collect())
+}
+
+/// A prompt over several passes, then single tokens: kernels for many rows, for few and for one take part.
+fn run(engine: &mut Engine) -> Result {
+    let tokens = tokens(0, 26);
+    let parts = [&tokens[..20], &tokens[20..23], &tokens[23..24], &tokens[24..25], &tokens[25..]];
+    let logits = parts.iter().flat_map(|part| read(engine, part)).collect();
+    (logits, engine.state(0).unwrap())
+}
+
+fn every_fusion_set_agrees(mix: Mix) {
+    let (model, device) = (model(mix), device());
+    let reference = run(&mut cpu(&model, 1));
+    let unfused = run(&mut fused(&device, &model, FusionSet::new(), 1).unwrap());
+    for fusions in fusion_sets() {
+        let what = format!("{mix} with {fusions:?}");
+        let got = run(&mut fused(&device, &model, fusions, 1).unwrap());
+        assert_agree(&what, SHAPE.vocab, &got, &reference, Tolerance::REFERENCE);
+        assert_agree(&what, SHAPE.vocab, &got, &unfused, Tolerance::ROUNDING);
+    }
+}
+
+#[test]
+fn f16_on_the_gpu() {
+    every_fusion_set_agrees(Mix::F16);
+}
+
+#[test]
+fn q8_0_on_the_gpu() {
+    every_fusion_set_agrees(Mix::Q8_0);
+}
+
+#[test]
+fn q4_k_m_on_the_gpu() {
+    every_fusion_set_agrees(Mix::Q4_K_M);
+}
+
+#[test]
+fn fused_references_on_the_cpu() {
+    let model = model(Mix::F16);
+    let unfused = run(&mut cpu(&model, 1));
+    for fusions in fusion_sets() {
+        let mut graph = rwkv7::forward(&SHAPE).unwrap();
+        let reports = rewrite::apply(&mut graph, &fusions).unwrap();
+        assert!(reports.iter().all(|r| r.applied > 0), "{reports:?}");
+        let executor = CpuExecutor::with_graph(Arc::clone(&model), graph, 1).unwrap();
+        let got = run(&mut Engine::new(Box::new(executor), 128));
+        let tolerance = Tolerance { first: 1e-5, later: 1e-5 };
+        assert_agree(&format!("{fusions:?}"), SHAPE.vocab, &got, &unfused, tolerance);
+    }
+}

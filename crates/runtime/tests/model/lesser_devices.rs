@@ -1,0 +1,101 @@
+//! Devices that bind less, know less or dispatch less run the same model, or say why they cannot.
+
+use crate::numbers::{Result, Tolerance, assert_agree};
+use crate::world::{SHAPE, all, device, fused, gpu, model, model_of, read, tokens};
+use std::sync::Arc;
+use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::{Limits, PlanError};
+use wgoose_loader::Model;
+use wgoose_loader::synth::Mix;
+use wgoose_runtime::{Device, Engine, RuntimeError};
+
+/// Passes so short that their values fit into small bindings.
+const CHUNK: usize = 8;
+
+fn lesser(restrict: impl Fn(&mut Limits)) -> Arc<Device> {
+    Device::open_limited(None, &restrict).unwrap()
+}
+
+fn run(engine: Engine) -> Result {
+    let mut engine = engine.with_chunk(CHUNK);
+    let tokens = tokens(4, 21);
+    let mut logits = read(&mut engine, &tokens[..20]);
+    logits.extend(read(&mut engine, &tokens[20..]));
+    (logits, engine.state(0).unwrap())
+}
+
+fn run_on(device: &Arc<Device>, model: &Arc<Model>) -> Result {
+    run(gpu(device, model, 1))
+}
+
+#[test]
+fn large_matrices_are_bound_in_windows() {
+    // 64 KiB just hold the state of a layer. Embedding, head and the matrices of the channel mix need many windows,
+    // the last one shorter, and in Q6_K of a length that is no multiple of 4 bytes.
+    let device_in_windows = lesser(|l| l.storage_binding = 1 << 16);
+    let shape = ModelShape { vocab: 1999, ..SHAPE };
+    for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_K_M] {
+        let model = model_of(shape, mix);
+        for fusions in [FusionSet::new(), Fusion::ALL.into()] {
+            let whole = run(fused(&device(), &model, fusions.clone(), 1).unwrap());
+            let windows = run(fused(&device_in_windows, &model, fusions, 1).unwrap());
+            assert!(windows == whole, "{mix}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_split_is_refused() {
+    let model = model(Mix::F16);
+    let small = lesser(|l| l.storage_binding = 1 << 15);
+    let error = fused(&small, &model, FusionSet::new(), 1).err().unwrap();
+    assert!(matches!(error, RuntimeError::ValueTooLarge { what: "the state of all sequences", .. }), "{error}");
+    let small = lesser(|l| l.storage_binding = 1 << 16);
+    let mut engine = gpu(&small, &model, 1).with_chunk(64);
+    let error = engine.forward(&[all(0, &tokens(0, 64))]).unwrap_err();
+    assert!(matches!(error, RuntimeError::ValueTooLarge { what: "an activation", .. }), "{error}");
+    let error = format!("{error}");
+    assert!(error.contains("smaller prefill chunk"), "{error}");
+}
+
+#[test]
+fn planes_that_cannot_be_bound_are_refused() {
+    let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
+    let model = model_of(ModelShape { width: 32, ffn: 64, head_size: 32, ranks, ..SHAPE }, Mix::F16);
+    let mut engine = gpu(&lesser(|l| l.storage_alignment = 256), &model, 1);
+    let error = engine.forward(&[all(0, &[1])]).unwrap_err();
+    assert!(matches!(error, RuntimeError::Alignment { width: 32, alignment: 256 }), "{error}");
+}
+
+#[test]
+fn optional_features_change_the_speed_only() {
+    for mix in [Mix::F16, Mix::Q4_K_M] {
+        let model = model(mix);
+        let want = run_on(&device(), &model);
+        let got = run_on(&lesser(|l| l.features.clear()), &model);
+        assert_agree(&format!("{mix} without features"), SHAPE.vocab, &got, &want, Tolerance::ROUNDING);
+    }
+}
+
+#[test]
+fn the_least_of_webgpu_is_enough_but_for_its_bindings() {
+    let model = model(Mix::F16);
+    let want = run_on(&device(), &model);
+    let ten = lesser(|l| *l = Limits { storage_buffers: 10, ..Limits::webgpu() });
+    let got = run_on(&ten, &model);
+    assert_agree("the least of WebGPU", SHAPE.vocab, &got, &want, Tolerance::ROUNDING);
+    // `wkv` binds nine buffers.
+    let eight = lesser(|l| *l = Limits::webgpu());
+    let error = fused(&eight, &model, FusionSet::new(), 1).unwrap().forward(&[all(0, &[1])]).unwrap_err();
+    assert!(matches!(error, RuntimeError::Plan(PlanError::NoKernel { op: "wkv", .. })), "{error}");
+    assert!(error.to_string().contains("storage buffers"), "{error}");
+}
+
+#[test]
+fn dispatches_are_folded() {
+    let model = model(Mix::Q8_0);
+    let want = run_on(&device(), &model);
+    assert!(run_on(&lesser(|l| l.workgroups_per_dimension = 32), &model) == want);
+    let error = gpu(&lesser(|l| l.workgroups_per_dimension = 3), &model, 1).forward(&[all(0, &[1])]);
+    assert!(matches!(error, Err(RuntimeError::DispatchTooLarge { .. })), "{error:?}");
+}

@@ -1,0 +1,13 @@
+//! A whole model, run: tiny synthetic models on the GPU, on the CPU, split, packed, saved, on lesser devices.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod backends;
+mod laziness;
+mod lesser_devices;
+mod numbers;
+mod packing;
+mod refusals;
+mod splits;
+mod states;
+mod world;

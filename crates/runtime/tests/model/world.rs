@@ -1,0 +1,79 @@
+//! Tiny models and the engines that run them.
+
+use std::sync::Arc;
+use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::{Plan, Sources};
+use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::{Container, Model};
+use wgoose_runtime::{Device, Engine, Outputs, RuntimeError, Sequence, StateData};
+
+/// Two layers of four heads, the least that K-quants allow; four different ranks, so that no adapter fits for another.
+pub(crate) const SHAPE: ModelShape = ModelShape {
+    layers: 2,
+    width: 256,
+    ffn: 512,
+    head_size: 64,
+    vocab: 320,
+    ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
+};
+
+/// A synthetic model of [`SHAPE`].
+pub(crate) fn model(mix: Mix) -> Arc<Model> {
+    model_of(SHAPE, mix)
+}
+
+/// A synthetic model. Its folder is removed once the file is mapped.
+pub(crate) fn model_of(shape: ModelShape, mix: Mix) -> Arc<Model> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let options = SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, vocabulary: None };
+    write(&options, &path, &|_, _| {}).unwrap();
+    Arc::new(Model::open(path).unwrap())
+}
+
+/// The default device.
+pub(crate) fn device() -> Arc<Device> {
+    Device::open(None).unwrap()
+}
+
+/// The default plan.
+pub(crate) fn gpu(device: &Arc<Device>, model: &Arc<Model>, slots: usize) -> Engine {
+    fused(device, model, Fusion::ALL.into(), slots).unwrap()
+}
+
+/// The default plan but for its fusions.
+pub(crate) fn fused(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    fusions: FusionSet,
+    slots: usize,
+) -> Result<Engine, RuntimeError> {
+    let plan = Plan { fusions, ..Plan::default_for(device.fingerprint().clone(), *model.shape()) };
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, slots)
+}
+
+/// The CPU reference.
+pub(crate) fn cpu(model: &Arc<Model>, slots: usize) -> Engine {
+    Engine::cpu(Arc::clone(model), slots).unwrap()
+}
+
+/// A fixed, well-mixed sequence of ids of [`SHAPE`] (Knuth's multiplicative hash of the position).
+pub(crate) fn tokens(seed: u32, count: usize) -> Vec<u32> {
+    (1..=count as u32).map(|i| ((i + seed * 7919).wrapping_mul(2_654_435_761) >> 8) % SHAPE.vocab).collect()
+}
+
+/// Tokens of which every logit is wanted.
+pub(crate) fn all(slot: usize, tokens: &[u32]) -> Sequence<'_> {
+    Sequence { slot, tokens, outputs: Outputs::All }
+}
+
+/// All logits of one sequence in slot 0.
+pub(crate) fn read(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
+    engine.forward(&[all(0, tokens)]).unwrap().remove(0)
+}
+
+/// Forgets what a slot has read.
+pub(crate) fn forget(engine: &mut Engine, slot: usize) {
+    let zero = StateData::zero(engine.shape());
+    engine.set_state(slot, &zero).unwrap();
+}

@@ -1,0 +1,80 @@
+//! The journal of a sweep: measure once, remember for ever. An experiment whose result is in the ledger is not run again.
+
+use crate::ledger::{Cause, Clock, Identity, Ledger, LedgerError, Outcome, Policy, Reason, Record, Subject};
+use std::time::{SystemTime, UNIX_EPOCH};
+use wgoose_kernels::DeviceFingerprint;
+use wgoose_runtime::lab::ClockSource;
+
+/// An experiment that took the process with it that often is not tried again.
+const ATTEMPTS: usize = 2;
+
+/// A ledger with what is the same for every record of a sweep.
+pub struct Journal {
+    ledger: Ledger,
+    device: DeviceFingerprint,
+    /// Experiments measured now.
+    pub measured: usize,
+    /// Experiments whose results were in the ledger.
+    pub recalled: usize,
+}
+
+impl Journal {
+    /// Goes on with a ledger.
+    pub fn new(ledger: Ledger, device: DeviceFingerprint) -> Self {
+        Journal { ledger, device, measured: 0, recalled: 0 }
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The identity of an experiment on this device.
+    pub fn identity(&self, subject: Subject, model: Option<&str>, repeats: u32, clock: ClockSource) -> Identity {
+        let clock = match clock {
+            ClockSource::Timestamps => Clock::Timestamps,
+            ClockSource::Wall => Clock::Wall,
+        };
+        let policy = Policy { cache: "weights-rotated".to_owned(), repeats, clock };
+        Identity { subject, device: self.device.clone(), model: model.map(str::to_owned), policy }
+    }
+
+    /// What is known of an experiment, if it ended.
+    pub fn recall(&self, key: &str) -> Option<Outcome> {
+        let outcomes = self.ledger.find(key).map(|e| &e.record.outcome);
+        outcomes.filter(|o| **o != Outcome::Intent).last().cloned()
+    }
+
+    /// Runs an experiment, unless its outcome is known: the intent is on disk before it begins, the outcome before the
+    /// next one does. One that took the process with it twice is given up.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub fn experiment(&mut self, identity: &Identity, run: impl FnOnce() -> Outcome) -> Result<Outcome, LedgerError> {
+        let key = identity.key();
+        if let Some(outcome) = self.recall(&key) {
+            self.recalled += 1;
+            return Ok(outcome);
+        }
+        let outcome = if self.ledger.find(&key).count() >= ATTEMPTS {
+            let text = format!("it ended the process {ATTEMPTS} times");
+            Outcome::Failed(Reason { cause: Cause::Timeout, text })
+        } else {
+            self.append(identity, Outcome::Intent)?;
+            run()
+        };
+        self.measured += 1;
+        self.append(identity, outcome.clone())?;
+        Ok(outcome)
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub fn append(&mut self, identity: &Identity, outcome: Outcome) -> Result<(), LedgerError> {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
+        self.ledger.append(Record { at, identity: identity.clone(), outcome })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! The quality gate of a whole model: numbers against the reference, and a hash of what greedy decoding says.
+//!
+//! The reference continues a fixed set of prompts greedily. A position is *certified* where the reference's best logit
+//! leads by more than [`MARGIN`] of the logits' spread: there every correct implementation must choose the same token,
+//! whatever its rounding. The hash covers the tokens chosen at the certified positions, given the reference's tokens
+//! before them (so that one doubtful position does not derail the rest), the model's and the prompts' ids.
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use wgoose_graph::ModelShape;
+use wgoose_loader::Model;
+use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
+
+/// Lead of the best logit, in standard deviations of the position's logits, that certifies a position. The error of a
+/// correct implementation in f32 is 1e-5 of them; 5e-3 at the ill-conditioned first token.
+pub const MARGIN: f32 = 0.02;
+
+/// Largest root-mean-square error of the logits, relative to the reference's, past the first token of a sequence.
+pub const RMS_LIMIT: f64 = 1e-3;
+
+/// The same for the first token, which is ill-conditioned: the state is of rank one, and its norm amplifies rounding.
+pub const FIRST_RMS_LIMIT: f64 = 1e-2;
+
+/// Lengths of the prompts. Together they fill a prefill chunk of 256; alone they leave ragged ends.
+const PROMPTS: [usize; 4] = [101, 79, 47, 29];
+
+/// Tokens decoded after each prompt.
+const CONTINUATION: usize = 12;
+
+/// Every that many positions the whole row of logits is kept for comparison.
+const PROBE_EVERY: usize = 8;
+
+/// What the reference says about the prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Id of the model and of the prompts.
+    id: String,
+    /// Prompt and greedy continuation of each sequence.
+    sequences: Vec<Vec<u32>>,
+    /// For each position of each sequence, the reference's choice, where it is certified.
+    certified: Vec<Vec<Option<u32>>>,
+    /// Rows of logits: sequence, position, logits.
+    probes: Vec<(usize, usize, Vec<f32>)>,
+}
+
+/// How an engine compares with the reference.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Quality {
+    /// Hash of the tokens chosen at the certified positions.
+    pub hash: String,
+    /// Certified positions, and positions in all.
+    pub certified: (u32, u32),
+    /// Certified positions where the engine chose another token.
+    pub disagreements: u32,
+    /// Root-mean-square error relative to the reference, first tokens apart.
+    pub rms: f64,
+    /// The same at the first tokens.
+    pub first_rms: f64,
+    /// Largest absolute error of a logit.
+    pub max: f64,
+    /// Mean Kullback-Leibler divergence from the reference, in nats per position.
+    pub kl: f64,
+}
+
+impl Quality {
+    /// Whether the numbers are those of a correct implementation.
+    pub fn passed(&self) -> bool {
+        self.disagreements == 0 && self.rms <= RMS_LIMIT && self.first_rms <= FIRST_RMS_LIMIT
+    }
+}
+
+/// What can go wrong with the reference.
+#[derive(Debug, thiserror::Error)]
+pub enum QualityError {
+    /// Running a model.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The cached reference cannot be written.
+    #[error("reference {path}: {why}")]
+    Cache {
+        /// The file.
+        path: String,
+        /// What the system said.
+        why: String,
+    },
+}
+
+impl Reference {
+    /// Computes the reference on the CPU.
+    ///
+    /// # Errors
+    /// The model cannot be run.
+    pub fn compute(model: &Arc<Model>) -> Result<Reference, QualityError> {
+        let shape = *model.shape();
+        let mut sequences = prompts(&shape);
+        let mut engine = Engine::cpu(Arc::clone(model), sequences.len())?;
+        let vocab = shape.vocab as usize;
+        let mut forward = |tokens: &[Vec<u32>]| -> Result<Vec<Vec<f32>>, RuntimeError> {
+            let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::All };
+            engine.forward(&tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect::<Vec<_>>())
+        };
+        let mut logits = forward(&sequences)?;
+        for _ in 0..CONTINUATION {
+            let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..]).0]).collect();
+            for (i, row) in forward(&next)?.into_iter().enumerate() {
+                sequences[i].extend(&next[i]);
+                logits[i].extend(row);
+            }
+        }
+        let rows = |i: usize| logits[i].chunks_exact(vocab).enumerate();
+        let certified = (0..sequences.len()).map(|i| rows(i).map(|(_, row)| certify(row)).collect()).collect();
+        let probe = |i: usize| rows(i).filter(|(t, _)| t % PROBE_EVERY == 0).map(move |(t, row)| (i, t, row.to_vec()));
+        let probes = (0..sequences.len()).flat_map(probe).collect();
+        Ok(Reference { id: id(model), sequences, certified, probes })
+    }
+
+    /// As [`Reference::compute`], keeping the result in a file of `folder`; a file that does not fit is made again.
+    ///
+    /// # Errors
+    /// The model cannot be run, or the folder cannot be written.
+    pub fn cached(model: &Arc<Model>, folder: &Path) -> Result<Reference, QualityError> {
+        let path = folder.join(format!("reference-{}.json", &id(model)[..16]));
+        let fail = |why: String| QualityError::Cache { path: path.display().to_string(), why };
+        if let Ok(text) = std::fs::read(&path)
+            && let Ok(reference) = serde_json::from_slice::<Reference>(&text)
+            && reference.id == id(model)
+        {
+            return Ok(reference);
+        }
+        let reference = Reference::compute(model)?;
+        let text = serde_json::to_vec(&reference).map_err(|e| fail(e.to_string()))?;
+        std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
+        // A temporary name and a rename: two sweeps may make it at once.
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        std::fs::write(&temporary, text)
+            .and_then(|()| std::fs::rename(&temporary, &path))
+            .map_err(|e| fail(e.to_string()))?;
+        Ok(reference)
+    }
+
+    /// State slots that an engine needs for [`Reference::evaluate`].
+    pub const SLOTS: usize = PROMPTS.len();
+
+    /// Runs an engine over the prompts, packed, as prefill, then token by token as decode, and compares.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn evaluate(&self, engine: &mut Engine) -> Result<Quality, QualityError> {
+        let vocab = engine.shape().vocab as usize;
+        let zero = StateData::zero(engine.shape());
+        for slot in 0..Self::SLOTS {
+            engine.set_state(slot, &zero)?;
+        }
+        let prompts = self.sequences.iter().zip(PROMPTS).enumerate();
+        let packed: Vec<Sequence<'_>> = prompts
+            .map(|(slot, (tokens, len))| Sequence { slot, tokens: &tokens[..len], outputs: Outputs::All })
+            .collect();
+        let mut logits = engine.forward(&packed)?;
+        for (slot, (tokens, len)) in self.sequences.iter().zip(PROMPTS).enumerate() {
+            for token in &tokens[len..] {
+                let one = Sequence { slot, tokens: std::slice::from_ref(token), outputs: Outputs::Last };
+                logits[slot].extend(engine.forward(&[one])?.remove(0));
+            }
+        }
+        Ok(self.compare(&logits, vocab))
+    }
+
+    /// Certified positions, and positions in all.
+    pub fn certified(&self) -> (u32, u32) {
+        (self.choices().count() as u32, self.certified.iter().map(|row| row.len() as u32).sum())
+    }
+
+    /// The hash of every correct implementation.
+    pub fn hash(&self) -> String {
+        self.hash_of(&|_, _, choice| choice)
+    }
+
+    /// Hashes what `chosen` says at each certified position, given sequence, position and the reference's choice.
+    fn hash_of(&self, chosen: &dyn Fn(usize, usize, u32) -> u32) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.id.as_bytes());
+        for (i, t, choice) in self.choices() {
+            let token = chosen(i, t, choice);
+            hasher.update(&[i as u8]).update(&(t as u32).to_le_bytes()).update(&token.to_le_bytes());
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+
+    /// Sequence, position and choice of every certified position.
+    fn choices(&self) -> impl Iterator<Item = (usize, usize, u32)> {
+        let of_sequence = |(i, row): (usize, &Vec<Option<u32>>)| {
+            row.iter().enumerate().filter_map(move |(t, choice)| Some((i, t, (*choice)?))).collect::<Vec<_>>()
+        };
+        self.certified.iter().enumerate().flat_map(of_sequence)
+    }
+
+    fn compare(&self, logits: &[Vec<f32>], vocab: usize) -> Quality {
+        let chosen = |i: usize, t: usize| best(&logits[i][t * vocab..][..vocab]).0;
+        let certified = self.certified();
+        let disagreements = self.choices().filter(|(i, t, choice)| chosen(*i, *t) != *choice).count() as u32;
+        let hash = self.hash_of(&|i, t, _| chosen(i, t));
+        let (mut rms, mut first_rms, mut max, mut kl) = (0f64, 0f64, 0f64, 0f64);
+        for (i, t, want) in &self.probes {
+            let got = &logits[*i][t * vocab..][..vocab];
+            let error = relative_rms(got, want);
+            let worst = if *t == 0 { &mut first_rms } else { &mut rms };
+            *worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+            max = got.iter().zip(want).map(|(g, w)| f64::from((g - w).abs())).fold(max, f64::max);
+            kl += divergence(want, got);
+        }
+        kl /= self.probes.len().max(1) as f64;
+        Quality { hash, certified, disagreements, rms, first_rms, max, kl }
+    }
+}
+
+fn id(model: &Model) -> String {
+    let setup = format!("{} {PROMPTS:?} {CONTINUATION} {MARGIN}", model.fingerprint());
+    blake3::hash(setup.as_bytes()).to_hex().to_string()
+}
+
+/// The fixed prompts: pseudo-random tokens (splitmix64), the same for every model with that vocabulary size.
+fn prompts(shape: &ModelShape) -> Vec<Vec<u32>> {
+    let mut rng = crate::stats::rng::SplitMix64::new(7);
+    let mut token = || (1 + rng.next_u64() % u64::from(shape.vocab - 1).max(1)) as u32 % shape.vocab;
+    PROMPTS.map(|len| (0..len).map(|_| token()).collect()).to_vec()
+}
+
+/// The largest logit's token (the lowest id wins ties) and its lead over the next.
+fn best(logits: &[f32]) -> (u32, f32) {
+    let (mut token, mut first, mut second) = (0, f32::NEG_INFINITY, f32::NEG_INFINITY);
+    for (i, &logit) in logits.iter().enumerate() {
+        if logit > first {
+            (token, first, second) = (i as u32, logit, first);
+        } else if logit > second {
+            second = logit;
+        }
+    }
+    (token, first - second)
+}
+
+/// The choice at a position, if its lead is clear.
+fn certify(logits: &[f32]) -> Option<u32> {
+    let n = logits.len() as f32;
+    let mean = logits.iter().sum::<f32>() / n;
+    let spread = (logits.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / n).sqrt();
+    let (token, lead) = best(logits);
+    (lead > MARGIN * spread).then_some(token)
+}
+
+fn relative_rms(got: &[f32], want: &[f32]) -> f64 {
+    let square = |x: f32| f64::from(x).powi(2);
+    let error: f64 = got.iter().zip(want).map(|(g, w)| square(g - w)).sum();
+    let scale: f64 = want.iter().map(|w| square(*w)).sum();
+    (error / scale.max(1e-30)).sqrt()
+}
+
+/// Kullback-Leibler divergence of softmax(got) from softmax(want), in nats.
+fn divergence(want: &[f32], got: &[f32]) -> f64 {
+    let log_sum = |x: &[f32]| -> f64 {
+        let max = x.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+        f64::from(max) + x.iter().map(|v| f64::from(v - max).exp()).sum::<f64>().ln()
+    };
+    let (want_sum, got_sum) = (log_sum(want), log_sum(got));
+    want.iter()
+        .zip(got)
+        .map(|(w, g)| {
+            let log_p = f64::from(*w) - want_sum;
+            log_p.exp() * (log_p - (f64::from(*g) - got_sum))
+        })
+        .sum::<f64>()
+        .max(0.0)
+}

@@ -1,0 +1,209 @@
+//! Races of whole steps: two plans, one model, real passes, wall clock, interleaved. What decides a plan.
+
+use crate::journal::Journal;
+use crate::ledger::{Gate, Identity, LedgerError, Outcome, Subject};
+use crate::quality::{Quality, QualityError, Reference};
+use crate::stats::schedule::{Arm, abba};
+use crate::stats::summary::median;
+use crate::stats::verdict::{Comparison, Criteria, compare};
+use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use wgoose_kernels::Plan;
+use wgoose_runtime::lab::ClockSource;
+use wgoose_runtime::{Engine, GpuExecutor, Outputs, RuntimeError, Sequence};
+
+/// Pairs of a race, where time allows.
+const PAIRS: usize = 40;
+
+/// Fewest pairs that can say anything.
+const FEWEST_PAIRS: usize = 6;
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Tokens given in one call: 1 is decode, more is the reading of a prompt.
+    pub tokens: u32,
+}
+
+impl Step {
+    /// One token, as in generation.
+    pub const DECODE: Step = Step { tokens: 1 };
+
+    /// `decode` or `prefill`.
+    pub fn name(self) -> &'static str {
+        if self.tokens == 1 { "decode" } else { "prefill" }
+    }
+}
+
+/// A race that was run.
+#[derive(Clone, Debug)]
+pub struct RaceResult {
+    /// Verdict and interval, for the candidate.
+    pub comparison: Comparison,
+    /// Median nanoseconds of the incumbent.
+    pub incumbent_ns: f64,
+    /// Median nanoseconds of the candidate.
+    pub candidate_ns: f64,
+}
+
+/// What stops a race.
+#[derive(Debug, thiserror::Error)]
+pub enum RaceError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The device or a plan.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The reference.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+    /// The samples cannot be compared.
+    #[error("the samples of a race cannot be compared: {0}")]
+    Samples(String),
+}
+
+/// Where races are run.
+pub struct Track<'a> {
+    /// Holds the weights and compiled kernels that all plans share.
+    pub root: &'a GpuExecutor,
+    /// What is right.
+    pub reference: &'a Reference,
+    /// Id of the model.
+    pub model: &'a str,
+}
+
+impl Track<'_> {
+    fn engine(&self, plan: &Plan) -> Result<Engine, RuntimeError> {
+        let chunk = plan.prefill_chunk as usize;
+        Ok(Engine::new(Box::new(self.root.sibling(plan.clone(), Reference::SLOTS)?), chunk))
+    }
+
+    fn identity(
+        &self,
+        journal: &Journal,
+        op: &str,
+        plan: &Plan,
+        tunables: BTreeMap<String, String>,
+        tokens: u32,
+    ) -> Identity {
+        let subject = Subject {
+            op: op.to_owned(),
+            variant: format!(
+                "chunk {}, {} fusions, {} kernels",
+                plan.prefill_chunk,
+                plan.fusions.len(),
+                plan.choices.len()
+            ),
+            tunables,
+            shape: BTreeMap::from([("tokens".to_owned(), u64::from(tokens))]),
+            format: None,
+            kernel_hash: plan.hash(),
+        };
+        journal.identity(subject, Some(self.model), 1, ClockSource::Wall)
+    }
+
+    /// The quality gate of a plan. No plan is timed before it has passed.
+    ///
+    /// # Errors
+    /// The device or the ledger fails.
+    pub fn gate(&self, journal: &mut Journal, plan: &Plan) -> Result<Gate, RaceError> {
+        let identity = self.identity(journal, "quality", plan, BTreeMap::new(), 0);
+        if let Some(Outcome::Gate(gate)) = journal.recall(&identity.key()) {
+            journal.recalled += 1;
+            return Ok(gate);
+        }
+        let quality = self.reference.evaluate(&mut self.engine(plan)?)?;
+        let gate = gate_of(&quality);
+        journal.append(&identity, Outcome::Gate(gate.clone()))?;
+        journal.measured += 1;
+        Ok(gate)
+    }
+
+    /// Races a candidate against the incumbent for at most `allowance`; `held_out` races take samples of their own.
+    ///
+    /// # Errors
+    /// The device or the ledger fails.
+    pub fn race(
+        &self,
+        journal: &mut Journal,
+        [incumbent, candidate]: [&Plan; 2],
+        step: Step,
+        held_out: bool,
+        allowance: Duration,
+    ) -> Result<RaceResult, RaceError> {
+        let arm = |own: &Plan, other: &Plan| {
+            let race = if held_out { "held out" } else { "first" };
+            let tunables = [("against".to_owned(), other.hash()), ("race".to_owned(), race.to_owned())];
+            self.identity(journal, step.name(), own, tunables.into(), step.tokens)
+        };
+        let arms = [arm(incumbent, candidate), arm(candidate, incumbent)];
+        let known = arms.each_ref().map(|id| journal.recall(&id.key()).map(|o| o.samples_ns().to_vec()));
+        let samples = match known {
+            [Some(a), Some(b)] => {
+                journal.recalled += 1;
+                [a, b]
+            }
+            _ => {
+                let samples = self.pairs([incumbent, candidate], step, allowance)?;
+                for (id, samples_ns) in arms.iter().zip(&samples) {
+                    journal.append(id, Outcome::Step { samples_ns: samples_ns.clone(), gate: None })?;
+                }
+                journal.measured += 1;
+                samples
+            }
+        };
+        let criteria = Criteria { min_pairs: FEWEST_PAIRS, ..Criteria::step() };
+        let comparison = compare(&samples[0], &samples[1], &criteria).map_err(|e| RaceError::Samples(e.to_string()))?;
+        let [incumbent_ns, candidate_ns] = samples.map(|s| median(&s).unwrap_or(f64::NAN));
+        Ok(RaceResult { comparison, incumbent_ns, candidate_ns })
+    }
+
+    fn pairs(&self, plans: [&Plan; 2], step: Step, allowance: Duration) -> Result<[Vec<f64>; 2], RaceError> {
+        let mut engines = [self.engine(plans[0])?, self.engine(plans[1])?];
+        let vocab = engines[0].shape().vocab;
+        let tokens: Vec<u32> = (0..step.tokens).map(|t| (t * 7919 + 13) % vocab).collect();
+        let start = Instant::now();
+        let mut longest = 0f64;
+        for engine in &mut engines {
+            // The floor on the warm-up is in the rule; a race of slow steps must not spend its time on it.
+            let mut warmup = Warmup::new(WarmupRule::default());
+            let begun = Instant::now();
+            loop {
+                let ns = time(engine, &tokens)?;
+                longest = longest.max(ns);
+                let spent = begun.elapsed() > allowance / 6;
+                if warmup.push(ns) != Warmth::Warming || spent {
+                    break;
+                }
+            }
+        }
+        let left = allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
+        let pairs = ((left / (2.0 * longest.max(1.0))) as usize).clamp(FEWEST_PAIRS, PAIRS);
+        let mut samples = [Vec::new(), Vec::new()];
+        for pair in abba(pairs) {
+            for arm in pair {
+                let i = usize::from(arm == Arm::Candidate);
+                samples[i].push(time(&mut engines[i], &tokens)?);
+            }
+        }
+        Ok(samples)
+    }
+}
+
+/// Wall-clock nanoseconds from the call until the logits of the last token are in memory.
+fn time(engine: &mut Engine, tokens: &[u32]) -> Result<f64, RuntimeError> {
+    let start = Instant::now();
+    engine.forward(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }])?;
+    Ok(start.elapsed().as_nanos() as f64)
+}
+
+fn gate_of(q: &Quality) -> Gate {
+    let (certified, positions) = q.certified;
+    let detail = format!(
+        "{certified} of {positions} positions certified, {} disagree; first tokens rms {:.1e}; KL {:.1e} nats",
+        q.disagreements, q.first_rms, q.kl
+    );
+    Gate { passed: q.passed(), rms: q.rms, max: q.max, quality_hash: Some(q.hash.clone()), detail }
+}

@@ -1,0 +1,349 @@
+//! Screening: which kernel is the fastest for one kind of site, alone.
+//!
+//! Every candidate is checked against the reference before it is timed. Variants are compared at their defaults first;
+//! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
+//! every point). The best then races the default in interleaved pairs, twice: the second race decides, on samples that
+//! did not choose it.
+
+use crate::journal::Journal;
+use crate::ledger::{Cause, Gate, LedgerError, Outcome, Reason, Subject};
+use crate::space::{Point, SiteGroup, neighbours, points};
+use crate::stats::schedule::{Arm, abba};
+use crate::stats::summary::median;
+use crate::stats::verdict::{Criteria, Verdict, compare};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use wgoose_kernels::plan::{Choice, default_kernel};
+use wgoose_kernels::{Kernel, Limits, PlanError, Sources, SpecialiseError};
+use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
+use wgoose_runtime::{Device, RuntimeError};
+
+/// Nanoseconds that one sample should take at least.
+const SAMPLE_NS: f64 = 2e6;
+
+/// Dispatches in one sample at most.
+const MOST_REPEATS: u32 = 2000;
+
+/// Samples of a candidate while screening.
+const SAMPLES: usize = 5;
+
+/// Pairs of each of the two races.
+const PAIRS: usize = 8;
+
+/// What stops a screening for good.
+#[derive(Debug, thiserror::Error)]
+pub enum ScreenError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The device, beyond one candidate's failure.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The kernels.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The kernels' files.
+    #[error(transparent)]
+    Source(#[from] SpecialiseError),
+}
+
+/// What screening found for one kind of site.
+#[derive(Clone, Debug)]
+pub struct Screened {
+    /// What beat the default, if anything did.
+    pub winner: Option<Choice>,
+    /// Median nanoseconds of the default.
+    pub default_ns: f64,
+    /// Median nanoseconds of the best.
+    pub best_ns: f64,
+    /// Candidates measured.
+    pub tried: usize,
+}
+
+/// The surroundings of a screening.
+pub struct Screen<'a> {
+    /// The device.
+    pub device: &'a Arc<Device>,
+    /// Its clock.
+    pub clock: &'a Clock,
+    /// The kernels' text.
+    pub sources: &'a Sources,
+    /// Whether every point is tried.
+    pub exhaustive: bool,
+    /// Bytes of weights to rotate over, so that they stream from memory.
+    pub rotate_bytes: u64,
+}
+
+impl Screen<'_> {
+    /// Median nanoseconds of the default kernel: what a group costs before tuning.
+    ///
+    /// # Errors
+    /// The default cannot be run.
+    pub fn default_ns(&self, group: &SiteGroup, journal: &mut Journal) -> Result<f64, ScreenError> {
+        let mut candidates = Candidates::new(self, group, journal)?;
+        let default = candidates.default;
+        Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
+    }
+
+    /// Finds the best kernel until `deadline`.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub fn run(&self, group: &SiteGroup, journal: &mut Journal, deadline: Instant) -> Result<Screened, ScreenError> {
+        let mut candidates = Candidates::new(self, group, journal)?;
+        candidates.record_refusals()?;
+        let default = candidates.default;
+        let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
+        let mut best = (default, default_ns);
+        let try_all = |candidates: &mut Candidates<'_, '_>, points: Vec<usize>, best: &mut (usize, f64)| {
+            for i in points {
+                if Instant::now() >= deadline {
+                    break;
+                }
+                match candidates.measure(i)? {
+                    Some(ns) if ns < best.1 => *best = (i, ns),
+                    _ => {}
+                }
+            }
+            Ok::<(), ScreenError>(())
+        };
+        if self.exhaustive {
+            let all = (0..candidates.points.len()).collect();
+            try_all(&mut candidates, all, &mut best)?;
+        } else {
+            let defaults = candidates.first_of_each_variant();
+            try_all(&mut candidates, defaults, &mut best)?;
+            loop {
+                let from = best;
+                let near = neighbours(&candidates.points, &candidates.points[best.0]).collect();
+                try_all(&mut candidates, near, &mut best)?;
+                if from.0 == best.0 || Instant::now() >= deadline {
+                    break;
+                }
+            }
+        }
+        let won = best.0 != default && candidates.race(default, best.0)? && candidates.race(default, best.0)?;
+        let winner = if won { Some(candidates.choice(best.0)?) } else { None };
+        Ok(Screened { winner, default_ns, best_ns: best.1, tried: candidates.tried })
+    }
+}
+
+/// The candidates of one group.
+struct Candidates<'a, 'j> {
+    screen: &'a Screen<'a>,
+    group: &'a SiteGroup,
+    journal: &'j mut Journal,
+    points: Vec<Point>,
+    default: usize,
+    cases: Vec<Case>,
+    expected: Option<Expected>,
+    races: u32,
+    tried: usize,
+}
+
+impl<'a, 'j> Candidates<'a, 'j> {
+    fn new(screen: &'a Screen<'a>, group: &'a SiteGroup, journal: &'j mut Journal) -> Result<Self, ScreenError> {
+        let limits = screen.device.limits();
+        let points = points(&group.site, limits, screen.sources)?;
+        let (variant, tunables, _) = default_kernel(&group.site, limits, screen.sources)?;
+        let is_default = |p: &Point| p.variant.name == variant.name && p.tunables == tunables;
+        let default = points.iter().position(is_default).unwrap_or(0);
+        Ok(Candidates { screen, group, journal, points, default, cases: vec![], expected: None, races: 0, tried: 0 })
+    }
+
+    /// The first admitted point of each variant.
+    fn first_of_each_variant(&self) -> Vec<usize> {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut first = Vec::new();
+        for (i, p) in self.points.iter().enumerate().filter(|(_, p)| p.refusal.is_none()) {
+            if !seen.contains(&p.variant.name) {
+                seen.push(p.variant.name);
+                first.push(i);
+            }
+        }
+        first
+    }
+
+    /// One record per variant and reason, with the number of points refused.
+    fn record_refusals(&mut self) -> Result<(), ScreenError> {
+        let mut reasons: BTreeMap<(&str, String), usize> = BTreeMap::new();
+        for p in &self.points {
+            if let Some(refusal) = &p.refusal {
+                *reasons.entry((p.variant.name, refusal.to_string())).or_default() += 1;
+            }
+        }
+        for ((variant, reason), count) in reasons {
+            let mut subject = self.subject(variant, "", BTreeMap::new());
+            subject.tunables.insert("refused".into(), reason.clone());
+            let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
+            if self.journal.recall(&identity.key()).is_none() {
+                let text = format!("{count} of {} points: {reason}", self.points.len());
+                self.journal.append(&identity, Outcome::Failed(Reason { cause: Cause::Constraint, text }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn subject(&self, variant: &str, hash: &str, tunables: BTreeMap<String, String>) -> Subject {
+        let site = &self.group.site;
+        let sizes = [("rows", site.rows), ("k", site.k), ("m", site.m), ("up_to_rows", self.group.class.up_to_rows)];
+        Subject {
+            op: self.group.class.op.clone(),
+            variant: variant.to_owned(),
+            tunables,
+            shape: sizes.into_iter().map(|(name, n)| (name.to_owned(), u64::from(n))).collect(),
+            format: self.group.class.formats.first().copied(),
+            kernel_hash: hash.to_owned(),
+        }
+    }
+
+    fn kernel(&self, i: usize) -> Result<Kernel, wgoose_kernels::Refusal> {
+        let p = &self.points[i];
+        Kernel::new(p.variant, &self.group.site, &p.tunables, self.screen.device.limits(), self.screen.sources)
+    }
+
+    /// Enough operand sets that weights stream, as far as that many bytes go.
+    fn prepare_cases(&mut self) {
+        if self.cases.is_empty() {
+            let copies = (self.screen.rotate_bytes / self.group.site.bytes().max(1)).clamp(1, 16);
+            self.cases = (0..copies).map(|seed| Case::random(&self.group.site, seed)).collect();
+            self.expected = Some(Expected::of(&self.cases[0]));
+        }
+    }
+
+    /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
+    fn measure(&mut self, i: usize) -> Result<Option<f64>, ScreenError> {
+        let Ok(kernel) = self.kernel(i) else { return Ok(None) };
+        self.tried += 1;
+        let p = &self.points[i];
+        let subject = self.subject(p.variant.name, &kernel.hash.to_string(), p.tunables.0.clone());
+        let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
+        if self.journal.recall(&identity.key()).is_none() {
+            self.prepare_cases();
+        }
+        let (screen, cases, expected) = (self.screen, &self.cases, self.expected.as_ref());
+        let outcome = self.journal.experiment(&identity, || {
+            let Some(expected) = expected else { return failed(Cause::Runtime, "no reference".into()) };
+            measure(screen, &kernel, cases, expected)
+        })?;
+        match &outcome {
+            Outcome::Failed(reason) if reason.cause == Cause::DeviceLost => {
+                Err(RuntimeError::Device { during: "screening", why: format!("{}: {}", kernel.label, reason.text) }
+                    .into())
+            }
+            outcome => Ok(median(outcome.samples_ns())),
+        }
+    }
+
+    /// Whether the candidate beats the incumbent in interleaved pairs.
+    fn race(&mut self, incumbent: usize, candidate: usize) -> Result<bool, ScreenError> {
+        self.races += 1;
+        let (Ok(a), Ok(b)) = (self.kernel(incumbent), self.kernel(candidate)) else { return Ok(false) };
+        let race = format!("{}", self.races);
+        let arm = |this: &Self, i: usize, own: &Kernel, other: &Kernel| {
+            let mut tunables = this.points[i].tunables.0.clone();
+            tunables.insert("race".into(), race.clone());
+            tunables.insert("against".into(), other.hash.to_string());
+            let subject = this.subject(this.points[i].variant.name, &own.hash.to_string(), tunables);
+            this.journal.identity(subject, None, 0, this.screen.clock.source())
+        };
+        let (id_a, id_b) = (arm(self, incumbent, &a, &b), arm(self, candidate, &b, &a));
+        let known = [&id_a, &id_b].map(|id| self.journal.recall(&id.key()).map(|o| o.samples_ns().to_vec()));
+        let [samples_a, samples_b] = match known {
+            [Some(a), Some(b)] => [a, b],
+            _ => {
+                self.prepare_cases();
+                let pair = pairs(self.screen, &a, &b, &self.cases)?;
+                for (id, samples) in [&id_a, &id_b].into_iter().zip(&pair) {
+                    self.journal.append(id, Outcome::Kernel { samples_ns: samples.clone(), gate: None })?;
+                }
+                pair
+            }
+        };
+        let comparison = compare(&samples_a, &samples_b, &Criteria::kernel());
+        Ok(comparison.is_ok_and(|c| c.verdict == Verdict::Fast))
+    }
+
+    fn choice(&self, i: usize) -> Result<Choice, ScreenError> {
+        let p = &self.points[i];
+        Ok(Choice {
+            site: self.group.class.clone(),
+            variant: p.variant.name.to_owned(),
+            tunables: p.tunables.clone(),
+            source: p.variant.source_hash(self.screen.sources)?,
+        })
+    }
+}
+
+fn failed(cause: Cause, text: String) -> Outcome {
+    Outcome::Failed(Reason { cause, text })
+}
+
+/// Checks a kernel against the reference, then times it.
+fn measure(screen: &Screen<'_>, kernel: &Kernel, cases: &[Case], expected: &Expected) -> Outcome {
+    let error = |e: RuntimeError| {
+        let text = e.to_string();
+        let cause = match &e {
+            RuntimeError::Device { why, .. } if why.contains("device lost") => Cause::DeviceLost,
+            RuntimeError::Device { during: "compiling a kernel", .. } => Cause::Compile,
+            _ => Cause::Runtime,
+        };
+        failed(cause, text)
+    };
+    let bench = match Bench::new(screen.device, kernel, cases) {
+        Ok(bench) => bench,
+        Err(e) => return error(e),
+    };
+    let deviation = match check(&bench, &cases[0], expected) {
+        Ok(deviation) => deviation,
+        Err(e) => return error(e),
+    };
+    let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
+    if !deviation.passed() {
+        let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
+        return failed(Cause::WrongResult, why);
+    }
+    let timed = repeats(&bench, screen.clock)
+        .and_then(|n| (0..SAMPLES).map(|_| bench.time(screen.clock, n).map(|t| t.ns)).collect::<Result<Vec<f64>, _>>());
+    match timed {
+        Err(e) => error(e),
+        Ok(samples_ns) => {
+            let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
+            let gate = Gate { passed: true, rms: worst, max: worst, quality_hash: None, detail };
+            Outcome::Kernel { samples_ns, gate: Some(gate) }
+        }
+    }
+}
+
+/// How many dispatches make a sample long enough; also the warm-up.
+fn repeats(bench: &Bench, clock: &Clock) -> Result<u32, RuntimeError> {
+    let mut n = 1;
+    loop {
+        let ns = bench.time(clock, n)?.ns * f64::from(n);
+        if ns >= SAMPLE_NS || n >= MOST_REPEATS {
+            return Ok(n);
+        }
+        let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(2.0, 50.0);
+        n = ((f64::from(n) * factor) as u32).min(MOST_REPEATS);
+    }
+}
+
+/// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
+fn pairs(screen: &Screen<'_>, a: &Kernel, b: &Kernel, cases: &[Case]) -> Result<[Vec<f64>; 2], RuntimeError> {
+    let benches = [Bench::new(screen.device, a, cases)?, Bench::new(screen.device, b, cases)?];
+    let n = repeats(&benches[0], screen.clock)?.max(repeats(&benches[1], screen.clock)?);
+    let mut samples = [Vec::new(), Vec::new()];
+    for pair in abba(PAIRS) {
+        for arm in pair {
+            let i = usize::from(arm == Arm::Candidate);
+            samples[i].push(benches[i].time(screen.clock, n)?.ns);
+        }
+    }
+    Ok(samples)
+}
+
+/// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.
+pub fn rotate_bytes(limits: &Limits) -> u64 {
+    (limits.storage_binding / 8).min(256 << 20)
+}

@@ -1,0 +1,101 @@
+//! The space of a sweep: the kinds of sites that a model's passes have, and for each the catalogue's points, admitted or
+//! refused with a reason.
+
+use std::collections::BTreeMap;
+use wgoose_graph::{BatchShape, Format, FusionSet, ModelShape, Weight, rewrite, rwkv7};
+use wgoose_kernels::plan::SiteClass;
+use wgoose_kernels::{Limits, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, ops};
+
+/// Sites that take the same kernel, and how often a pass has one.
+#[derive(Clone, Debug)]
+pub struct SiteGroup {
+    /// What a plan calls them.
+    pub class: SiteClass,
+    /// One of them.
+    pub site: Site,
+    /// How many a pass has; the largest number over the fusion sets.
+    pub count: u32,
+}
+
+/// The groups of a pass of `rows` tokens with one output, over all the given fusion sets.
+pub fn groups(
+    model: &ModelShape,
+    rows: u32,
+    fusions: &[FusionSet],
+    format: &dyn Fn(Weight) -> Format,
+) -> Vec<SiteGroup> {
+    let mut groups: BTreeMap<SiteClass, SiteGroup> = BTreeMap::new();
+    let batch = BatchShape { tokens: rows, segments: 1, outputs: 1 };
+    for set in fusions {
+        let mut counts: BTreeMap<SiteClass, (Site, u32)> = BTreeMap::new();
+        let Ok(mut graph) = rwkv7::forward(model) else { continue };
+        if rewrite::apply(&mut graph, set).is_err() {
+            continue;
+        }
+        for id in graph.schedule().unwrap_or_default() {
+            let site = Site::of(&graph, id, &batch, format);
+            counts.entry(SiteClass::of(&site)).or_insert((site, 0)).1 += 1;
+        }
+        for (class, (site, count)) in counts {
+            let group = groups.entry(class.clone()).or_insert(SiteGroup { class, site, count });
+            group.count = group.count.max(count);
+        }
+    }
+    groups.into_values().collect()
+}
+
+/// One point of the space.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The variant.
+    pub variant: &'static Variant,
+    /// Its tunables.
+    pub tunables: Tunables,
+    /// Why it cannot be tried here, as far as can be told without making its text.
+    pub refusal: Option<Refusal>,
+}
+
+/// Every point for a site: each variant, defaults first, at each combination of its tunables.
+///
+/// # Errors
+/// A kernel file cannot be read.
+pub fn points(site: &Site, limits: &Limits, sources: &Sources) -> Result<Vec<Point>, SpecialiseError> {
+    let mut all = Vec::new();
+    for variant in ops::kernels(&site.op).variants {
+        for tunables in variant.points(sources)? {
+            let refusal = variant.admits(site, &tunables, limits).err();
+            all.push(Point { variant, tunables, refusal });
+        }
+    }
+    Ok(all)
+}
+
+/// The points that differ from `from` in one tunable.
+pub fn neighbours<'a>(points: &'a [Point], from: &'a Point) -> impl Iterator<Item = usize> + 'a {
+    let differs =
+        |p: &Point| p.tunables.0.iter().filter(|(name, value)| from.tunables.0.get(*name) != Some(value)).count();
+    let near = move |p: &Point| p.variant.name == from.variant.name && differs(p) == 1;
+    points.iter().enumerate().filter(move |(_, p)| near(p)).map(|(i, _)| i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_graph::Fusion;
+
+    #[test]
+    fn the_space_names_every_kind_of_site_once_and_every_refusal() {
+        let model = ModelShape::preset("0.1B").unwrap();
+        let sets = [FusionSet::new(), FusionSet::from(Fusion::ALL)];
+        let groups = groups(&model, 1, &sets, &|_| Format::F16);
+        let count = |op: &str| groups.iter().filter(|g| g.class.op == op).map(|g| g.count).sum::<u32>();
+        assert_eq!((count("wkv"), count("norm_shift")), (12, 24));
+        assert!(count("matmul") > 12 * 13 && count("matmul_add") == 24);
+
+        let head = groups.iter().find(|g| g.class.m == 65536).unwrap();
+        let points = points(&head.site, &Limits::webgpu(), &Sources::Embedded).unwrap();
+        let refused = points.iter().filter(|p| p.refusal.is_some()).count();
+        assert!(points.len() > 80 && refused > 30, "{} points, {refused} refused", points.len());
+        assert!(neighbours(&points, points.iter().find(|p| p.variant.name == "naive").unwrap()).count() == 1);
+    }
+}

@@ -1,0 +1,329 @@
+//! The sweep: from a device and a model to a plan.
+//!
+//! 1. The reference says what is right; the device's default plan must pass the gate.
+//! 2. Whole steps decide the prefill chunk and the fusions, with default kernels.
+//! 3. Kernels are screened one kind of site at a time, the costliest first, each with a share of the time.
+//! 4. The plan made of the winners passes the gate and races the default, in decode and in prefill; where it is not
+//!    faster, the default kernels stay.
+
+use crate::journal::Journal;
+use crate::ledger::{Ledger, LedgerError, Notice};
+use crate::quality::{QualityError, Reference};
+use crate::race::{RaceError, RaceResult, Step, Track};
+use crate::screen::{Screen, ScreenError, rotate_bytes};
+use crate::space::{SiteGroup, groups};
+use crate::stats::verdict::Verdict;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_graph::{FusionSet, Weight};
+use wgoose_kernels::plan::{Evidence, StepEvidence, bucket, default_kernel};
+use wgoose_kernels::{Plan, PlanError, Sources};
+use wgoose_loader::Model;
+use wgoose_runtime::lab::{Bench, Case, Clock};
+use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
+
+/// How to sweep.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// Where every measurement is kept.
+    pub ledger: PathBuf,
+    /// Time to spend, roughly.
+    pub budget: Duration,
+    /// Try every point of the space, whatever the budget.
+    pub exhaustive: bool,
+    /// Prefill chunks to compare; powers of 4 fill their bucket.
+    pub chunks: Vec<u32>,
+    /// The kernels' text.
+    pub sources: Sources,
+}
+
+/// What a sweep says while it runs.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A new stage, with so many things to do.
+    Stage(&'static str, usize),
+    /// One of them is done; what came of it.
+    Done(String),
+    /// Something the user should know.
+    Notice(String),
+}
+
+/// What stops a sweep.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The device.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The kernels.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The reference.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+    /// Screening.
+    #[error(transparent)]
+    Screen(#[from] ScreenError),
+    /// A race.
+    #[error(transparent)]
+    Race(#[from] RaceError),
+    /// The device computes wrong results whatever is chosen.
+    #[error("the default plan fails the quality gate on this device: {0}; nothing is tuned on wrong results")]
+    Gate(String),
+}
+
+/// A finished sweep.
+#[derive(Debug)]
+pub struct Swept {
+    /// The plan, with its evidence.
+    pub plan: Plan,
+    /// Experiments measured now.
+    pub measured: usize,
+    /// Experiments whose results were in the ledger.
+    pub recalled: usize,
+}
+
+/// Tells the caller what happens.
+pub type Listener<'a> = &'a mut dyn FnMut(Event);
+
+/// Runs a sweep.
+///
+/// # Errors
+/// The ledger or the device fails, or nothing right can be run; what was measured until then is in the ledger.
+pub fn sweep(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    options: &SweepOptions,
+    listen: Listener<'_>,
+) -> Result<Swept, SweepError> {
+    let started = Instant::now();
+    let ledger = Ledger::open(&options.ledger)?;
+    for notice in ledger.notices() {
+        let what = if matches!(notice, Notice::Torn { .. }) {
+            "an interrupted write was set aside"
+        } else {
+            "a line was skipped"
+        };
+        listen(Event::Notice(format!("ledger: {what}: {notice}")));
+    }
+    let mut journal = Journal::new(ledger, device.fingerprint().clone());
+
+    listen(Event::Stage("reference", 1));
+    let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
+    let reference = Reference::cached(model, &folder)?;
+    let fingerprint = model.fingerprint().to_string();
+    let default = Plan::default_for(device.fingerprint().clone(), *model.shape());
+    let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), options.sources.clone(), 1)?;
+    let track = Track { root: &root, reference: &reference, model: &fingerprint };
+    let gate = track.gate(&mut journal, &default)?;
+    if !gate.passed {
+        return Err(SweepError::Gate(gate.detail));
+    }
+    listen(Event::Done(format!("quality hash {}: {}", reference.hash(), gate.detail)));
+
+    let mut sweep = Sweep { device, model, options, track, journal, default, started, listen };
+    let mut plan = sweep.structure()?;
+    sweep.kernels(&mut plan)?;
+    let plan = sweep.confirm(plan)?;
+    Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
+}
+
+struct Sweep<'a> {
+    device: &'a Arc<Device>,
+    model: &'a Arc<Model>,
+    options: &'a SweepOptions,
+    track: Track<'a>,
+    journal: Journal,
+    default: Plan,
+    started: Instant,
+    listen: Listener<'a>,
+}
+
+impl Sweep<'_> {
+    /// The given share of the budget.
+    fn share(&self, share: f64) -> Duration {
+        self.options.budget.mul_f64(share)
+    }
+
+    /// Tokens of the prompt on which chunks are compared.
+    fn prompt(&self) -> Step {
+        Step { tokens: self.options.chunks.iter().copied().max().unwrap_or(64).max(2) }
+    }
+
+    /// Chunk and fusions, by whole steps with default kernels.
+    fn structure(&mut self) -> Result<Plan, SweepError> {
+        let mut best = self.default.clone();
+        let chunks: Vec<u32> = self.options.chunks.iter().copied().filter(|c| *c != best.prefill_chunk).collect();
+        let fusions: Vec<_> = best.fusions.iter().copied().collect();
+        let races = chunks.len() + fusions.len();
+        (self.listen)(Event::Stage("chunk and fusions", races));
+        let allowance = self.share(0.4) / (2 * races.max(1)) as u32;
+        for chunk in chunks {
+            let candidate = Plan { prefill_chunk: chunk, ..best.clone() };
+            let step = self.prompt();
+            let what = format!("chunk {chunk}");
+            self.challenge(&mut best, candidate, step, allowance, &what)?;
+        }
+        for fusion in fusions {
+            let mut candidate = best.clone();
+            candidate.fusions.remove(&fusion);
+            self.challenge(&mut best, candidate, Step::DECODE, allowance, &format!("without {fusion}"))?;
+        }
+        Ok(best)
+    }
+
+    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice.
+    fn challenge(
+        &mut self,
+        incumbent: &mut Plan,
+        candidate: Plan,
+        step: Step,
+        allowance: Duration,
+        what: &str,
+    ) -> Result<(), SweepError> {
+        let gate = self.track.gate(&mut self.journal, &candidate)?;
+        if !gate.passed {
+            (self.listen)(Event::Done(format!("{what}: WRONG ({})", gate.detail)));
+            return Ok(());
+        }
+        let pair = [&*incumbent, &candidate];
+        let first = self.track.race(&mut self.journal, pair, step, false, allowance)?;
+        let mut verdict = first.comparison.verdict;
+        if verdict == Verdict::Fast {
+            verdict = self.track.race(&mut self.journal, pair, step, true, allowance)?.comparison.verdict;
+        }
+        let won = verdict.replaces_incumbent();
+        let told = describe(what, step, &first, verdict);
+        if won {
+            *incumbent = candidate;
+        }
+        (self.listen)(Event::Done(told));
+        Ok(())
+    }
+
+    /// Kernels, the costliest kind of site first.
+    fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+        let format = |w: Weight| self.model.tensor(w).format();
+        let sets: [FusionSet; 1] = [plan.fusions.clone()];
+        let mut all: Vec<SiteGroup> = groups(self.model.shape(), 1, &sets, &format);
+        all.extend(groups(self.model.shape(), plan.prefill_chunk, &sets, &format));
+        all.dedup_by(|a, b| a.class == b.class);
+        (self.listen)(Event::Stage("cost of each kind of site", all.len()));
+        let clock = self.clock(&all)?;
+        if let Some(doubt) = &clock.doubt {
+            (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
+        }
+        let screen = Screen {
+            device: self.device,
+            clock: &clock,
+            sources: &self.options.sources,
+            exhaustive: self.options.exhaustive,
+            rotate_bytes: rotate_bytes(self.device.limits()),
+        };
+        let mut costs = Vec::new();
+        for group in all {
+            let ns = screen.default_ns(&group, &mut self.journal)?;
+            (self.listen)(Event::Done(format!("{}: {:.1} us", group.class, ns / 1e3)));
+            costs.push((ns * f64::from(group.count), group));
+        }
+        // Decode and prefill steps weigh the same, however long they are.
+        for decode in [true, false] {
+            let of_step = |g: &SiteGroup| (g.site.rows == 1) == decode;
+            let total: f64 = costs.iter().filter(|(_, g)| of_step(g)).map(|(ns, _)| ns).sum();
+            costs.iter_mut().filter(|(_, g)| of_step(g)).for_each(|(ns, _)| *ns /= total.max(1.0));
+        }
+        costs.sort_by(|a, b| b.0.total_cmp(&a.0));
+        (self.listen)(Event::Stage("kernels", costs.len()));
+        let begun = Instant::now();
+        let budget = self.share(0.8).saturating_sub(self.started.elapsed());
+        let mut claimed = 0.0;
+        let total: f64 = costs.iter().map(|(share, _)| share).sum();
+        for (share, group) in costs {
+            claimed += share / total.max(1e-9);
+            let deadline = begun + budget.mul_f64(claimed.min(1.0));
+            let screened = screen.run(&group, &mut self.journal, deadline)?;
+            let gain = screened.default_ns / screened.best_ns;
+            let told = match &screened.winner {
+                Some(c) => {
+                    format!("{}: {} {} (x{gain:.2}, {} tried)", group.class, c.variant, c.tunables, screened.tried)
+                }
+                None => format!("{}: default stays ({} tried)", group.class, screened.tried),
+            };
+            plan.choices.extend(screened.winner);
+            (self.listen)(Event::Done(told));
+        }
+        Ok(())
+    }
+
+    /// A clock, tested on the default kernel of the largest site.
+    fn clock(&self, all: &[SiteGroup]) -> Result<Clock, SweepError> {
+        let largest = all.iter().filter(|g| g.site.rows == 1).max_by_key(|g| g.site.bytes());
+        let Some(group) = largest else { return Ok(Clock::self_test(self.device, &|_, _| {})?) };
+        let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
+        let bench = Bench::new(self.device, &kernel, &[Case::random(&group.site, 0)])?;
+        Ok(Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?)
+    }
+
+    /// The assembled plan against the default; kernels that do not pay in the step are dropped.
+    fn confirm(&mut self, mut plan: Plan) -> Result<Plan, SweepError> {
+        let steps = [Step::DECODE, self.prompt()];
+        (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
+        let left = self.options.budget.saturating_sub(self.started.elapsed()).max(self.share(0.15));
+        let allowance = left / (2 * steps.len()) as u32;
+        for step in steps {
+            let rows = if step == Step::DECODE { 1 } else { bucket(plan.prefill_chunk) };
+            let bare = Plan {
+                choices: plan.choices.iter().filter(|c| c.site.up_to_rows != rows).cloned().collect(),
+                ..plan.clone()
+            };
+            if bare.choices.len() == plan.choices.len() {
+                (self.listen)(Event::Done(format!("{}: default kernels", step.name())));
+                continue;
+            }
+            let mut incumbent = bare;
+            let what = format!("tuned kernels in {}", step.name());
+            self.challenge(&mut incumbent, plan, step, allowance, &what)?;
+            plan = incumbent;
+        }
+        let gate = self.track.gate(&mut self.journal, &plan)?;
+        let mut evidence = Vec::new();
+        for step in steps {
+            let pair = [&self.default, &plan];
+            let result = self.track.race(&mut self.journal, pair, step, true, allowance)?;
+            (self.listen)(Event::Done(describe("tuned plan", step, &result, result.comparison.verdict)));
+            let interval = result.comparison.interval;
+            evidence.push(StepEvidence {
+                step: step.name().to_owned(),
+                tokens: step.tokens,
+                default_us: result.incumbent_ns / 1e3,
+                tuned_us: result.candidate_ns / 1e3,
+                speedup: (interval.low.exp(), interval.high.exp()),
+                pairs: result.comparison.pairs as u32,
+            });
+        }
+        let quality = self.track.reference;
+        plan.evidence = Some(Evidence {
+            quality_hash: gate.quality_hash.unwrap_or_default(),
+            certified: quality.certified(),
+            rms_error: gate.rms,
+            steps: evidence,
+            ledger: self.options.ledger.display().to_string(),
+        });
+        Ok(plan)
+    }
+}
+
+fn describe(what: &str, step: Step, race: &RaceResult, verdict: Verdict) -> String {
+    let (before, after) = (race.incumbent_ns / 1e3, race.candidate_ns / 1e3);
+    let interval = race.comparison.interval;
+    format!(
+        "{what}: {verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
+        step.name(),
+        interval.low.exp(),
+        interval.high.exp(),
+        race.comparison.pairs
+    )
+}
