@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 /// Small enough for a software adapter on two cores, large enough that kernels differ.
 const MODEL: &str =
-    "--layers 4 --width 256 --ffn 1024 --head-size 64 --vocab 8192 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
+    "--layers 3 --width 256 --ffn 768 --head-size 64 --vocab 2048 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     chapter("What wgoose runs on");
@@ -46,12 +46,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     shell::run(&mut wgoose.command(["verify", &model, "--plan", &plan]))?;
 
     chapter("How fast is it?");
-    let bench = |title: &str, change: &str, plan: &[&str]| {
-        let words = ["bench", "--model", &model, "--title", title, "--change", change, "--json"];
-        Bench::parse(&shell::capture(&mut wgoose.command(words.iter().chain(plan).copied()))?)
+    let report = file("benchmarks.md");
+    let folder_name = folder.to_string_lossy().into_owned();
+    let bench = |change: &str, plan: &[&str]| {
+        let what = ["bench", "--model", &model, "--title", "demo", "--change", change];
+        let how = ["--out", &report, "--cache", &folder_name, "--prefill-tokens", "128", "--json"];
+        Bench::parse(&shell::capture(&mut wgoose.command(what.iter().chain(&how).chain(plan).copied()))?)
     };
-    let before = bench("demo, default plan", "none", &[])?;
-    let after = bench("demo, tuned plan", "tuned for this machine", &["--plan", &plan])?;
+    let before = bench("default plan", &[])?;
+    let after = bench("tuned for this machine", &["--plan", &plan])?;
 
     chapter("It speaks (nonsense: the weights are random)");
     let prompt = ["--prompt", "The goose flies over", "--max-tokens", "32", "--seed", "1"];

@@ -36,6 +36,10 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 pub(crate) fn command<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(program);
     command.args(args);
+    // Mesa's device layer complains on stderr where nobody is logged in.
+    if cfg!(target_os = "linux") && std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+        command.env("XDG_RUNTIME_DIR", std::env::temp_dir());
+    }
     command
 }
 

@@ -26,7 +26,7 @@ pub const FIRST_RMS_LIMIT: f64 = 1e-2;
 const PROMPTS: [usize; 4] = [101, 79, 47, 29];
 
 /// Tokens decoded after each prompt.
-const CONTINUATION: usize = 12;
+const CONTINUATION: usize = 8;
 
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;

@@ -99,7 +99,6 @@ pub fn sweep(
     options: &SweepOptions,
     listen: Listener<'_>,
 ) -> Result<Swept, SweepError> {
-    let started = Instant::now();
     let ledger = Ledger::open(&options.ledger)?;
     for notice in ledger.notices() {
         let what = if matches!(notice, Notice::Torn { .. }) {
@@ -124,7 +123,7 @@ pub fn sweep(
     }
     listen(Event::Done(format!("quality hash {}: {}", reference.hash(), gate.detail)));
 
-    let mut sweep = Sweep { device, model, options, track, journal, default, started, listen };
+    let mut sweep = Sweep { device, model, options, track, journal, default, listen };
     let mut plan = sweep.structure()?;
     sweep.kernels(&mut plan)?;
     let plan = sweep.confirm(plan)?;
@@ -138,7 +137,6 @@ struct Sweep<'a> {
     track: Track<'a>,
     journal: Journal,
     default: Plan,
-    started: Instant,
     listen: Listener<'a>,
 }
 
@@ -160,17 +158,31 @@ impl Sweep<'_> {
         let fusions: Vec<_> = best.fusions.iter().copied().collect();
         let races = chunks.len() + fusions.len();
         (self.listen)(Event::Stage("chunk and fusions", races));
-        let allowance = self.share(0.4) / (2 * races.max(1)) as u32;
+        let deadline = Instant::now() + self.share(0.35);
+        let allowance = self.share(0.35) / (3 * races.max(1)) as u32;
+        let mut untried = Vec::new();
         for chunk in chunks {
             let candidate = Plan { prefill_chunk: chunk, ..best.clone() };
-            let step = self.prompt();
             let what = format!("chunk {chunk}");
-            self.challenge(&mut best, candidate, step, allowance, &what)?;
+            if Instant::now() < deadline {
+                let step = self.prompt();
+                self.challenge(&mut best, candidate, step, allowance, &what)?;
+            } else {
+                untried.push(what);
+            }
         }
         for fusion in fusions {
             let mut candidate = best.clone();
             candidate.fusions.remove(&fusion);
-            self.challenge(&mut best, candidate, Step::DECODE, allowance, &format!("without {fusion}"))?;
+            let what = format!("without {fusion}");
+            if Instant::now() < deadline {
+                self.challenge(&mut best, candidate, Step::DECODE, allowance, &what)?;
+            } else {
+                untried.push(what);
+            }
+        }
+        if !untried.is_empty() {
+            (self.listen)(Event::Notice(format!("out of time, not tried: {}", untried.join(", "))));
         }
         Ok(best)
     }
@@ -209,8 +221,12 @@ impl Sweep<'_> {
         let format = |w: Weight| self.model.tensor(w).format();
         let sets: [FusionSet; 1] = [plan.fusions.clone()];
         let mut all: Vec<SiteGroup> = groups(self.model.shape(), 1, &sets, &format);
-        all.extend(groups(self.model.shape(), plan.prefill_chunk, &sets, &format));
-        all.dedup_by(|a, b| a.class == b.class);
+        for group in groups(self.model.shape(), plan.prefill_chunk, &sets, &format) {
+            // The head sees one row in both.
+            if !all.iter().any(|g| g.class == group.class) {
+                all.push(group);
+            }
+        }
         (self.listen)(Event::Stage("cost of each kind of site", all.len()));
         let clock = self.clock(&all)?;
         if let Some(doubt) = &clock.doubt {
@@ -238,7 +254,7 @@ impl Sweep<'_> {
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         (self.listen)(Event::Stage("kernels", costs.len()));
         let begun = Instant::now();
-        let budget = self.share(0.8).saturating_sub(self.started.elapsed());
+        let budget = self.share(0.45);
         let mut claimed = 0.0;
         let total: f64 = costs.iter().map(|(share, _)| share).sum();
         for (share, group) in costs {
@@ -271,8 +287,7 @@ impl Sweep<'_> {
     fn confirm(&mut self, mut plan: Plan) -> Result<Plan, SweepError> {
         let steps = [Step::DECODE, self.prompt()];
         (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
-        let left = self.options.budget.saturating_sub(self.started.elapsed()).max(self.share(0.15));
-        let allowance = left / (2 * steps.len()) as u32;
+        let allowance = self.share(0.2) / (3 * steps.len()) as u32;
         for step in steps {
             let rows = if step == Step::DECODE { 1 } else { bucket(plan.prefill_chunk) };
             let bare = Plan {

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Try every point of the space, whatever the budget.
     #[arg(long)]
     exhaustive: bool,
-    /// Prefill chunks to compare; default 16,64,256 on a CPU device, else 64,256,1024.
+    /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
     /// Adapter: an index of `wgoose devices`, or a part of its name.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = Arc::new(Model::open(&args.model)?);
     let device = Device::open(args.device.as_deref())?;
     let chunks = match (args.chunks.as_slice(), device.kind()) {
-        ([], "Cpu") => vec![16, 64, 256],
+        ([], "Cpu") => vec![16, 32, 64, 128],
         ([], _) => vec![64, 256, 1024],
         (given, _) => given.to_vec(),
     };
