@@ -28,7 +28,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
     /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
-    #[arg(long)]
+    #[arg(long, value_parser = folder)]
     pub(crate) kernels: Option<PathBuf>,
 }
 
@@ -36,6 +36,11 @@ pub(crate) struct RunOptions {
 pub(crate) enum BackendName {
     Gpu,
     Cpu,
+}
+
+/// A folder that exists: files it lacks are taken from the binary, so that a misspelt one would go unnoticed.
+pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
+    if Path::new(path).is_dir() { Ok(path.into()) } else { Err("no such folder".into()) }
 }
 
 impl RunOptions {

@@ -72,7 +72,11 @@ fn model(golden: &Golden, place: &Path) -> PathBuf {
     };
     let path = place.join(format!("{}.{suffix}", golden.name));
     printed(place, ["synth".as_ref(), path.as_os_str()].into_iter().chain(golden.synth.iter().map(AsRef::as_ref)));
-    assert!(converted || hash(&path) == golden.blake3, "{}: synth makes another model: `cargo xtask bless`", golden.name);
+    assert!(
+        converted || hash(&path) == golden.blake3,
+        "{}: synth makes another model: `cargo xtask bless`",
+        golden.name
+    );
     path
 }
 

@@ -4,7 +4,7 @@ use crate::{Limits, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, 
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use wgoose_graph::{Format, FusionSet, ModelShape};
+use wgoose_graph::{Format, Fusion, FusionSet, ModelShape};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -39,12 +39,29 @@ pub struct Plan {
     pub model: ModelShape,
     /// Most tokens in one pass when a prompt is read.
     pub prefill_chunk: u32,
-    /// Fusions applied to the graph.
-    pub fusions: FusionSet,
+    /// Fusions of the graphs.
+    pub fusions: Fusions,
     /// Kernels chosen; a site not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
     pub evidence: Option<Evidence>,
+}
+
+/// Fusions of the two graphs: what pays for one token need not pay for a chunk of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fusions {
+    /// Passes with one token per sequence.
+    pub decode: FusionSet,
+    /// All other passes.
+    pub prefill: FusionSet,
+}
+
+impl Fusions {
+    /// The same in both.
+    pub fn both(set: FusionSet) -> Self {
+        Fusions { decode: set.clone(), prefill: set }
+    }
 }
 
 /// The kernel chosen for the sites of one kind.
@@ -93,6 +110,13 @@ impl SiteClass {
             formats: site.inputs.iter().filter_map(|i| i.format).collect(),
             up_to_rows: bucket(site.rows),
         }
+    }
+}
+
+impl SiteClass {
+    /// The same sites in another bucket.
+    fn in_bucket(&self, up_to_rows: u32) -> Self {
+        SiteClass { up_to_rows, ..self.clone() }
     }
 }
 
@@ -217,9 +241,11 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The plan that every device has, from limits alone: first admitted variants, default tunables, every fusion.
+    /// The plan that every device has, from limits alone: first admitted variants, default tunables, every fusion, but
+    /// the adapters apart in prefill, where each fills a tiled product of its own.
     pub fn default_for(device: DeviceFingerprint, model: ModelShape) -> Plan {
-        let fusions = FusionSet::from(wgoose_graph::Fusion::ALL);
+        let mut fusions = Fusions::both(Fusion::ALL.into());
+        fusions.prefill.remove(&Fusion::LoraGroup);
         Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, choices: Vec::new(), evidence: None }
     }
 
@@ -310,24 +336,33 @@ impl Plan {
         Ok(())
     }
 
-    /// What the plan chose for a site.
-    pub fn choice(&self, site: &Site) -> Option<(&'static Variant, &Tunables)> {
+    /// What the plan chose for sites like this one: for its own token bucket, else for the next larger one it names.
+    /// The boolean says whether it is the site's own bucket.
+    pub fn choices(&self, site: &Site) -> impl Iterator<Item = (&'static Variant, &Tunables, bool)> {
         let class = SiteClass::of(site);
-        let choice = self.choices.iter().find(|c| c.site == class)?;
-        let variant = ops::kernels(&site.op).variants.iter().find(|v| v.name == choice.variant)?;
-        Some((variant, &choice.tunables))
+        let like = |c: &&Choice| c.site.up_to_rows >= class.up_to_rows && c.site.in_bucket(class.up_to_rows) == class;
+        let mut found: Vec<&Choice> = self.choices.iter().filter(like).collect();
+        found.sort_by_key(|c| c.site.up_to_rows);
+        let variants = ops::kernels(&site.op).variants;
+        let known = move |c: &Choice| variants.iter().find(|v| v.name == c.variant);
+        found.into_iter().filter_map(move |c| Some((known(c)?, &c.tunables, c.site.up_to_rows == class.up_to_rows)))
     }
 
-    /// The kernel for a site: the plan's choice, else the default.
+    /// The kernel for a site: the plan's choice for its token bucket, else for a larger bucket, else the default.
     ///
     /// # Errors
-    /// The choice is refused here, or no variant serves the site.
+    /// The choice for this very bucket is refused, or no variant serves the site.
     pub fn kernel(&self, site: &Site, limits: &Limits, sources: &Sources) -> Result<Kernel, PlanError> {
-        match self.choice(site) {
-            Some((variant, tunables)) => Kernel::new(variant, site, tunables, limits, sources)
-                .map_err(|refusal| PlanError::Refused { kernel: format!("{} {tunables}", variant.id()), refusal }),
-            None => default_kernel(site, limits, sources).map(|(_, _, kernel)| kernel),
+        for (variant, tunables, own_bucket) in self.choices(site) {
+            match Kernel::new(variant, site, tunables, limits, sources) {
+                Ok(kernel) => return Ok(kernel),
+                Err(refusal) if own_bucket => {
+                    return Err(PlanError::Refused { kernel: format!("{} {tunables}", variant.id()), refusal });
+                }
+                Err(_) => {}
+            }
         }
+        default_kernel(site, limits, sources).map(|(_, _, kernel)| kernel)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Every variant at every tunable, for every op of the model in every weight format, without a GPU: naga accepts it,
 //! and it binds exactly the op's operands.
 
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
 use std::collections::BTreeSet;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
 use wgoose_kernels::{Access, Feature, Kernel, Limits, Refusal, Site, Sources, ops};

@@ -115,7 +115,7 @@ impl Executor for CpuExecutor {
                     Node::Source(Source::State(_)) => {}
                     Node::Source(Source::Tokens) => args.insert(operand.name, Arg::Indices(&batch.tokens)),
                     Node::Source(Source::TokenSegments) => {
-                        args.insert(operand.name, Arg::Indices(&batch.token_segments))
+                        args.insert(operand.name, Arg::Indices(&batch.token_segments));
                     }
                     Node::Source(Source::Segments) => args.insert(operand.name, Arg::Indices(&batch.segments)),
                     Node::Source(Source::OutputRows) => args.insert(operand.name, Arg::Indices(&batch.outputs)),

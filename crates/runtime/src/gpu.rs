@@ -6,7 +6,7 @@ use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wgoose_graph::{BatchShape, Graph, ModelShape, State, rewrite, rwkv7};
+use wgoose_graph::{BatchShape, FusionSet, Graph, ModelShape, State, rewrite, rwkv7};
 use wgoose_kernels::{Kernel, Plan, Sources};
 use wgoose_loader::Model;
 
@@ -19,7 +19,10 @@ pub struct GpuExecutor {
     model: Arc<Model>,
     plan: Plan,
     sources: Sources,
-    graph: Graph,
+    /// For passes with one token per sequence.
+    decode: Graph,
+    /// For all others.
+    prefill: Graph,
     slots: usize,
     weights: Arc<Mutex<Weights>>,
     pipelines: Arc<Mutex<Pipelines>>,
@@ -54,24 +57,30 @@ impl GpuExecutor {
         slots: usize,
     ) -> Result<Self, RuntimeError> {
         plan.check_kernels(model.shape(), &sources)?;
-        let mut graph = rwkv7::forward(model.shape())?;
-        rewrite::apply(&mut graph, &plan.fusions)?;
-        Self::with_graph(device, model, graph, plan, sources, slots)
+        let graph = |fusions: &FusionSet| -> Result<Graph, RuntimeError> {
+            let mut graph = rwkv7::forward(model.shape())?;
+            rewrite::apply(&mut graph, fusions)?;
+            Ok(graph)
+        };
+        let graphs = [graph(&plan.fusions.decode)?, graph(&plan.fusions.prefill)?];
+        Self::with_graphs(device, model, graphs, plan, sources, slots)
     }
 
-    /// As [`GpuExecutor::new`], for a graph that was changed by hand: experiments, and tests that break it.
+    /// As [`GpuExecutor::new`], for graphs (decode, prefill) that were changed by hand: experiments, and tests that
+    /// break them.
     ///
     /// # Errors
-    /// The graph is illegal.
-    pub fn with_graph(
+    /// A graph is illegal.
+    pub fn with_graphs(
         device: Arc<Device>,
         model: Arc<Model>,
-        graph: Graph,
+        [decode, prefill]: [Graph; 2],
         plan: Plan,
         sources: Sources,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
-        wgoose_graph::check(&graph)?;
+        wgoose_graph::check(&decode)?;
+        wgoose_graph::check(&prefill)?;
         let shape = *model.shape();
         let limit = device.limits().storage_binding;
         let mut states = HashMap::new();
@@ -89,7 +98,8 @@ impl GpuExecutor {
             model,
             plan,
             sources,
-            graph,
+            decode,
+            prefill,
             slots,
             states,
             arena: Vec::new(),
@@ -130,7 +140,8 @@ impl GpuExecutor {
             format: &|weight| self.model.tensor(weight).format(),
             windows: &|weight| lock(&self.weights).windows(weight),
         };
-        record(&self.graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
+        let graph = if batch.tokens == batch.segments { &self.decode } else { &self.prefill };
+        record(graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
     }
 
     /// Makes everything a batch of that shape needs: pipelines, weights, buffers.

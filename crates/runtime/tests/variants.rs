@@ -1,5 +1,7 @@
 //! Every variant of every op of the model, at random tunables, shapes, formats and batches, equals the reference.
 
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,15 +19,9 @@ pub enum SessionError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The model's vocabulary.
-    #[error(transparent)]
+    /// The model's vocabulary cannot encode every text.
+    #[error("this model can only be given token ids, no text: {0}")]
     Vocabulary(#[from] VocabularyError),
-    /// The model has no usable vocabulary.
-    #[error("the model has no vocabulary and its {vocab} rows do not cover the single bytes: give token ids")]
-    NoTokenizer {
-        /// Vocabulary size.
-        vocab: u32,
-    },
     /// The sampling options.
     #[error(transparent)]
     SamplerOptions(#[from] SamplerOptionsError),

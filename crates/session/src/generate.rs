@@ -51,7 +51,7 @@ impl Session {
             // Rows beyond the vocabulary have no text.
             let piece = text.push(self.tokenizer()?.token(token).unwrap_or_default());
             if on_text(&piece).is_break() {
-                break;
+                return Ok(Generated { prompt_tokens: prompt.len(), tokens });
             }
             if tokens.len() < options.max_tokens {
                 logits = self.decode(token)?;

@@ -1,7 +1,7 @@
 //! A session: one model on one device, one sequence going on.
 
 use crate::SessionError;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tokenizer, VocabularyError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
@@ -85,7 +85,7 @@ impl SessionBuilder {
                 Engine::gpu(device, Arc::clone(&model), plan, self.sources, 1)?
             }
         };
-        let tokenizer = tokenizer_of(&model)?;
+        let tokenizer = tokenizer_of(&model);
         Ok(Session { model, engine, tokenizer })
     }
 
@@ -107,22 +107,20 @@ impl SessionBuilder {
     }
 }
 
-/// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. `None` if that does
+/// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. An error if that does
 /// not even cover the single bytes: such a model can only be given token ids.
-fn tokenizer_of(model: &Model) -> Result<Option<Tokenizer>, SessionError> {
-    if let Some(vocabulary) = model.vocabulary() {
-        return Ok(Some(Tokenizer::from_vocabulary(&vocabulary)?));
+fn tokenizer_of(model: &Model) -> Result<Tokenizer, VocabularyError> {
+    match model.vocabulary() {
+        Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),
+        None => Tokenizer::world().truncated(model.shape().vocab as usize),
     }
-    let world = Tokenizer::world();
-    let vocab = (model.shape().vocab as usize).min(world.len());
-    Ok(world.truncated(vocab).ok())
 }
 
 /// One model, one sequence.
 pub struct Session {
     model: Arc<Model>,
     engine: Engine,
-    tokenizer: Option<Tokenizer>,
+    tokenizer: Result<Tokenizer, VocabularyError>,
 }
 
 impl Session {
@@ -144,9 +142,9 @@ impl Session {
     /// The model's tokenizer.
     ///
     /// # Errors
-    /// The vocabulary does not even cover the single bytes.
+    /// The vocabulary does not even cover the single bytes: the model can only be given token ids.
     pub fn tokenizer(&self) -> Result<&Tokenizer, SessionError> {
-        self.tokenizer.as_ref().ok_or(SessionError::NoTokenizer { vocab: self.model.shape().vocab })
+        self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))
     }
 
     /// Reads tokens; returns the logits `[V]` after the last one.

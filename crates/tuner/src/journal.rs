@@ -14,14 +14,17 @@ pub struct Journal {
     device: DeviceFingerprint,
     /// Experiments measured now.
     pub measured: usize,
-    /// Experiments whose results were in the ledger.
+    /// Experiments of earlier sweeps whose results were in the ledger.
     pub recalled: usize,
+    /// Records that were there at the start.
+    earlier: usize,
 }
 
 impl Journal {
     /// Goes on with a ledger.
     pub fn new(ledger: Ledger, device: DeviceFingerprint) -> Self {
-        Journal { ledger, device, measured: 0, recalled: 0 }
+        let earlier = ledger.records().as_slice().len();
+        Journal { ledger, device, measured: 0, recalled: 0, earlier }
     }
 
     /// The ledger.
@@ -45,6 +48,12 @@ impl Journal {
         outcomes.filter(|o| **o != Outcome::Intent).last().cloned()
     }
 
+    /// Counts a result that an earlier sweep left.
+    pub fn count_recalled(&mut self, key: &str) {
+        let known = self.ledger.records().as_slice()[..self.earlier].iter().any(|e| e.key == key);
+        self.recalled += usize::from(known);
+    }
+
     /// Runs an experiment, unless its outcome is known: the intent is on disk before it begins, the outcome before the
     /// next one does. One that took the process with it twice is given up.
     ///
@@ -53,7 +62,7 @@ impl Journal {
     pub fn experiment(&mut self, identity: &Identity, run: impl FnOnce() -> Outcome) -> Result<Outcome, LedgerError> {
         let key = identity.key();
         if let Some(outcome) = self.recall(&key) {
-            self.recalled += 1;
+            self.count_recalled(&key);
             return Ok(outcome);
         }
         let outcome = if self.ledger.find(&key).count() >= ATTEMPTS {

@@ -22,11 +22,11 @@ pub const RMS_LIMIT: f64 = 1e-3;
 /// The same for the first token, which is ill-conditioned: the state is of rank one, and its norm amplifies rounding.
 pub const FIRST_RMS_LIMIT: f64 = 1e-2;
 
-/// Lengths of the prompts. Together they fill a prefill chunk of 256; alone they leave ragged ends.
-const PROMPTS: [usize; 4] = [101, 79, 47, 29];
+/// Lengths of the prompts, packed into passes: segments that begin and end inside chunks.
+const PROMPTS: [usize; 4] = [81, 47, 23, 9];
 
 /// Tokens decoded after each prompt.
-const CONTINUATION: usize = 8;
+const CONTINUATION: usize = 6;
 
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;

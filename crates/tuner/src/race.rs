@@ -90,12 +90,7 @@ impl Track<'_> {
     ) -> Identity {
         let subject = Subject {
             op: op.to_owned(),
-            variant: format!(
-                "chunk {}, {} fusions, {} kernels",
-                plan.prefill_chunk,
-                plan.fusions.len(),
-                plan.choices.len()
-            ),
+            variant: format!("chunk {}, {} kernels", plan.prefill_chunk, plan.choices.len()),
             tunables,
             shape: BTreeMap::from([("tokens".to_owned(), u64::from(tokens))]),
             format: None,
@@ -111,7 +106,7 @@ impl Track<'_> {
     pub fn gate(&self, journal: &mut Journal, plan: &Plan) -> Result<Gate, RaceError> {
         let identity = self.identity(journal, "quality", plan, BTreeMap::new(), 0);
         if let Some(Outcome::Gate(gate)) = journal.recall(&identity.key()) {
-            journal.recalled += 1;
+            journal.count_recalled(&identity.key());
             return Ok(gate);
         }
         let quality = self.reference.evaluate(&mut self.engine(plan)?)?;
@@ -142,7 +137,7 @@ impl Track<'_> {
         let known = arms.each_ref().map(|id| journal.recall(&id.key()).map(|o| o.samples_ns().to_vec()));
         let samples = match known {
             [Some(a), Some(b)] => {
-                journal.recalled += 1;
+                journal.count_recalled(&arms[0].key());
                 [a, b]
             }
             _ => {

@@ -16,7 +16,7 @@ use crate::stats::verdict::Verdict;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_graph::{FusionSet, Weight};
+use wgoose_graph::{Fusion, FusionSet, Weight};
 use wgoose_kernels::plan::{Evidence, StepEvidence, bucket, default_kernel};
 use wgoose_kernels::{Plan, PlanError, Sources};
 use wgoose_loader::Model;
@@ -130,6 +130,9 @@ pub fn sweep(
     Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
 }
 
+/// One structural change to a plan.
+type Change = Box<dyn Fn(&mut Plan)>;
+
 struct Sweep<'a> {
     device: &'a Arc<Device>,
     model: &'a Arc<Model>,
@@ -151,35 +154,35 @@ impl Sweep<'_> {
         Step { tokens: self.options.chunks.iter().copied().max().unwrap_or(64).max(2) }
     }
 
-    /// Chunk and fusions, by whole steps with default kernels.
+    /// Chunk and fusions, by whole steps with default kernels. Fusions are toggled one at a time.
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
-        let chunks: Vec<u32> = self.options.chunks.iter().copied().filter(|c| *c != best.prefill_chunk).collect();
-        let fusions: Vec<_> = best.fusions.iter().copied().collect();
-        let races = chunks.len() + fusions.len();
-        (self.listen)(Event::Stage("chunk and fusions", races));
-        let deadline = Instant::now() + self.share(0.35);
-        let allowance = self.share(0.35) / (3 * races.max(1)) as u32;
-        let mut untried = Vec::new();
-        for chunk in chunks {
-            let candidate = Plan { prefill_chunk: chunk, ..best.clone() };
-            let what = format!("chunk {chunk}");
-            if Instant::now() < deadline {
-                let step = self.prompt();
-                self.challenge(&mut best, candidate, step, allowance, &what)?;
-            } else {
-                untried.push(what);
-            }
+        let prompt = self.prompt();
+        let mut changes: Vec<(String, Step, Change)> = Vec::new();
+        for fusion in Fusion::ALL {
+            let verb = |set: &FusionSet| if set.contains(&fusion) { "without" } else { "with" };
+            let name = format!("decode {} {fusion}", verb(&best.fusions.decode));
+            changes.push((name, Step::DECODE, Box::new(move |plan| toggle(&mut plan.fusions.decode, fusion))));
+            let name = format!("prefill {} {fusion}", verb(&best.fusions.prefill));
+            changes.push((name, prompt, Box::new(move |plan| toggle(&mut plan.fusions.prefill, fusion))));
         }
-        for fusion in fusions {
-            let mut candidate = best.clone();
-            candidate.fusions.remove(&fusion);
-            let what = format!("without {fusion}");
-            if Instant::now() < deadline {
-                self.challenge(&mut best, candidate, Step::DECODE, allowance, &what)?;
-            } else {
-                untried.push(what);
+        for chunk in self.options.chunks.iter().copied().filter(|c| *c != best.prefill_chunk) {
+            changes.push((format!("chunk {chunk}"), prompt, Box::new(move |plan| plan.prefill_chunk = chunk)));
+        }
+        (self.listen)(Event::Stage("chunk and fusions", changes.len()));
+        let deadline = Instant::now() + self.share(0.35);
+        let allowance = self.share(0.35) / (4 * changes.len().max(1)) as u32;
+        let mut untried = Vec::new();
+        // Decode steps are short: their fusions first.
+        changes.sort_by_key(|(_, step, _)| step.tokens);
+        for (name, step, change) in changes {
+            if Instant::now() >= deadline {
+                untried.push(name);
+                continue;
             }
+            let mut candidate = best.clone();
+            change(&mut candidate);
+            self.challenge(&mut best, candidate, step, allowance, &name)?;
         }
         if !untried.is_empty() {
             (self.listen)(Event::Notice(format!("out of time, not tried: {}", untried.join(", "))));
@@ -219,9 +222,9 @@ impl Sweep<'_> {
     /// Kernels, the costliest kind of site first.
     fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let format = |w: Weight| self.model.tensor(w).format();
-        let sets: [FusionSet; 1] = [plan.fusions.clone()];
-        let mut all: Vec<SiteGroup> = groups(self.model.shape(), 1, &sets, &format);
-        for group in groups(self.model.shape(), plan.prefill_chunk, &sets, &format) {
+        let shape = self.model.shape();
+        let mut all: Vec<SiteGroup> = groups(shape, 1, &plan.fusions.decode, &format);
+        for group in groups(shape, plan.prefill_chunk, &plan.fusions.prefill, &format) {
             // The head sees one row in both.
             if !all.iter().any(|g| g.class == group.class) {
                 all.push(group);
@@ -328,6 +331,12 @@ impl Sweep<'_> {
             ledger: self.options.ledger.display().to_string(),
         });
         Ok(plan)
+    }
+}
+
+fn toggle(set: &mut FusionSet, fusion: Fusion) {
+    if !set.remove(&fusion) {
+        set.insert(fusion);
     }
 }
 

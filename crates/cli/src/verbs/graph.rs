@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dot: bool,
     /// Print the dispatches of a pass over that many tokens; needs a model file and a device.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     dispatches: Option<u32>,
     #[command(flatten)]
     options: crate::options::RunOptions,

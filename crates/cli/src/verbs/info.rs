@@ -93,12 +93,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn print_plan(plan: &Plan) {
     println!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
     println!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
-    let fusions: Vec<String> = plan.fusions.iter().map(ToString::to_string).collect();
-    println!(
-        "prefill chunk {}, fusions: {}",
-        plan.prefill_chunk,
-        if fusions.is_empty() { "none".into() } else { fusions.join(", ") }
-    );
+    println!("prefill chunk {}", plan.prefill_chunk);
+    for (step, set) in [("decode", &plan.fusions.decode), ("prefill", &plan.fusions.prefill)] {
+        let names: Vec<String> = set.iter().map(ToString::to_string).collect();
+        println!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+    }
     for choice in &plan.choices {
         println!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long)]
     device: Option<String>,
     /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::options::folder)]
     kernels: Option<PathBuf>,
 }
 

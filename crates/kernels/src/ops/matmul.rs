@@ -68,6 +68,8 @@ fn groups_of_32(site: &Site) -> Result<(), Refusal> {
 
 fn rows_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     groups_of_32(site)?;
+    let (invocations, groups) = (p.number("WG"), site.k / 32);
+    refuse_if(invocations > 32 && invocations > 2 * groups, "most invocations would have no weights")?;
     refuse_if(p.number("TOKENS") > 1 && p.number("TOKENS") >= 2 * site.rows, "more tokens per workgroup than there are")
 }
 

@@ -15,7 +15,7 @@ pub(super) static OP: OpKernels = OpKernels {
         units: element_units,
     }],
     reference,
-    flops: |site| 0 * site.output_len() as u64,
+    flops: |_| 0,
     tolerance: super::ELEMENTWISE,
     domain: unit_domain,
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
@@ -48,6 +49,7 @@ pub(crate) fn fused(
     fusions: FusionSet,
     slots: usize,
 ) -> Result<Engine, RuntimeError> {
+    let fusions = Fusions::both(fusions);
     let plan = Plan { fusions, ..Plan::default_for(device.fingerprint().clone(), *model.shape()) };
     Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, slots)
 }
