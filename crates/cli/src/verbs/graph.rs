@@ -52,9 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if args.dot {
-        print!("{}", dot(&graph))
+        print!("{}", dot(&graph));
     } else {
-        print!("{graph}")
+        print!("{graph}");
     }
     Ok(())
 }

@@ -25,9 +25,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.file.extension().is_some_and(|e| e == "ron") {
         let plan = Plan::load(&args.file)?;
         if args.json {
-            println!("{}", serde_json::to_string_pretty(&plan)?)
+            println!("{}", serde_json::to_string_pretty(&plan)?);
         } else {
-            print_plan(&plan)
+            print_plan(&plan);
         }
         return Ok(());
     }
