@@ -5,7 +5,7 @@
 #import reduce_workgroup
 
 const PLANES: u32 = 6u; // op: planes
-const WG: u32 = 64u;    // tune: 64 128 256
+const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> scale: array<f32>;

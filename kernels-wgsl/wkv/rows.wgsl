@@ -4,7 +4,7 @@
 #import unit
 
 const N: u32 = 64u;     // op: head_size
-const SPLIT: u32 = 1u;  // tune: 1 2 4
+const SPLIT: u32 = 4u;  // tune: 1 2 4 8
 const WG: u32 = N * SPLIT;
 const COLS: u32 = N / SPLIT;
 

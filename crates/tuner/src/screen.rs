@@ -13,7 +13,7 @@ use crate::stats::summary::median;
 use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, Limits, PlanError, Sources, SpecialiseError};
 use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
@@ -73,6 +73,8 @@ pub struct Screen<'a> {
     pub exhaustive: bool,
     /// Bytes of weights to rotate over, so that they stream from memory.
     pub rotate_bytes: u64,
+    /// How long a device is kept busy before it is measured, so that its clocks are up.
+    pub warm_up: Duration,
 }
 
 impl Screen<'_> {
@@ -304,7 +306,7 @@ fn measure(screen: &Screen<'_>, kernel: &Kernel, cases: &[Case], expected: &Expe
         let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
         return failed(Cause::WrongResult, why);
     }
-    let timed = repeats(&bench, screen.clock)
+    let timed = repeats(&bench, screen)
         .and_then(|n| (0..SAMPLES).map(|_| bench.time(screen.clock, n).map(|t| t.ns)).collect::<Result<Vec<f64>, _>>());
     match timed {
         Err(e) => error(e),
@@ -316,13 +318,19 @@ fn measure(screen: &Screen<'_>, kernel: &Kernel, cases: &[Case], expected: &Expe
     }
 }
 
-/// How many dispatches make a sample long enough; also the warm-up.
-fn repeats(bench: &Bench, clock: &Clock) -> Result<u32, RuntimeError> {
+/// Warms the device up, then finds how many dispatches make a sample long enough.
+fn repeats(bench: &Bench, screen: &Screen<'_>) -> Result<u32, RuntimeError> {
+    let begun = Instant::now();
     let mut n = 1;
     loop {
-        let ns = bench.time(clock, n)?.ns * f64::from(n);
+        let ns = bench.time(screen.clock, n)?.ns * f64::from(n);
         if ns >= SAMPLE_NS || n >= MOST_REPEATS {
-            return Ok(n);
+            // Clocks fall while a kernel is compiled; a count found on a slow clock is found again on a fast one.
+            if begun.elapsed() >= screen.warm_up {
+                return Ok(n);
+            }
+            n = n.div_ceil(2);
+            continue;
         }
         let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(2.0, 50.0);
         n = ((f64::from(n) * factor) as u32).min(MOST_REPEATS);
@@ -332,7 +340,7 @@ fn repeats(bench: &Bench, clock: &Clock) -> Result<u32, RuntimeError> {
 /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
 fn pairs(screen: &Screen<'_>, a: &Kernel, b: &Kernel, cases: &[Case]) -> Result<[Vec<f64>; 2], RuntimeError> {
     let benches = [Bench::new(screen.device, a, cases)?, Bench::new(screen.device, b, cases)?];
-    let n = repeats(&benches[0], screen.clock)?.max(repeats(&benches[1], screen.clock)?);
+    let n = repeats(&benches[0], screen)?.max(repeats(&benches[1], screen)?);
     let mut samples = [Vec::new(), Vec::new()];
     for pair in abba(PAIRS) {
         for arm in pair {

@@ -130,6 +130,9 @@ pub fn sweep(
     Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
 }
 
+/// How long a GPU is kept busy before a kernel is measured: an idle one takes about that long to raise its clocks.
+const WARM_UP: Duration = Duration::from_millis(100);
+
 /// One structural change to a plan.
 type Change = Box<dyn Fn(&mut Plan)>;
 
@@ -241,6 +244,8 @@ impl Sweep<'_> {
             sources: &self.options.sources,
             exhaustive: self.options.exhaustive,
             rotate_bytes: rotate_bytes(self.device.limits()),
+            // An emulated device has no clocks of its own.
+            warm_up: if self.device.kind() == "Cpu" { Duration::ZERO } else { WARM_UP },
         };
         let mut costs = Vec::new();
         for group in all {

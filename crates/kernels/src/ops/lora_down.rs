@@ -2,12 +2,23 @@
 
 use super::{OpKernels, activation, any, dot, sum_tolerance};
 use crate::source::wgsl;
-use crate::{Args, Feature, Site, Tunables, Variant};
+use crate::{Args, Feature, Site, Tunables, Variant, refuse_if};
 use wgoose_graph::Activation;
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "lora_down",
     variants: &[
+        Variant {
+            op: "lora_down",
+            name: "rows",
+            wgsl: wgsl!("lora_down/rows.wgsl"),
+            needs: &[Feature::Subgroups],
+            accepts: |site, p| {
+                refuse_if(!site.k.is_multiple_of(32), "k must be a multiple of 32")?;
+                refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per workgroup than there are")
+            },
+            units: |site, p| u64::from(site.m) * u64::from(site.rows.div_ceil(p.number("TOKENS"))),
+        },
         Variant {
             op: "lora_down",
             name: "subgroup",

@@ -3,19 +3,38 @@
 
 use super::{OpKernels, activation, any, dot, element_units, sum_tolerance};
 use crate::source::wgsl;
-use crate::{Args, Site, Variant};
+use crate::{Args, Site, Variant, refuse_if};
 use wgoose_graph::Activation;
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "lora_up",
-    variants: &[Variant {
-        op: "lora_up",
-        name: "elements",
-        wgsl: wgsl!("lora_up/elements.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: element_units,
-    }],
+    variants: &[
+        Variant {
+            op: "lora_up",
+            name: "rows",
+            wgsl: wgsl!("lora_up/rows.wgsl"),
+            needs: &[],
+            accepts: |site, p| {
+                refuse_if(
+                    site.ranks.iter().any(|rank| !rank.is_multiple_of(32)),
+                    "every rank must be a multiple of 32",
+                )?;
+                refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per invocation than there are")
+            },
+            units: |site, p| {
+                let blocks = u64::from(site.rows.div_ceil(p.number("TOKENS")));
+                (4 * u64::from(site.m) * blocks).div_ceil(u64::from(p.number("WG")))
+            },
+        },
+        Variant {
+            op: "lora_up",
+            name: "elements",
+            wgsl: wgsl!("lora_up/elements.wgsl"),
+            needs: &[],
+            accepts: any,
+            units: element_units,
+        },
+    ],
     reference,
     flops: |site| 2 * u64::from(site.rows) * u64::from(site.k) * u64::from(site.m),
     tolerance: |site| sum_tolerance(site.k),

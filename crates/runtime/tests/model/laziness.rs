@@ -1,9 +1,12 @@
 //! Weights reach the device when they are first used, each once.
 
-use crate::world::{SHAPE, device, gpu, model, tokens};
-use wgoose_graph::{Weight, WeightClass};
+use crate::world::{SHAPE, all, default_plan, device, fused, gpu, model, read, tokens};
+use std::sync::Arc;
+use wgoose_graph::{FusionSet, Weight, WeightClass};
+use wgoose_kernels::plan::Fusions;
+use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Outputs, Sequence};
+use wgoose_runtime::{Engine, GpuExecutor, Outputs, Sequence};
 
 #[test]
 fn weights_are_uploaded_on_first_use() {
@@ -25,4 +28,22 @@ fn weights_are_uploaded_on_first_use() {
     assert_eq!(run(Outputs::None), everything - last.map(bytes).iter().sum::<u64>(), "without logits no head");
     assert_eq!(run(Outputs::Last), everything);
     assert_eq!(run(Outputs::All), everything, "nothing is uploaded twice");
+}
+
+#[test]
+fn siblings_share_weights_and_nothing_else() {
+    let (model, device) = (model(Mix::F16), device());
+    let plan = default_plan(&device, &model);
+    let unfused = Plan { fusions: Fusions::both(FusionSet::new()), ..plan.clone() };
+    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Sources::Embedded, 1).unwrap();
+    let second = first.sibling(unfused, 2).unwrap();
+    let [mut first, mut second] = [first, second].map(|executor| Engine::new(Box::new(executor), 64));
+
+    let tokens = tokens(6, 9);
+    read(&mut first, &tokens);
+    let uploaded = first.uploaded();
+    let got = second.forward(&[all(1, &tokens)]).unwrap().remove(0);
+    assert_eq!([first.uploaded(), second.uploaded()], [uploaded; 2], "nothing is uploaded again");
+    let mut alone = fused(&device, &model, FusionSet::new(), 1).unwrap();
+    assert!(got == read(&mut alone, &tokens), "a plan of its own, from a state of its own");
 }

@@ -1,7 +1,7 @@
 //! Tiny models and the engines that run them.
 
 use std::sync::Arc;
-use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_graph::{FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
@@ -39,7 +39,7 @@ pub(crate) fn device() -> Arc<Device> {
 
 /// The default plan.
 pub(crate) fn gpu(device: &Arc<Device>, model: &Arc<Model>, slots: usize) -> Engine {
-    fused(device, model, Fusion::ALL.into(), slots).unwrap()
+    planned(device, model, default_plan(device, model), slots).unwrap()
 }
 
 /// The default plan but for its fusions.
@@ -49,8 +49,15 @@ pub(crate) fn fused(
     fusions: FusionSet,
     slots: usize,
 ) -> Result<Engine, RuntimeError> {
-    let fusions = Fusions::both(fusions);
-    let plan = Plan { fusions, ..Plan::default_for(device.fingerprint().clone(), *model.shape()) };
+    planned(device, model, Plan { fusions: Fusions::both(fusions), ..default_plan(device, model) }, slots)
+}
+
+/// The plan of a device that was never tuned.
+pub(crate) fn default_plan(device: &Device, model: &Model) -> Plan {
+    Plan::default_for(device.fingerprint().clone(), *model.shape())
+}
+
+fn planned(device: &Arc<Device>, model: &Arc<Model>, plan: Plan, slots: usize) -> Result<Engine, RuntimeError> {
     Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, slots)
 }
 

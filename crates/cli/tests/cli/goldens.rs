@@ -1,13 +1,9 @@
 //! The committed answers of the reference implementation (`oracle/README.md`), on the CPU and on the GPU.
 
-#![allow(clippy::unwrap_used)] // helpers of tests are tests
-
-mod support;
-
+use crate::binary::{deviation, npy, printed};
 use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{deviation, npy, printed};
 
 /// What `oracle/golden.py` stored for one model.
 struct Golden {
@@ -82,7 +78,6 @@ fn model(golden: &Golden, place: &Path) -> PathBuf {
 
 fn assert_close(what: &str, got: &[f32], want: &[f32], allowed: f64) {
     let off = deviation(got, want);
-    println!("{what} {off:.1e}");
     assert!(off <= allowed, "{what}: off by {off:.1e}, allowed {allowed:.0e}");
 }
 

@@ -1,0 +1,8 @@
+//! The built `wgoose`: what it prints, what it writes, how it fails.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod binary;
+mod goldens;
+mod refusals;
+mod verbs;

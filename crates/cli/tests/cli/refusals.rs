@@ -1,0 +1,145 @@
+//! Whatever is wrong is said in one line; nothing panics.
+
+use crate::binary::{printed, synth, wgoose};
+use std::fs::{create_dir, write};
+use std::path::Path;
+
+/// Files to stumble over, beside `good.gguf` and `tokens.json`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| write(folder.path().join(name), content).unwrap();
+    synth(folder.path(), "good.gguf", "");
+    printed(folder.path(), "synth few-bytes.gguf --layers 1 --width 64 --vocab 100".split(' '));
+    let good = std::fs::read(folder.path().join("good.gguf")).unwrap();
+    file("cut.gguf", &good[..good.len() / 2]);
+    file("header.gguf", &good[..20]);
+    file("empty.gguf", b"");
+    file("text.gguf", b"a goose\n");
+    file("tokens.json", b"[1, 2, 3]");
+    file("object.json", b"{\"tokens\": [1]}");
+    file("words.json", b"[\"a\", \"goose\"]");
+    file("negative.json", b"[-1]");
+    file("none.json", b"[]");
+    file("cut.json", b"[1, 2");
+    file("binary.json", b"\xff\xfe");
+    file("large.json", b"[1, 320]");
+    file("garbage.ron", b"(schema: goose");
+    file("binary.ron", b"\xff\xfe");
+    file("empty.ron", b"");
+    create_dir(folder.path().join("folder")).unwrap();
+    create_dir(folder.path().join("folder.gguf")).unwrap();
+    folder
+}
+
+/// Arguments that name a file wrongly, or with the wrong content: exit code 1, and what the line on stderr must say.
+const FAILURES: &[(&str, &str)] = &[
+    // Models.
+    ("info missing.gguf", "missing.gguf"),
+    ("info cut.gguf --json", "truncated"),
+    ("info header.gguf", "truncated"),
+    ("info empty.gguf", "no model file"),
+    ("info text.gguf", "no model file"),
+    ("info folder", "not a regular file"),
+    ("graph missing.gguf", "missing.gguf"),
+    ("generate cut.gguf --prompt a", "truncated"),
+    ("logits folder.gguf --tokens tokens.json --out logits.npy", "not a regular file"),
+    ("verify empty.gguf", "no model file"),
+    ("tune missing.gguf --out plan.ron", "missing.gguf"),
+    ("bench --model missing.gguf --title a --change b --out report.md", "missing.gguf"),
+    // Tokens.
+    ("logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
+    ("logits good.gguf --out logits.npy --tokens folder", "folder"),
+    ("logits good.gguf --out logits.npy --tokens object.json", "expected a JSON list of token ids"),
+    ("logits good.gguf --out logits.npy --tokens words.json", "expected a JSON list of token ids"),
+    ("logits good.gguf --out logits.npy --tokens negative.json", "expected a JSON list of token ids"),
+    ("logits good.gguf --out logits.npy --tokens cut.json", "expected a JSON list of token ids"),
+    ("logits good.gguf --out logits.npy --tokens binary.json", "binary.json"),
+    ("logits good.gguf --out logits.npy --tokens none.json", "empty"),
+    ("logits good.gguf --out logits.npy --tokens large.json", "token 320"),
+    ("logits good.gguf --out logits.npy --tokens large.json --backend cpu", "token 320"),
+    // Places to write to.
+    ("logits good.gguf --tokens tokens.json --out nowhere/logits.npy", "nowhere/logits.npy"),
+    ("logits good.gguf --tokens tokens.json --out folder", "folder"),
+    ("logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
+    ("synth nowhere/new.gguf --layers 1 --width 64 --vocab 300", "nowhere/new.gguf"),
+    ("synth folder.gguf --layers 1 --width 64 --vocab 300", "folder.gguf"),
+    ("synth new.pth --layers 1 --width 64", ".gguf, .st or .safetensors"),
+    // Plans, devices.
+    ("generate good.gguf --prompt a --plan garbage.ron", "garbage.ron: line 1"),
+    ("generate good.gguf --prompt a --plan empty.ron", "empty.ron: line 1"),
+    ("generate good.gguf --prompt a --plan missing.ron", "missing.ron"),
+    ("verify good.gguf --plan binary.ron", "binary.ron"),
+    ("info garbage.ron", "garbage.ron: line 1"),
+    ("generate good.gguf --prompt a --device nobodys", "no adapter matches 'nobodys'"),
+    ("verify good.gguf --device 99", "no adapter matches '99'"),
+    ("graph good.gguf --dispatches 4000000000", "smaller prefill chunk"),
+    // Sizes, options.
+    ("synth new.gguf --layers 0 --width 64", "layers is 0"),
+    ("synth new.gguf --layers 1 --width 100", "width 100"),
+    ("synth new.gguf --layers 4294967295 --width 64", "layers 4294967295"),
+    ("synth new.gguf --layers 1 --width 64 --ranks 8,0,8,8", "rank is 0"),
+    ("synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q4_K_M", "multiple of 256"),
+    ("synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q8_0 --hot", "hot"),
+    ("synth new.st --layers 1 --width 64 --vocab 300 --mix Q8_0", "GGUF"),
+    ("graph 0.1B --fuse everything", "unknown fusion 'everything'"),
+    ("generate few-bytes.gguf --prompt a", "token ids"),
+    ("generate good.gguf --prompt=", "prompt is empty"),
+    ("generate good.gguf --prompt a --temperature=-1", "temperature -1"),
+    ("generate good.gguf --prompt a --top-p 2", "top_p 2"),
+];
+
+/// Arguments that no verb takes: exit code 2, and clap's explanation with this in it.
+const USAGE: &[(&str, &str)] = &[
+    ("", "Usage"),
+    ("honk", "honk"),
+    ("info", "<FILE>"),
+    ("synth new.gguf --width 64", "--layers"),
+    ("synth new.gguf --preset 9B", "0.1B, 0.4B"),
+    ("synth new.gguf --layers 1 --width 64 --ranks 1,2", "decay,iclr,value,gate"),
+    ("synth new.gguf --layers 1 --width 64 --mix Q9", "unknown mix 'Q9'"),
+    ("logits good.gguf --tokens tokens.json --out logits.npy --chunk 0", "--chunk"),
+    ("generate good.gguf --prompt a --kernels nowhere", "no such folder"),
+    ("generate good.gguf --prompt a --kernels tokens.json", "no such folder"),
+    ("tune good.gguf --out plan.ron --kernels nowhere", "no such folder"),
+    ("tune good.gguf --out plan.ron --chunks 0", "--chunks"),
+    ("generate good.gguf --prompt a --top-k 0", "--top-k"),
+    ("generate good.gguf --prompt a --backend tpu", "gpu, cpu"),
+    ("graph good.gguf --dispatches 0", "--dispatches"),
+];
+
+/// Exit code and stderr.
+fn fails(folder: &Path, line: &str) -> (i32, String) {
+    let output = wgoose(folder, line.split_whitespace());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains("panicked"), "{line}: {stderr}");
+    (output.status.code().unwrap(), stderr)
+}
+
+#[test]
+fn failures_are_one_line() {
+    let folder = folder();
+    for (line, says) in FAILURES {
+        let (code, stderr) = fails(folder.path(), line);
+        assert!(code == 1 && stderr.starts_with("wgoose: ") && stderr.lines().count() == 1, "{line}: {code} {stderr}");
+        assert!(stderr.contains(says), "{line}: '{says}' is not in {stderr}");
+    }
+    for left in ["new.gguf", "new.st", "plan.ron", "report.md"] {
+        assert!(!folder.path().join(left).exists(), "{left} was written all the same");
+    }
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let folder = folder();
+    for (line, says) in USAGE {
+        let (code, stderr) = fails(folder.path(), line);
+        assert!(code == 2 && stderr.contains(says), "{line}: {code} {stderr}");
+    }
+}
+
+#[test]
+fn a_model_without_all_bytes_still_takes_token_ids() {
+    let folder = folder();
+    let line = "logits few-bytes.gguf --tokens tokens.json --out logits.npy";
+    assert!(wgoose(folder.path(), line.split_whitespace()).status.success());
+}

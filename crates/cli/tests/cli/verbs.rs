@@ -1,0 +1,116 @@
+//! Verbs on a tiny model.
+
+use crate::binary::{deviation, npy, printed, synth, wgoose};
+use std::path::Path;
+
+/// A folder with `tiny.gguf` and `tokens.json`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    std::fs::write(folder.path().join("tokens.json"), "[72, 101, 108, 108, 111, 300, 1, 0]").unwrap();
+    folder
+}
+
+/// What a line of arguments prints.
+#[track_caller]
+fn run(folder: &Path, line: &str) -> String {
+    printed(folder, line.split_whitespace())
+}
+
+fn json(folder: &Path, line: &str) -> serde_json::Value {
+    serde_json::from_str(&run(folder, line)).unwrap()
+}
+
+#[test]
+fn synth_repeats_itself() {
+    let folder = folder();
+    let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    synth(folder.path(), "again.gguf", "");
+    synth(folder.path(), "other.gguf", "--seed 1");
+    assert!(bytes("again.gguf") == bytes("tiny.gguf"));
+    assert!(bytes("other.gguf") != bytes("tiny.gguf"));
+}
+
+#[test]
+fn info_describes_what_synth_made() {
+    let folder = folder();
+    let text = run(folder.path(), "info tiny.gguf --tensors");
+    for part in ["GGUF", "layers 2, width 128, channel mix 256, 2 heads of 64", "vocabulary 320", "blocks.1.att.g2"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let info = json(folder.path(), "info tiny.gguf --json");
+    assert_eq!(info["container"], "GGUF");
+    assert_eq!(info["file_bytes"], std::fs::metadata(folder.path().join("tiny.gguf")).unwrap().len());
+    let shape = serde_json::json!({
+        "layers": 2, "width": 128, "ffn": 256, "head_size": 64, "vocab": 320,
+        "ranks": { "decay": 32, "iclr": 24, "value": 16, "gate": 48 },
+    });
+    assert_eq!(info["shape"], shape);
+    assert!(text.contains(info["fingerprint"].as_str().unwrap()));
+}
+
+#[test]
+fn logits_of_both_backends_agree() {
+    let folder = folder();
+    let logits = |options: &str| {
+        run(folder.path(), &format!("logits tiny.gguf --tokens tokens.json --out logits.npy {options}"));
+        npy(&folder.path().join("logits.npy"))
+    };
+    let cpu = logits("--backend cpu");
+    assert_eq!((cpu.0, cpu.1), (8, 320));
+    for options in ["", "--chunk 3", "--kernels ."] {
+        let gpu = logits(options);
+        assert_eq!((gpu.0, gpu.1), (8, 320));
+        for (t, (got, want)) in gpu.2.chunks(320).zip(cpu.2.chunks(320)).enumerate() {
+            let off = deviation(got, want);
+            assert!(off <= if t == 0 { 5e-4 } else { 1e-4 }, "token {t} with '{options}' is off by {off:.1e}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_repeats_the_text() {
+    let folder = folder();
+    let text = |options: &str| {
+        let line = format!("generate tiny.gguf --prompt goose --max-tokens 16 --top-p 1 {options}");
+        let output = wgoose(folder.path(), line.split_whitespace());
+        assert!(output.status.success());
+        let report = String::from_utf8(output.stderr).unwrap();
+        assert!(report.starts_with("5 prompt tokens, ") && report.lines().count() == 1, "{report}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(text("--seed 3"), text("--seed 3"));
+    assert_ne!(text("--seed 3"), text("--seed 4"));
+    assert_eq!(text("--temperature 0 --seed 3"), text("--temperature 0 --backend cpu"));
+}
+
+#[test]
+fn graphs_are_printed() {
+    let folder = folder();
+    let dot = run(folder.path(), "graph 0.1B --dot");
+    assert!(dot.starts_with("digraph") && dot.trim_end().ends_with('}'), "{dot}");
+    let lines = |line: &str| run(folder.path(), line).lines().count();
+    assert!(lines("graph tiny.gguf --fuse all") < lines("graph tiny.gguf"));
+    let dispatches = run(folder.path(), "graph tiny.gguf --dispatches 4");
+    assert!(dispatches.contains("head.weight") && dispatches.contains("wkv"), "{dispatches}");
+}
+
+#[test]
+fn devices_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let devices = json(folder.path(), "devices --json");
+    let text = run(folder.path(), "devices");
+    for device in devices.as_array().unwrap() {
+        let name = device["device"]["adapter"].as_str().unwrap();
+        assert!(text.contains(name), "{name} is not in {text}");
+    }
+}
+
+#[test]
+fn the_default_plan_passes_the_gate() {
+    let folder = folder();
+    let first = json(folder.path(), "verify tiny.gguf --json --cache references");
+    assert_eq!(first["disagreements"], 0);
+    assert_eq!(json(folder.path(), "verify tiny.gguf --json --cache references")["hash"], first["hash"]);
+    assert!(run(folder.path(), "verify tiny.gguf --chunk 5").ends_with("passed\n"));
+}
