@@ -2,8 +2,10 @@
 //!
 //! The reference continues a fixed set of prompts greedily. A position is *certified* where the reference's best logit
 //! leads by more than [`MARGIN`] of the logits' spread: there every correct implementation must choose the same token,
-//! whatever its rounding. The hash covers the tokens chosen at the certified positions, given the reference's tokens
-//! before them (so that one doubtful position does not derail the rest), the model's and the prompts' ids.
+//! whatever its rounding. In the same way the order of the next best tokens is certified where they lie far enough
+//! apart, which makes small mistakes (a wrong epsilon in one layer) visible too. The hash covers the tokens chosen at the
+//! certified positions and every certified order, given the reference's tokens before them (so that one doubtful
+//! position does not derail the rest), the model's and the prompts' ids.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -12,9 +14,15 @@ use wgoose_graph::ModelShape;
 use wgoose_loader::Model;
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
 
-/// Lead of the best logit, in standard deviations of the position's logits, that certifies a position. The error of a
-/// correct implementation in f32 is 1e-5 of them; 5e-3 at the ill-conditioned first token.
-pub const MARGIN: f32 = 0.02;
+/// Distance of two logits, in standard deviations of the position's logits, beyond which their order is certain. The
+/// error of a correct implementation in f32 is 1e-5 of them.
+pub const MARGIN: f32 = 1e-3;
+
+/// The same at the first token of a sequence, which is ill-conditioned.
+pub const FIRST_MARGIN: f32 = 2e-2;
+
+/// How many of the best tokens are compared at each position.
+const BEST: usize = 32;
 
 /// Largest root-mean-square error of the logits, relative to the reference's, past the first token of a sequence.
 pub const RMS_LIMIT: f64 = 1e-3;
@@ -38,20 +46,29 @@ pub struct Reference {
     id: String,
     /// Prompt and greedy continuation of each sequence.
     sequences: Vec<Vec<u32>>,
-    /// For each position of each sequence, the reference's choice, where it is certified.
-    certified: Vec<Vec<Option<u32>>>,
+    /// The best tokens at each position of each sequence.
+    rankings: Vec<Vec<Ranking>>,
     /// Rows of logits: sequence, position, logits.
     probes: Vec<(usize, usize, Vec<f32>)>,
+}
+
+/// The best tokens at one position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Ranking {
+    /// Best first.
+    tokens: Vec<u32>,
+    /// For each token but the last, whether it certainly precedes the next.
+    certain: Vec<bool>,
 }
 
 /// How an engine compares with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quality {
-    /// Hash of the tokens chosen at the certified positions.
+    /// Hash of the certified choices and orders, as the engine has them.
     pub hash: String,
     /// Certified positions, and positions in all.
     pub certified: (u32, u32),
-    /// Certified positions where the engine chose another token.
+    /// Certified choices and orders where the engine differs.
     pub disagreements: u32,
     /// Root-mean-square error relative to the reference, first tokens apart.
     pub rms: f64,
@@ -102,17 +119,17 @@ impl Reference {
         };
         let mut logits = forward(&sequences)?;
         for _ in 0..CONTINUATION {
-            let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..]).0]).collect();
+            let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..])]).collect();
             for (i, row) in forward(&next)?.into_iter().enumerate() {
                 sequences[i].extend(&next[i]);
                 logits[i].extend(row);
             }
         }
         let rows = |i: usize| logits[i].chunks_exact(vocab).enumerate();
-        let certified = (0..sequences.len()).map(|i| rows(i).map(|(_, row)| certify(row)).collect()).collect();
+        let rankings = (0..sequences.len()).map(|i| rows(i).map(|(t, row)| rank(row, t == 0)).collect()).collect();
         let probe = |i: usize| rows(i).filter(|(t, _)| t % PROBE_EVERY == 0).map(move |(t, row)| (i, t, row.to_vec()));
         let probes = (0..sequences.len()).flat_map(probe).collect();
-        Ok(Reference { id: id(model), sequences, certified, probes })
+        Ok(Reference { id: id(model), sequences, rankings, probes })
     }
 
     /// As [`Reference::compute`], keeping the result in a file of `folder`; a file that does not fit is made again.
@@ -168,38 +185,46 @@ impl Reference {
 
     /// Certified positions, and positions in all.
     pub fn certified(&self) -> (u32, u32) {
-        (self.choices().count() as u32, self.certified.iter().map(|row| row.len() as u32).sum())
+        let positions = self.rankings.iter().flatten();
+        (positions.clone().filter(|r| r.certain.first() == Some(&true)).count() as u32, positions.count() as u32)
     }
 
     /// The hash of every correct implementation.
     pub fn hash(&self) -> String {
-        self.hash_of(&|_, _, choice| choice)
+        self.judge(&|_, _, ranking| ranking.tokens[0], &|_, _, _, _| true).0
     }
 
-    /// Hashes what `chosen` says at each certified position, given sequence, position and the reference's choice.
-    fn hash_of(&self, chosen: &dyn Fn(usize, usize, u32) -> u32) -> String {
+    /// Hash, and number of disagreements, of an engine: its choice at a position, and whether it puts one token before
+    /// another.
+    fn judge(
+        &self,
+        chosen: &dyn Fn(usize, usize, &Ranking) -> u32,
+        precedes: &dyn Fn(usize, usize, u32, u32) -> bool,
+    ) -> (String, u32) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.id.as_bytes());
-        for (i, t, choice) in self.choices() {
-            let token = chosen(i, t, choice);
-            hasher.update(&[i as u8]).update(&(t as u32).to_le_bytes()).update(&token.to_le_bytes());
+        let mut disagreements = 0;
+        for (i, sequence) in self.rankings.iter().enumerate() {
+            for (t, ranking) in sequence.iter().enumerate() {
+                let pairs = ranking.tokens.windows(2).zip(&ranking.certain).filter(|(_, certain)| **certain);
+                let orders: Vec<u8> = pairs.map(|(pair, _)| u8::from(precedes(i, t, pair[0], pair[1]))).collect();
+                disagreements += orders.iter().filter(|o| **o == 0).count() as u32;
+                hasher.update(&orders);
+                if ranking.certain.first() == Some(&true) {
+                    let token = chosen(i, t, ranking);
+                    disagreements += u32::from(token != ranking.tokens[0]);
+                    hasher.update(&token.to_le_bytes());
+                }
+            }
         }
-        hasher.finalize().to_hex()[..16].to_owned()
-    }
-
-    /// Sequence, position and choice of every certified position.
-    fn choices(&self) -> impl Iterator<Item = (usize, usize, u32)> {
-        let of_sequence = |(i, row): (usize, &Vec<Option<u32>>)| {
-            row.iter().enumerate().filter_map(move |(t, choice)| Some((i, t, (*choice)?))).collect::<Vec<_>>()
-        };
-        self.certified.iter().enumerate().flat_map(of_sequence)
+        (hasher.finalize().to_hex()[..16].to_owned(), disagreements)
     }
 
     fn compare(&self, logits: &[Vec<f32>], vocab: usize) -> Quality {
-        let chosen = |i: usize, t: usize| best(&logits[i][t * vocab..][..vocab]).0;
+        let row = |i: usize, t: usize| &logits[i][t * vocab..][..vocab];
+        let precedes = |i, t, a: u32, b: u32| row(i, t)[a as usize] > row(i, t)[b as usize];
+        let (hash, disagreements) = self.judge(&|i, t, _| best(row(i, t)), &precedes);
         let certified = self.certified();
-        let disagreements = self.choices().filter(|(i, t, choice)| chosen(*i, *t) != *choice).count() as u32;
-        let hash = self.hash_of(&|i, t, _| chosen(i, t));
         let (mut rms, mut first_rms, mut max, mut kl) = (0f64, 0f64, 0f64, 0f64);
         for (i, t, want) in &self.probes {
             let got = &logits[*i][t * vocab..][..vocab];
@@ -215,7 +240,7 @@ impl Reference {
 }
 
 fn id(model: &Model) -> String {
-    let setup = format!("{} {PROMPTS:?} {CONTINUATION} {MARGIN}", model.fingerprint());
+    let setup = format!("{} {PROMPTS:?} {CONTINUATION} {BEST} {MARGIN} {FIRST_MARGIN}", model.fingerprint());
     blake3::hash(setup.as_bytes()).to_hex().to_string()
 }
 
@@ -226,26 +251,23 @@ fn prompts(shape: &ModelShape) -> Vec<Vec<u32>> {
     PROMPTS.map(|len| (0..len).map(|_| token()).collect()).to_vec()
 }
 
-/// The largest logit's token (the lowest id wins ties) and its lead over the next.
-fn best(logits: &[f32]) -> (u32, f32) {
-    let (mut token, mut first, mut second) = (0, f32::NEG_INFINITY, f32::NEG_INFINITY);
-    for (i, &logit) in logits.iter().enumerate() {
-        if logit > first {
-            (token, first, second) = (i as u32, logit, first);
-        } else if logit > second {
-            second = logit;
-        }
-    }
-    (token, first - second)
+/// The largest logit's token; the lowest id wins ties.
+fn best(logits: &[f32]) -> u32 {
+    let larger = |best: usize, i: usize| if logits[i] > logits[best] { i } else { best };
+    (0..logits.len()).reduce(larger).unwrap_or(0) as u32
 }
 
-/// The choice at a position, if its lead is clear.
-fn certify(logits: &[f32]) -> Option<u32> {
+/// The best tokens of a position, and which of their orders are certain.
+fn rank(logits: &[f32], is_first: bool) -> Ranking {
     let n = logits.len() as f32;
     let mean = logits.iter().sum::<f32>() / n;
     let spread = (logits.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / n).sqrt();
-    let (token, lead) = best(logits);
-    (lead > MARGIN * spread).then_some(token)
+    let margin = spread * if is_first { FIRST_MARGIN } else { MARGIN };
+    let mut tokens: Vec<u32> = (0..logits.len() as u32).collect();
+    tokens.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+    tokens.truncate(BEST);
+    let certain = tokens.windows(2).map(|w| logits[w[0] as usize] - logits[w[1] as usize] > margin).collect();
+    Ranking { tokens, certain }
 }
 
 fn relative_rms(got: &[f32], want: &[f32]) -> f64 {
