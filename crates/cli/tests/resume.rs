@@ -1,0 +1,79 @@
+//! A sweep killed in the middle goes on where it was; its plan is refused where it does not belong.
+
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn wgoose(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    command.current_dir(folder).args(words);
+    command
+}
+
+fn succeed(mut command: Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Complete lines of the ledger.
+fn lines(ledger: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(ledger).unwrap_or_default();
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    complete.lines().map(str::to_owned).collect()
+}
+
+fn field<'a>(line: &'a serde_json::Value, name: &str) -> &'a str {
+    line[name].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_killed_sweep_resumes_and_its_plan_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
+    succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
+    let tune = ["tune", "m.gguf", "--out", "plan.ron", "--budget", "6", "--chunks", "16,64"];
+    let ledger = folder.join("plan.jsonl");
+
+    let mut first = wgoose(folder, &tune).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while lines(&ledger).len() < 40 && begun.elapsed() < Duration::from_secs(120) {
+        assert!(first.try_wait().unwrap().is_none(), "the sweep ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let before = lines(&ledger);
+    assert!(before.len() >= 40 && !folder.join("plan.ron").exists());
+
+    let second = succeed(wgoose(folder, &tune));
+    let said = String::from_utf8_lossy(&second.stdout).into_owned();
+    let recalled: usize = said.split("measured, ").nth(1).and_then(|s| s.split(' ').next()).unwrap().parse().unwrap();
+    assert!(recalled > 0, "{said}");
+    let after = lines(&ledger);
+    assert_eq!(after[..before.len()], before[..], "what was acknowledged has changed");
+
+    // No experiment that had ended was run again.
+    let mut ended: BTreeMap<String, u32> = BTreeMap::new();
+    for line in &after {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if field(&line, "kind") != "intent" {
+            *ended.entry(field(&line, "key").to_owned()).or_default() += 1;
+        }
+    }
+    let twice: Vec<_> = ended.iter().filter(|(_, n)| **n > 1).collect();
+    assert!(twice.is_empty(), "measured twice: {twice:?}");
+
+    succeed(wgoose(folder, &["verify", "m.gguf", "--plan", "plan.ron", "--cache", "."]));
+    let generate = ["generate", "m.gguf", "--plan", "foreign.ron", "--prompt", "a", "--max-tokens", "2"];
+    let plan = std::fs::read_to_string(folder.join("plan.ron")).unwrap();
+    std::fs::write(folder.join("foreign.ron"), plan.replacen("vendor: ", "vendor: 9", 1)).unwrap();
+    let refused = wgoose(folder, &generate).output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("another device: vendor"), "{why}");
+    succeed(wgoose(folder, &[&generate[..], &["--foreign-plan"]].concat()));
+}
