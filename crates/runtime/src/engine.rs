@@ -1,6 +1,8 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
-use crate::{Batch, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData};
+use crate::{
+    Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
+};
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
@@ -133,16 +135,23 @@ impl Engine {
     /// Copies a slot's state out.
     ///
     /// # Errors
-    /// The device fails.
+    /// There is no such slot, or the device fails.
     pub fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
+        self.check_slot(slot)?;
         self.executor.state(slot)
     }
 
     /// Overwrites a slot's state.
     ///
     /// # Errors
-    /// The state is not of this model, or the device fails.
+    /// There is no such slot, the state is not of this model, or the device fails.
     pub fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
+        self.check_slot(slot)?;
         self.executor.set_state(slot, state)
+    }
+
+    fn check_slot(&self, slot: usize) -> Result<(), BatchError> {
+        let slots = self.slots();
+        if slot < slots { Ok(()) } else { Err(BatchError::Slot { sequence: 0, slot, slots }) }
     }
 }

@@ -60,6 +60,16 @@ pub enum RuntimeError {
         /// Largest binding.
         limit: u64,
     },
+    /// A matrix that must be bound whole is too large.
+    #[error(
+        "{weight} is larger than the device's largest binding and {op} cannot take it in pieces: leave that fusion out"
+    )]
+    Unsplit {
+        /// The tensor.
+        weight: Weight,
+        /// The op.
+        op: &'static str,
+    },
     /// A value cannot be bound.
     #[error(
         "{what} of this batch needs {need} bytes, the device binds at most {limit}: use a smaller prefill chunk or fewer outputs"
@@ -89,7 +99,7 @@ pub enum RuntimeError {
         units: u64,
     },
     /// A state of another size.
-    #[error("{tensor} has {got} floats, this model's has {want}")]
+    #[error("state {tensor} has {got} floats, this model's has {want}")]
     StateSize {
         /// The piece of state.
         tensor: String,

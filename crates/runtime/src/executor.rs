@@ -25,6 +25,9 @@ impl StateData {
                 return Err(RuntimeError::StateSize { tensor: state.to_string(), got, want });
             }
         }
+        if let Some((extra, data)) = self.0.iter().find(|(s, _)| !State::all(shape).any(|known| known == *s)) {
+            return Err(RuntimeError::StateSize { tensor: extra.to_string(), got: data.len(), want: 0 });
+        }
         Ok(())
     }
 }

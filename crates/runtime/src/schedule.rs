@@ -1,6 +1,6 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
-use crate::RuntimeError;
+use crate::{BatchError, RuntimeError};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -90,6 +90,9 @@ pub fn record(
     limits: &Limits,
     sources: &Sources,
 ) -> Result<Recording, RuntimeError> {
+    if batch.tokens == 0 {
+        return Err(BatchError::Empty(0).into());
+    }
     let arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
     let largest = limits.storage_binding.min(limits.buffer);
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
@@ -133,15 +136,21 @@ pub fn record(
     Ok(Recording { kernels, dispatches, arena, output })
 }
 
-/// The windows of an op's only matrix; a single `None` for ops without one, or with several small ones.
+/// The windows of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
 fn row_windows(graph: &Graph, id: NodeId, tensors: &Tensors<'_>) -> Result<Vec<Option<Range<u32>>>, RuntimeError> {
-    let mut matrices = graph.inputs(id).into_iter().filter(|(o, _)| o.kind == OperandKind::Matrix);
-    let (first, second) = (matrices.next(), matrices.next());
-    match (first.map(|(_, input)| graph.node(input.node)), second) {
-        (Some(Node::Source(Source::Weight(weight))), None) => {
-            Ok((tensors.windows)(*weight)?.into_iter().map(Some).collect())
+    let mut windows = Vec::new();
+    for (_, input) in graph.inputs(id).into_iter().filter(|(o, _)| o.kind == OperandKind::Matrix) {
+        if let Node::Source(Source::Weight(weight)) = graph.node(input.node) {
+            windows.push((*weight, (tensors.windows)(*weight)?));
         }
-        _ => Ok(vec![None]),
+    }
+    match windows.as_mut_slice() {
+        [] => Ok(vec![None]),
+        [(_, only)] => Ok(only.drain(..).map(Some).collect()),
+        several => match several.iter().find(|(_, w)| w.len() > 1) {
+            Some((weight, _)) => Err(RuntimeError::Unsplit { weight: *weight, op: graph.op(id).op.name() }),
+            None => Ok(vec![None]),
+        },
     }
 }
 

@@ -19,7 +19,8 @@ pub struct GenerateOptions {
 pub struct Generated {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Tokens generated; a final end-of-text token (0) is not among them.
+    /// Tokens generated; a final end-of-text token (0) is not among them. The last one has not been read: whoever goes on
+    /// with the session begins with it.
     pub tokens: Vec<u32>,
 }
 

@@ -6,7 +6,7 @@
 //! did not choose it.
 
 use crate::journal::Journal;
-use crate::ledger::{Cause, Gate, LedgerError, Outcome, Reason, Subject};
+use crate::ledger::{Cause, Gate, Identity, LedgerError, Outcome, Reason, Subject};
 use crate::space::{Point, SiteGroup, neighbours, points};
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::summary::median;
@@ -179,10 +179,15 @@ impl<'a, 'j> Candidates<'a, 'j> {
             let mut subject = self.subject(variant, "", BTreeMap::new());
             subject.tunables.insert("refused".into(), reason.clone());
             let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
-            if self.journal.recall(&identity.key()).is_none() {
-                let text = format!("{count} of {} points: {reason}", self.points.len());
-                self.journal.append(&identity, Outcome::Failed(Reason { cause: Cause::Constraint, text }))?;
-            }
+            self.refuse(&identity, format!("{count} of {} points: {reason}", self.points.len()))?;
+        }
+        Ok(())
+    }
+
+    /// Records a refusal, once.
+    fn refuse(&mut self, identity: &Identity, text: String) -> Result<(), ScreenError> {
+        if self.journal.recall(&identity.key()).is_none() {
+            self.journal.append(identity, failed(Cause::Constraint, text))?;
         }
         Ok(())
     }
@@ -216,9 +221,17 @@ impl<'a, 'j> Candidates<'a, 'j> {
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
     fn measure(&mut self, i: usize) -> Result<Option<f64>, ScreenError> {
-        let Ok(kernel) = self.kernel(i) else { return Ok(None) };
-        self.tried += 1;
         let p = &self.points[i];
+        let kernel = match self.kernel(i) {
+            Ok(kernel) => kernel,
+            Err(refusal) => {
+                let subject = self.subject(p.variant.name, "", p.tunables.0.clone());
+                let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
+                self.refuse(&identity, refusal.to_string())?;
+                return Ok(None);
+            }
+        };
+        self.tried += 1;
         let subject = self.subject(p.variant.name, &kernel.hash.to_string(), p.tunables.0.clone());
         let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
         if self.journal.recall(&identity.key()).is_none() {

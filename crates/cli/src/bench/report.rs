@@ -7,7 +7,7 @@ use std::path::Path;
 /// The whole report.
 pub(crate) fn markdown(records: &[Record]) -> String {
     let mut out = String::from(
-        "# Benchmarks\n\nWritten by `wgoose bench` from `benchmarks.jsonl`, which has the raw samples. Medians; ratios are \
+        "# Benchmarks\n\nWritten by `wgoose bench` from the records beside it (.jsonl), which have the raw samples. Medians; ratios are \
          against the first row of the table. Compare rows of one device only.\n",
     );
     let mut titles: Vec<&str> = Vec::new();

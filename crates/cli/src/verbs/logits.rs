@@ -32,6 +32,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if tokens.is_empty() {
         return Err(format!("{}: the list of token ids is empty", args.tokens.display()).into());
     }
+    // Before the long part: is there a place for the result?
+    let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|f| !f.is_dir()) {
+        return Err(format!("{}: there is no folder {}", args.out.display(), folder.display()).into());
+    }
     let mut session = args.options.session().open(&args.model)?;
     let vocab = session.model().shape().vocab as usize;
     let logits = session.logits(&tokens)?;

@@ -99,3 +99,17 @@ fn dispatches_are_folded() {
     let error = gpu(&lesser(|l| l.workgroups_per_dimension = 3), &model, 1).forward(&[all(0, &[1])]);
     assert!(matches!(error, Err(RuntimeError::DispatchTooLarge { .. })), "{error:?}");
 }
+
+#[test]
+fn adapters_in_windows_are_right_or_refused() {
+    // The decay adapter, 96 rows of 1 KiB in F32, is larger than a binding.
+    let ranks = LoraRanks { decay: 96, ..SHAPE.ranks };
+    let model = model_of(ModelShape { ranks, ..SHAPE }, Mix::F16);
+    let small = lesser(|l| l.storage_binding = 1 << 16);
+    let tokens = tokens(4, 8);
+    let want = fused(&device(), &model, Fusion::ALL.into(), 1).unwrap().forward(&[all(0, &tokens)]).unwrap();
+    match fused(&small, &model, Fusion::ALL.into(), 1).unwrap().forward(&[all(0, &tokens)]) {
+        Ok(got) => assert!(got == want),
+        Err(error) => assert!(!matches!(error, RuntimeError::Device { .. }), "{error}"),
+    }
+}

@@ -32,3 +32,14 @@ fn nothing_is_run_and_the_engine_goes_on() {
         assert!(read(&mut engine, &tokens(2, 5)) == before, "the engine still gives the same logits");
     }
 }
+
+#[test]
+fn slots_that_do_not_exist_have_no_state() {
+    let model = model(Mix::F16);
+    for mut engine in [gpu(&device(), &model, 1), cpu(&model, 1)] {
+        let good = engine.state(0).unwrap();
+        // CPU: slice index panic; GPU: a raw wgpu validation error as RuntimeError::Device.
+        assert!(matches!(engine.state(1), Err(RuntimeError::Batch(BatchError::Slot { slot: 1, slots: 1, .. }))));
+        assert!(matches!(engine.set_state(1, &good), Err(RuntimeError::Batch(BatchError::Slot { slot: 1, .. }))));
+    }
+}

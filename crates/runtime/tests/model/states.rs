@@ -49,10 +49,11 @@ fn states_of_other_models_are_refused() {
     for mut engine in [gpu(&device(), &model, 1), cpu(&model, 1)] {
         read(&mut engine, &tokens(2, 5));
         let good = engine.state(0).unwrap();
-        let (mut missing, mut short) = (good.clone(), good.clone());
+        let (mut missing, mut short, mut more) = (good.clone(), good.clone(), good.clone());
+        more.0.push((State::Wkv(9), vec![0.0; 3]));
         missing.0.retain(|(piece, _)| *piece != State::Wkv(1));
         short.0[0].1.pop();
-        for bad in [missing, short] {
+        for bad in [missing, short, more] {
             let error = engine.set_state(0, &bad).unwrap_err();
             assert!(matches!(error, RuntimeError::StateSize { .. }), "{error}");
         }
