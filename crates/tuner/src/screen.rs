@@ -100,7 +100,7 @@ impl Screen<'_> {
         let mut best = (default, default_ns);
         let try_all = |candidates: &mut Candidates<'_, '_>, points: Vec<usize>, best: &mut (usize, f64)| {
             for i in points {
-                if Instant::now() >= deadline {
+                if !self.exhaustive && Instant::now() >= deadline {
                     break;
                 }
                 match candidates.measure(i)? {

@@ -7,11 +7,12 @@
 //!    faster, the default kernels stay.
 
 use crate::journal::Journal;
-use crate::ledger::{Ledger, LedgerError, Notice};
+use crate::ledger::{Ledger, LedgerError, Notice, Outcome, Subject};
 use crate::quality::{QualityError, Reference};
 use crate::race::{RaceError, RaceResult, Step, Track};
 use crate::screen::{Screen, ScreenError, rotate_bytes};
 use crate::space::{SiteGroup, groups};
+use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -133,6 +134,10 @@ pub fn sweep(
 /// How long a GPU is kept busy before a kernel is measured: an idle one takes about that long to raise its clocks.
 const WARM_UP: Duration = Duration::from_millis(100);
 
+/// Dispatches in a sample of the canary, and samples before and after screening.
+const CANARY_REPEATS: u32 = 8;
+const CANARY_SAMPLES: usize = 9;
+
 /// One structural change to a plan.
 type Change = Box<dyn Fn(&mut Plan)>;
 
@@ -234,7 +239,8 @@ impl Sweep<'_> {
             }
         }
         (self.listen)(Event::Stage("cost of each kind of site", all.len()));
-        let clock = self.clock(&all)?;
+        let (clock, canary) = self.clock(&all)?;
+        let speed_before = self.canary(&clock, canary.as_ref())?;
         if let Some(doubt) = &clock.doubt {
             (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
         }
@@ -279,16 +285,34 @@ impl Sweep<'_> {
             plan.choices.extend(screened.winner);
             (self.listen)(Event::Done(told));
         }
+        let speed_after = self.canary(&clock, canary.as_ref())?;
+        if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
+            let drift = 100.0 * drift;
+            let text =
+                format!("the device's speed changed by {drift:.0} % while screening; races are interleaved and stand");
+            (self.listen)(Event::Notice(text));
+        }
         Ok(())
     }
 
-    /// A clock, tested on the default kernel of the largest site.
-    fn clock(&self, all: &[SiteGroup]) -> Result<Clock, SweepError> {
+    /// Times a kernel that never changes, to see whether the machine did.
+    fn canary(&mut self, clock: &Clock, canary: Option<&Bench>) -> Result<Vec<f64>, SweepError> {
+        let Some(canary) = canary else { return Ok(Vec::new()) };
+        let time = |_| canary.time(clock, CANARY_REPEATS).map(|t| t.ns);
+        let samples_ns = (0..CANARY_SAMPLES).map(time).collect::<Result<Vec<f64>, _>>()?;
+        let subject = Subject { op: "canary".to_owned(), variant: canary.label().to_owned(), ..Subject::default() };
+        let identity = self.journal.identity(subject, None, CANARY_REPEATS, clock.source());
+        self.journal.append(&identity, Outcome::Canary { samples_ns: samples_ns.clone() })?;
+        Ok(samples_ns)
+    }
+
+    /// A clock, tested on the default kernel of the largest site; that kernel is the canary.
+    fn clock(&self, all: &[SiteGroup]) -> Result<(Clock, Option<Bench>), SweepError> {
         let largest = all.iter().filter(|g| g.site.rows == 1).max_by_key(|g| g.site.bytes());
-        let Some(group) = largest else { return Ok(Clock::self_test(self.device, &|_, _| {})?) };
+        let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
         let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
         let bench = Bench::new(self.device, &kernel, &[Case::random(&group.site, 0)])?;
-        Ok(Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?)
+        Ok((Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?, Some(bench)))
     }
 
     /// The assembled plan against the default; kernels that do not pay in the step are dropped.

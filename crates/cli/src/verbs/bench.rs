@@ -5,6 +5,7 @@ use crate::bench::measure::{Load, measure};
 use crate::bench::{record, report};
 use crate::options::RunOptions;
 use std::path::PathBuf;
+use wgoose_tuner::stats::Summary;
 
 /// Benchmark a session and append the result to the benchmarks, beside what was measured under the same title.
 #[derive(clap::Args)]
@@ -65,6 +66,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         result.prefill_tok_s, result.prefill_tokens, result.prefill_chunk
     );
     println!("decode          {:>10.1} tokens/s ({} tokens)", result.decode_tok_s, result.decode_tokens);
+    for (what, times) in [("prefill", &result.prefill_ms), ("decode", &result.decode_ms)] {
+        if let Some(s) = Summary::of(times) {
+            println!(
+                "{what:<8} spread {:>10.1} to {:.1} ms, half of the runs within {:.1} ms",
+                s.min,
+                times.iter().copied().fold(s.min, f64::max),
+                s.iqr
+            );
+        }
+    }
     if let Some(peak) = result.peak_memory_mib {
         println!("peak memory     {peak:>10.1} MiB");
     }

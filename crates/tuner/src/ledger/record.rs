@@ -49,7 +49,7 @@ pub(super) fn short_hex(hash: &blake3::Hash) -> String {
 }
 
 /// What is tried: a kernel variant on a shape, or a whole step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// Operation, or `step` for a whole plan.
