@@ -1,4 +1,4 @@
-// The sizes of one dispatch; one layout for every op (crates/kernels/src/params.rs is its twin).
+// The sizes of one dispatch; one layout for every op (its twin is Site::params in crates/kernels/src/site.rs).
 struct Params {
     rows: u32,          // rows of y: tokens, or requested outputs
     k: u32,             // columns of the first input

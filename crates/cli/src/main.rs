@@ -1,5 +1,7 @@
 //! `wgoose`: RWKV-7 on any GPU, tuned. One file per verb in `verbs/`.
 
+#[macro_use]
+mod out;
 mod bench;
 mod npy;
 mod options;
@@ -55,6 +57,10 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough: `wgoose graph ... | head`.
+        Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) => {
+            ExitCode::SUCCESS
+        }
         Err(e) => {
             eprintln!("wgoose: {}", one_line(e.as_ref()));
             ExitCode::FAILURE

@@ -4,9 +4,9 @@ use crate::Failure;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wgoose_kernels::Sources;
+use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, GpuExecutor};
+use wgoose_runtime::{Device, Engine, GpuExecutor};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
 /// Where a model runs, and how.
@@ -62,12 +62,37 @@ impl RunOptions {
         self.kernels.clone().map_or(Sources::Embedded, Sources::Folder)
     }
 
-    /// The executor itself with that many sequences, for verbs that look inside.
-    pub(crate) fn executor_with(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
+    /// The executor itself, for verbs that look inside.
+    pub(crate) fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
+        if let BackendName::Cpu = self.backend {
+            return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
+        }
         let model = Arc::new(Model::open(model)?);
         let device = Device::open(self.device.as_deref())?;
         let mut plan = self.session().plan_for(&device, model.shape())?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
         Ok(GpuExecutor::new(device, model, plan, self.sources(), slots)?)
     }
+
+    /// The engine that a session would run on, with that many sequences, and what it is.
+    pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<Configured, Failure> {
+        if let BackendName::Cpu = self.backend {
+            let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
+            return Ok(Configured { engine, plan: None, device: "CPU reference".to_owned() });
+        }
+        let executor = self.executor(model, slots)?;
+        let (plan, device) = (executor.plan().clone(), executor.device().fingerprint());
+        let device = format!("{}, {}", device.adapter, device.driver);
+        let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
+        Ok(Configured { engine, plan: Some(plan), device })
+    }
+}
+
+/// An engine and what it is.
+pub(crate) struct Configured {
+    pub(crate) engine: Engine,
+    /// None for the CPU reference.
+    pub(crate) plan: Option<Plan>,
+    /// Adapter and driver.
+    pub(crate) device: String,
 }

@@ -132,6 +132,8 @@ impl std::fmt::Display for SiteClass {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
+    /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
+    pub model: String,
     /// Hash of the greedy tokens at the certified positions.
     pub quality_hash: String,
     /// How many positions were certified, and of how many.
@@ -336,11 +338,13 @@ impl Plan {
         Ok(())
     }
 
-    /// What the plan chose for sites like this one: for its own token bucket, else for the next larger one it names.
-    /// The boolean says whether it is the site's own bucket.
+    /// What the plan chose for sites like this one: for its own token bucket, then for the larger ones it names; a single
+    /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the site's
+    /// own bucket.
     pub fn choices(&self, site: &Site) -> impl Iterator<Item = (&'static Variant, &Tunables, bool)> {
         let class = SiteClass::of(site);
-        let like = |c: &&Choice| c.site.up_to_rows >= class.up_to_rows && c.site.in_bucket(class.up_to_rows) == class;
+        let serves = |bucket: u32| bucket == class.up_to_rows || (bucket > class.up_to_rows && class.up_to_rows > 1);
+        let like = |c: &&Choice| serves(c.site.up_to_rows) && c.site.in_bucket(class.up_to_rows) == class;
         let mut found: Vec<&Choice> = self.choices.iter().filter(like).collect();
         found.sort_by_key(|c| c.site.up_to_rows);
         let variants = ops::kernels(&site.op).variants;
@@ -348,7 +352,7 @@ impl Plan {
         found.into_iter().filter_map(move |c| Some((known(c)?, &c.tunables, c.site.up_to_rows == class.up_to_rows)))
     }
 
-    /// The kernel for a site: the plan's choice for its token bucket, else for a larger bucket, else the default.
+    /// The kernel for a site: the plan's choice for its token bucket, else for a larger one, else the default.
     ///
     /// # Errors
     /// The choice for this very bucket is refused, or no variant serves the site.

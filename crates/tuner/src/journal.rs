@@ -38,7 +38,9 @@ impl Journal {
             ClockSource::Timestamps => Clock::Timestamps,
             ClockSource::Wall => Clock::Wall,
         };
-        let policy = Policy { cache: "weights-rotated".to_owned(), repeats, clock };
+        // A whole step streams the model's own weights; a kernel alone is given copies of its weights in turn.
+        let cache = if model.is_some() { "as-in-use" } else { "weights-rotated" };
+        let policy = Policy { cache: cache.to_owned(), repeats, clock };
         Identity { subject, device: self.device.clone(), model: model.map(str::to_owned), policy }
     }
 

@@ -168,21 +168,21 @@ impl Sweep<'_> {
         let prompt = self.prompt();
         let mut changes: Vec<(String, Step, Change)> = Vec::new();
         for fusion in Fusion::ALL {
-            let verb = |set: &FusionSet| if set.contains(&fusion) { "without" } else { "with" };
-            let name = format!("decode {} {fusion}", verb(&best.fusions.decode));
+            let name = format!("decode {} {fusion}", verb(&best.fusions.decode, fusion));
             changes.push((name, Step::DECODE, Box::new(move |plan| toggle(&mut plan.fusions.decode, fusion))));
-            let name = format!("prefill {} {fusion}", verb(&best.fusions.prefill));
-            changes.push((name, prompt, Box::new(move |plan| toggle(&mut plan.fusions.prefill, fusion))));
         }
+        // The chunk decides most of a prompt's time: it goes before the fusions of its passes.
         for chunk in self.options.chunks.iter().copied().filter(|c| *c != best.prefill_chunk) {
             changes.push((format!("chunk {chunk}"), prompt, Box::new(move |plan| plan.prefill_chunk = chunk)));
+        }
+        for fusion in Fusion::ALL {
+            let name = format!("prefill {} {fusion}", verb(&best.fusions.prefill, fusion));
+            changes.push((name, prompt, Box::new(move |plan| toggle(&mut plan.fusions.prefill, fusion))));
         }
         (self.listen)(Event::Stage("chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(0.35);
         let allowance = self.share(0.35) / (4 * changes.len().max(1)) as u32;
         let mut untried = Vec::new();
-        // Decode steps are short: their fusions first.
-        changes.sort_by_key(|(_, step, _)| step.tokens);
         for (name, step, change) in changes {
             if Instant::now() >= deadline {
                 untried.push(name);
@@ -353,6 +353,7 @@ impl Sweep<'_> {
         }
         let quality = self.track.reference;
         plan.evidence = Some(Evidence {
+            model: self.track.model.to_owned(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
             certified: quality.certified(),
             rms_error: gate.rms,
@@ -361,6 +362,11 @@ impl Sweep<'_> {
         });
         Ok(plan)
     }
+}
+
+/// What toggling a fusion means.
+fn verb(set: &FusionSet, fusion: Fusion) -> &'static str {
+    if set.contains(&fusion) { "without" } else { "with" }
 }
 
 fn toggle(set: &mut FusionSet, fusion: Fusion) {

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_loader::Model;
-use wgoose_runtime::Engine;
 use wgoose_session::sampling::greedy;
 use wgoose_tuner::quality::Reference;
 use wgoose_tuner::stats::summary::median;
@@ -62,16 +61,13 @@ pub(crate) fn measure(
     let peak_memory_mib = peak_memory_mib();
 
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
-    let executor = options.executor_with(model, Reference::SLOTS)?;
-    let plan = executor.plan().clone();
-    let device = executor.device().fingerprint().clone();
+    let mut configured = options.engine(model, Reference::SLOTS)?;
     let opened = Arc::new(Model::open(model)?);
     let reference = match cache {
         Some(folder) => Reference::cached(&opened, folder)?,
         None => Reference::compute(&opened)?,
     };
-    let mut engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-    let quality = reference.evaluate(&mut engine)?;
+    let quality = reference.evaluate(&mut configured.engine)?;
     if !quality.passed() {
         return Err(format!(
             "wrong results, not recorded: {} positions disagree, rms {:.1e}",
@@ -86,9 +82,9 @@ pub(crate) fn measure(
         at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         fingerprint: opened.fingerprint().to_string(),
-        device: format!("{}, {}", device.adapter, device.driver),
-        plan: plan.hash(),
-        prefill_chunk: plan.prefill_chunk,
+        device: configured.device,
+        plan: configured.plan.map_or("none".to_owned(), |p| p.hash()),
+        prefill_chunk: configured.engine.chunk() as u32,
         prefill_tokens: load.prefill_tokens,
         decode_tokens: load.decode_tokens,
         load_ms,

@@ -55,20 +55,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     record::append(&records, &result).map_err(|e| format!("{}: {e}", records.display()))?;
     report::write(&args.out, &record::read(&records)?).map_err(|e| format!("{}: {e}", args.out.display()))?;
     if args.json {
-        println!("{}", serde_json::to_string(&result)?);
+        outln!("{}", serde_json::to_string(&result)?);
         return Ok(());
     }
-    println!("{} on {}", result.model, result.device);
-    println!("load            {:>10.1} ms", result.load_ms);
-    println!("first token     {:>10.1} ms (loading and a prompt of 32 tokens)", result.first_token_ms);
-    println!(
+    outln!("{} on {}", result.model, result.device);
+    outln!("load            {:>10.1} ms", result.load_ms);
+    outln!("first token     {:>10.1} ms (loading and a prompt of 32 tokens)", result.first_token_ms);
+    outln!(
         "prefill         {:>10.1} tokens/s ({} tokens, chunk {})",
-        result.prefill_tok_s, result.prefill_tokens, result.prefill_chunk
+        result.prefill_tok_s,
+        result.prefill_tokens,
+        result.prefill_chunk
     );
-    println!("decode          {:>10.1} tokens/s ({} tokens)", result.decode_tok_s, result.decode_tokens);
+    outln!("decode          {:>10.1} tokens/s ({} tokens)", result.decode_tok_s, result.decode_tokens);
     for (what, times) in [("prefill", &result.prefill_ms), ("decode", &result.decode_ms)] {
         if let Some(s) = Summary::of(times) {
-            println!(
+            outln!(
                 "{what:<8} spread {:>10.1} to {:.1} ms, half of the runs within {:.1} ms",
                 s.min,
                 times.iter().copied().fold(s.min, f64::max),
@@ -77,9 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if let Some(peak) = result.peak_memory_mib {
-        println!("peak memory     {peak:>10.1} MiB");
+        outln!("peak memory     {peak:>10.1} MiB");
     }
-    println!("quality hash    {}", result.quality_hash);
-    println!("appended to {}", args.out.display());
+    outln!("quality hash    {}", result.quality_hash);
+    outln!("appended to {}", args.out.display());
     Ok(())
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        outln!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
     if adapters.is_empty() {
@@ -31,15 +31,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for (i, a) in adapters.iter().enumerate() {
         let l = &a.limits;
         let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
-        println!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
-        println!(
+        outln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
+        outln!(
             "   bindings up to {} MiB, buffers up to {} MiB, {} invocations and {} KiB memory a workgroup",
             l.storage_binding >> 20,
             l.buffer >> 20,
             l.workgroup_invocations,
             l.workgroup_memory >> 10,
         );
-        println!(
+        outln!(
             "   features: {}{}",
             if features.is_empty() { "none".to_owned() } else { features.join(", ") },
             if a.timestamps { ", timestamps" } else { "" },

@@ -57,8 +57,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     })?;
     match broken {
-        // Whoever reads has seen enough.
-        Some(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
         Some(e) => return Err(e.into()),
         None => writeln!(out)?,
     }

@@ -25,9 +25,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(tokens) = args.dispatches {
-        let executor = args.options.executor_with(&args.model, 1)?;
+        let executor = args.options.executor(&args.model, 1)?;
         let recording = executor.record(&BatchShape { tokens, segments: 1, outputs: 1 })?;
-        print!("{recording}");
+        out!("{recording}");
         eprintln!(
             "{} dispatches, {} kernels, {} activation slots",
             recording.dispatches.len(),
@@ -52,9 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     if args.dot {
-        print!("{}", dot(&graph));
+        out!("{}", dot(&graph));
     } else {
-        print!("{graph}");
+        out!("{graph}");
     }
     Ok(())
 }

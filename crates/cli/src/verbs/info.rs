@@ -25,9 +25,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.file.extension().is_some_and(|e| e == "ron") {
         let plan = Plan::load(&args.file)?;
         if args.json {
-            println!("{}", serde_json::to_string_pretty(&plan)?);
+            outln!("{}", serde_json::to_string_pretty(&plan)?);
         } else {
-            print_plan(&plan);
+            print_plan(&plan)?;
         }
         return Ok(());
     }
@@ -48,17 +48,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
             "open_ms": opened.as_secs_f64() * 1e3,
         });
-        println!("{}", serde_json::to_string_pretty(&info)?);
+        outln!("{}", serde_json::to_string_pretty(&info)?);
         return Ok(());
     }
-    println!(
+    outln!(
         "{}: {}, {:.1} MB, opened in {:.2} ms",
         args.file.display(),
         model.container(),
         model.file_len() as f64 / 1e6,
         opened.as_secs_f64() * 1e3
     );
-    println!(
+    outln!(
         "layers {}, width {}, channel mix {}, {} heads of {}",
         shape.layers,
         shape.width,
@@ -67,50 +67,58 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         shape.head_size
     );
     let r = shape.ranks;
-    println!(
+    outln!(
         "vocabulary {}, adapter ranks: decay {}, in-context learning rate {}, value {}, gate {}",
-        shape.vocab, r.decay, r.iclr, r.value, r.gate
+        shape.vocab,
+        r.decay,
+        r.iclr,
+        r.value,
+        r.gate
     );
-    println!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
+    outln!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
     for (format, (count, bytes)) in formats {
-        println!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
+        outln!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
     }
     if args.tensors {
         for weight in Weight::all(shape) {
             let view = model.tensor(weight);
-            println!(
-                "{:>12} {:>5} {:>6} x {:<6} {weight}",
-                view.file_offset(),
-                view.format(),
-                view.rows(),
-                view.cols()
-            );
+            outln!("{:>12} {:>5} {:>6} x {:<6} {weight}", view.file_offset(), view.format(), view.rows(), view.cols());
         }
     }
     Ok(())
 }
 
-fn print_plan(plan: &Plan) {
-    println!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
-    println!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
-    println!("prefill chunk {}", plan.prefill_chunk);
+fn print_plan(plan: &Plan) -> Result<(), Failure> {
+    outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
+    outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
+    outln!("prefill chunk {}", plan.prefill_chunk);
     for (step, set) in [("decode", &plan.fusions.decode), ("prefill", &plan.fusions.prefill)] {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
-        println!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+        outln!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
     for choice in &plan.choices {
-        println!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
+        outln!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
     }
     if let Some(e) = &plan.evidence {
-        println!(
+        outln!(
             "quality hash {}, {} of {} positions certified, rms error {:.2e}",
-            e.quality_hash, e.certified.0, e.certified.1, e.rms_error
+            e.quality_hash,
+            e.certified.0,
+            e.certified.1,
+            e.rms_error
         );
         for s in &e.steps {
-            println!(
+            outln!(
                 "  {:<8} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
-                s.step, s.tokens, s.default_us, s.tuned_us, s.speedup.0, s.speedup.1, s.pairs
+                s.step,
+                s.tokens,
+                s.default_us,
+                s.tuned_us,
+                s.speedup.0,
+                s.speedup.1,
+                s.pairs
             );
         }
     }
+    Ok(())
 }

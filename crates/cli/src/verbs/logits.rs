@@ -47,6 +47,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let state = session.state()?;
         state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;
     }
-    println!("{}: logits [{}, {vocab}]", args.out.display(), tokens.len());
+    outln!("{}: logits [{}, {vocab}]", args.out.display(), tokens.len());
     Ok(())
 }

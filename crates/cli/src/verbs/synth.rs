@@ -96,11 +96,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     bar.finish_and_clear();
     let (bytes, weights) = (report.bytes as f64 / 1e6, report.weights as f64 / 1e6);
-    println!(
-        "{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}",
-        args.out.display(),
-        report.tensors,
-        args.mix
-    );
+    outln!("{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}", args.out.display(), report.tensors, args.mix);
     Ok(())
 }

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     bar.finish_and_clear();
     swept.plan.save(&args.out)?;
-    println!(
+    outln!(
         "{}: {} kernels chosen, chunk {}; {} experiments measured, {} taken from the ledger",
         args.out.display(),
         swept.plan.choices.len(),

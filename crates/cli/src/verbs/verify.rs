@@ -4,7 +4,6 @@ use crate::Failure;
 use crate::options::RunOptions;
 use std::path::PathBuf;
 use wgoose_loader::Model;
-use wgoose_runtime::Engine;
 use wgoose_tuner::quality::Reference;
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
@@ -23,27 +22,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let executor = args.options.executor_with(&args.model, Reference::SLOTS)?;
-    let plan = executor.plan().clone();
-    let mut engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
+    let mut configured = args.options.engine(&args.model, Reference::SLOTS)?;
     let model = std::sync::Arc::new(Model::open(&args.model)?);
     let reference = match &args.cache {
         Some(folder) => Reference::cached(&model, folder)?,
         None => Reference::compute(&model)?,
     };
-    let quality = reference.evaluate(&mut engine)?;
+    let quality = reference.evaluate(&mut configured.engine)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&quality)?);
+        outln!("{}", serde_json::to_string_pretty(&quality)?);
     } else {
         let (certified, positions) = quality.certified;
-        println!("quality hash {} ({certified} of {positions} positions certified)", quality.hash);
-        println!("reference    {}, {} positions disagree", reference.hash(), quality.disagreements);
-        println!(
+        outln!("quality hash {} ({certified} of {positions} positions certified)", quality.hash);
+        outln!("reference    {}, {} positions disagree", reference.hash(), quality.disagreements);
+        outln!(
             "logits: rms error {:.1e} ({:.1e} at first tokens), largest {:.1e}, KL {:.1e} nats",
-            quality.rms, quality.first_rms, quality.max, quality.kl
+            quality.rms,
+            quality.first_rms,
+            quality.max,
+            quality.kl
         );
     }
-    if let Some(promised) = plan.evidence.map(|e| e.quality_hash).filter(|h| *h != quality.hash) {
+    // The hash is of one model file; a plan may serve others of the same shape.
+    let evidence = configured.plan.and_then(|p| p.evidence).filter(|e| e.model == model.fingerprint().to_string());
+    if let Some(promised) = evidence.map(|e| e.quality_hash).filter(|h| *h != quality.hash) {
         return Err(format!("the plan was tuned with quality hash {promised}, it now gives {}", quality.hash).into());
     }
     if !quality.passed() {
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .into());
     }
     if !args.json {
-        println!("passed");
+        outln!("passed");
     }
     Ok(())
 }

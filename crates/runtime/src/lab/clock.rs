@@ -42,8 +42,8 @@ impl Clock {
         Clock { device: Arc::clone(device), source, queries, doubt }
     }
 
-    /// The device's clock. `work` encodes some work `n` times into a pass; timestamps are used if n = 16 takes between
-    /// 4 and 64 times as long as n = 1 or 2, in both orders.
+    /// The device's clock. `work` encodes some work `n` times into a pass; timestamps are used if the fastest of three
+    /// passes with n = 16 takes more than twice as long as the fastest of two with n = 2, run in alternation.
     ///
     /// # Errors
     /// The device fails.
