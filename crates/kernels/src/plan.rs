@@ -142,7 +142,7 @@ pub struct Evidence {
     pub rms_error: f64,
     /// Whole steps, default against this plan.
     pub steps: Vec<StepEvidence>,
-    /// The ledger with the raw samples.
+    /// Name of the ledger file with the raw samples.
     pub ledger: String,
 }
 

@@ -358,7 +358,7 @@ impl Sweep<'_> {
             certified: quality.certified(),
             rms_error: gate.rms,
             steps: evidence,
-            ledger: self.options.ledger.display().to_string(),
+            ledger: self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         });
         Ok(plan)
     }
