@@ -1,10 +1,20 @@
 //! The plan: everything that can be chosen for a device and a model, nothing that can be derived. Stored as RON.
 
-use crate::{Limits, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, kernel::Kernel, ops};
+mod default_kernel;
+mod error;
+mod evidence;
+mod site_class;
+
+pub use default_kernel::default_kernel;
+pub use error::PlanError;
+pub use evidence::{Evidence, StepEvidence};
+pub use site_class::{SiteClass, bucket};
+
+use crate::{Kernel, Limits, Site, Sources, Tunables, Variant, ops};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use wgoose_graph::{Format, Fusion, FusionSet, ModelShape};
+use std::path::Path;
+use wgoose_graph::{Fusion, FusionSet, ModelShape};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -76,170 +86,6 @@ pub struct Choice {
     pub tunables: Tunables,
     /// Hash of the variant's WGSL files: an edited kernel loses its place in old plans.
     pub source: String,
-}
-
-/// Sites that take the same kernel: same op, sizes, formats and token bucket.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SiteClass {
-    /// The op's name.
-    pub op: String,
-    /// Columns of the input.
-    pub k: u32,
-    /// Columns of the output.
-    pub m: u32,
-    /// Formats of the op's matrices, in operand order.
-    pub formats: Vec<Format>,
-    /// It serves row counts up to this one, from the next smaller bucket on.
-    pub up_to_rows: u32,
-}
-
-/// The token bucket of a row count: the smallest of 1, 4, 16, 64, 256, ... that is not below it.
-pub fn bucket(rows: u32) -> u32 {
-    let power = rows.max(1).next_power_of_two();
-    if power.trailing_zeros().is_multiple_of(2) { power } else { power.saturating_mul(2) }
-}
-
-impl SiteClass {
-    /// The class of a site.
-    pub fn of(site: &Site) -> Self {
-        SiteClass {
-            op: site.op.name().to_owned(),
-            k: site.k,
-            m: site.m,
-            formats: site.inputs.iter().filter_map(|i| i.format).collect(),
-            up_to_rows: bucket(site.rows),
-        }
-    }
-}
-
-impl SiteClass {
-    /// The same sites in another bucket.
-    fn in_bucket(&self, up_to_rows: u32) -> Self {
-        SiteClass { up_to_rows, ..self.clone() }
-    }
-}
-
-impl std::fmt::Display for SiteClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}x{}", self.op, self.k, self.m)?;
-        self.formats.iter().try_for_each(|format| write!(f, " {format}"))?;
-        write!(f, " rows<={}", self.up_to_rows)
-    }
-}
-
-/// What the tuner measured for a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Evidence {
-    /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
-    pub model: String,
-    /// Hash of the greedy tokens at the certified positions.
-    pub quality_hash: String,
-    /// How many positions were certified, and of how many.
-    pub certified: (u32, u32),
-    /// Root-mean-square error of the logits relative to the reference, token 0 apart.
-    pub rms_error: f64,
-    /// Whole steps, default against this plan.
-    pub steps: Vec<StepEvidence>,
-    /// Name of the ledger file with the raw samples.
-    pub ledger: String,
-}
-
-/// One whole step, default against this plan, measured in interleaved pairs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepEvidence {
-    /// `decode` or `prefill`.
-    pub step: String,
-    /// Tokens in the step.
-    pub tokens: u32,
-    /// Median microseconds with the default plan.
-    pub default_us: f64,
-    /// Median microseconds with this plan.
-    pub tuned_us: f64,
-    /// 95 % confidence interval of default / tuned.
-    pub speedup: (f64, f64),
-    /// Pairs measured.
-    pub pairs: u32,
-}
-
-/// Why a plan cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// The file cannot be read or written.
-    #[error("plan {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is no plan.
-    #[error("plan {}: line {line}, column {column}: {why}", path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// Another version of the schema.
-    #[error("the plan has schema {0}, this program reads {SCHEMA}: tune again")]
-    Schema(u32),
-    /// Made for another device.
-    #[error(
-        "the plan was made for another device: {what} was '{plan}', here it is '{here}'; tune again, or allow a foreign plan"
-    )]
-    Device {
-        /// Which part of the fingerprint.
-        what: &'static str,
-        /// In the plan.
-        plan: String,
-        /// On this device.
-        here: String,
-    },
-    /// Made for another model.
-    #[error("the plan was made for a model of another shape ({plan}), this one has {here}: tune again")]
-    Model {
-        /// In the plan.
-        plan: String,
-        /// Of this model.
-        here: String,
-    },
-    /// Names a variant that does not exist.
-    #[error("the plan names {0}, which this program does not have: tune again")]
-    Unknown(String),
-    /// A kernel is not the one that was measured.
-    #[error("{0} has changed since the plan was made: tune again")]
-    Changed(String),
-    /// A chosen kernel does not run here.
-    #[error("the plan's {kernel} is refused: {refusal}")]
-    Refused {
-        /// The kernel.
-        kernel: String,
-        /// Why.
-        refusal: Refusal,
-    },
-    /// No variant at all serves a site.
-    #[error("no kernel of '{op}' runs at {site} on this device: {refusals}")]
-    NoKernel {
-        /// The op.
-        op: &'static str,
-        /// The site.
-        site: String,
-        /// Every variant's reason.
-        refusals: String,
-    },
-    /// A kernel file cannot be read.
-    #[error(transparent)]
-    Source(#[from] SpecialiseError),
-    /// Sizes or chunk that no plan can have.
-    #[error("the plan's prefill chunk is {0}: it must be between 1 and 65535")]
-    Chunk(u32),
 }
 
 impl Plan {
@@ -370,30 +216,6 @@ impl Plan {
     }
 }
 
-/// The kernel that a site takes without a plan: the first variant, and of it the first point, that is not refused.
-///
-/// # Errors
-/// Every variant is refused; each with its reason.
-pub fn default_kernel(
-    site: &Site,
-    limits: &Limits,
-    sources: &Sources,
-) -> Result<(&'static Variant, Tunables, Kernel), PlanError> {
-    let mut refusals = Vec::new();
-    for variant in ops::kernels(&site.op).variants {
-        let mut reason = None;
-        for point in variant.points(sources)? {
-            match Kernel::new(variant, site, &point, limits, sources) {
-                Ok(kernel) => return Ok((variant, point, kernel)),
-                Err(refusal) => reason = reason.or(Some(refusal)),
-            }
-        }
-        refusals.extend(reason.map(|r| format!("{}: {r}", variant.name)));
-    }
-    let (op, site) = (site.op.name(), SiteClass::of(site).to_string());
-    Err(PlanError::NoKernel { op, site, refusals: refusals.join("; ") })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,11 +238,6 @@ mod tests {
             source: variant.source_hash(&Sources::Embedded).unwrap(),
         });
         plan
-    }
-
-    #[test]
-    fn buckets_serve_up_to() {
-        assert_eq!([0, 1, 2, 4, 5, 16, 17, 64, 65, 256, 257].map(bucket), [1, 1, 4, 4, 16, 16, 64, 64, 256, 256, 1024]);
     }
 
     #[test]

@@ -1,0 +1,39 @@
+//! The evidence in a plan.
+
+use serde::{Deserialize, Serialize};
+
+/// What the tuner measured for a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
+    pub model: String,
+    /// Hash of the greedy tokens at the certified positions.
+    pub quality_hash: String,
+    /// How many positions were certified, and of how many.
+    pub certified: (u32, u32),
+    /// Root-mean-square error of the logits relative to the reference, token 0 apart.
+    pub rms_error: f64,
+    /// Whole steps, default against this plan.
+    pub steps: Vec<StepEvidence>,
+    /// Name of the ledger file with the raw samples.
+    pub ledger: String,
+}
+
+/// One whole step, default against this plan, measured in interleaved pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepEvidence {
+    /// `decode` or `prefill`.
+    pub step: String,
+    /// Tokens in the step.
+    pub tokens: u32,
+    /// Median microseconds with the default plan.
+    pub default_us: f64,
+    /// Median microseconds with this plan.
+    pub tuned_us: f64,
+    /// 95 % confidence interval of default / tuned.
+    pub speedup: (f64, f64),
+    /// Pairs measured.
+    pub pairs: u32,
+}
