@@ -9,7 +9,10 @@ pub(crate) fn run() -> Result<()> {
     let mut steps = Steps::default();
     steps.run("goldens", || {
         let wgoose = Wgoose::build(Profile::Dev)?;
-        Oracle::prepare()?.run("golden.py", &wgoose)
+        let oracle = Oracle::prepare()?;
+        oracle.run("golden.py", &wgoose)?;
+        oracle.run_alone("blocks_golden.py")?;
+        oracle.run_alone("tokenizer_golden.py")
     });
     // The expect-test crate rewrites its files when this is set.
     steps.run("snapshots", || execute(cargo("test --workspace --lib --tests").env("UPDATE_EXPECT", "1")));

@@ -52,8 +52,21 @@ impl Oracle {
     /// # Errors
     /// When the script fails.
     pub(crate) fn run(&self, script: &str, wgoose: &Wgoose) -> Result<()> {
+        shell::run(self.script(script).arg("--wgoose").arg(wgoose.path()))
+    }
+
+    /// Runs a script that needs nothing but the environment.
+    ///
+    /// # Errors
+    /// When the script fails.
+    pub(crate) fn run_alone(&self, script: &str) -> Result<()> {
+        shell::run(&mut self.script(script))
+    }
+
+    fn script(&self, script: &str) -> std::process::Command {
         let mut command = command(&self.python, [Path::new("oracle").join(script)]);
-        shell::run(command.arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1"))
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command
     }
 }
 
