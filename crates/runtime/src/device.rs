@@ -225,3 +225,14 @@ impl Device {
         Ok(data)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::WGPU_VERSION;
+
+    #[test]
+    fn the_version_is_the_one_built_in() {
+        let lock = include_str!("../../../Cargo.lock");
+        assert!(lock.contains(&format!("name = \"wgpu\"\nversion = \"{WGPU_VERSION}\"")));
+    }
+}

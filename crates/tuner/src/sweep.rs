@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Fusion, FusionSet, Weight};
 use wgoose_kernels::plan::{Evidence, StepEvidence, bucket, default_kernel};
-use wgoose_kernels::{Plan, PlanError, Sources};
+use wgoose_kernels::{Plan, PlanError, Sources, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock};
 use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
@@ -256,7 +256,10 @@ impl Sweep<'_> {
         let mut costs = Vec::new();
         for group in all {
             let ns = screen.default_ns(&group, &mut self.journal)?;
-            (self.listen)(Event::Done(format!("{}: {:.1} us", group.class, ns / 1e3)));
+            let flops = (ops::kernels(&group.site.op).flops)(&group.site) as f64;
+            let (gbytes, gflops) = (group.site.bytes() as f64 / ns, flops / ns);
+            let told = format!("{}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", group.class, ns / 1e3);
+            (self.listen)(Event::Done(told));
             costs.push((ns * f64::from(group.count), group));
         }
         // Decode and prefill steps weigh the same, however long they are.
