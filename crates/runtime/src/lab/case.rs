@@ -83,6 +83,11 @@ impl Case {
         Case { site: site.clone(), data, before }
     }
 
+    /// The site it is for.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// What the reference makes of it: y, and the state if the op has one.
     pub fn reference(&self) -> (Vec<f32>, Option<Vec<f32>>) {
         let mut y = self.before.clone();
