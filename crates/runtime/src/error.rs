@@ -35,6 +35,14 @@ pub enum RuntimeError {
         /// What the driver said.
         why: String,
     },
+    /// The device has no memory left.
+    #[error(
+        "the GPU ran out of memory {during}: close what else uses it, or let the weights pass through a smaller budget with --gpu-budget"
+    )]
+    OutOfMemory {
+        /// What was being done.
+        during: &'static str,
+    },
     /// The plan does not fit.
     #[error(transparent)]
     Plan(#[from] PlanError),

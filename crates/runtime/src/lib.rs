@@ -13,11 +13,12 @@ mod gpu;
 pub mod lab;
 mod pipelines;
 pub mod schedule;
+pub mod timeline;
 mod weights;
 
 pub use batch::{Batch, Outputs, Sequence};
 pub use cpu::CpuExecutor;
-pub use device::{AdapterSummary, Device, WGPU_VERSION, adapters};
+pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Executor, StateData};

@@ -7,13 +7,13 @@ use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::{Limits, PlanError};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Device, Engine, RuntimeError};
+use wgoose_runtime::{Device, DeviceOptions, Engine, RuntimeError};
 
 /// Passes so short that their values fit into small bindings.
 const CHUNK: usize = 8;
 
 fn lesser(restrict: impl Fn(&mut Limits)) -> Arc<Device> {
-    Device::open_limited(None, &restrict).unwrap()
+    Device::open_limited(&DeviceOptions::default(), &restrict).unwrap()
 }
 
 fn run(engine: Engine) -> Result {

@@ -1,25 +1,20 @@
-//! The device: an adapter opened with every limit and feature the kernels can use.
+//! Opening a device: adapters, features, limits, the errors it reports later on.
+
+mod adapter;
+mod options;
+
+pub use adapter::{AdapterSummary, adapters};
+pub use options::DeviceOptions;
 
 use crate::RuntimeError;
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
-use wgoose_kernels::{DeviceFingerprint, Feature, Limits};
+use crate::timeline::{Timeline, Track};
+use adapter::{WANTED, enumerate, summary};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use wgoose_kernels::{DeviceFingerprint, Limits};
 
 /// Version of wgpu that is built in, part of a device's identity: its shader translation changes results and speed.
 pub const WGPU_VERSION: &str = "30.0.1";
-
-/// An adapter, as `wgoose devices` shows it.
-#[derive(Clone, Debug)]
-pub struct AdapterSummary {
-    /// Identity.
-    pub fingerprint: DeviceFingerprint,
-    /// Discrete, integrated, CPU, ...
-    pub kind: String,
-    /// What kernels may use.
-    pub limits: Limits,
-    /// Whether kernels can be timed with timestamps.
-    pub timestamps: bool,
-}
 
 /// An open device.
 pub struct Device {
@@ -28,75 +23,26 @@ pub struct Device {
     summary: AdapterSummary,
     /// Nanoseconds of a timestamp tick.
     pub(crate) timestamp_period: Option<f64>,
-    fault: Arc<Mutex<Option<String>>>,
+    timeline: Timeline,
+    cache: Option<PathBuf>,
+    /// Bytes of memory that the device is pretended to have.
+    memory_limit: Option<u64>,
+    fault: Arc<Mutex<Option<Fault>>>,
 }
 
-fn instance(backends: wgpu::Backends) -> wgpu::Instance {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = backends;
-    // WGPU_VALIDATION=1 turns the validation layers on.
-    descriptor.flags = wgpu::InstanceFlags::empty().with_env();
-    wgpu::Instance::new(descriptor)
+/// What a device reports some time after it happened.
+enum Fault {
+    OutOfMemory,
+    Other(String),
 }
 
-/// Adapters, the most capable first: real GPUs before CPU emulation, native APIs before OpenGL.
-fn enumerate() -> Vec<wgpu::Adapter> {
-    for backends in [wgpu::Backends::PRIMARY, wgpu::Backends::GL] {
-        let mut adapters = pollster::block_on(instance(backends).enumerate_adapters(backends));
-        adapters.retain(|a| a.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS));
-        adapters.sort_by_key(|a| match a.get_info().device_type {
-            wgpu::DeviceType::DiscreteGpu => 0,
-            wgpu::DeviceType::VirtualGpu => 1,
-            wgpu::DeviceType::IntegratedGpu => 2,
-            wgpu::DeviceType::Other => 3,
-            wgpu::DeviceType::Cpu => 4,
-        });
-        if !adapters.is_empty() {
-            return adapters;
-        }
-    }
-    Vec::new()
-}
-
-/// The features asked for wherever the adapter has them.
-const WANTED: wgpu::Features =
-    wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::SUBGROUP).union(wgpu::Features::SHADER_F16);
-
-fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
-    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
-    let optional = [(Feature::Subgroups, wgpu::Features::SUBGROUP), (Feature::F16, wgpu::Features::SHADER_F16)];
-    let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
-    AdapterSummary {
-        fingerprint: DeviceFingerprint {
-            adapter: info.name,
-            vendor: info.vendor,
-            device: info.device,
-            driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-            backend: info.backend.to_string(),
-            wgpu: WGPU_VERSION.to_owned(),
-        },
-        kind: format!("{:?}", info.device_type),
-        limits: Limits {
-            workgroup_invocations: limits
-                .max_compute_invocations_per_workgroup
-                .min(limits.max_compute_workgroup_size_x),
-            workgroup_memory: limits.max_compute_workgroup_storage_size,
-            workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
-            storage_binding: limits.max_storage_buffer_binding_size,
-            buffer: limits.max_buffer_size,
-            storage_buffers: limits.max_storage_buffers_per_shader_stage,
-            storage_alignment: limits.min_storage_buffer_offset_alignment,
-            uniform_alignment: limits.min_uniform_buffer_offset_alignment,
-            min_subgroup: info.subgroup_min_size,
-            features: has.collect::<BTreeSet<_>>(),
-        },
-        timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-    }
-}
-
-/// Every adapter of this machine, the default first.
-pub fn adapters() -> Vec<AdapterSummary> {
-    enumerate().iter().map(summary).collect()
+/// Memory of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// Bytes in use by buffers.
+    pub used: u64,
+    /// Bytes reserved for them, which comes in blocks.
+    pub reserved: u64,
 }
 
 impl Device {
@@ -105,15 +51,29 @@ impl Device {
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
     pub fn open(wanted: Option<&str>) -> Result<Arc<Device>, RuntimeError> {
-        Device::open_limited(wanted, &|_| {})
+        Device::open_with(&DeviceOptions { adapter: wanted.map(str::to_owned), ..DeviceOptions::default() })
     }
 
-    /// As [`Device::open`], pretending that the device can do less: how a model runs on a lesser one.
+    /// As [`Device::open`], with options.
     ///
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
-    pub fn open_limited(wanted: Option<&str>, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
-        let adapters = enumerate();
+    pub fn open_with(options: &DeviceOptions) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_limited(options, &|_| {})
+    }
+
+    /// As [`Device::open_with`], pretending that the device can do less: how a model runs on a lesser one.
+    ///
+    /// # Errors
+    /// No adapter, none that matches, or the driver refuses.
+    pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
+        let timeline = options.timeline.clone();
+        let adapters = {
+            let _span = timeline.span(Track::Device, "adapters");
+            enumerate()
+        };
+        let _span = timeline.span(Track::Device, "open");
+        let wanted = options.adapter.as_deref();
         let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
             None => true,
             Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
@@ -131,26 +91,41 @@ impl Device {
             required_features: features,
             required_limits: adapter.limits(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
-            memory_hints: wgpu::MemoryHints::Performance,
+            // The largest tensors get memory of their own; small blocks leave little of the rest unused.
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
             trace: wgpu::Trace::Off,
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|e| RuntimeError::Open { adapter: summary.fingerprint.adapter.clone(), why: e.to_string() })?;
-        let fault: Arc<Mutex<Option<String>>> = Arc::default();
-        let remember = |fault: &Arc<Mutex<Option<String>>>, why: String| {
-            fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(why);
+        let fault: Arc<Mutex<Option<Fault>>> = Arc::default();
+        let remember = |fault: &Arc<Mutex<Option<Fault>>>, what: Fault| {
+            fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
         };
         let seen = Arc::clone(&fault);
-        device.on_uncaptured_error(Arc::new(move |e| remember(&seen, e.to_string())));
+        device.on_uncaptured_error(Arc::new(move |e| {
+            let out_of_memory = matches!(e, wgpu::Error::OutOfMemory { .. });
+            remember(&seen, if out_of_memory { Fault::OutOfMemory } else { Fault::Other(e.to_string()) });
+        }));
         let seen = Arc::clone(&fault);
         device.set_device_lost_callback(move |reason, why| {
             if reason != wgpu::DeviceLostReason::Destroyed {
-                remember(&seen, format!("device lost: {why}"));
+                remember(&seen, Fault::Other(format!("device lost: {why}")));
             }
         });
         let timestamp_period =
             features.contains(wgpu::Features::TIMESTAMP_QUERY).then(|| f64::from(queue.get_timestamp_period()));
-        Ok(Arc::new(Device { device, queue, summary, timestamp_period, fault }))
+        let cache = options.cache.clone().filter(|_| features.contains(wgpu::Features::PIPELINE_CACHE));
+        let memory_limit = options.memory;
+        Ok(Arc::new(Device {
+            device,
+            queue,
+            summary,
+            timestamp_period,
+            timeline: timeline.clone(),
+            cache,
+            memory_limit,
+            fault,
+        }))
     }
 
     /// What kernels may use.
@@ -180,8 +155,27 @@ impl Device {
 
     /// Whatever the device has failed at since the last call.
     pub(crate) fn check(&self, during: &'static str) -> Result<(), RuntimeError> {
-        let fault = self.fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        fault.map_or(Ok(()), |why| Err(RuntimeError::Device { during, why }))
+        match self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            None => Ok(()),
+            Some(Fault::OutOfMemory) => Err(RuntimeError::OutOfMemory { during }),
+            Some(Fault::Other(why)) => Err(RuntimeError::Device { during, why }),
+        }
+    }
+
+    /// Where spans are collected.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Folder of the pipeline cache, if pipelines are to be kept and the device can.
+    pub(crate) fn cache(&self) -> Option<&Path> {
+        self.cache.as_deref()
+    }
+
+    /// Bytes in use by buffers, and bytes reserved from the device for them; `None` where the backend does not say.
+    pub fn memory(&self) -> Option<DeviceMemory> {
+        let report = self.device.generate_allocator_report()?;
+        Some(DeviceMemory { used: report.total_allocated_bytes, reserved: report.total_reserved_bytes })
     }
 
     /// A storage buffer that can be copied from and to.
@@ -190,6 +184,9 @@ impl Device {
         // Kernels load 16 bytes at a time.
         let size = bytes.next_multiple_of(16).max(16);
         let usage = U::STORAGE | U::COPY_SRC | U::COPY_DST;
+        if self.memory_limit.zip(self.memory()).is_some_and(|(limit, memory)| memory.used + size > limit) {
+            self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Fault::OutOfMemory);
+        }
         self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(label),
             size,
@@ -232,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_version_is_the_one_built_in() {
-        let lock = include_str!("../../../Cargo.lock");
+        let lock = include_str!("../../../../Cargo.lock");
         assert!(lock.contains(&format!("name = \"wgpu\"\nversion = \"{WGPU_VERSION}\"")));
     }
 }

@@ -1,0 +1,17 @@
+//! How to open a device.
+
+use crate::timeline::Timeline;
+use std::path::PathBuf;
+
+/// How to open a device; every option has a default.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceOptions {
+    /// An adapter's index, or a part of its name. `None`: the most capable one.
+    pub adapter: Option<String>,
+    /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept.
+    pub cache: Option<PathBuf>,
+    /// Where spans are collected.
+    pub timeline: Timeline,
+    /// Pretends that the device has no more than this many bytes of memory.
+    pub memory: Option<u64>,
+}
