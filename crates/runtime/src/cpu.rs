@@ -1,6 +1,6 @@
 //! The CPU executor: interprets the graph with the ops' references. Slow, and the definition of right.
 
-use crate::{Batch, Executor, RuntimeError, StateData};
+use crate::{Batch, Executor, Footprint, LoadReport, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wgoose_graph::{Graph, ModelShape, Node, NodeId, OperandKind, Source, State, Weight, arena, rwkv7};
@@ -155,7 +155,8 @@ impl Executor for CpuExecutor {
         usize::MAX
     }
 
-    fn uploaded(&self) -> u64 {
-        0
+    fn report(&self) -> LoadReport {
+        let mapped = self.model.file_len() as u64;
+        LoadReport { footprint: Footprint { mapped, ..Footprint::default() }, ..LoadReport::default() }
     }
 }

@@ -1,5 +1,6 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
+use crate::report::LoadReport;
 use crate::{
     Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
 };
@@ -66,9 +67,9 @@ impl Engine {
         self.chunk
     }
 
-    /// Bytes of weights on the device so far.
-    pub fn uploaded(&self) -> u64 {
-        self.executor.uploaded()
+    /// What loading has taken so far.
+    pub fn report(&self) -> LoadReport {
+        self.executor.report()
     }
 
     /// Continues sequences; returns for each the logits asked for, `[outputs, V]` row major. Sequences are packed into

@@ -35,6 +35,27 @@ pub enum RuntimeError {
         /// What the driver said.
         why: String,
     },
+    /// The model file cannot be read any more.
+    #[error(transparent)]
+    Model(#[from] wgoose_loader::LoadError),
+    /// The weights that one dispatch needs do not fit beside what stays.
+    #[error("one dispatch needs {need} bytes of weights at once, the memory budget leaves {ring}: raise --gpu-budget")]
+    RingTooSmall {
+        /// Bytes needed.
+        need: u64,
+        /// Bytes of the ring.
+        ring: u64,
+    },
+    /// The budget does not even hold what a pass needs beside its weights.
+    #[error(
+        "a memory budget of {budget} bytes is too small for this model and plan, which need at least {need}: raise --gpu-budget, or lower --chunk"
+    )]
+    BudgetTooSmall {
+        /// The budget.
+        budget: u64,
+        /// Bytes needed.
+        need: u64,
+    },
     /// The device has no memory left.
     #[error(
         "the GPU ran out of memory {during}: close what else uses it, or let the weights pass through a smaller budget with --gpu-budget"

@@ -1,5 +1,6 @@
 //! What runs batches: a GPU or, as the definition of right, the CPU.
 
+use crate::report::LoadReport;
 use crate::{Batch, RuntimeError};
 use wgoose_graph::{ModelShape, State};
 
@@ -61,6 +62,6 @@ pub trait Executor: Send {
     /// How many rows of logits one pass can give.
     fn max_outputs(&self) -> usize;
 
-    /// Bytes of weights on the device so far.
-    fn uploaded(&self) -> u64;
+    /// What loading has taken so far.
+    fn report(&self) -> LoadReport;
 }

@@ -12,8 +12,10 @@ mod executor;
 mod gpu;
 pub mod lab;
 mod pipelines;
+mod report;
 pub mod schedule;
 pub mod timeline;
+mod upload;
 mod weights;
 
 pub use batch::{Batch, Outputs, Sequence};
@@ -23,4 +25,6 @@ pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Executor, StateData};
 pub use gpu::GpuExecutor;
-pub use weights::windows;
+pub use report::{Footprint, LoadReport, PipelineCounts};
+pub use upload::StagingSize;
+pub use weights::{Residency, windows};

@@ -29,6 +29,10 @@ impl Pipelines {
         self.compiled.get(hash)
     }
 
+    pub(crate) fn counts(&self) -> crate::PipelineCounts {
+        crate::PipelineCounts { compiled: self.compiled.len() as u32, found: 0 }
+    }
+
     /// Compiles what is missing, on every core.
     pub(crate) fn compile(&mut self, kernels: &[&Kernel]) -> Result<(), RuntimeError> {
         let mut missing: Vec<&Kernel> =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, Outputs, Sequence, StateData};
+use wgoose_runtime::{Device, Engine, LoadReport, Outputs, Sequence, StateData};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,9 +134,9 @@ impl Session {
         &self.model
     }
 
-    /// Bytes of weights on the device so far.
-    pub fn uploaded(&self) -> u64 {
-        self.engine.uploaded()
+    /// What loading has taken so far.
+    pub fn load_report(&self) -> LoadReport {
+        self.engine.report()
     }
 
     /// The model's tokenizer.

@@ -4,6 +4,7 @@ mod bench;
 mod case;
 mod check;
 mod clock;
+pub mod upload;
 
 pub use bench::{Bench, Timing};
 pub use case::Case;

@@ -19,11 +19,11 @@ fn weights_are_uploaded_on_first_use() {
     let everything: u64 = Weight::all(&SHAPE).map(bytes).sum();
 
     let mut engine = gpu(&device(), &model, 1);
-    assert_eq!(engine.uploaded(), 0, "opening uploads nothing");
+    assert_eq!(engine.report().uploaded, 0, "opening uploads nothing");
     let tokens = tokens(2, 9);
     let mut run = |outputs| {
         engine.forward(&[Sequence { slot: 0, tokens: &tokens, outputs }]).unwrap();
-        engine.uploaded()
+        engine.report().uploaded
     };
     assert_eq!(run(Outputs::None), everything - last.map(bytes).iter().sum::<u64>(), "without logits no head");
     assert_eq!(run(Outputs::Last), everything);
@@ -41,9 +41,9 @@ fn siblings_share_weights_and_nothing_else() {
 
     let tokens = tokens(6, 9);
     read(&mut first, &tokens);
-    let uploaded = first.uploaded();
+    let uploaded = first.report().uploaded;
     let got = second.forward(&[all(1, &tokens)]).unwrap().remove(0);
-    assert_eq!([first.uploaded(), second.uploaded()], [uploaded; 2], "nothing is uploaded again");
+    assert_eq!([first.report().uploaded, second.report().uploaded], [uploaded; 2], "nothing is uploaded again");
     let mut alone = fused(&device, &model, FusionSet::new(), 1).unwrap();
     assert!(got == read(&mut alone, &tokens), "a plan of its own, from a state of its own");
 }

@@ -8,6 +8,7 @@ mod lesser_devices;
 mod numbers;
 mod packing;
 mod refusals;
+mod residency;
 mod splits;
 mod states;
 mod world;

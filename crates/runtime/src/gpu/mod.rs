@@ -1,13 +1,20 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
+mod memory;
+mod pass;
+mod step;
+
 use crate::pipelines::Pipelines;
-use crate::schedule::{Bound, Recording, Table, Tensors, record};
+use crate::report::LoadReport;
+use crate::schedule::{Recording, Table, Tensors, record};
+use crate::timeline::Track;
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use step::Step;
 use wgoose_graph::{BatchShape, FusionSet, Graph, ModelShape, State, rewrite, rwkv7};
-use wgoose_kernels::{Kernel, Plan, Sources};
+use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 
 /// Passes kept ready to be replayed; a new batch shape past that number drops them all.
@@ -31,6 +38,7 @@ pub struct GpuExecutor {
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
     steps: HashMap<BatchShape, Step>,
+    steps_kept: usize,
 }
 
 /// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
@@ -38,10 +46,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A pass ready to be encoded.
-struct Step {
-    dispatches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
-    output: Option<usize>,
+/// Bytes of each table of a batch.
+fn table_bytes(batch: &BatchShape) -> [(Table, u64); 4] {
+    let sizes = [
+        (Table::Tokens, batch.tokens),
+        (Table::TokenSegments, batch.tokens),
+        (Table::Segments, 4 * batch.segments),
+        (Table::Outputs, batch.outputs),
+    ];
+    sizes.map(|(table, len)| (table, u64::from(len) * 4))
 }
 
 impl GpuExecutor {
@@ -106,6 +119,7 @@ impl GpuExecutor {
             tables: HashMap::new(),
             staging: None,
             steps: HashMap::new(),
+            steps_kept: STEPS_KEPT,
         })
     }
 
@@ -138,34 +152,43 @@ impl GpuExecutor {
     pub fn record(&self, batch: &BatchShape) -> Result<Recording, RuntimeError> {
         let tensors = Tensors {
             format: &|weight| self.model.tensor(weight).format(),
-            windows: &|weight| lock(&self.weights).windows(weight),
+            windows: &|weight| {
+                let windows = lock(&self.weights).windows(weight)?;
+                Ok(windows.iter().map(|w| w.first..w.first + w.rows).collect())
+            },
         };
         let graph = if batch.tokens == batch.segments { &self.decode } else { &self.prefill };
         record(graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
     }
 
-    /// Makes everything a batch of that shape needs: pipelines, weights, buffers.
+    /// Makes everything a batch of that shape needs: pipelines, buffers, the weights that stay.
     ///
     /// # Errors
-    /// No kernel serves an op, or the device fails.
+    /// No kernel serves an op, the file cannot be read any more, or the device fails.
     pub fn prepare(&mut self, batch: &BatchShape) -> Result<(), RuntimeError> {
-        if self.steps.contains_key(batch) {
-            return Ok(());
+        match self.open_step(batch)? {
+            step if step.ready => self.keep_step(*batch, Ok(step)),
+            mut step => {
+                let brought_up = self.bring_up(&mut step, false).map(|()| step);
+                self.keep_step(*batch, brought_up)
+            }
         }
+    }
+
+    /// Takes out the step for a shape, or makes it.
+    fn open_step(&mut self, batch: &BatchShape) -> Result<Step, RuntimeError> {
+        if let Some(step) = self.steps.remove(batch) {
+            return Ok(step);
+        }
+        let span = self.device.timeline().span(Track::Schedule, "record");
         let recording = self.record(batch)?;
-        lock(&self.pipelines).compile(&recording.kernels.iter().collect::<Vec<&Kernel>>())?;
-        let sizes = [
-            (Table::Tokens, batch.tokens),
-            (Table::TokenSegments, batch.tokens),
-            (Table::Segments, 4 * batch.segments),
-            (Table::Outputs, batch.outputs),
-        ];
-        let tables = sizes.map(|(table, len)| (table, u64::from(len) * 4));
+        drop(span);
+        let tables = table_bytes(batch);
         let grown_tables = tables.iter().any(|(t, bytes)| self.tables.get(t).is_none_or(|b| b.size() < *bytes));
         let slots: Vec<u64> = recording.arena.slot_len.iter().map(|len| len * 4).collect();
         let grown_slots =
             slots.iter().enumerate().any(|(i, bytes)| self.arena.get(i).is_none_or(|b| b.size() < *bytes));
-        if grown_tables || grown_slots || self.steps.len() >= STEPS_KEPT {
+        if grown_tables || grown_slots || self.steps.len() >= self.steps_kept {
             // What is bound to the old buffers goes with them.
             self.steps.clear();
         }
@@ -181,59 +204,23 @@ impl GpuExecutor {
                 None => self.arena.push(self.device.storage("activations", bytes)),
             }
         }
-        let step = self.bind(&recording)?;
-        self.device.check("preparing a pass")?;
-        self.steps.insert(*batch, step);
-        Ok(())
+        self.device.check("allocating activations")?;
+        Step::new(self, recording)
     }
 
-    fn bind(&self, recording: &Recording) -> Result<Step, RuntimeError> {
-        let align = 48u64.next_multiple_of(u64::from(self.device.limits().uniform_alignment));
-        let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
-        for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
-            block[..48].copy_from_slice(bytemuck::cast_slice(&dispatch.params));
-        }
-        let params = self.device.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("params"),
-            size: blocks.len() as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        self.device.queue.write_buffer(&params, 0, &blocks);
-        let (mut weights, pipelines) = (lock(&self.weights), lock(&self.pipelines));
-        let mut dispatches = Vec::with_capacity(recording.dispatches.len());
-        for (i, dispatch) in recording.dispatches.iter().enumerate() {
-            let mut buffers = Vec::with_capacity(dispatch.bindings.len());
-            for (number, bound) in &dispatch.bindings {
-                buffers.push(match *bound {
-                    Bound::Params => (*number, params.clone(), i as u64 * align, Some(48)),
-                    Bound::Slot { slot, offset, size } => (*number, self.arena[slot].clone(), offset, Some(size)),
-                    Bound::Weight(weight, window) => (*number, weights.buffer(weight, window)?, 0, None),
-                    Bound::State(state) => (*number, self.states[&state].clone(), 0, None),
-                    Bound::Table(table) => (*number, self.tables[&table].clone(), 0, None),
-                });
+    /// Puts a step back; after a failure nothing that was half done is kept.
+    fn keep_step(&mut self, batch: BatchShape, step: Result<Step, RuntimeError>) -> Result<(), RuntimeError> {
+        match step {
+            Ok(step) => {
+                self.steps.insert(batch, step);
+                Ok(())
             }
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
-                .iter()
-                .map(|(binding, buffer, offset, size)| wgpu::BindGroupEntry {
-                    binding: *binding,
-                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                        buffer,
-                        offset: *offset,
-                        size: size.and_then(std::num::NonZeroU64::new),
-                    }),
-                })
-                .collect();
-            let kernel = &recording.kernels[dispatch.kernel];
-            let Some(pipeline) = pipelines.get(&kernel.hash) else { continue };
-            let group = self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &pipeline.layout,
-                entries: &entries,
-            });
-            dispatches.push((pipeline.pipeline.clone(), group, dispatch.grid));
+            Err(e) => {
+                self.steps.clear();
+                lock(&self.weights).forget();
+                Err(e)
+            }
         }
-        Ok(Step { dispatches, output: recording.output })
     }
 
     fn write_tables(&self, batch: &Batch) {
@@ -261,20 +248,19 @@ impl Executor for GpuExecutor {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError> {
-        self.prepare(&batch.shape())?;
+        let shape = batch.shape();
+        let mut step = self.open_step(&shape)?;
         self.write_tables(batch);
-        let step = &self.steps[&batch.shape()];
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for (pipeline, group, [x, y, z]) in &step.dispatches {
-                pass.set_pipeline(pipeline);
-                pass.set_bind_group(0, group, &[]);
-                pass.dispatch_workgroups(*x, *y, *z);
-            }
+        if step.ready {
+            step.encode(0..step.groups.len(), &mut encoder);
+        } else if let Err(e) = self.bring_up(&mut step, true) {
+            return self.keep_step(shape, Err(e)).map(|()| Vec::new());
         }
+        let output = step.recording.output;
+        self.keep_step(shape, Ok(step))?;
         let bytes = batch.outputs.len() as u64 * u64::from(self.model.shape().vocab) * 4;
-        let Some(output) = step.output.filter(|_| bytes > 0) else {
+        let Some(output) = output.filter(|_| bytes > 0) else {
             self.device.queue.submit([encoder.finish()]);
             self.device.wait("running a pass")?;
             return Ok(Vec::new());
@@ -309,12 +295,17 @@ impl Executor for GpuExecutor {
     }
 
     fn max_outputs(&self) -> usize {
+        if let Some(room) = lock(&self.weights).capacity() {
+            return room.outputs as usize;
+        }
         let limits = self.device.limits();
         let row = u64::from(self.model.shape().vocab) * 4;
         (limits.storage_binding.min(limits.buffer) / row) as usize
     }
 
-    fn uploaded(&self) -> u64 {
-        lock(&self.weights).uploaded()
+    fn report(&self) -> LoadReport {
+        let (uploaded, upload_seconds) = lock(&self.weights).uploaded;
+        let pipelines = lock(&self.pipelines).counts();
+        LoadReport { uploaded, upload_seconds, pipelines, footprint: self.footprint(), device: self.device.memory() }
     }
 }

@@ -1,0 +1,159 @@
+//! Memory: what a plan will take, what it takes now, and how a budget is divided.
+
+use super::{GpuExecutor, lock, table_bytes};
+use crate::report::Footprint;
+use crate::schedule::Recording;
+use crate::upload::StagingSize;
+use crate::weights::{Residency, Room, Window};
+use crate::{Executor, RuntimeError};
+use std::collections::HashMap;
+use wgoose_graph::{BatchShape, State, Weight};
+
+/// Steps kept within a budget: each has its uniform blocks.
+const STEPS_WITHIN_BUDGET: usize = 8;
+
+/// What the allocator may reserve beyond what is used: half a block of each kind of memory.
+const SLACK: u64 = 32 << 20;
+
+impl GpuExecutor {
+    /// Says when weights reach the device and how long they stay. Eager ones do now, and what a decode step needs is
+    /// compiled; a budget must be set before anything is run.
+    ///
+    /// # Errors
+    /// The budget is too small, or what a pass itself can fail with.
+    pub fn reside(&mut self, residency: Residency) -> Result<(), RuntimeError> {
+        match residency {
+            Residency::Lazy => Ok(()),
+            Residency::Eager => self.prepare(&BatchShape { tokens: 1, segments: 1, outputs: 1 }),
+            Residency::Budget(budget) => {
+                let (room, staging) = self.divide(budget)?;
+                lock(&self.weights).limit(room, staging);
+                self.steps.clear();
+                self.steps_kept = STEPS_WITHIN_BUDGET;
+                Ok(())
+            }
+        }
+    }
+
+    /// What running the plan will take: passes of its chunk, decoding in every slot, one row of logits per sequence.
+    ///
+    /// # Errors
+    /// No kernel serves an op, or a value is larger than the device binds.
+    pub fn predict(&self) -> Result<Footprint, RuntimeError> {
+        let (all, beside) = (self.all_weights()?, self.beside_weights(&self.largest_passes(1)?));
+        let weights = lock(&self.weights);
+        let own = weights.capacity().map_or(all, |room| room.pinned.min(all));
+        let (ring, staging) = (weights.ring_bytes(), weights.staging_size.bytes());
+        Ok(Footprint { weights: own, ring, staging, ..beside })
+    }
+
+    /// What is allocated now.
+    pub fn footprint(&self) -> Footprint {
+        let (weights, ring, staging) = lock(&self.weights).on_device();
+        Footprint {
+            mapped: self.model.file_len() as u64,
+            weights,
+            ring,
+            staging,
+            state: self.states.values().map(wgpu::Buffer::size).sum(),
+            activations: self.arena.iter().map(wgpu::Buffer::size).sum(),
+            tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
+                + self.steps.values().map(super::Step::bytes).sum::<u64>(),
+            read_back: self.staging.as_ref().map_or(0, wgpu::Buffer::size),
+        }
+    }
+
+    /// The windows of all weights.
+    fn windows(&self) -> Result<Vec<Window>, RuntimeError> {
+        let weights = lock(&self.weights);
+        let windows = Weight::all(self.model.shape()).map(|w| weights.windows(w)).collect::<Result<Vec<_>, _>>()?;
+        Ok(windows.into_iter().flatten().collect())
+    }
+
+    fn all_weights(&self) -> Result<u64, RuntimeError> {
+        Ok(self.windows()?.iter().map(|w| w.bytes).sum())
+    }
+
+    /// The largest passes, one that reads prompts and one that decodes in every slot, with up to `outputs` rows of
+    /// logits.
+    fn largest_passes(&self, outputs: u32) -> Result<[(BatchShape, Recording); 2], RuntimeError> {
+        let slots = self.slots as u32;
+        let chunk = self.plan.prefill_chunk.max(1);
+        let prefill = BatchShape { tokens: chunk, segments: slots.min(chunk), outputs: outputs.max(slots.min(chunk)) };
+        let decode = BatchShape { tokens: slots, segments: slots, outputs: slots };
+        Ok([(prefill, self.record(&prefill)?), (decode, self.record(&decode)?)])
+    }
+
+    /// Everything but weights and what brings them.
+    fn beside_weights(&self, passes: &[(BatchShape, Recording); 2]) -> Footprint {
+        let (mut arena, mut tables, mut blocks) = (HashMap::new(), HashMap::new(), 0);
+        for (pass, recording) in passes {
+            for (slot, len) in recording.arena.slot_len.iter().enumerate() {
+                let most: &mut u64 = arena.entry(slot).or_default();
+                *most = (*most).max((len * 4).next_multiple_of(16).max(16));
+            }
+            for (table, bytes) in table_bytes(pass) {
+                let most: &mut u64 = tables.entry(table).or_default();
+                *most = (*most).max(bytes.next_multiple_of(16).max(16));
+            }
+            blocks += super::step::param_bytes(&self.device, recording.dispatches.len());
+        }
+        let row = u64::from(self.model.shape().vocab) * 4;
+        Footprint {
+            mapped: self.model.file_len() as u64,
+            state: State::all(self.model.shape())
+                .map(|s| (s.len(self.model.shape()) * self.slots * 4).next_multiple_of(16) as u64)
+                .sum(),
+            activations: arena.values().sum(),
+            tables: tables.values().sum::<u64>() + blocks,
+            read_back: row * u64::from(passes[0].0.outputs),
+            ..Footprint::default()
+        }
+    }
+
+    /// Divides a budget: what must be there besides weights, the ring, and the rest for weights that stay.
+    fn divide(&self, budget: u64) -> Result<(Room, StagingSize), RuntimeError> {
+        let all = self.all_weights()?;
+        // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
+        let outputs = self.plan.prefill_chunk.max(self.slots as u32).min(self.max_outputs() as u32);
+        let passes = self.largest_passes(outputs)?;
+        let beside = self.beside_weights(&passes).beside_weights() + SLACK;
+        let largest = self.largest_need(&passes)?;
+        let mut least = 0;
+        // Staging gets by with less before a model is refused.
+        for share in [8, 32, u64::MAX] {
+            let staging = StagingSize::within(budget / share);
+            let room = budget.saturating_sub(beside + staging.bytes());
+            if all <= room {
+                return Ok((Room { pinned: all, ring: 0, outputs }, staging));
+            }
+            if largest <= room {
+                let ring = self.two_layers()?.max(largest).min(room);
+                return Ok((Room { pinned: room - ring, ring, outputs }, staging));
+            }
+            least = beside + staging.bytes() + largest;
+        }
+        Err(RuntimeError::BudgetTooSmall { budget, need: least })
+    }
+
+    /// Bytes of the weights of the dispatch that needs most.
+    fn largest_need(&self, passes: &[(BatchShape, Recording); 2]) -> Result<u64, RuntimeError> {
+        let weights = lock(&self.weights);
+        let mut largest = 0;
+        for dispatch in passes.iter().flat_map(|(_, recording)| &recording.dispatches) {
+            largest = largest.max(super::step::needs(&weights, dispatch)?.bytes());
+        }
+        Ok(largest)
+    }
+
+    /// Twice the bytes of the largest layer: one arrives while the other computes.
+    fn two_layers(&self) -> Result<u64, RuntimeError> {
+        let mut layers: HashMap<u32, u64> = HashMap::new();
+        for window in self.windows()? {
+            if let Weight::Layer(layer, _) = window.weight {
+                *layers.entry(layer).or_default() += window.bytes.next_multiple_of(256);
+            }
+        }
+        Ok(2 * layers.values().max().copied().unwrap_or(0))
+    }
+}

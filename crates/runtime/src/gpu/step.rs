@@ -1,0 +1,182 @@
+//! A step: a pass of one shape with everything bound, ready to be encoded over and over.
+
+use super::{GpuExecutor, lock};
+use crate::pipelines::Pipelines;
+use crate::schedule::{Bound, Dispatch, Recording};
+use crate::weights::{Group, Need, Placed, Weights, Window, route};
+use crate::{Device, RuntimeError};
+use std::num::NonZeroU64;
+use wgoose_graph::Weight;
+
+/// Bytes of a dispatch's uniform block.
+const PARAMS: u64 = 48;
+
+/// A pass of one shape.
+pub(super) struct Step {
+    pub(super) recording: Recording,
+    /// The uniform blocks, one after another, and the distance between two.
+    params: (wgpu::Buffer, u64),
+    pub(super) groups: Vec<Group>,
+    /// For each group, its dispatches once they are bound.
+    pub(super) bound: Vec<Option<Vec<BoundDispatch>>>,
+    /// Whether nothing is left to be uploaded, compiled or bound.
+    pub(super) ready: bool,
+}
+
+/// One dispatch with everything it needs.
+pub(super) struct BoundDispatch {
+    pipeline: wgpu::ComputePipeline,
+    group: wgpu::BindGroup,
+    grid: [u32; 3],
+}
+
+impl Step {
+    /// A step for a recording; its weights have their places, nothing is bound yet.
+    ///
+    /// # Errors
+    /// The streamed weights of a dispatch exceed the ring.
+    pub(super) fn new(executor: &GpuExecutor, recording: Recording) -> Result<Self, RuntimeError> {
+        let device = &executor.device;
+        let align = param_distance(device);
+        let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
+        for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
+            block[..PARAMS as usize].copy_from_slice(bytemuck::cast_slice(&dispatch.params));
+        }
+        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("params"),
+            size: blocks.len() as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        device.queue.write_buffer(&params, 0, &blocks);
+
+        let mut weights = lock(&executor.weights);
+        let needs = recording.dispatches.iter().map(|d| needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
+        weights.admit(needs.iter().flat_map(|n| &n.windows).copied());
+        let groups = route(&needs, &|w| weights.is_streamed(w), weights.ring_bytes())?;
+        let bound = groups.iter().map(|_| None).collect();
+        Ok(Step { recording, params: (params, align), groups, bound, ready: false })
+    }
+
+    /// Bytes it holds on the device, but for what it shares.
+    pub(super) fn bytes(&self) -> u64 {
+        self.params.0.size()
+    }
+
+    /// Binds a group whose pipelines are compiled and whose weights have their buffers.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub(super) fn bind(
+        &mut self,
+        number: usize,
+        executor: &GpuExecutor,
+        weights: &mut Weights,
+        pipelines: &Pipelines,
+    ) -> Result<(), RuntimeError> {
+        if self.bound[number].is_some() {
+            return Ok(());
+        }
+        let group = &self.groups[number];
+        let mut bound = Vec::with_capacity(group.dispatches.len());
+        for i in group.dispatches.clone() {
+            let dispatch = &self.recording.dispatches[i];
+            let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { continue };
+            let mut entries = Vec::with_capacity(dispatch.bindings.len());
+            for &(binding, what) in &dispatch.bindings {
+                let (buffer, offset, size) = match what {
+                    Bound::Params => (self.params.0.clone(), i as u64 * self.params.1, PARAMS),
+                    Bound::Slot { slot, offset, size } => (executor.arena[slot].clone(), offset, size),
+                    Bound::Weight(weight, index) => {
+                        let placed = placed(group, weight, index);
+                        let (buffer, offset) = weights.buffer(&placed)?;
+                        (buffer, offset, placed.window.bytes)
+                    }
+                    Bound::State(state) => (executor.states[&state].clone(), 0, 0),
+                    Bound::Table(table) => (executor.tables[&table].clone(), 0, 0),
+                };
+                entries.push((binding, buffer, offset, NonZeroU64::new(size)));
+            }
+            let entries: Vec<wgpu::BindGroupEntry<'_>> = entries
+                .iter()
+                .map(|(binding, buffer, offset, size)| wgpu::BindGroupEntry {
+                    binding: *binding,
+                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                        buffer,
+                        offset: *offset,
+                        size: *size,
+                    }),
+                })
+                .collect();
+            let group = executor.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &pipeline.layout,
+                entries: &entries,
+            });
+            bound.push(BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid: dispatch.grid });
+        }
+        self.bound[number] = Some(bound);
+        Ok(())
+    }
+
+    /// Encodes groups that are bound, as one compute pass.
+    pub(super) fn encode(&self, groups: std::ops::Range<usize>, encoder: &mut wgpu::CommandEncoder) {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for dispatch in self.bound[groups].iter().flatten().flatten() {
+            let [x, y, z] = dispatch.grid;
+            pass.set_pipeline(&dispatch.pipeline);
+            pass.set_bind_group(0, &dispatch.group, &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
+    }
+}
+
+/// Bytes from one uniform block to the next.
+fn param_distance(device: &Device) -> u64 {
+    PARAMS.next_multiple_of(u64::from(device.limits().uniform_alignment))
+}
+
+/// Bytes of the uniform blocks of that many dispatches.
+pub(super) fn param_bytes(device: &Device, dispatches: usize) -> u64 {
+    param_distance(device) * dispatches as u64
+}
+
+/// The weights of a dispatch.
+pub(super) fn needs(weights: &Weights, dispatch: &Dispatch) -> Result<Need, RuntimeError> {
+    let mut need = Need::default();
+    for (_, bound) in &dispatch.bindings {
+        if let Bound::Weight(weight, index) = *bound {
+            need.windows.push(weights.windows(weight)?[index]);
+        }
+    }
+    Ok(need)
+}
+
+/// Where a group has a weight.
+fn placed(group: &Group, weight: Weight, index: usize) -> Placed {
+    let is = |p: &&Placed| p.window.weight == weight && p.window.index == index;
+    match group.weights.iter().find(is) {
+        Some(placed) => *placed,
+        // Groups hold the windows of all their dispatches.
+        None => unreachable!("{weight} is not among its group's weights"),
+    }
+}
+
+/// The windows that groups need and that are not there, each with the first group that needs it. Streamed windows are
+/// never there.
+pub(super) fn missing(groups: &[Group], weights: &Weights, streamed: bool) -> Vec<(Window, usize)> {
+    let mut found: Vec<(Window, usize)> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (number, group) in groups.iter().enumerate() {
+        for placed in &group.weights {
+            let wanted = match placed.ring {
+                Some(_) => streamed,
+                None => !weights.is_filled(&placed.window) && seen.insert(placed.window),
+            };
+            if wanted {
+                found.push((placed.window, number));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,74 @@
+//! What loading has taken so far: bytes, seconds, memory by what it is for.
+
+use crate::DeviceMemory;
+
+/// Bytes by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// The model file, mapped; its pages belong to the system's cache.
+    pub mapped: u64,
+    /// Weights that stay on the device.
+    pub weights: u64,
+    /// The ring through which the other weights pass.
+    pub ring: u64,
+    /// The recurrent state of every slot.
+    pub state: u64,
+    /// Activations of the largest pass.
+    pub activations: u64,
+    /// Tables and uniform blocks of passes.
+    pub tables: u64,
+    /// Buffers through which weights are uploaded.
+    pub staging: u64,
+    /// Buffers through which results are read back.
+    pub read_back: u64,
+}
+
+impl Footprint {
+    /// All but the mapped file.
+    pub fn on_device(&self) -> u64 {
+        self.weights + self.ring + self.beside_weights()
+    }
+
+    /// What the device holds beside weights.
+    pub fn beside_weights(&self) -> u64 {
+        self.state + self.activations + self.tables + self.staging + self.read_back
+    }
+
+    /// Names and bytes, for tables.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("file, mapped", self.mapped),
+            ("weights", self.weights),
+            ("ring for streamed weights", self.ring),
+            ("state", self.state),
+            ("activations", self.activations),
+            ("tables", self.tables),
+            ("upload staging", self.staging),
+            ("read-back staging", self.read_back),
+        ]
+    }
+}
+
+/// Pipelines made so far, by where they came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipelineCounts {
+    /// Compiled by the driver.
+    pub compiled: u32,
+    /// Taken from the cache on disk.
+    pub found: u32,
+}
+
+/// What loading has taken so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadReport {
+    /// Bytes of weights uploaded; streamed ones count every time.
+    pub uploaded: u64,
+    /// Seconds during which weights were under way to the device.
+    pub upload_seconds: f64,
+    /// Kernels compiled or found.
+    pub pipelines: PipelineCounts,
+    /// Memory by what it is for.
+    pub footprint: Footprint,
+    /// Memory as the device's allocator sees it, where the backend says.
+    pub device: Option<DeviceMemory>,
+}

@@ -1,0 +1,160 @@
+//! The route of a pass: its dispatches in groups, each with the weights it needs, and where streamed weights lie in the
+//! ring while they are needed.
+
+use super::Window;
+use crate::RuntimeError;
+use std::ops::Range;
+use wgoose_graph::Weight;
+
+/// Where weights begin in the ring; a multiple of what any device wants of a binding.
+const ALIGN: u64 = 256;
+
+/// The weights of one dispatch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Need {
+    pub(crate) windows: Vec<Window>,
+}
+
+impl Need {
+    /// Bytes that all of them take in a ring.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.windows.iter().map(ring_bytes).sum()
+    }
+}
+
+fn ring_bytes(window: &Window) -> u64 {
+    window.bytes.next_multiple_of(ALIGN)
+}
+
+/// A weight that a group needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) window: Window,
+    /// First byte in the ring, for one that is streamed; the others have buffers of their own.
+    pub(crate) ring: Option<u64>,
+}
+
+/// Consecutive dispatches that are submitted together, as soon as their weights are there.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) dispatches: Range<usize>,
+    pub(crate) weights: Vec<Placed>,
+    /// Its streamed weights overwrite what groups up to this one need: those must have been submitted.
+    pub(crate) after: Option<usize>,
+}
+
+/// Groups the dispatches of a pass: by layer, and so that what a group streams fits twice into a ring of `ring` bytes
+/// wherever a group can be split, so that one group's weights arrive while another computes.
+///
+/// # Errors
+/// The streamed weights of a single dispatch exceed the ring.
+pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u64) -> Result<Vec<Group>, RuntimeError> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut stage = 0;
+    let mut in_group = 0;
+    for (i, need) in needs.iter().enumerate() {
+        let bytes: u64 = need.windows.iter().filter(|w| streamed(w)).map(ring_bytes).sum();
+        if bytes > ring {
+            return Err(RuntimeError::RingTooSmall { need: bytes, ring });
+        }
+        let own_stage = need.windows.first().map_or(stage, |w| stage_of(w.weight));
+        if groups.is_empty() || own_stage != stage || (in_group > 0 && in_group + bytes > ring / 2) {
+            groups.push(Group { dispatches: i..i, weights: Vec::new(), after: None });
+            in_group = 0;
+        }
+        (stage, in_group) = (own_stage, in_group + bytes);
+        if let Some(group) = groups.last_mut() {
+            group.dispatches.end = i + 1;
+            for &window in &need.windows {
+                if !group.weights.iter().any(|p| p.window == window) {
+                    group.weights.push(Placed { window, ring: None });
+                }
+            }
+        }
+    }
+    place(&mut groups, streamed, ring);
+    Ok(groups)
+}
+
+/// Where a pass needs a weight: before the layers, in one, or after.
+fn stage_of(weight: Weight) -> u32 {
+    match weight {
+        Weight::Embedding | Weight::Ln0Scale | Weight::Ln0Bias => 0,
+        Weight::Layer(layer, _) => layer + 1,
+        Weight::LnOutScale | Weight::LnOutBias | Weight::Head => u32::MAX,
+    }
+}
+
+/// Lays the streamed weights around the ring, from its start.
+fn place(groups: &mut [Group], streamed: &dyn Fn(&Window) -> bool, ring: u64) {
+    // What lies in the ring, and the group that needs it.
+    let mut live: Vec<(Range<u64>, usize)> = Vec::new();
+    let (mut at, mut after) = (0, None);
+    for (number, group) in groups.iter_mut().enumerate() {
+        let size = |p: &Placed| ring_bytes(&p.window);
+        let total: u64 = group.weights.iter().filter(|p| streamed(&p.window)).map(size).sum();
+        if at + total > ring {
+            at = 0;
+        }
+        for placed in group.weights.iter_mut().filter(|p| streamed(&p.window)) {
+            let range = at..at + size(placed);
+            placed.ring = Some(at);
+            at = range.end;
+            live.retain(|(other, owner)| {
+                let overlaps = other.start < range.end && range.start < other.end;
+                if overlaps {
+                    after = after.max(Some(*owner));
+                }
+                !overlaps
+            });
+            live.push((range, number));
+        }
+        // What overwrites the rest of something must wait as whatever overwrote its beginning.
+        group.after = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use wgoose_graph::{Format, LayerWeight};
+
+    fn window(layer: u32, which: usize, bytes: u64) -> Window {
+        let weight = Weight::Layer(layer, LayerWeight::Key);
+        Window { weight, format: Format::F32, index: which, first: 0, rows: 1, bytes }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_needed_is_never_overwritten(
+            sizes in prop::collection::vec((0u32..4, 1u64..5000, any::<bool>()), 1..40),
+            ring in 1u64..20_000,
+        ) {
+            let mut layer = 0;
+            let needs: Vec<Need> = sizes.iter().enumerate().map(|(i, &(step, bytes, _))| {
+                layer += step / 3;
+                Need { windows: vec![window(layer, i, bytes)] }
+            }).collect();
+            let streamed = |w: &Window| sizes[w.index].2;
+            let largest = sizes.iter().filter(|s| s.2).map(|s| s.1.next_multiple_of(ALIGN)).max().unwrap_or(0);
+            let routed = route(&needs, &streamed, ring);
+            prop_assert_eq!(routed.is_err(), largest > ring);
+            let Ok(groups) = routed else { return Ok(()) };
+            prop_assert_eq!(groups.iter().flat_map(|g| g.dispatches.clone()).collect::<Vec<_>>(), (0..needs.len()).collect::<Vec<_>>());
+            // Whoever is uploaded as early as allowed must not touch what an unsubmitted group needs.
+            for (g, group) in groups.iter().enumerate() {
+                prop_assert!(group.after.is_none_or(|a| a < g));
+                let first_unsubmitted = group.after.map_or(0, |a| a + 1);
+                for placed in &group.weights {
+                    let Some(at) = placed.ring else { continue };
+                    prop_assert!(at + placed.window.bytes <= ring);
+                    for other in groups[first_unsubmitted..=g].iter().flat_map(|o| &o.weights) {
+                        let Some(other_at) = other.ring.filter(|_| other.window != placed.window) else { continue };
+                        prop_assert!(other_at + other.window.bytes <= at || at + placed.window.bytes <= other_at);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Windows: the pieces of whole rows in which a weight is bound.
+
+use crate::RuntimeError;
+use std::ops::Range;
+use wgoose_graph::{Format, Weight, WeightClass};
+use wgoose_kernels::Limits;
+
+/// Some rows of a weight, in the format they have on the device: one buffer, one binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Window {
+    pub(crate) weight: Weight,
+    pub(crate) format: Format,
+    /// Which of the weight's windows.
+    pub(crate) index: usize,
+    /// First row.
+    pub(crate) first: u32,
+    /// Number of rows.
+    pub(crate) rows: u32,
+    /// Bytes on the device.
+    pub(crate) bytes: u64,
+}
+
+impl Window {
+    /// Bytes that are uploaded together: whole words, and whole tiles where the device makes them.
+    pub(crate) fn unit(&self) -> usize {
+        16
+    }
+
+    /// Whether it is a vector; these are F32 on the device.
+    pub(crate) fn is_vector(&self) -> bool {
+        self.weight.class() == WeightClass::Vector
+    }
+}
+
+/// The windows of whole rows in which a matrix is bound.
+///
+/// # Errors
+/// A single row is larger than the largest binding.
+pub fn windows(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
+    let limit = limits.storage_binding.min(limits.buffer) / 16 * 16;
+    let at_once = u32::try_from(limit / row_bytes.max(1)).unwrap_or(u32::MAX);
+    // Whole tiles of eight blocks, whatever a row has.
+    let at_once = if at_once >= 8 { at_once / 8 * 8 } else { at_once };
+    if at_once == 0 {
+        return Err(RuntimeError::RowTooLarge { weight, row_bytes, limit });
+    }
+    Ok((0..rows).step_by(at_once as usize).map(|first| first..rows.min(first.saturating_add(at_once))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_matrices_are_split_by_rows() {
+        let limits = Limits::webgpu();
+        let split = windows(Weight::Head, 65536, 4096, &limits).unwrap();
+        assert_eq!(split, [0..32768, 32768..65536]);
+        let split = windows(Weight::Head, 65536, 4112, &limits).unwrap();
+        assert_eq!(split, [0..32640, 32640..65280, 65280..65536], "whole tiles of eight blocks");
+        assert_eq!(windows(Weight::Head, 10, 4096, &limits).unwrap(), std::slice::from_ref(&(0..10)));
+        assert!(matches!(windows(Weight::Head, 10, 1 << 28, &limits), Err(RuntimeError::RowTooLarge { .. })));
+    }
+}
