@@ -85,6 +85,9 @@ impl ModelFile {
     pub(crate) fn will_need(&self, range: Range<usize>) {
         let range = range.start..range.end.min(self.bytes().len());
         if !range.is_empty() {
+            #[cfg(target_os = "linux")]
+            crate::page_cache::fetch(&self.handle, range);
+            #[cfg(not(target_os = "linux"))]
             self.map.will_need(range);
         }
     }

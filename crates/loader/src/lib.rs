@@ -14,6 +14,7 @@
 //! any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is run).
 
 pub mod blocks;
+pub mod page_cache;
 pub mod synth;
 
 mod contents;

@@ -61,6 +61,7 @@ impl FileMap {
     }
 
     /// Hints that `range`, which lies inside the map, will soon be read.
+    #[cfg(not(target_os = "linux"))]
     pub(crate) fn will_need(&self, range: Range<usize>) {
         // A hint: a system that refuses it reads the pages on demand.
         #[cfg(unix)]

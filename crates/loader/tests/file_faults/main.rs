@@ -4,6 +4,8 @@
 
 #[cfg(unix)] // Windows refuses to truncate or replace a mapped file
 mod changes;
+#[cfg(target_os = "linux")]
+mod page_cache;
 mod reads;
 #[cfg(unix)]
 mod signals;
