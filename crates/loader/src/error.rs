@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use wgoose_graph::{Format, ShapeError};
 
-/// Why [`Model::open`](crate::Model::open) refused a file.
+/// Why [`Model::open`](crate::Model::open) refused a file, or why its bytes cannot be had any longer.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be opened or mapped.
@@ -17,6 +17,39 @@ pub enum LoadError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Some bytes of an open file cannot be read: the disk or the network fails.
+    #[error("cannot read '{}' at byte {offset}: {source} (check the disk, and copy the file again)", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Where the read began, or the first page that was not there.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file was truncated while it was in use.
+    #[error(
+        "'{}' was truncated while in use, from {expected} to {found} bytes: copy it again and load it again (to update a \
+        model, write a new file beside it and rename)",
+        path.display()
+    )]
+    Shortened {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes when it was opened.
+        expected: u64,
+        /// Its length in bytes now.
+        found: u64,
+    },
+    /// Other bytes were written into the file while it was in use.
+    #[error(
+        "'{}' was rewritten in place while in use: load it again (to update a model, write a new file beside it and rename)",
+        path.display()
+    )]
+    Rewritten {
+        /// The file.
+        path: PathBuf,
     },
     /// The content is that of no container this crate reads.
     #[error("no model file: expected GGUF, safetensors or a .pth written by torch.save, found {start:02x?}")]

@@ -1,7 +1,8 @@
 //! Where weights come from: GGUF, safetensors and .pth over one memory map; synthetic models.
 //!
 //! A file is distrusted once, at [`Model::open`]: everything in it is bounded, named and checked there, and no byte of
-//! a tensor is read. Afterwards [`Model::tensor`] hands out borrowed [`TensorView`]s that cannot fail.
+//! a tensor is read. Afterwards [`Model::tensor`] hands out borrowed [`TensorView`]s that cannot fail, and
+//! [`Model::read`] reads by position where the file may: a truncated file or a failing disk is an error, never a signal.
 //!
 //! ```text
 //! file --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes the file declares
@@ -13,10 +14,12 @@
 //! any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is run).
 
 pub mod blocks;
+pub mod page_cache;
 pub mod synth;
 
 mod contents;
 mod error;
+mod file;
 mod fingerprint;
 mod gguf;
 mod map;
@@ -24,6 +27,7 @@ mod model;
 mod names;
 mod placement;
 mod pth;
+mod read_at;
 mod safetensors;
 mod shape;
 mod view;
@@ -35,5 +39,6 @@ pub use gguf::GgufError;
 pub use model::Model;
 pub use names::Container;
 pub use pth::{ArchiveError, PickleError, PthError};
+pub use read_at::ReadAt;
 pub use safetensors::SafetensorsError;
 pub use view::TensorView;

@@ -2,24 +2,27 @@
 
 use crate::contents::Strings;
 use crate::error::LoadError;
+use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
-use crate::map::FileMap;
 use crate::names::Container;
 use crate::placement::{self, Placed, Storage};
+use crate::read_at::ReadAt;
 use crate::view::{Pieces, TensorView};
 use crate::{gguf, pth, safetensors, shape};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use wgoose_graph::{ModelShape, Weight};
 
 /// A model file that was checked once: every weight is there, with the right shape, in a format that can be computed
-/// with. The file must not be truncated or rewritten in place while this lives; to update it, rename a new one over it.
+/// with.
+///
+/// The file must not be truncated or rewritten in place while this lives; to update it, rename a new one over it: this
+/// keeps the old one. Whether it was left alone, [`Model::check_unchanged`] tells.
 #[derive(Debug)]
 pub struct Model {
-    path: PathBuf,
-    map: FileMap,
+    file: ModelFile,
     container: Container,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
@@ -35,36 +38,62 @@ impl Model {
     /// # Errors
     /// What is wrong with the file, where, and what to do about it.
     pub fn open(path: impl AsRef<Path>) -> Result<Model, LoadError> {
-        let path = path.as_ref();
-        let map = FileMap::open(path).map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
-        let container = detect(&map)?;
-        let contents = match container {
-            Container::Gguf => gguf::read(&map)?,
-            Container::Safetensors => safetensors::read(&map)?,
-            Container::Pth => pth::read(&map)?,
-        };
-        let (shape, layout) = shape::deduce(container, &contents)?;
-        let places = placement::place(container, &contents, &shape, layout)?;
-        Ok(Model {
-            path: path.to_owned(),
-            map,
-            container,
-            shape,
-            places,
-            header: contents.header,
-            vocabulary: contents.vocabulary,
-            fingerprint: OnceLock::new(),
-        })
+        Model::of(ModelFile::open(path.as_ref())?)
+    }
+
+    fn of(file: ModelFile) -> Result<Model, LoadError> {
+        let checked = Checked::of(file.bytes());
+        // First: what is wrong with a file that changes under the reader says nothing.
+        file.check_unchanged()?;
+        let Checked { container, shape, places, header, vocabulary } = checked?;
+        Ok(Model { file, container, shape, places, header, vocabulary, fingerprint: OnceLock::new() })
+    }
+
+    /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
+    /// test. Everything else still concerns the file that was opened.
+    pub fn with_reader(mut self, reader: Arc<dyn ReadAt>) -> Model {
+        self.file.set_reader(reader);
+        self
     }
 
     /// The file, as given to [`Model::open`].
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file when it was opened.
     pub fn file_len(&self) -> usize {
-        self.map.len()
+        self.file.bytes().len()
+    }
+
+    /// Reads a range of the file into `out`, by position, past the map. Any number of threads may do so at once. The
+    /// range of a weight is [`TensorView::file_range`].
+    ///
+    /// # Errors
+    /// [`LoadError::Shortened`] where the file does not reach as far any more, [`LoadError::Read`] otherwise. That it
+    /// was rewritten goes unnoticed: see [`Model::check_unchanged`].
+    ///
+    /// # Panics
+    /// If `range` reaches past the end of the file as it was opened or `out` is not exactly as long.
+    pub fn read(&self, range: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
+        let file_len = self.file_len();
+        assert!(range.start <= range.end && range.end <= file_len, "bytes {range:?} of a file of {file_len} bytes");
+        assert_eq!(out.len(), range.len(), "length of the buffer for bytes {range:?}");
+        self.file.read(range.start as u64, out)
+    }
+
+    /// Whether what was read so far, in whatever way, can be believed. To be asked after reading, not for each read.
+    ///
+    /// Compares length and modification time of the open file with those at opening, and tells whether a view saw zeros
+    /// in place of a page that could not be fetched (on Unix; the first 64 models open at once). Two writes within one
+    /// tick of the file system's clock, some milliseconds, look the same. A file renamed over this one is no change;
+    /// `touch` is one.
+    ///
+    /// # Errors
+    /// [`LoadError::Shortened`], [`LoadError::Rewritten`], [`LoadError::Read`] for a missing page, [`LoadError::Io`]
+    /// where the system does not answer.
+    pub fn check_unchanged(&self) -> Result<(), LoadError> {
+        self.file.check_unchanged()
     }
 
     /// What kind of file it is.
@@ -84,7 +113,7 @@ impl Model {
     /// If `weight` is none of [`Weight::all`] for this shape: a layer past the last, a value residual in layer 0.
     pub fn tensor(&self, weight: Weight) -> TensorView<'_> {
         let placed = self.placed(weight);
-        let bytes = |range: &Range<usize>| &self.map[range.clone()];
+        let bytes = |range: &Range<usize>| &self.file.bytes()[range.clone()];
         let pieces = match &placed.storage {
             Storage::Whole(range) => Pieces::Whole(bytes(range)),
             Storage::Transposed(range) => Pieces::Transposed(bytes(range)),
@@ -97,15 +126,16 @@ impl Model {
     /// The vocabulary the file carries (GGUF only): the bytes of each token by id. Tokens that stand for no text are
     /// empty: id 0 (end of text, `<s>` in the file) and the padding up to the model's vocabulary.
     pub fn vocabulary(&self) -> Option<Vec<Vec<u8>>> {
-        self.vocabulary.map(|strings| gguf::vocabulary::decode(&self.map, strings))
+        self.vocabulary.map(|strings| gguf::vocabulary::decode(self.file.bytes(), strings))
     }
 
     /// Identifies the model's content. The first call reads about 3 KiB of every tensor.
     pub fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| {
             let ranges = Weight::all(&self.shape).flat_map(|weight| self.placed(weight).storage.ranges());
-            let pieces = ranges.map(|range| &self.map[range.clone()]);
-            Fingerprint::of(self.container, self.map.len(), &self.map[self.header.clone()], pieces)
+            let file = self.file.bytes();
+            let pieces = ranges.map(|range| &file[range.clone()]);
+            Fingerprint::of(self.container, file.len(), &file[self.header.clone()], pieces)
         })
     }
 
@@ -115,8 +145,14 @@ impl Model {
     /// As [`Model::tensor`].
     pub fn will_need(&self, weight: Weight) {
         for range in self.placed(weight).storage.ranges() {
-            self.map.will_need(range.clone());
+            self.will_need_range(range.clone());
         }
+    }
+
+    /// Hints that a range of the file will soon be read, through the map or by position. What lies past the end of the
+    /// file does not matter.
+    pub fn will_need_range(&self, range: Range<usize>) {
+        self.file.will_need(range);
     }
 
     /// Hints that a weight was read for the last time in a while: its pages stop counting as memory of this process.
@@ -126,7 +162,7 @@ impl Model {
     /// As [`Model::tensor`].
     pub fn release(&self, weight: Weight) {
         for range in self.placed(weight).storage.ranges() {
-            self.map.release(range.clone());
+            self.file.release(range.clone());
         }
     }
 
@@ -135,10 +171,48 @@ impl Model {
     }
 }
 
+/// What the header of a file says, checked.
+struct Checked {
+    container: Container,
+    shape: ModelShape,
+    places: HashMap<Weight, Placed>,
+    header: Range<usize>,
+    vocabulary: Option<Strings>,
+}
+
+impl Checked {
+    fn of(file: &[u8]) -> Result<Self, LoadError> {
+        let container = detect(file)?;
+        let contents = match container {
+            Container::Gguf => gguf::read(file)?,
+            Container::Safetensors => safetensors::read(file)?,
+            Container::Pth => pth::read(file)?,
+        };
+        let (shape, layout) = shape::deduce(container, &contents)?;
+        let places = placement::place(container, &contents, &shape, layout)?;
+        Ok(Checked { container, shape, places, header: contents.header, vocabulary: contents.vocabulary })
+    }
+}
+
 fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
         None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),
         None => Err(LoadError::UnknownContainer { start: file[..file.len().min(16)].to_vec() }),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_truncated_while_it_is_opened_is_not_called_malformed() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(named.path(), [b'x'; 5000]).unwrap();
+        let file = ModelFile::open(named.path()).unwrap();
+        named.as_file().set_len(0).unwrap();
+        let error = Model::of(file).unwrap_err();
+        assert!(matches!(error, LoadError::Shortened { expected: 5000, found: 0, .. }), "{error}");
     }
 }

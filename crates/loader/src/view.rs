@@ -68,6 +68,12 @@ impl<'a> TensorView<'a> {
         }
     }
 
+    /// Where in the file the canonical bytes lie, where it holds them in one piece: what to ask
+    /// [`Model::read`](crate::Model::read) for.
+    pub fn file_range(&self) -> Option<Range<usize>> {
+        self.contiguous().map(|bytes| self.offset..self.offset + bytes.len())
+    }
+
     /// Where in the file the weight begins (its first piece, if it lies in several). Uploading weights in this order
     /// reads the file from front to back.
     pub fn file_offset(&self) -> usize {
