@@ -131,6 +131,7 @@ impl Executor for CpuExecutor {
             }
             slots[arena.slot[id]] = y;
         }
+        self.model.check_unchanged()?;
         let output = self.graph.output().and_then(|id| arena.slot.get(&id));
         Ok(output.map(|slot| std::mem::take(&mut slots[*slot])).unwrap_or_default())
     }

@@ -4,6 +4,7 @@ use crate::report::LoadReport;
 use crate::{
     Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
@@ -16,12 +17,14 @@ const CPU_CHUNK: usize = 128;
 pub struct Engine {
     executor: Box<dyn Executor>,
     chunk: usize,
+    /// Slots whose sequences were in a pass that failed: how far their states got is not known.
+    spoiled: BTreeSet<usize>,
 }
 
 impl Engine {
     /// Any executor; passes have at most `chunk` tokens, at least 1.
     pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
-        Engine { executor, chunk: chunk.max(1) }
+        Engine { executor, chunk: chunk.max(1), spoiled: BTreeSet::new() }
     }
 
     /// A plan on a device, with `slots` sequences.
@@ -76,10 +79,15 @@ impl Engine {
     /// passes in the order given, a long one over several.
     ///
     /// # Errors
-    /// A sequence that cannot be run (nothing has been run then), or the device fails.
+    /// A sequence that cannot be run (nothing has been run then), or the device or the file fails: the states of the
+    /// sequences are spoiled then, and refused until they are set again.
     pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let vocab = self.shape().vocab;
         Batch::pack(sequences, vocab, self.slots())?;
+        let spoiled = |s: &Sequence<'_>| self.spoiled.contains(&s.slot);
+        if let Some(sequence) = sequences.iter().position(spoiled) {
+            return Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into());
+        }
         let mut logits: Vec<Vec<f32>> = vec![Vec::new(); sequences.len()];
         let mut pass: Vec<(usize, Sequence<'_>)> = Vec::new();
         let most_outputs = self.executor.max_outputs().max(1);
@@ -118,7 +126,9 @@ impl Engine {
         let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, s)| *s).collect();
         let vocab = self.shape().vocab;
         let batch = Batch::pack(&sequences, vocab, self.slots())?;
-        let all = self.executor.run(&batch)?;
+        let all = self.executor.run(&batch).inspect_err(|_| {
+            self.spoiled.extend(pass.iter().map(|(_, s)| s.slot));
+        })?;
         let mut rest = &all[..];
         for (i, s) in pass {
             let rows = match s.outputs {
@@ -136,9 +146,12 @@ impl Engine {
     /// Copies a slot's state out.
     ///
     /// # Errors
-    /// There is no such slot, or the device fails.
+    /// There is no such slot, its state is spoiled, or the device fails.
     pub fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
         self.check_slot(slot)?;
+        if self.spoiled.contains(&slot) {
+            return Err(BatchError::Spoiled { sequence: 0, slot }.into());
+        }
         self.executor.state(slot)
     }
 
@@ -148,7 +161,9 @@ impl Engine {
     /// There is no such slot, the state is not of this model, or the device fails.
     pub fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         self.check_slot(slot)?;
-        self.executor.set_state(slot, state)
+        self.executor.set_state(slot, state)?;
+        self.spoiled.remove(&slot);
+        Ok(())
     }
 
     fn check_slot(&self, slot: usize) -> Result<(), BatchError> {

@@ -167,6 +167,16 @@ pub enum BatchError {
         /// Slots there are.
         slots: usize,
     },
+    /// A sequence that was in a pass that failed.
+    #[error(
+        "sequence {sequence} names state slot {slot}, whose last pass failed half way: set or reset its state first"
+    )]
+    Spoiled {
+        /// Index of the sequence.
+        sequence: usize,
+        /// The slot.
+        slot: usize,
+    },
     /// Two sequences on one state.
     #[error("sequences {0} and {1} share a state slot")]
     SharedSlot(usize, usize),

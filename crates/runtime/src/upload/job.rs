@@ -2,6 +2,7 @@
 
 use crate::weights::Window;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 use wgoose_graph::Format;
 use wgoose_loader::Model;
 
@@ -115,7 +116,12 @@ pub(crate) fn fill(
                 for start in range.clone().step_by(BOUNCE) {
                     let len = BOUNCE.min(range.end - start);
                     bounce.resize(len, 0);
+                    let begun = Instant::now();
                     model.read(start..start + len, bounce)?;
+                    if start == range.start && begun.elapsed() > SLOW {
+                        // From a disk: let the rest come while this is copied.
+                        model.will_need_range(start + len..range.end);
+                    }
                     bounce.resize(len.next_multiple_of(4), 0);
                     put(start - range.start, bounce);
                 }
@@ -131,6 +137,9 @@ pub(crate) fn fill(
     }
     Ok(())
 }
+
+/// Longer than this and [`BOUNCE`] bytes did not come from memory.
+const SLOW: Duration = Duration::from_millis(1);
 
 /// Bytes read at a time.
 const BOUNCE: usize = 256 << 10;
