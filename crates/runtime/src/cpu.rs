@@ -1,6 +1,6 @@
 //! The CPU executor: interprets the graph with the ops' references. Slow, and the definition of right.
 
-use crate::{Batch, Executor, RuntimeError, StateData};
+use crate::{Batch, Executor, PipelineCounts, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wgoose_graph::{Graph, ModelShape, Node, NodeId, OperandKind, Source, State, Weight, arena, rwkv7};
@@ -157,5 +157,9 @@ impl Executor for CpuExecutor {
 
     fn uploaded(&self) -> u64 {
         0
+    }
+
+    fn pipelines(&self) -> PipelineCounts {
+        PipelineCounts::default()
     }
 }

@@ -1,7 +1,8 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
 use crate::{
-    Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
+    Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, PipelineCounts, RuntimeError, Sequence,
+    StateData,
 };
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
@@ -69,6 +70,11 @@ impl Engine {
     /// Bytes of weights on the device so far.
     pub fn uploaded(&self) -> u64 {
         self.executor.uploaded()
+    }
+
+    /// Pipelines so far, compiled or found on disk; none on the CPU.
+    pub fn pipelines(&self) -> PipelineCounts {
+        self.executor.pipelines()
     }
 
     /// Continues sequences; returns for each the logits asked for, `[outputs, V]` row major. Sequences are packed into

@@ -1,6 +1,6 @@
 //! What runs batches: a GPU or, as the definition of right, the CPU.
 
-use crate::{Batch, RuntimeError};
+use crate::{Batch, PipelineCounts, RuntimeError};
 use wgoose_graph::{ModelShape, State};
 
 /// The recurrent state of one sequence: every piece with its floats.
@@ -63,4 +63,7 @@ pub trait Executor: Send {
 
     /// Bytes of weights on the device so far.
     fn uploaded(&self) -> u64;
+
+    /// Pipelines so far, compiled or found on disk.
+    fn pipelines(&self) -> PipelineCounts;
 }

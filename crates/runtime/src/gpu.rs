@@ -3,7 +3,7 @@
 use crate::pipelines::Pipelines;
 use crate::schedule::{Bound, Recording, Table, Tensors, record};
 use crate::weights::Weights;
-use crate::{Batch, Device, Executor, RuntimeError, StateData};
+use crate::{Batch, Device, Executor, PipelineCounts, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wgoose_graph::{BatchShape, FusionSet, Graph, ModelShape, State, rewrite, rwkv7};
@@ -316,5 +316,9 @@ impl Executor for GpuExecutor {
 
     fn uploaded(&self) -> u64 {
         lock(&self.weights).uploaded()
+    }
+
+    fn pipelines(&self) -> PipelineCounts {
+        lock(&self.pipelines).counts()
     }
 }
