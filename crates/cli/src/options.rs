@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, GpuExecutor};
+use wgoose_runtime::{Device, Engine, GpuExecutor, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
 /// Where a model runs, and how.
@@ -30,6 +30,26 @@ pub(crate) struct RunOptions {
     /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
     #[arg(long, value_parser = folder)]
     pub(crate) kernels: Option<PathBuf>,
+    #[command(flatten)]
+    cache: CacheOptions,
+}
+
+/// Where compiled kernels are kept.
+#[derive(Args)]
+pub(crate) struct CacheOptions {
+    /// Keep compiled kernels in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
+    cache_dir: Option<PathBuf>,
+    /// Compile every kernel anew, and keep none.
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl CacheOptions {
+    /// The folder; `None` if nothing is to be kept.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        if self.no_cache { None } else { self.cache_dir.clone().or_else(default_cache_dir) }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -56,6 +76,7 @@ impl RunOptions {
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .kernels(self.kernels.clone())
+            .pipeline_cache(self.cache.folder())
     }
 
     pub(crate) fn sources(&self) -> Sources {
@@ -68,7 +89,7 @@ impl RunOptions {
             return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
         }
         let model = Arc::new(Model::open(model)?);
-        let device = Device::open(self.device.as_deref())?;
+        let device = Device::open_with(&self.session().device_options())?;
         let mut plan = self.session().plan_for(&device, model.shape())?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
         Ok(GpuExecutor::new(device, model, plan, self.sources(), slots)?)
@@ -95,4 +116,28 @@ pub(crate) struct Configured {
     pub(crate) plan: Option<Plan>,
     /// Adapter and driver.
     pub(crate) device: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: RunOptions,
+    }
+
+    #[test]
+    fn pipelines_are_kept_where_and_only_if_wanted() {
+        let cache = |args: &str| {
+            let line = format!("wgoose {args}");
+            Line::parse_from(line.split_whitespace()).options.session().device_options().cache
+        };
+        assert_eq!(cache(""), default_cache_dir());
+        assert!(default_cache_dir().is_some());
+        assert_eq!(cache("--cache-dir mine"), Some("mine".into()));
+        assert_eq!(cache("--no-cache"), None);
+    }
 }

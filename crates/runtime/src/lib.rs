@@ -20,11 +20,12 @@ mod weights;
 
 pub use batch::{Batch, Outputs, Sequence};
 pub use cpu::CpuExecutor;
-pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters};
+pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Executor, StateData};
 pub use gpu::GpuExecutor;
-pub use report::{Footprint, LoadReport, PipelineCounts};
+pub use pipelines::PipelineCounts;
+pub use report::{Footprint, LoadReport};
 pub use upload::StagingSize;
 pub use weights::{Residency, windows};

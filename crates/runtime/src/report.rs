@@ -1,6 +1,6 @@
 //! What loading has taken so far: bytes, seconds, memory by what it is for.
 
-use crate::DeviceMemory;
+use crate::{DeviceMemory, PipelineCounts};
 
 /// Bytes by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,15 +47,6 @@ impl Footprint {
             ("read-back staging", self.read_back),
         ]
     }
-}
-
-/// Pipelines made so far, by where they came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PipelineCounts {
-    /// Compiled by the driver.
-    pub compiled: u32,
-    /// Taken from the cache on disk.
-    pub found: u32,
 }
 
 /// What loading has taken so far.

@@ -101,6 +101,15 @@ impl Timeline {
 #[derive(Debug)]
 pub struct SpanGuard<'a>(Option<(&'a Timeline, Track, Cow<'static, str>, Instant)>);
 
+impl SpanGuard<'_> {
+    /// Changes the name: what a span was spent on may be known only at its end.
+    pub fn rename(&mut self, to: impl Into<Cow<'static, str>>) {
+        if let Some((_, _, name, _)) = &mut self.0 {
+            *name = to.into();
+        }
+    }
+}
+
 impl Drop for SpanGuard<'_> {
     fn drop(&mut self) {
         if let Some((timeline, track, name, start)) = self.0.take() {

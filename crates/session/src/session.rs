@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, LoadReport, Outputs, Sequence, StateData};
+use wgoose_runtime::{Device, DeviceOptions, Engine, LoadReport, Outputs, Sequence, StateData, default_cache_dir};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Backend {
 }
 
 /// How to open a session; every option has a default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SessionBuilder {
     backend: Backend,
     device: Option<String>,
@@ -28,6 +28,21 @@ pub struct SessionBuilder {
     foreign_plan: bool,
     chunk: Option<u32>,
     sources: Sources,
+    pipeline_cache: Option<PathBuf>,
+}
+
+impl Default for SessionBuilder {
+    fn default() -> Self {
+        SessionBuilder {
+            backend: Backend::default(),
+            device: None,
+            plan: None,
+            foreign_plan: false,
+            chunk: None,
+            sources: Sources::default(),
+            pipeline_cache: default_cache_dir(),
+        }
+    }
 }
 
 impl SessionBuilder {
@@ -67,6 +82,12 @@ impl SessionBuilder {
         self
     }
 
+    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`default_cache_dir`].
+    pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
+        self.pipeline_cache = folder;
+        self
+    }
+
     /// Opens the model; weights reach the GPU on first use.
     ///
     /// # Errors
@@ -79,7 +100,7 @@ impl SessionBuilder {
                 None => Engine::cpu(Arc::clone(&model), 1)?,
             },
             Backend::Gpu => {
-                let device = Device::open(self.device.as_deref())?;
+                let device = Device::open_with(&self.device_options())?;
                 let mut plan = self.plan_for(&device, model.shape())?;
                 plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
                 Engine::gpu(device, Arc::clone(&model), plan, self.sources, 1)?
@@ -87,6 +108,12 @@ impl SessionBuilder {
         };
         let tokenizer = tokenizer_of(&model);
         Ok(Session { model, engine, tokenizer })
+    }
+
+    /// How a session's device is opened.
+    pub fn device_options(&self) -> DeviceOptions {
+        let (adapter, cache) = (self.device.clone(), self.pipeline_cache.clone());
+        DeviceOptions { adapter, cache, ..DeviceOptions::default() }
     }
 
     /// The plan that a session on that device would run: the file's, checked, or the default.

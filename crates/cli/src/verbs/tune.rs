@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::Sources;
 use wgoose_loader::Model;
-use wgoose_runtime::Device;
+use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
@@ -38,11 +38,14 @@ pub(crate) struct Args {
     /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
     #[arg(long, value_parser = crate::options::folder)]
     kernels: Option<PathBuf>,
+    #[command(flatten)]
+    cache: crate::options::CacheOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = Arc::new(Model::open(&args.model)?);
-    let device = Device::open(args.device.as_deref())?;
+    let (adapter, cache) = (args.device.clone(), args.cache.folder());
+    let device = Device::open_with(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
     let chunks = match (args.chunks.as_slice(), device.kind()) {
         ([], "Cpu") => vec![16, 32, 64, 128],
         ([], _) => vec![64, 256, 1024],

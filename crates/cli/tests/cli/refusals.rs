@@ -105,6 +105,8 @@ const USAGE: &[(&str, &str)] = &[
     ("generate good.gguf --prompt a --top-k 0", "--top-k"),
     ("generate good.gguf --prompt a --backend tpu", "gpu, cpu"),
     ("graph good.gguf --dispatches 0", "--dispatches"),
+    ("generate good.gguf --prompt a --cache-dir folder --no-cache", "--cache-dir"),
+    ("tune good.gguf --out plan.ron --cache-dir folder --no-cache", "--cache-dir"),
 ];
 
 /// Exit code and stderr.

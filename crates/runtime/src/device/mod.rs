@@ -1,9 +1,11 @@
 //! Opening a device: adapters, features, limits, the errors it reports later on.
 
 mod adapter;
+mod cache_dir;
 mod options;
 
 pub use adapter::{AdapterSummary, adapters};
+pub use cache_dir::default_cache_dir;
 pub use options::DeviceOptions;
 
 use crate::RuntimeError;
@@ -168,7 +170,7 @@ impl Device {
     }
 
     /// Folder of the pipeline cache, if pipelines are to be kept and the device can.
-    pub(crate) fn cache(&self) -> Option<&Path> {
+    pub fn cache(&self) -> Option<&Path> {
         self.cache.as_deref()
     }
 

@@ -1,0 +1,33 @@
+//! Where caches are kept if nobody says otherwise.
+
+use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The folder of the pipeline cache: `WGOOSE_CACHE_DIR` if that is set and not empty, else `wgoose` in the platform's
+/// folder for a user's caches. `None` if the user has no home. The folder need not exist.
+pub fn default_cache_dir() -> Option<PathBuf> {
+    let platform = || choose_native_strategy().ok().map(|strategy| strategy.cache_dir());
+    cache_dir(std::env::var_os("WGOOSE_CACHE_DIR"), platform)
+}
+
+fn cache_dir(wanted: Option<OsString>, platform: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
+    match wanted.filter(|folder| !folder.is_empty()) {
+        Some(folder) => Some(folder.into()),
+        None => Some(platform()?.join("wgoose")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_goes_before_the_platform() {
+        let platform = || Some(PathBuf::from("caches"));
+        assert_eq!(cache_dir(Some("mine".into()), platform), Some("mine".into()));
+        assert_eq!(cache_dir(Some(OsString::new()), platform), Some("caches/wgoose".into()));
+        assert_eq!(cache_dir(None, platform), Some("caches/wgoose".into()));
+        assert_eq!(cache_dir(None, || None), None);
+    }
+}

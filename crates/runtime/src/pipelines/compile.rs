@@ -1,0 +1,172 @@
+//! One kernel: its text to a pipeline, through the driver's cache of it where pipelines are kept.
+
+use super::Pipeline;
+use super::disk::Store;
+use crate::timeline::Track;
+use crate::{Device, RuntimeError};
+use wgoose_kernels::{Access, Kernel};
+
+/// Makes the pipeline of a kernel; also whether it was on disk.
+pub(super) fn compile(
+    device: &Device,
+    kernel: &Kernel,
+    store: Option<&Store>,
+) -> Result<(Pipeline, bool), RuntimeError> {
+    let gpu = &device.device;
+    let mut span = device.timeline().span(Track::Compile, kernel.label.clone());
+    let internal = gpu.push_error_scope(wgpu::ErrorFilter::Internal);
+    let validation = gpu.push_error_scope(wgpu::ErrorFilter::Validation);
+    let kept = store.map(|store| Kept::open(gpu, store, kernel));
+    let pipeline = create(gpu, kernel, kept.as_ref().map(|kept| &kept.cache));
+    let errors = [pollster::block_on(validation.pop()), pollster::block_on(internal.pop())];
+    if let Some(e) = errors.into_iter().flatten().next() {
+        let why = format!("{}: {}", kernel.label, e.to_string().replace('\n', " "));
+        return Err(RuntimeError::Device { during: "compiling a kernel", why });
+    }
+    let Some((store, kept)) = store.zip(kept) else { return Ok((pipeline, false)) };
+    let added = kept.added();
+    if let Some(data) = &added {
+        store.save(&kernel.hash, data);
+    }
+    let found = kept.from_entry && added.is_none();
+    if found {
+        span.rename(format!("cached {}", kernel.label));
+    }
+    Ok((pipeline, found))
+}
+
+/// The driver's cache of one kernel.
+struct Kept {
+    cache: wgpu::PipelineCache,
+    /// Whether it was filled from the store.
+    from_entry: bool,
+    /// What it held before the pipeline was made.
+    before: Option<Vec<u8>>,
+}
+
+impl Kept {
+    /// Fills a cache from the store; an empty one if there is no valid entry, or wgpu refuses it.
+    fn open(gpu: &wgpu::Device, store: &Store, kernel: &Kernel) -> Self {
+        let create = |data: Option<&[u8]>| {
+            let refusal = gpu.push_error_scope(wgpu::ErrorFilter::Validation);
+            let label = Some(kernel.label.as_str());
+            // Without the fallback a refusal is seen, and the pipeline is counted as compiled.
+            let descriptor = wgpu::PipelineCacheDescriptor { label, data, fallback: false };
+            // SAFETY: data must come from `get_data`, on this adapter and driver. The store's folder is named after the
+            // device's fingerprint, driver and wgpu version included, and an entry is taken only if it has the hash
+            // with which this program wrote it, for this device and this kernel; wgpu and the driver then compare
+            // keys of their own.
+            #[allow(unsafe_code)]
+            let cache = unsafe { gpu.create_pipeline_cache(&descriptor) };
+            (cache, pollster::block_on(refusal.pop()).is_some())
+        };
+        let filled = store.load(&kernel.hash).map(|entry| create(Some(&entry)));
+        let (cache, from_entry) = match filled {
+            Some((cache, false)) => (cache, true),
+            _ => (create(None).0, false),
+        };
+        Kept { before: cache.get_data(), cache, from_entry }
+    }
+
+    /// All that the cache holds, if making the pipeline added to it. Nothing is added if the pipeline was in there, nor
+    /// by drivers that keep nothing (Mesa's lavapipe): an entry of theirs would promise what it does not have.
+    fn added(&self) -> Option<Vec<u8>> {
+        self.cache.get_data().filter(|after| self.before.as_ref() != Some(after))
+    }
+}
+
+fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCache>) -> Pipeline {
+    let label = Some(kernel.label.as_str());
+    let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
+    // SAFETY: without run-time checks a kernel must not index out of bounds nor loop for ever. Every kernel of the
+    // catalogue is property-tested against its reference with canaries past the end of its output; robust buffer
+    // access, which wgpu always enables, bounds the damage of one that is edited by hand.
+    #[allow(unsafe_code)]
+    let module = unsafe {
+        gpu.create_shader_module_trusted(
+            wgpu::ShaderModuleDescriptor { label, source },
+            wgpu::ShaderRuntimeChecks::unchecked(),
+        )
+    };
+    let entries: Vec<wgpu::BindGroupLayoutEntry> = kernel
+        .reflection
+        .bindings
+        .iter()
+        .map(|b| wgpu::BindGroupLayoutEntry {
+            binding: b.number,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty: match b.access {
+                    Access::Uniform => wgpu::BufferBindingType::Uniform,
+                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                    Access::ReadWrite => wgpu::BufferBindingType::Storage { read_only: false },
+                },
+                has_dynamic_offset: false,
+                min_binding_size: None,
+            },
+            count: None,
+        })
+        .collect();
+    let layout = gpu.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+    let pipeline_layout = gpu.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label,
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let pipeline = gpu.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label,
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: None,
+        compilation_options: wgpu::PipelineCompilationOptions {
+            constants: &[],
+            zero_initialize_workgroup_memory: false,
+        },
+        cache,
+    });
+    Pipeline { pipeline, layout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_kernels::{Binding, KernelHash, Reflection};
+
+    fn kernel() -> Kernel {
+        let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite };
+        Kernel {
+            label: "seven".to_owned(),
+            wgsl: "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+                   @compute @workgroup_size(1) fn main() { y[0] = 7u; }"
+                .to_owned(),
+            hash: KernelHash([7; 16]),
+            reflection: Reflection { bindings: vec![y], workgroup_size: [1; 3], workgroup_memory: 0 },
+            units: 1,
+        }
+    }
+
+    #[test]
+    fn only_what_wgpu_takes_is_found() {
+        let (device, folder, kernel) = (Device::open(None).unwrap(), tempfile::tempdir().unwrap(), kernel());
+        if !device.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            println!("skipped: {} has no pipeline cache", device.fingerprint().adapter);
+            return;
+        }
+        let store = Store::new(folder.path(), device.fingerprint());
+        let found = || compile(&device, &kernel, Some(&store)).unwrap().1;
+        assert!(!found(), "nothing was there");
+        // Whatever this driver keeps of a kernel, if only a header.
+        let kept = Kept::open(&device.device, &store, &kernel);
+        create(&device.device, &kernel, Some(&kept.cache));
+        let data = kept.cache.get_data().unwrap();
+        store.save(&kernel.hash, &data);
+        assert!(found());
+        let mut foreign = data.clone();
+        foreign[0] ^= 1;
+        for refused in [foreign.as_slice(), &data[..data.len() - 1], b"", b"not wgpu's"] {
+            store.save(&kernel.hash, refused);
+            assert!(!found(), "{refused:?}");
+        }
+        device.check("compiling").unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! Compiled kernels, each once, by the hash of their text; on disk too, so that the next process need not compile them.
+
+mod compile;
+mod disk;
+
+use crate::{Device, RuntimeError};
+use compile::compile;
+use disk::Store;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use wgoose_kernels::{Kernel, KernelHash};
+
+/// A compiled kernel.
+#[derive(Clone)]
+pub(crate) struct Pipeline {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+}
+
+/// How many pipelines there are, by where they came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipelineCounts {
+    /// Compiled here.
+    pub compiled: u32,
+    /// Taken from the pipeline cache on disk.
+    pub found: u32,
+}
+
+/// The compiled kernels of a device.
+pub(crate) struct Pipelines {
+    device: Arc<Device>,
+    store: Option<Store>,
+    compiled: HashMap<KernelHash, Pipeline>,
+    counts: PipelineCounts,
+}
+
+impl Pipelines {
+    pub(crate) fn new(device: Arc<Device>) -> Self {
+        let store = device.cache().map(|cache| Store::new(cache, device.fingerprint()));
+        Pipelines { device, store, compiled: HashMap::new(), counts: PipelineCounts::default() }
+    }
+
+    /// The pipeline of a kernel that was compiled before.
+    pub(crate) fn get(&self, hash: &KernelHash) -> Option<&Pipeline> {
+        self.compiled.get(hash)
+    }
+
+    /// How many there are, by where they came from.
+    pub(crate) fn counts(&self) -> PipelineCounts {
+        self.counts
+    }
+
+    /// Compiles what is missing, or takes it from disk, on every core.
+    pub(crate) fn compile(&mut self, kernels: &[&Kernel]) -> Result<(), RuntimeError> {
+        let mut missing: Vec<&Kernel> =
+            kernels.iter().copied().filter(|k| !self.compiled.contains_key(&k.hash)).collect();
+        missing.sort_by_key(|k| k.hash);
+        missing.dedup_by_key(|k| k.hash);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(kernel) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = compile(&self.device, kernel, self.store.as_ref());
+                        done.lock().unwrap_or_else(PoisonError::into_inner).push((kernel.hash, result));
+                    }
+                });
+            }
+        });
+        let compiled_before = self.counts.compiled;
+        for (hash, result) in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let (pipeline, found) = result?;
+            let count = if found { &mut self.counts.found } else { &mut self.counts.compiled };
+            *count += 1;
+            self.compiled.insert(hash, pipeline);
+        }
+        if let Some(store) = self.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
+            store.prune();
+        }
+        self.device.check("compiling kernels")
+    }
+}
