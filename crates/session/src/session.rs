@@ -5,9 +5,10 @@ use crate::tokenizer::{Tokenizer, VocabularyError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{DeviceFingerprint, Plan, Sources};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, Outputs, Sequence, StateData};
+use wgoose_runtime::timeline::{Timeline, Track};
+use wgoose_runtime::{Device, DeviceMemory, DeviceOptions, Engine, Outputs, Sequence, StateData};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct SessionBuilder {
     foreign_plan: bool,
     chunk: Option<u32>,
     sources: Sources,
+    pipeline_cache: Option<PathBuf>,
+    timeline: Timeline,
 }
 
 impl SessionBuilder {
@@ -67,26 +70,58 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps compiled pipelines in a folder, made if it is not there. Default: they are not kept.
+    pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
+        self.pipeline_cache = folder;
+        self
+    }
+
+    /// Collects spans of opening and running. Default: off.
+    pub fn timeline(mut self, timeline: Timeline) -> Self {
+        self.timeline = timeline;
+        self
+    }
+
     /// Opens the model; weights reach the GPU on first use.
     ///
     /// # Errors
     /// The model file, the device or the plan.
     pub fn open(self, model: impl AsRef<Path>) -> Result<Session, SessionError> {
-        let model = Arc::new(Model::open(model)?);
-        let engine = match self.backend {
-            Backend::Cpu => match self.chunk {
-                Some(chunk) => Engine::cpu(Arc::clone(&model), 1)?.with_chunk(chunk as usize),
-                None => Engine::cpu(Arc::clone(&model), 1)?,
-            },
+        let model = {
+            let _span = self.timeline.span(Track::Map, "open model");
+            Arc::new(Model::open(model)?)
+        };
+        self.open_model(model)
+    }
+
+    /// As [`SessionBuilder::open`], for a model that is open already.
+    ///
+    /// # Errors
+    /// The device or the plan.
+    pub fn open_model(self, model: Arc<Model>) -> Result<Session, SessionError> {
+        let (engine, device) = match self.backend {
+            Backend::Cpu => {
+                let engine = Engine::cpu(Arc::clone(&model), 1)?;
+                let engine = match self.chunk {
+                    Some(chunk) => engine.with_chunk(chunk as usize),
+                    None => engine,
+                };
+                (engine, None)
+            }
             Backend::Gpu => {
-                let device = Device::open(self.device.as_deref())?;
+                let device = Device::open_with(&DeviceOptions {
+                    adapter: self.device.clone(),
+                    cache: self.pipeline_cache.clone(),
+                    timeline: self.timeline.clone(),
+                    ..DeviceOptions::default()
+                })?;
                 let mut plan = self.plan_for(&device, model.shape())?;
                 plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
-                Engine::gpu(device, Arc::clone(&model), plan, self.sources, 1)?
+                (Engine::gpu(Arc::clone(&device), Arc::clone(&model), plan, self.sources, 1)?, Some(device))
             }
         };
         let tokenizer = tokenizer_of(&model);
-        Ok(Session { model, engine, tokenizer })
+        Ok(Session { model, engine, device, tokenizer })
     }
 
     /// The plan that a session on that device would run: the file's, checked, or the default.
@@ -120,6 +155,8 @@ fn tokenizer_of(model: &Model) -> Result<Tokenizer, VocabularyError> {
 pub struct Session {
     model: Arc<Model>,
     engine: Engine,
+    /// None for the CPU reference.
+    device: Option<Arc<Device>>,
     tokenizer: Result<Tokenizer, VocabularyError>,
 }
 
@@ -137,6 +174,16 @@ impl Session {
     /// Bytes of weights on the device so far.
     pub fn uploaded(&self) -> u64 {
         self.engine.uploaded()
+    }
+
+    /// The device it runs on; `None` for the CPU reference.
+    pub fn device(&self) -> Option<&DeviceFingerprint> {
+        self.device.as_deref().map(Device::fingerprint)
+    }
+
+    /// Memory of the device that this process holds now; `None` where the backend does not say.
+    pub fn device_memory(&self) -> Option<DeviceMemory> {
+        self.device.as_deref().and_then(Device::memory)
     }
 
     /// The model's tokenizer.
