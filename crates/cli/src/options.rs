@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use clap::{Args, ValueEnum};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_kernels::{Plan, Sources};
@@ -43,6 +44,15 @@ pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
     if Path::new(path).is_dir() { Ok(path.into()) } else { Err("no such folder".into()) }
 }
 
+/// A file to be written after a long run: is there a place for it?
+pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
+    match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(folder) if !folder.is_dir() => Err(format!("there is no folder {}", folder.display())),
+        _ if Path::new(path).is_dir() => Err("it is a folder".into()),
+        _ => Ok(path.into()),
+    }
+}
+
 impl RunOptions {
     pub(crate) fn session(&self) -> SessionBuilder {
         let backend = match self.backend {
@@ -56,6 +66,23 @@ impl RunOptions {
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .kernels(self.kernels.clone())
+    }
+
+    /// The arguments that say the same to another process.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        // By name, all of them: an option that is not passed on does not compile.
+        let RunOptions { backend, device, plan, foreign_plan, chunk, kernels } = self;
+        let backend = match backend {
+            BackendName::Gpu => "gpu",
+            BackendName::Cpu => "cpu",
+        };
+        let mut arguments = vec![argument("--backend", backend)];
+        arguments.extend(device.iter().map(|d| argument("--device", d)));
+        arguments.extend(plan.iter().map(|p| argument("--plan", p)));
+        arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
+        arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
+        arguments.extend(kernels.iter().map(|k| argument("--kernels", k)));
+        arguments
     }
 
     pub(crate) fn sources(&self) -> Sources {
@@ -88,6 +115,14 @@ impl RunOptions {
     }
 }
 
+/// `--name=value`, whatever the value begins with.
+pub(crate) fn argument(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut text = OsString::from(name);
+    text.push("=");
+    text.push(value);
+    text
+}
+
 /// An engine and what it is.
 pub(crate) struct Configured {
     pub(crate) engine: Engine,
@@ -95,4 +130,26 @@ pub(crate) struct Configured {
     pub(crate) plan: Option<Plan>,
     /// Adapter and driver.
     pub(crate) device: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: RunOptions,
+    }
+
+    #[test]
+    fn arguments_say_the_same() {
+        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --kernels=.";
+        for line in [all, "--backend=gpu"] {
+            let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));
+            assert_eq!(parsed.options.arguments(), line);
+        }
+    }
 }
