@@ -27,7 +27,7 @@ pub(super) fn prepare(path: &Path, wanted: Temperature) -> Result<Option<f64>, S
             match resident(path).map_err(fail)? {
                 share if share <= COLD => Ok(Some(share)),
                 share => Err(format!(
-                    "{}: {:.0}% of the file stay in memory: its file system, or another process, keeps them",
+                    "{}: {:.0}% of the file stays in memory: its file system, or another process, keeps them",
                     path.display(),
                     share * 100.0
                 )),
