@@ -5,10 +5,12 @@ mod out;
 mod bench;
 mod npy;
 mod options;
+mod trace;
 mod verbs;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// RWKV-7 on any GPU through WebGPU: run it, tune it, check it.
 ///
@@ -31,12 +33,15 @@ enum Verb {
     Bench(verbs::bench::Args),
     Generate(verbs::generate::Args),
     Logits(verbs::logits::Args),
+    #[command(hide = true)]
+    ColdChild(bench::cold::child::Args),
 }
 
 /// Any error; `main` prints it in one line.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
+    let started = Instant::now();
     let cli = Cli::parse();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -52,8 +57,9 @@ fn main() -> ExitCode {
         Verb::Tune(args) => verbs::tune::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
-        Verb::Generate(args) => verbs::generate::run(&args),
-        Verb::Logits(args) => verbs::logits::run(&args),
+        Verb::Generate(args) => verbs::generate::run(&args, started),
+        Verb::Logits(args) => verbs::logits::run(&args, started),
+        Verb::ColdChild(args) => bench::cold::child::run(&args, started),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,12 +1,14 @@
 //! Options that several verbs share.
 
 use crate::Failure;
+use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::Plan;
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, GpuExecutor, default_cache_dir};
+use wgoose_runtime::{Device, Engine, GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
 /// Where a model runs, and how.
@@ -32,6 +34,29 @@ pub(crate) struct RunOptions {
     pub(crate) kernels: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheOptions,
+    #[command(flatten)]
+    memory: MemoryOptions,
+}
+
+/// When weights reach the GPU, and how long they stay.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct MemoryOptions {
+    /// Most GPU memory to use (600MiB, 2GB, ...): weights that do not fit pass through a ring. Same results, slower.
+    #[arg(long, value_name = "BYTES", conflicts_with = "eager")]
+    gpu_budget: Option<ByteSize>,
+    /// Upload every weight at once instead of on first use.
+    #[arg(long)]
+    eager: bool,
+}
+
+impl MemoryOptions {
+    fn residency(self) -> Residency {
+        match self.gpu_budget {
+            Some(budget) => Residency::Budget(budget.as_u64()),
+            None if self.eager => Residency::Eager,
+            None => Residency::Lazy,
+        }
+    }
 }
 
 /// Where compiled kernels are kept.
@@ -63,6 +88,15 @@ pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
     if Path::new(path).is_dir() { Ok(path.into()) } else { Err("no such folder".into()) }
 }
 
+/// A file to be written after a long run: is there a place for it?
+pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
+    match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(folder) if !folder.is_dir() => Err(format!("there is no folder {}", folder.display())),
+        _ if Path::new(path).is_dir() => Err("it is a folder".into()),
+        _ => Ok(path.into()),
+    }
+}
+
 impl RunOptions {
     pub(crate) fn session(&self) -> SessionBuilder {
         let backend = match self.backend {
@@ -77,10 +111,27 @@ impl RunOptions {
             .chunk(self.chunk)
             .kernels(self.kernels.clone())
             .pipeline_cache(self.cache.folder())
+            .residency(self.memory.residency())
     }
 
-    pub(crate) fn sources(&self) -> Sources {
-        self.kernels.clone().map_or(Sources::Embedded, Sources::Folder)
+    /// The arguments that say the same to another process, but for the folder of compiled kernels.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        // By name, all of them: an option that is not passed on does not compile.
+        let RunOptions { backend, device, plan, foreign_plan, chunk, kernels, cache: _, memory } = self;
+        let MemoryOptions { gpu_budget, eager } = memory;
+        let backend = match backend {
+            BackendName::Gpu => "gpu",
+            BackendName::Cpu => "cpu",
+        };
+        let mut arguments = vec![argument("--backend", backend)];
+        arguments.extend(device.iter().map(|d| argument("--device", d)));
+        arguments.extend(plan.iter().map(|p| argument("--plan", p)));
+        arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
+        arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
+        arguments.extend(kernels.iter().map(|k| argument("--kernels", k)));
+        arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
+        arguments.extend(eager.then(|| "--eager".into()));
+        arguments
     }
 
     /// The executor itself, for verbs that look inside.
@@ -92,7 +143,7 @@ impl RunOptions {
         let device = Device::open_with(&self.session().device_options())?;
         let mut plan = self.session().plan_for(&device, model.shape())?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
-        Ok(GpuExecutor::new(device, model, plan, self.sources(), slots)?)
+        Ok(self.session().executor(device, model, plan, slots)?)
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
@@ -107,6 +158,14 @@ impl RunOptions {
         let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
         Ok(Configured { engine, plan: Some(plan), device })
     }
+}
+
+/// `--name=value`, whatever the value begins with.
+pub(crate) fn argument(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut text = OsString::from(name);
+    text.push("=");
+    text.push(value);
+    text
 }
 
 /// An engine and what it is.
@@ -139,5 +198,15 @@ mod tests {
         assert!(default_cache_dir().is_some());
         assert_eq!(cache("--cache-dir mine"), Some("mine".into()));
         assert_eq!(cache("--no-cache"), None);
+    }
+
+    #[test]
+    fn arguments_say_the_same() {
+        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --kernels=. --gpu-budget=5";
+        for line in [all, "--backend=gpu --eager"] {
+            let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));
+            assert_eq!(parsed.options.arguments(), line);
+        }
     }
 }

@@ -60,6 +60,10 @@ pub struct LoadReport {
     pub pipelines: PipelineCounts,
     /// Memory by what it is for.
     pub footprint: Footprint,
-    /// Memory as the device's allocator sees it, where the backend says.
+    /// Most bytes of upload staging at a time.
+    pub peak_staging: u64,
+    /// Memory as the device's allocator sees it, where the backend says: now, and the most while weights arrived.
     pub device: Option<DeviceMemory>,
+    /// See [`LoadReport::device`].
+    pub peak_device: Option<DeviceMemory>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Names neither wgpu nor WGSL.
 
+mod builder;
 mod error;
 mod generate;
 pub mod sampling;
@@ -9,6 +10,7 @@ mod session;
 pub mod state_file;
 pub mod tokenizer;
 
+pub use builder::{Backend, SessionBuilder};
 pub use error::SessionError;
 pub use generate::{GenerateOptions, Generated};
-pub use session::{Backend, Session, SessionBuilder};
+pub use session::Session;

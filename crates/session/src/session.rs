@@ -1,153 +1,19 @@
 //! A session: one model on one device, one sequence going on.
 
-use crate::SessionError;
 use crate::tokenizer::{Tokenizer, VocabularyError};
-use std::path::{Path, PathBuf};
+use crate::{SessionBuilder, SessionError};
 use std::sync::Arc;
-use wgoose_graph::ModelShape;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, DeviceOptions, Engine, LoadReport, Outputs, Sequence, StateData, default_cache_dir};
-
-/// Where a session runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// A GPU, with a plan.
-    #[default]
-    Gpu,
-    /// The CPU reference: slow, the definition of right.
-    Cpu,
-}
-
-/// How to open a session; every option has a default.
-#[derive(Clone, Debug)]
-pub struct SessionBuilder {
-    backend: Backend,
-    device: Option<String>,
-    plan: Option<PathBuf>,
-    foreign_plan: bool,
-    chunk: Option<u32>,
-    sources: Sources,
-    pipeline_cache: Option<PathBuf>,
-}
-
-impl Default for SessionBuilder {
-    fn default() -> Self {
-        SessionBuilder {
-            backend: Backend::default(),
-            device: None,
-            plan: None,
-            foreign_plan: false,
-            chunk: None,
-            sources: Sources::default(),
-            pipeline_cache: default_cache_dir(),
-        }
-    }
-}
-
-impl SessionBuilder {
-    /// Runs on the CPU reference or on a GPU.
-    pub fn backend(mut self, backend: Backend) -> Self {
-        self.backend = backend;
-        self
-    }
-
-    /// The adapter: an index, or a part of its name. Default: the most capable one.
-    pub fn device(mut self, device: Option<String>) -> Self {
-        self.device = device;
-        self
-    }
-
-    /// A plan made by the tuner. Default: the plan that every device has.
-    pub fn plan(mut self, plan: Option<PathBuf>) -> Self {
-        self.plan = plan;
-        self
-    }
-
-    /// Uses a plan made for another device, if its kernels run here.
-    pub fn allow_foreign_plan(mut self, allow: bool) -> Self {
-        self.foreign_plan = allow;
-        self
-    }
-
-    /// Most tokens in one pass, instead of the plan's choice.
-    pub fn chunk(mut self, chunk: Option<u32>) -> Self {
-        self.chunk = chunk;
-        self
-    }
-
-    /// Reads kernels from a folder laid out like `kernels-wgsl/` instead of the binary.
-    pub fn kernels(mut self, folder: Option<PathBuf>) -> Self {
-        self.sources = folder.map_or(Sources::Embedded, Sources::Folder);
-        self
-    }
-
-    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`default_cache_dir`].
-    pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
-        self.pipeline_cache = folder;
-        self
-    }
-
-    /// Opens the model; weights reach the GPU on first use.
-    ///
-    /// # Errors
-    /// The model file, the device or the plan.
-    pub fn open(self, model: impl AsRef<Path>) -> Result<Session, SessionError> {
-        let model = Arc::new(Model::open(model)?);
-        let engine = match self.backend {
-            Backend::Cpu => match self.chunk {
-                Some(chunk) => Engine::cpu(Arc::clone(&model), 1)?.with_chunk(chunk as usize),
-                None => Engine::cpu(Arc::clone(&model), 1)?,
-            },
-            Backend::Gpu => {
-                let device = Device::open_with(&self.device_options())?;
-                let mut plan = self.plan_for(&device, model.shape())?;
-                plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
-                Engine::gpu(device, Arc::clone(&model), plan, self.sources, 1)?
-            }
-        };
-        let tokenizer = tokenizer_of(&model);
-        Ok(Session { model, engine, tokenizer })
-    }
-
-    /// How a session's device is opened.
-    pub fn device_options(&self) -> DeviceOptions {
-        let (adapter, cache) = (self.device.clone(), self.pipeline_cache.clone());
-        DeviceOptions { adapter, cache, ..DeviceOptions::default() }
-    }
-
-    /// The plan that a session on that device would run: the file's, checked, or the default.
-    ///
-    /// # Errors
-    /// The file is no plan, or for another device, model or kernels.
-    pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
-        let Some(path) = &self.plan else { return Ok(Plan::default_for(device.fingerprint().clone(), *shape)) };
-        let plan = Plan::load(path)?;
-        match plan.check(device.fingerprint(), shape, &self.sources) {
-            Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
-                tracing::warn!("using a plan of another device ({what}: '{theirs}', here '{here}')");
-                plan.check_kernels(shape, &self.sources)?;
-            }
-            other => other?,
-        }
-        Ok(plan)
-    }
-}
-
-/// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. An error if that does
-/// not even cover the single bytes: such a model can only be given token ids.
-fn tokenizer_of(model: &Model) -> Result<Tokenizer, VocabularyError> {
-    match model.vocabulary() {
-        Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),
-        None => Tokenizer::world().truncated(model.shape().vocab as usize),
-    }
-}
+use wgoose_runtime::{Device, Engine, LoadReport, Outputs, Sequence, StateData};
 
 /// One model, one sequence.
 pub struct Session {
-    model: Arc<Model>,
-    engine: Engine,
-    tokenizer: Result<Tokenizer, VocabularyError>,
+    pub(crate) model: Arc<Model>,
+    pub(crate) engine: Engine,
+    /// None for the CPU reference.
+    pub(crate) device: Option<Arc<Device>>,
+    pub(crate) tokenizer: Result<Tokenizer, VocabularyError>,
 }
 
 impl Session {
@@ -164,6 +30,11 @@ impl Session {
     /// What loading has taken so far.
     pub fn load_report(&self) -> LoadReport {
         self.engine.report()
+    }
+
+    /// The device it runs on; `None` for the CPU reference.
+    pub fn device(&self) -> Option<&DeviceFingerprint> {
+        self.device.as_deref().map(Device::fingerprint)
     }
 
     /// The model's tokenizer.

@@ -1,6 +1,7 @@
 //! Measures a session the way its user meets it.
 
 use super::record::Record;
+use super::{memory, prompt};
 use crate::Failure;
 use crate::options::RunOptions;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(crate) fn measure(
     let mut session = options.session().open(model)?;
     let load_ms = ms(start);
     let vocab = session.model().shape().vocab;
-    let prompt: Vec<u32> = (0..load.prefill_tokens.max(FIRST_PROMPT) as u32).map(|t| (t * 7919 + 13) % vocab).collect();
+    let prompt = prompt(load.prefill_tokens.max(FIRST_PROMPT) as u32, vocab);
     session.prefill(&prompt[..FIRST_PROMPT])?;
     let first_token_ms = ms(start);
 
@@ -58,7 +59,7 @@ pub(crate) fn measure(
         }
     }
     drop(session);
-    let peak_memory_mib = peak_memory_mib();
+    let peak_memory_mib = memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = options.engine(model, Reference::SLOTS)?;
@@ -100,11 +101,4 @@ pub(crate) fn measure(
 
 fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
-}
-
-/// VmHWM of /proc/self/status, which only Linux has.
-fn peak_memory_mib() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok().map(|kib| kib / 1024.0)
 }

@@ -42,7 +42,7 @@ pub(crate) struct Record {
 }
 
 /// Appends a record: one line, on disk when this returns.
-pub(crate) fn append(path: &Path, record: &Record) -> std::io::Result<()> {
+pub(crate) fn append(path: &Path, record: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_string(record)?;
     line.push('\n');
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;

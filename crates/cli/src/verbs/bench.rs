@@ -1,6 +1,7 @@
 //! `wgoose bench`
 
 use crate::Failure;
+use crate::bench::cold::{self, ColdOptions};
 use crate::bench::measure::{Load, measure};
 use crate::bench::{record, report};
 use crate::options::RunOptions;
@@ -14,11 +15,11 @@ pub(crate) struct Args {
     #[arg(long)]
     model: PathBuf,
     /// What is being worked on; benchmarks of one title are compared.
-    #[arg(long)]
-    title: String,
+    #[arg(long, required_unless_present = "cold")]
+    title: Option<String>,
     /// What is different this time.
-    #[arg(long)]
-    change: String,
+    #[arg(long, required_unless_present = "cold")]
+    change: Option<String>,
     /// The report; its records lie beside it, with the extension .jsonl.
     #[arg(long, default_value = "optimization_plan/benchmarks.md")]
     out: PathBuf,
@@ -38,16 +39,22 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    cold: ColdOptions,
+    #[command(flatten)]
     options: RunOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    // Without --cold both are there: clap asks for them.
+    let (Some(title), Some(change)) = (&args.title, &args.change) else {
+        return cold::run(&args.model, args.runs, args.json, &args.cold, &args.options);
+    };
     let load = Load {
         prefill_tokens: args.prefill_tokens as usize,
         decode_tokens: args.decode_tokens as usize,
         runs: args.runs as usize,
     };
-    let result = measure(&args.model, &args.options, &load, &args.title, &args.change, args.cache.as_deref())?;
+    let result = measure(&args.model, &args.options, &load, title, change, args.cache.as_deref())?;
     let records = args.out.with_extension("jsonl");
     if let Some(folder) = args.out.parent() {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::options::RunOptions;
+use crate::trace::TraceOptions;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -34,11 +35,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
+    trace: TraceOptions,
+    #[command(flatten)]
     options: RunOptions,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut session = args.options.session().open(&args.model)?;
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
+    let timeline = args.trace.timeline();
+    let mut session = args.options.session().timeline(timeline.clone()).open(&args.model)?;
     let sampling =
         SamplerOptions { temperature: args.temperature, top_p: args.top_p, top_k: args.top_k, seed: args.seed };
     let options = GenerateOptions { sampling, max_tokens: args.max_tokens };
@@ -69,5 +73,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         first * 1e3,
         generated.tokens.len(),
     );
-    Ok(())
+    args.trace.write(&timeline, started)
 }

@@ -1,10 +1,12 @@
 //! `wgoose logits`
 
 use crate::options::RunOptions;
+use crate::trace::TraceOptions;
 use crate::{Failure, npy};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::time::Instant;
 use wgoose_session::state_file;
 
 /// Write the logits after every token, and the final state, so that anyone can check this engine against another.
@@ -22,10 +24,12 @@ pub(crate) struct Args {
     #[arg(long)]
     state_out: Option<PathBuf>,
     #[command(flatten)]
+    trace: TraceOptions,
+    #[command(flatten)]
     options: RunOptions,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&args.tokens).map_err(|e| format!("{}: {e}", args.tokens.display()))?;
     let tokens: Vec<u32> = serde_json::from_str(&text)
         .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", args.tokens.display()))?;
@@ -37,7 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(folder) = folder.filter(|f| !f.is_dir()) {
         return Err(format!("{}: there is no folder {}", args.out.display(), folder.display()).into());
     }
-    let mut session = args.options.session().open(&args.model)?;
+    let timeline = args.trace.timeline();
+    let mut session = args.options.session().timeline(timeline.clone()).open(&args.model)?;
     let vocab = session.model().shape().vocab as usize;
     let logits = session.logits(&tokens)?;
     let fail = |e: std::io::Error| format!("{}: {e}", args.out.display());
@@ -48,5 +53,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;
     }
     outln!("{}: logits [{}, {vocab}]", args.out.display(), tokens.len());
-    Ok(())
+    args.trace.write(&timeline, started)
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod binary;
+mod cold;
 mod goldens;
 mod refusals;
+mod traces;
 mod verbs;

@@ -46,6 +46,11 @@ const FAILURES: &[(&str, &str)] = &[
     ("verify empty.gguf", "no model file"),
     ("tune missing.gguf --out plan.ron", "missing.gguf"),
     ("bench --model missing.gguf --title a --change b --out report.md", "missing.gguf"),
+    ("bench --cold --model missing.gguf", "missing.gguf"),
+    ("bench --cold --model cut.gguf", "truncated"),
+    ("bench --cold --model good.gguf --device nobodys", "no adapter matches 'nobodys'"),
+    ("bench --cold --model good.gguf --plan missing.ron", "missing.ron"),
+    ("bench --cold --model good.gguf --backend cpu", "--backend cpu"),
     // Tokens.
     ("logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
     ("logits good.gguf --out logits.npy --tokens folder", "folder"),
@@ -107,6 +112,14 @@ const USAGE: &[(&str, &str)] = &[
     ("graph good.gguf --dispatches 0", "--dispatches"),
     ("generate good.gguf --prompt a --cache-dir folder --no-cache", "--cache-dir"),
     ("tune good.gguf --out plan.ron --cache-dir folder --no-cache", "--cache-dir"),
+    ("bench --model good.gguf", "--title"),
+    ("bench --model good.gguf --drop-page-cache", "--cold"),
+    ("bench --model good.gguf --title a --change b --drop-page-cache", "--drop-page-cache"),
+    ("bench --cold --model good.gguf --title a", "--title"),
+    ("bench --cold --model good.gguf --decode-tokens 3", "--decode-tokens"),
+    ("bench --cold --model good.gguf --prompt-tokens 0", "--prompt-tokens"),
+    ("bench --cold --model good.gguf --trace nowhere/trace.json", "there is no folder nowhere"),
+    ("generate good.gguf --prompt a --trace folder", "it is a folder"),
 ];
 
 /// Exit code and stderr.

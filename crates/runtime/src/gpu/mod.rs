@@ -304,8 +304,16 @@ impl Executor for GpuExecutor {
     }
 
     fn report(&self) -> LoadReport {
-        let (uploaded, upload_seconds) = lock(&self.weights).uploaded;
-        let pipelines = lock(&self.pipelines).counts();
-        LoadReport { uploaded, upload_seconds, pipelines, footprint: self.footprint(), device: self.device.memory() }
+        let taken = lock(&self.weights).taken;
+        let device = self.device.memory();
+        LoadReport {
+            uploaded: taken.bytes,
+            upload_seconds: taken.seconds,
+            pipelines: lock(&self.pipelines).counts(),
+            footprint: self.footprint(),
+            peak_staging: taken.staging,
+            device,
+            peak_device: taken.device.or(device),
+        }
     }
 }

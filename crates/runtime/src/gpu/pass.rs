@@ -3,10 +3,10 @@
 
 use super::step::{Step, missing};
 use super::{GpuExecutor, lock};
-use crate::RuntimeError;
 use crate::timeline::Track;
 use crate::upload::{Job, Upload, cut};
 use crate::weights::{Placed, Weights, Window};
+use crate::{DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -92,12 +92,20 @@ impl GpuExecutor {
         if let Some(staging) = staging {
             self.device.wait("uploading weights")?;
             self.model.check_unchanged()?;
+            weights.taken.staging = weights.taken.staging.max(staging.bytes());
+            let most = |a: DeviceMemory, b: DeviceMemory| DeviceMemory {
+                used: a.used.max(b.used),
+                reserved: a.reserved.max(b.reserved),
+            };
+            weights.taken.device =
+                self.device.memory().map(|now| weights.taken.device.map_or(now, |was| most(was, now)));
             weights.keep_staging(staging);
             for (window, _) in todo.iter().filter(|(w, _)| self.model.tensor(w.weight).file_range().is_none()) {
                 self.model.release(window.weight);
             }
             let seconds = copied.get().map_or(begun.elapsed(), |at| at.duration_since(begun)).as_secs_f64();
-            weights.uploaded = (weights.uploaded.0 + bytes, weights.uploaded.1 + seconds);
+            weights.taken.bytes += bytes;
+            weights.taken.seconds += seconds;
             weights.fill(todo.into_iter().map(|(w, _)| w));
         }
         step.ready = !streams && missing(&step.groups, &weights, true).is_empty();

@@ -9,7 +9,7 @@ pub(crate) use window::Window;
 pub use window::windows;
 
 use crate::upload::{Staging, StagingSize};
-use crate::{Device, RuntimeError};
+use crate::{Device, DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wgoose_graph::{Format, Weight, WeightClass};
@@ -57,8 +57,20 @@ pub(crate) struct Weights {
     ring: Option<wgpu::Buffer>,
     staging: Option<Staging>,
     pub(crate) staging_size: StagingSize,
-    /// Bytes uploaded so far, and the seconds it took.
-    pub(crate) uploaded: (u64, f64),
+    pub(crate) taken: Taken,
+}
+
+/// What uploads took so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Taken {
+    /// Bytes uploaded.
+    pub(crate) bytes: u64,
+    /// Seconds during which some were under way.
+    pub(crate) seconds: f64,
+    /// Most bytes of staging.
+    pub(crate) staging: u64,
+    /// Most memory of the device.
+    pub(crate) device: Option<DeviceMemory>,
 }
 
 impl Weights {
@@ -72,7 +84,7 @@ impl Weights {
             ring: None,
             staging: None,
             staging_size: StagingSize::fast(),
-            uploaded: (0, 0.0),
+            taken: Taken::default(),
         }
     }
 

@@ -1,0 +1,199 @@
+//! How to open a session.
+
+use crate::tokenizer::Tokenizer;
+use crate::{Session, SessionError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wgoose_graph::ModelShape;
+use wgoose_kernels::{Plan, Sources};
+use wgoose_loader::Model;
+use wgoose_runtime::timeline::{Timeline, Track};
+use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Residency, RuntimeError, default_cache_dir};
+
+/// Where a session runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// A GPU, with a plan.
+    #[default]
+    Gpu,
+    /// The CPU reference: slow, the definition of right.
+    Cpu,
+}
+
+/// How to open a session; every option has a default.
+#[derive(Clone, Debug)]
+pub struct SessionBuilder {
+    backend: Backend,
+    device: Option<String>,
+    plan: Option<PathBuf>,
+    foreign_plan: bool,
+    chunk: Option<u32>,
+    sources: Sources,
+    pipeline_cache: Option<PathBuf>,
+    timeline: Timeline,
+    residency: Residency,
+}
+
+impl Default for SessionBuilder {
+    fn default() -> Self {
+        SessionBuilder {
+            backend: Backend::default(),
+            device: None,
+            plan: None,
+            foreign_plan: false,
+            chunk: None,
+            sources: Sources::default(),
+            pipeline_cache: default_cache_dir(),
+            timeline: Timeline::off(),
+            residency: Residency::default(),
+        }
+    }
+}
+
+impl SessionBuilder {
+    /// Runs on the CPU reference or on a GPU.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// The adapter: an index, or a part of its name. Default: the most capable one.
+    pub fn device(mut self, device: Option<String>) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// A plan made by the tuner. Default: the plan that every device has.
+    pub fn plan(mut self, plan: Option<PathBuf>) -> Self {
+        self.plan = plan;
+        self
+    }
+
+    /// Uses a plan made for another device, if its kernels run here.
+    pub fn allow_foreign_plan(mut self, allow: bool) -> Self {
+        self.foreign_plan = allow;
+        self
+    }
+
+    /// Most tokens in one pass, instead of the plan's choice.
+    pub fn chunk(mut self, chunk: Option<u32>) -> Self {
+        self.chunk = chunk;
+        self
+    }
+
+    /// Reads kernels from a folder laid out like `kernels-wgsl/` instead of the binary.
+    pub fn kernels(mut self, folder: Option<PathBuf>) -> Self {
+        self.sources = folder.map_or(Sources::Embedded, Sources::Folder);
+        self
+    }
+
+    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`default_cache_dir`].
+    pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
+        self.pipeline_cache = folder;
+        self
+    }
+
+    /// Collects spans of opening and running. Default: off.
+    pub fn timeline(mut self, timeline: Timeline) -> Self {
+        self.timeline = timeline;
+        self
+    }
+
+    /// When weights reach the device, and how long they stay. Default: on first use, for good.
+    pub fn residency(mut self, residency: Residency) -> Self {
+        self.residency = residency;
+        self
+    }
+
+    /// Opens the model; weights reach the GPU on first use.
+    ///
+    /// # Errors
+    /// The model file, the device or the plan.
+    pub fn open(self, model: impl AsRef<Path>) -> Result<Session, SessionError> {
+        let model = {
+            let _span = self.timeline.span(Track::Map, "open model");
+            Arc::new(Model::open(model)?)
+        };
+        self.open_model(model)
+    }
+
+    /// As [`SessionBuilder::open`], for a model that is open already.
+    ///
+    /// # Errors
+    /// The device or the plan.
+    pub fn open_model(self, model: Arc<Model>) -> Result<Session, SessionError> {
+        if self.backend == Backend::Cpu {
+            let engine = Engine::cpu(Arc::clone(&model), 1)?;
+            let engine = match self.chunk {
+                Some(chunk) => engine.with_chunk(chunk as usize),
+                None => engine,
+            };
+            let tokenizer = tokenizer_of(&model);
+            return Ok(Session { model, engine, device: None, tokenizer });
+        }
+        // Drivers take their time; the vocabulary is read meanwhile.
+        let (device, tokenizer) = std::thread::scope(|scope| {
+            let opening = scope.spawn(|| Device::open_with(&self.device_options()));
+            let tokenizer = {
+                let _span = self.timeline.span(Track::Map, "read vocabulary");
+                tokenizer_of(&model)
+            };
+            (opening.join(), tokenizer)
+        });
+        let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let mut plan = self.plan_for(&device, model.shape())?;
+        plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
+        let executor = self.executor(Arc::clone(&device), Arc::clone(&model), plan, 1)?;
+        let chunk = executor.plan().prefill_chunk as usize;
+        let engine = Engine::new(Box::new(executor), chunk);
+        Ok(Session { model, engine, device: Some(device), tokenizer })
+    }
+
+    /// What runs a plan with `slots` sequences, its weights where this builder wants them.
+    ///
+    /// # Errors
+    /// The plan does not fit the model, or the memory budget is too small.
+    pub fn executor(
+        &self,
+        device: Arc<Device>,
+        model: Arc<Model>,
+        plan: Plan,
+        slots: usize,
+    ) -> Result<GpuExecutor, RuntimeError> {
+        let mut executor = GpuExecutor::new(device, model, plan, self.sources.clone(), slots)?;
+        executor.reside(self.residency)?;
+        Ok(executor)
+    }
+
+    /// How a session's device is opened.
+    pub fn device_options(&self) -> DeviceOptions {
+        let (adapter, cache) = (self.device.clone(), self.pipeline_cache.clone());
+        DeviceOptions { adapter, cache, timeline: self.timeline.clone(), ..DeviceOptions::default() }
+    }
+
+    /// The plan that a session on that device would run: the file's, checked, or the default.
+    ///
+    /// # Errors
+    /// The file is no plan, or for another device, model or kernels.
+    pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
+        let Some(path) = &self.plan else { return Ok(Plan::default_for(device.fingerprint().clone(), *shape)) };
+        let plan = Plan::load(path)?;
+        match plan.check(device.fingerprint(), shape, &self.sources) {
+            Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
+                tracing::warn!("using a plan of another device ({what}: '{theirs}', here '{here}')");
+                plan.check_kernels(shape, &self.sources)?;
+            }
+            other => other?,
+        }
+        Ok(plan)
+    }
+}
+
+/// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. An error if that does
+/// not even cover the single bytes: such a model can only be given token ids.
+fn tokenizer_of(model: &Model) -> Result<Tokenizer, crate::tokenizer::VocabularyError> {
+    match model.vocabulary() {
+        Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),
+        None => Tokenizer::world().truncated(model.shape().vocab as usize),
+    }
+}
