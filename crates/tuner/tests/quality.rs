@@ -123,7 +123,7 @@ fn correct_plans_share_the_hash() {
                 site: SiteClass { op: "matmul".into(), k, m, formats, up_to_rows },
                 variant: "naive".into(),
                 tunables: variant.defaults(&Sources::Embedded).unwrap(),
-                source: variant.source_hash(&Sources::Embedded).unwrap(),
+                source: variant.source_hash(&formats, &Sources::Embedded).unwrap(),
             });
         }
     }
