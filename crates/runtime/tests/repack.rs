@@ -60,7 +60,7 @@ fn large_pieces_are_folded() {
     for format in TILEABLE {
         // 43 stores of 1 KiB or a little less, in rows of 7 workgroups at most.
         let count = (40_500 / format.block_bytes()).next_multiple_of(8) + 3;
-        let raw: Vec<u8> = (0..count * format.block_bytes()).map(|i| (i * 7919 >> 5) as u8).collect();
+        let raw: Vec<u8> = (0..count * format.block_bytes()).map(|i| ((i * 7919) >> 5) as u8).collect();
         assert_repacks(&device, format, &raw, count, 2);
     }
 }
