@@ -1,4 +1,5 @@
-//! Weight formats: how the numbers of a tensor lie in a file, block by block.
+//! Weight formats: how the numbers of a tensor lie in a file, block by block, and on the GPU, where the blocks of some
+//! formats may be repacked in tiles.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,32 +26,84 @@ pub enum Format {
     Q5_K,
     /// 256 weights in 210 bytes: low nibbles, high pairs, 16 signed scales, f16 super scale.
     Q6_K,
+    /// [`Format::Q8_0`] in tiles of 272 bytes: 8 times 32 signed bytes, then 8 f16 scales.
+    Q8_0T,
+    /// [`Format::Q4_0`] in tiles of 144 bytes: 8 times 16 bytes of nibbles, then 8 f16 scales.
+    Q4_0T,
+    /// [`Format::Q6_K`] in tiles of 1680 bytes: 8 times 128 bytes of low nibbles, 8 times 64 of high pairs, 8 times 16
+    /// signed scales, then 8 f16 super scales.
+    Q6_KT,
 }
 
 impl Format {
-    /// Every format, in a fixed order.
-    pub const ALL: [Format; 8] =
+    /// Every format that a model file can hold, in a fixed order.
+    pub const IN_FILES: [Format; 8] =
         [Format::F32, Format::F16, Format::BF16, Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
+
+    /// Every format that a kernel can read: those of files, then the tiled ones.
+    pub const ON_GPU: [Format; 11] = [
+        Format::F32,
+        Format::F16,
+        Format::BF16,
+        Format::Q8_0,
+        Format::Q4_0,
+        Format::Q4_K,
+        Format::Q5_K,
+        Format::Q6_K,
+        Format::Q8_0T,
+        Format::Q4_0T,
+        Format::Q6_KT,
+    ];
+
+    /// Blocks in a tile. In a file a block of some formats begins at any multiple of two bytes. In a tile the same field
+    /// of eight blocks stands together, so that each field begins at a multiple of 16 bytes. Tiles run over the whole
+    /// matrix, row after row; the blocks that its last tile lacks are zeros.
+    pub const TILE_BLOCKS: usize = 8;
+
+    /// This format in tiles; `None` where the blocks are aligned already, and for tiled formats.
+    pub const fn tiled(self) -> Option<Format> {
+        match self {
+            Format::Q8_0 => Some(Format::Q8_0T),
+            Format::Q4_0 => Some(Format::Q4_0T),
+            Format::Q6_K => Some(Format::Q6_KT),
+            _ => None,
+        }
+    }
+
+    /// The format whose blocks these are: of a tiled format the one it has in a file, of any other itself.
+    pub const fn as_in_file(self) -> Format {
+        match self {
+            Format::Q8_0T => Format::Q8_0,
+            Format::Q4_0T => Format::Q4_0,
+            Format::Q6_KT => Format::Q6_K,
+            in_file => in_file,
+        }
+    }
+
+    /// Whether blocks are repacked in tiles. No file holds such a format.
+    pub const fn is_tiled(self) -> bool {
+        matches!(self, Format::Q8_0T | Format::Q4_0T | Format::Q6_KT)
+    }
 
     /// Weights in one block (1 for the float formats).
     pub const fn block_weights(self) -> usize {
         match self {
             Format::F32 | Format::F16 | Format::BF16 => 1,
-            Format::Q8_0 | Format::Q4_0 => 32,
-            Format::Q4_K | Format::Q5_K | Format::Q6_K => 256,
+            Format::Q8_0 | Format::Q4_0 | Format::Q8_0T | Format::Q4_0T => 32,
+            Format::Q4_K | Format::Q5_K | Format::Q6_K | Format::Q6_KT => 256,
         }
     }
 
-    /// Bytes of one block.
+    /// Bytes of one block, in a tile or not.
     pub const fn block_bytes(self) -> usize {
         match self {
             Format::F32 => 4,
             Format::F16 | Format::BF16 => 2,
-            Format::Q8_0 => 34,
-            Format::Q4_0 => 18,
+            Format::Q8_0 | Format::Q8_0T => 34,
+            Format::Q4_0 | Format::Q4_0T => 18,
             Format::Q4_K => 144,
             Format::Q5_K => 176,
-            Format::Q6_K => 210,
+            Format::Q6_K | Format::Q6_KT => 210,
         }
     }
 
@@ -59,15 +112,18 @@ impl Format {
         self.block_weights() > 1
     }
 
-    /// Bytes of `rows` rows of `cols` weights; `None` where `cols` is no multiple of the block or the size overflows.
+    /// Bytes of a matrix of `rows` rows of `cols` weights, with the padding of the last tile; `None` where `cols` is no
+    /// multiple of the block or the size overflows.
     pub fn bytes(self, rows: usize, cols: usize) -> Option<usize> {
         if !cols.is_multiple_of(self.block_weights()) {
             return None;
         }
-        rows.checked_mul(cols / self.block_weights())?.checked_mul(self.block_bytes())
+        let blocks = rows.checked_mul(cols / self.block_weights())?;
+        let stored = if self.is_tiled() { blocks.checked_next_multiple_of(Format::TILE_BLOCKS)? } else { blocks };
+        stored.checked_mul(self.block_bytes())
     }
 
-    /// The name used in GGUF, plans and file names.
+    /// The name used in GGUF, plans and file names; tiled formats append a T.
     pub const fn name(self) -> &'static str {
         match self {
             Format::F32 => "F32",
@@ -78,6 +134,9 @@ impl Format {
             Format::Q4_K => "Q4_K",
             Format::Q5_K => "Q5_K",
             Format::Q6_K => "Q6_K",
+            Format::Q8_0T => "Q8_0T",
+            Format::Q4_0T => "Q4_0T",
+            Format::Q6_KT => "Q6_KT",
         }
     }
 }
@@ -90,14 +149,16 @@ impl fmt::Display for Format {
 
 /// A name that is no [`Format`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown weight format '{0}': expected one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K")]
+#[error(
+    "unknown weight format '{0}': expected one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, Q8_0T, Q4_0T, Q6_KT"
+)]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Format::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(s)).ok_or_else(|| UnknownFormat(s.to_owned()))
+        Format::ON_GPU.into_iter().find(|f| f.name().eq_ignore_ascii_case(s)).ok_or_else(|| UnknownFormat(s.to_owned()))
     }
 }
 
@@ -107,7 +168,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for f in Format::ALL {
+        for f in Format::ON_GPU {
             assert_eq!(f.name().to_lowercase().parse::<Format>(), Ok(f));
         }
         assert!("Q4_X".parse::<Format>().is_err());
@@ -118,5 +179,28 @@ mod tests {
         assert_eq!(Format::Q4_K.bytes(2, 512), Some(576));
         assert_eq!(Format::Q6_K.bytes(1, 100), None);
         assert_eq!(Format::F32.bytes(usize::MAX, 2), None);
+    }
+
+    #[test]
+    fn tiles_run_over_the_whole_matrix() {
+        // Three rows of three blocks: nine blocks, two tiles.
+        assert_eq!(Format::Q8_0T.bytes(3, 96), Some(2 * 272));
+        assert_eq!(Format::Q4_0T.bytes(2, 128), Some(144));
+        assert_eq!(Format::Q6_KT.bytes(1, 256), Some(1680));
+        assert_eq!(Format::Q6_KT.bytes(1, 128), None);
+        assert_eq!(Format::Q8_0T.bytes(usize::MAX / 34, 32), None);
+    }
+
+    #[test]
+    fn every_tiled_format_has_a_format_in_files() {
+        for f in Format::ON_GPU {
+            assert_eq!(f.is_tiled(), !Format::IN_FILES.contains(&f), "{f}");
+            assert_eq!(f.is_tiled(), f.as_in_file().tiled() == Some(f), "{f}");
+            assert!(Format::IN_FILES.contains(&f.as_in_file()), "{f}");
+            assert_eq!(
+                (f.block_weights(), f.block_bytes()),
+                (f.as_in_file().block_weights(), f.as_in_file().block_bytes())
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::source::Sources;
 use crate::specialise;
+use crate::specialise::Specialised;
 use crate::{Limits, Reflection, Refusal, Site, Tunables, Variant, reflect};
 
 /// Why a variant's text could not be made.
@@ -55,7 +56,7 @@ impl std::fmt::Display for KernelHash {
     }
 }
 
-/// A variant specialised for a site.
+/// A variant specialised for a site, or a repacking.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// `op/variant` and tunables, for people.
@@ -83,7 +84,18 @@ impl Kernel {
         sources: &Sources,
     ) -> Result<Kernel, Refusal> {
         variant.admits(site, tunables, limits)?;
-        let specialised = specialise::specialise(variant.wgsl, sources, site, tunables)?;
+        let specialised = specialise::specialise(variant.wgsl, sources, Some(site), tunables)?;
+        let label = format!("{} {tunables}", variant.id());
+        Kernel::assemble(label.trim_end().to_owned(), specialised, (variant.units)(site, tunables), limits)
+    }
+
+    /// Validates a final text, and refuses what a device with these limits cannot run.
+    pub(crate) fn assemble(
+        label: String,
+        specialised: Specialised,
+        units: u64,
+        limits: &Limits,
+    ) -> Result<Kernel, Refusal> {
         let reflection = reflect::reflect(&specialised)?;
         let invocations: u32 = reflection.workgroup_size.iter().product();
         if invocations > limits.workgroup_invocations {
@@ -101,9 +113,7 @@ impl Kernel {
         }
         let mut hash = KernelHash([0; 16]);
         hash.0.copy_from_slice(&blake3::hash(specialised.text.as_bytes()).as_bytes()[..16]);
-        let label = format!("{} {tunables}", variant.id());
-        let units = (variant.units)(site, tunables);
-        Ok(Kernel { label: label.trim_end().to_owned(), wgsl: specialised.text, hash, reflection, units })
+        Ok(Kernel { label, wgsl: specialised.text, hash, reflection, units })
     }
 }
 

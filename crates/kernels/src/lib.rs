@@ -8,6 +8,7 @@ mod limits;
 pub mod ops;
 pub mod plan;
 mod reflect;
+pub mod repack;
 mod site;
 mod source;
 mod specialise;

@@ -158,7 +158,7 @@ impl Site {
             total += match (i.kind, i.format) {
                 // An embedding reads one row a token, not the table.
                 (OperandKind::Matrix, Some(f)) if self.op == Op::Embed => {
-                    u64::from(self.rows) * f.bytes(1, i.cols as usize).unwrap_or(0) as u64
+                    f.bytes(self.rows as usize, i.cols as usize).unwrap_or(0) as u64
                 }
                 (OperandKind::Matrix, Some(f)) => f.bytes(i.rows as usize, i.cols as usize).unwrap_or(0) as u64,
                 (OperandKind::State, _) => 8 * len * u64::from(self.segments),

@@ -42,6 +42,10 @@ const SHARED: &[(&str, File)] = &[
     ("weight/q4_k", wgsl!("shared/weight/q4_k.wgsl")),
     ("weight/q5_k", wgsl!("shared/weight/q5_k.wgsl")),
     ("weight/q6_k", wgsl!("shared/weight/q6_k.wgsl")),
+    ("weight/q8_0t", wgsl!("shared/weight/q8_0t.wgsl")),
+    ("weight/q4_0t", wgsl!("shared/weight/q4_0t.wgsl")),
+    ("weight/q6_kt", wgsl!("shared/weight/q6_kt.wgsl")),
+    ("repack/tiles", wgsl!("repack/tiles.wgsl")),
 ];
 
 /// The file that `#import name` means.

@@ -8,7 +8,7 @@ use crate::source::{self, File, Sources};
 use crate::tunables::{Setter, Tunables, declaration};
 use crate::{Site, SpecialiseError};
 use std::collections::HashSet;
-use wgoose_graph::OperandKind;
+use wgoose_graph::{Format, OperandKind};
 
 /// Text with, for each line, where it came from.
 #[derive(Debug, Default)]
@@ -32,16 +32,22 @@ pub(crate) fn tunables(file: File, sources: &Sources) -> Result<Vec<(String, Str
     Ok(found)
 }
 
-/// A file and everything it may import, each once; a weight import may bring in any format.
-pub(crate) fn closure(file: File, sources: &Sources) -> Result<Vec<File>, SpecialiseError> {
+/// A file and everything it may import at sites of these formats, each once. A weight import may bring in any format of a
+/// file. Readers of tiled formats count only where they are used: plans without tiles know nothing of them.
+pub(crate) fn closure(file: File, formats: &[Format], sources: &Sources) -> Result<Vec<File>, SpecialiseError> {
+    let may_read = |name: &str| match name.strip_prefix("weight/").map(str::parse::<Format>) {
+        Some(Ok(format)) => !format.is_tiled() || formats.contains(&format),
+        Some(Err(_)) => true,
+        None => false,
+    };
     let mut files = vec![file];
     let mut next = 0;
     while let Some(file) = files.get(next).copied() {
         next += 1;
         for line in read(file, sources)?.lines() {
             let name = line.strip_prefix("#import ").and_then(|i| i.split_whitespace().next()).unwrap_or_default();
-            let imported = source::all_shared()
-                .filter(|(n, _)| *n == name || (line.contains(" binding ") && n.starts_with("weight/")));
+            let imported =
+                source::all_shared().filter(|(n, _)| *n == name || (line.contains(" binding ") && may_read(n)));
             for (_, file) in imported {
                 if !files.iter().any(|f| f.path == file.path) {
                     files.push(file);
@@ -53,11 +59,11 @@ pub(crate) fn closure(file: File, sources: &Sources) -> Result<Vec<File>, Specia
     Ok(files)
 }
 
-/// Expands and sets everything.
+/// Expands and sets everything; without a site there are no operands and no `// op:` literals.
 pub(crate) fn specialise(
     file: File,
     sources: &Sources,
-    site: &Site,
+    site: Option<&Site>,
     chosen: &Tunables,
 ) -> Result<Specialised, SpecialiseError> {
     let mut expansion = Expansion { sources, site, chosen, out: Specialised::default(), seen: HashSet::new() };
@@ -71,7 +77,7 @@ pub(crate) fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'st
 
 struct Expansion<'a> {
     sources: &'a Sources,
-    site: &'a Site,
+    site: Option<&'a Site>,
     chosen: &'a Tunables,
     out: Specialised,
     seen: HashSet<(String, Option<String>)>,
@@ -107,7 +113,7 @@ impl Expansion<'_> {
                         }
                         d.with(value)
                     }
-                    Setter::Op(attribute) => match self.site.literal(attribute) {
+                    Setter::Op(attribute) => match self.site.and_then(|site| site.literal(attribute)) {
                         Some(value) => d.with(&value),
                         None => return Err(SpecialiseError::at(at, format!("no op has a literal '{attribute}'"))),
                     },
@@ -152,10 +158,10 @@ impl Expansion<'_> {
 
     /// The shared file for the format in which an operand is stored.
     fn format(&self, operand: &str) -> String {
-        match self.site.input(operand) {
+        match self.site.and_then(|site| site.input(operand)) {
             None => "weight/absent".into(),
             Some(input) if input.kind == OperandKind::Matrix => {
-                format!("weight/{}", input.format.map_or("f32", wgoose_graph::Format::name).to_lowercase())
+                format!("weight/{}", input.format.map_or("f32", Format::name).to_lowercase())
             }
             Some(_) => "weight/f32".into(),
         }

@@ -3,6 +3,7 @@
 use crate::source::{File, Sources};
 use crate::specialise;
 use crate::{Feature, Limits, Site, SpecialiseError, Tunables};
+use wgoose_graph::Format;
 
 /// One way to compute an op.
 #[derive(Clone, Copy, Debug)]
@@ -70,13 +71,13 @@ impl Variant {
         (self.accepts)(site, tunables)
     }
 
-    /// Hash of the variant's file and of everything it may import.
+    /// Hash of the variant's file and of everything it may import at sites whose matrices have these formats.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn source_hash(&self, sources: &Sources) -> Result<String, SpecialiseError> {
+    pub fn source_hash(&self, formats: &[Format], sources: &Sources) -> Result<String, SpecialiseError> {
         let mut hasher = blake3::Hasher::new();
-        for file in specialise::closure(self.wgsl, sources)? {
+        for file in specialise::closure(self.wgsl, formats, sources)? {
             hasher.update(specialise::read(file, sources)?.as_bytes());
         }
         Ok(hasher.finalize().to_hex()[..32].to_owned())

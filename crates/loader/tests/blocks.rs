@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use wgoose_graph::Format;
-use wgoose_loader::blocks::{decode, encode};
+use wgoose_loader::blocks::{decode, encode, tile, untile};
 
+const TILED: [Format; 3] = [Format::Q8_0T, Format::Q4_0T, Format::Q6_KT];
 const QUANTISED: [Format; 5] = [Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
 
 fn encoded(format: Format, weights: &[f32]) -> Vec<u8> {
@@ -43,7 +44,7 @@ fn decoding_equals_the_oracle_bit_for_bit() {
         (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
     };
     let records = golden.as_array().unwrap();
-    assert_eq!(records.len(), Format::ALL.len() - 1, "every format but F32");
+    assert_eq!(records.len(), Format::IN_FILES.len() - 1, "every format but F32");
     for record in records {
         let format: Format = record["format"].as_str().unwrap().parse().unwrap();
         let expected: Vec<u32> =
@@ -89,6 +90,7 @@ fn bound(format: Format, a: f32, range: f32) -> (usize, f32) {
         Format::Q4_K => (32, range * (1.0 / 30.0 + 2.0 / 126.0 + 2.0 * f16) + 3e-5),
         Format::Q5_K => (32, range * (1.0 / 62.0 + 2.0 / 126.0 + 2.0 * f16) + 6e-5),
         Format::Q6_K => (16, a * (1.0 / 32.0 + 1.0 / 100.0 + f16) + 1.3e-4),
+        tiled => bound(tiled.as_in_file(), a, range),
     }
 }
 
@@ -107,7 +109,7 @@ fn block() -> impl Strategy<Value = Vec<f32>> {
 proptest! {
     #[test]
     fn encoding_keeps_its_bounds(weights in block()) {
-        for format in Format::ALL {
+        for format in Format::IN_FILES {
             let back = round_trip(format, &weights);
             for (weights, back) in weights.chunks(format.block_weights()).zip(back.chunks(format.block_weights())) {
                 let (lo, hi) = weights.iter().fold((0.0_f32, 0.0_f32), |(lo, hi), w| (lo.min(*w), hi.max(*w)));
@@ -122,7 +124,7 @@ proptest! {
 
     #[test]
     fn a_block_depends_on_its_own_weights_alone(one in block(), two in block()) {
-        for format in Format::ALL {
+        for format in Format::IN_FILES {
             let together = encoded(format, &[one.clone(), two.clone()].concat());
             prop_assert_eq!(&together, &[encoded(format, &one), encoded(format, &two)].concat());
         }
@@ -138,9 +140,36 @@ proptest! {
 
     #[test]
     fn any_bytes_can_be_decoded(bytes in prop::collection::vec(any::<u8>(), 210)) {
-        for format in Format::ALL {
+        for format in Format::IN_FILES {
             let mut out = vec![0.0; format.block_weights()];
             decode(format, &bytes[..format.block_bytes()], &mut out);
+        }
+    }
+
+    #[test]
+    fn tiles_hold_the_same_weights(bytes in prop::collection::vec(any::<u8>(), 210..210 * 30)) {
+        for tiled in TILED {
+            let format = tiled.as_in_file();
+            let count = bytes.len() / format.block_bytes();
+            let (weights, blocks) = (count * format.block_weights(), &bytes[..count * format.block_bytes()]);
+            let mut tiles = vec![0xAA; tiled.bytes(1, weights).unwrap()];
+            tile(format, blocks, &mut tiles);
+            let mut back = vec![0xAA; blocks.len()];
+            untile(format, &tiles, &mut back);
+            prop_assert_eq!(&back, blocks, "{}", tiled);
+
+            let (mut want, mut got) = (vec![0.0; weights], vec![0.0; weights]);
+            decode(format, blocks, &mut want);
+            decode(tiled, &tiles, &mut got);
+            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&got), bits(&want), "{}", tiled);
+
+            // What cannot be decoded bit for bit is no number; encoding is of those that can.
+            let numbers: Vec<f32> = want.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
+            let mut again = vec![0xAA; tiles.len()];
+            encode(tiled, &numbers, &mut again);
+            tile(format, &encoded(format, &numbers), &mut tiles);
+            prop_assert_eq!(again, tiles, "{}", tiled);
         }
     }
 }
@@ -148,7 +177,7 @@ proptest! {
 #[test]
 fn zeros_are_exact() {
     for zero in [0.0, -0.0] {
-        for format in Format::ALL {
+        for format in Format::IN_FILES {
             assert!(round_trip(format, &[zero; 256]).iter().all(|w| *w == 0.0), "{format}");
         }
     }
@@ -174,4 +203,36 @@ fn what_cannot_be_stored_saturates() {
 #[should_panic(expected = "do not fill")]
 fn half_a_block_is_a_bug_of_the_caller() {
     decode(Format::Q4_K, &[0; 144], &mut [0.0; 128]);
+}
+
+/// Each byte of block i, at offset j, is named (i, j); nine blocks fill one tile and begin another.
+#[test]
+fn fields_stand_side_by_side() {
+    for (format, fields) in [
+        (Format::Q8_0, vec![2..34, 0..2]),
+        (Format::Q4_0, vec![2..18, 0..2]),
+        (Format::Q6_K, vec![0..128, 128..192, 192..208, 208..210]),
+    ] {
+        let size = format.block_bytes();
+        let byte = |block: usize, at: usize| (31 * block + at) as u8;
+        let blocks: Vec<u8> = (0..9 * size).map(|i| byte(i / size, i % size)).collect();
+        let mut tiles = vec![0xAA; 16 * size];
+        tile(format, &blocks, &mut tiles);
+
+        let field = |blocks: std::ops::Range<usize>, field: std::ops::Range<usize>| -> Vec<u8> {
+            blocks.flat_map(|b| field.clone().map(move |at| if b < 9 { byte(b, at) } else { 0 })).collect()
+        };
+        let want: Vec<u8> = [0..8, 8..16]
+            .into_iter()
+            .flat_map(|b| fields.iter().flat_map(move |f| field(b.clone(), f.clone())).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(tiles, want, "{format}");
+        assert!(fields.iter().all(|f| (8 * f.len()).is_multiple_of(16)));
+    }
+}
+
+#[test]
+#[should_panic(expected = "do not fill")]
+fn formats_without_tiles_are_a_bug_of_the_caller() {
+    tile(Format::Q4_K, &[0; 144 * 8], &mut [0; 144 * 8]);
 }

@@ -7,4 +7,5 @@ pub mod race;
 pub mod screen;
 pub mod space;
 pub mod stats;
+mod structure;
 pub mod sweep;

@@ -88,9 +88,13 @@ impl Track<'_> {
         tunables: BTreeMap<String, String>,
         tokens: u32,
     ) -> Identity {
+        let mut variant = format!("chunk {}, {} kernels", plan.prefill_chunk, plan.choices.len());
+        for format in &plan.repack {
+            variant += &format!(", {format} in tiles");
+        }
         let subject = Subject {
             op: op.to_owned(),
-            variant: format!("chunk {}, {} kernels", plan.prefill_chunk, plan.choices.len()),
+            variant,
             tunables,
             shape: BTreeMap::from([("tokens".to_owned(), u64::from(tokens))]),
             format: None,

@@ -286,7 +286,7 @@ impl<'a, 'j> Candidates<'a, 'j> {
             site: self.group.class.clone(),
             variant: p.variant.name.to_owned(),
             tunables: p.tunables.clone(),
-            source: p.variant.source_hash(self.screen.sources)?,
+            source: p.variant.source_hash(&self.group.class.formats, self.screen.sources)?,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The sweep: from a device and a model to a plan.
 //!
 //! 1. The reference says what is right; the device's default plan must pass the gate.
-//! 2. Whole steps decide the prefill chunk and the fusions, with default kernels.
+//! 2. Whole steps decide the layouts of the weights, the prefill chunk and the fusions, with default kernels.
 //! 3. Kernels are screened one kind of site at a time, the costliest first, each with a share of the time.
 //! 4. The plan made of the winners passes the gate and races the default, in decode and in prefill; where it is not
 //!    faster, the default kernels stay.
@@ -14,10 +14,11 @@ use crate::screen::{Screen, ScreenError, rotate_bytes};
 use crate::space::{SiteGroup, groups};
 use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
+use crate::structure::{changes, tileable, wins};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_graph::{Fusion, FusionSet, Weight};
+use wgoose_graph::Weight;
 use wgoose_kernels::plan::{Evidence, StepEvidence, bucket, default_kernel};
 use wgoose_kernels::{Plan, PlanError, Sources, ops};
 use wgoose_loader::Model;
@@ -138,9 +139,6 @@ const WARM_UP: Duration = Duration::from_millis(100);
 const CANARY_REPEATS: u32 = 8;
 const CANARY_SAMPLES: usize = 9;
 
-/// One structural change to a plan.
-type Change = Box<dyn Fn(&mut Plan)>;
-
 struct Sweep<'a> {
     device: &'a Arc<Device>,
     model: &'a Arc<Model>,
@@ -162,35 +160,23 @@ impl Sweep<'_> {
         Step { tokens: self.options.chunks.iter().copied().max().unwrap_or(64).max(2) }
     }
 
-    /// Chunk and fusions, by whole steps with default kernels. Fusions are toggled one at a time.
+    /// Layouts, chunk and fusions, by whole steps with default kernels.
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
-        let prompt = self.prompt();
-        let mut changes: Vec<(String, Step, Change)> = Vec::new();
-        for fusion in Fusion::ALL {
-            let name = format!("decode {} {fusion}", verb(&best.fusions.decode, fusion));
-            changes.push((name, Step::DECODE, Box::new(move |plan| toggle(&mut plan.fusions.decode, fusion))));
-        }
-        // The chunk decides most of a prompt's time: it goes before the fusions of its passes.
-        for chunk in self.options.chunks.iter().copied().filter(|c| *c != best.prefill_chunk) {
-            changes.push((format!("chunk {chunk}"), prompt, Box::new(move |plan| plan.prefill_chunk = chunk)));
-        }
-        for fusion in Fusion::ALL {
-            let name = format!("prefill {} {fusion}", verb(&best.fusions.prefill, fusion));
-            changes.push((name, prompt, Box::new(move |plan| toggle(&mut plan.fusions.prefill, fusion))));
-        }
-        (self.listen)(Event::Stage("chunk and fusions", changes.len()));
+        let changes = changes(&best, &tileable(self.model), &self.options.chunks, self.prompt());
+        (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(0.35);
-        let allowance = self.share(0.35) / (4 * changes.len().max(1)) as u32;
+        let steps: usize = changes.iter().map(|c| c.steps.len()).sum();
+        let allowance = self.share(0.35) / (4 * steps.max(1)) as u32;
         let mut untried = Vec::new();
-        for (name, step, change) in changes {
+        for change in changes {
             if Instant::now() >= deadline {
-                untried.push(name);
+                untried.push(change.name);
                 continue;
             }
             let mut candidate = best.clone();
-            change(&mut candidate);
-            self.challenge(&mut best, candidate, step, allowance, &name)?;
+            (change.apply)(&mut candidate);
+            self.challenge(&mut best, candidate, &change.steps, allowance, &change.name)?;
         }
         if !untried.is_empty() {
             (self.listen)(Event::Notice(format!("out of time, not tried: {}", untried.join(", "))));
@@ -198,12 +184,13 @@ impl Sweep<'_> {
         Ok(best)
     }
 
-    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice.
+    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice in one of the steps, and
+    /// slower in none.
     fn challenge(
         &mut self,
         incumbent: &mut Plan,
         candidate: Plan,
-        step: Step,
+        steps: &[Step],
         allowance: Duration,
         what: &str,
     ) -> Result<(), SweepError> {
@@ -213,23 +200,26 @@ impl Sweep<'_> {
             return Ok(());
         }
         let pair = [&*incumbent, &candidate];
-        let first = self.track.race(&mut self.journal, pair, step, false, allowance)?;
-        let mut verdict = first.comparison.verdict;
-        if verdict == Verdict::Fast {
-            verdict = self.track.race(&mut self.journal, pair, step, true, allowance)?.comparison.verdict;
+        let (mut verdicts, mut told) = (Vec::new(), Vec::new());
+        for step in steps.iter().copied() {
+            let first = self.track.race(&mut self.journal, pair, step, false, allowance)?;
+            let mut verdict = first.comparison.verdict;
+            if verdict == Verdict::Fast {
+                verdict = self.track.race(&mut self.journal, pair, step, true, allowance)?.comparison.verdict;
+            }
+            verdicts.push(verdict);
+            told.push(describe(step, &first, verdict));
         }
-        let won = verdict.replaces_incumbent();
-        let told = describe(what, step, &first, verdict);
-        if won {
+        if wins(&verdicts) {
             *incumbent = candidate;
         }
-        (self.listen)(Event::Done(told));
+        (self.listen)(Event::Done(format!("{what}: {}", told.join("; "))));
         Ok(())
     }
 
     /// Kernels, the costliest kind of site first.
     fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
-        let format = |w: Weight| self.model.tensor(w).format();
+        let format = |w: Weight| plan.format_on_gpu(self.model.tensor(w).format());
         let shape = self.model.shape();
         let mut all: Vec<SiteGroup> = groups(shape, 1, &plan.fusions.decode, &format);
         for group in groups(shape, plan.prefill_chunk, &plan.fusions.prefill, &format) {
@@ -335,7 +325,7 @@ impl Sweep<'_> {
             }
             let mut incumbent = bare;
             let what = format!("tuned kernels in {}", step.name());
-            self.challenge(&mut incumbent, plan, step, allowance, &what)?;
+            self.challenge(&mut incumbent, plan, &[step], allowance, &what)?;
             plan = incumbent;
         }
         let gate = self.track.gate(&mut self.journal, &plan)?;
@@ -343,7 +333,8 @@ impl Sweep<'_> {
         for step in steps {
             let pair = [&self.default, &plan];
             let result = self.track.race(&mut self.journal, pair, step, true, allowance)?;
-            (self.listen)(Event::Done(describe("tuned plan", step, &result, result.comparison.verdict)));
+            let told = describe(step, &result, result.comparison.verdict);
+            (self.listen)(Event::Done(format!("tuned plan: {told}")));
             let interval = result.comparison.interval;
             evidence.push(StepEvidence {
                 step: step.name().to_owned(),
@@ -367,22 +358,11 @@ impl Sweep<'_> {
     }
 }
 
-/// What toggling a fusion means.
-fn verb(set: &FusionSet, fusion: Fusion) -> &'static str {
-    if set.contains(&fusion) { "without" } else { "with" }
-}
-
-fn toggle(set: &mut FusionSet, fusion: Fusion) {
-    if !set.remove(&fusion) {
-        set.insert(fusion);
-    }
-}
-
-fn describe(what: &str, step: Step, race: &RaceResult, verdict: Verdict) -> String {
+fn describe(step: Step, race: &RaceResult, verdict: Verdict) -> String {
     let (before, after) = (race.incumbent_ns / 1e3, race.candidate_ns / 1e3);
     let interval = race.comparison.interval;
     format!(
-        "{what}: {verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
+        "{verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
         step.name(),
         interval.low.exp(),
         interval.high.exp(),

@@ -119,11 +119,12 @@ fn correct_plans_share_the_hash() {
         for up_to_rows in [1, 4, 16] {
             let variant = ops::variants("matmul").iter().find(|v| v.name == "naive").unwrap();
             let formats = vec![wgoose_graph::Format::F16];
+            let source = variant.source_hash(&formats, &Sources::Embedded).unwrap();
             naive.choices.push(Choice {
                 site: SiteClass { op: "matmul".into(), k, m, formats, up_to_rows },
                 variant: "naive".into(),
                 tunables: variant.defaults(&Sources::Embedded).unwrap(),
-                source: variant.source_hash(&Sources::Embedded).unwrap(),
+                source,
             });
         }
     }

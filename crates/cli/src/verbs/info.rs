@@ -96,6 +96,10 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
         outln!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
+    if !plan.repack.is_empty() {
+        let names: Vec<&str> = plan.repack.iter().map(|format| format.name()).collect();
+        outln!("repacked in tiles: {}", names.join(", "));
+    }
     for choice in &plan.choices {
         outln!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
     }

@@ -3,6 +3,7 @@
 use super::SCHEMA;
 use crate::{Refusal, SpecialiseError};
 use std::path::PathBuf;
+use wgoose_graph::Format;
 
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,4 +81,7 @@ pub enum PlanError {
     /// Sizes or chunk that no plan can have.
     #[error("the plan's prefill chunk is {0}: it must be between 1 and 65535")]
     Chunk(u32),
+    /// A format to be repacked that has no tiles.
+    #[error("the plan repacks {0}, which has no tiles: only Q8_0, Q4_0 and Q6_K can be repacked")]
+    Repack(Format),
 }

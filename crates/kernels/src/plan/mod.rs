@@ -4,6 +4,8 @@ mod default_kernel;
 mod error;
 mod evidence;
 mod site_class;
+#[cfg(test)]
+mod tests;
 
 pub use default_kernel::default_kernel;
 pub use error::PlanError;
@@ -12,9 +14,10 @@ pub use site_class::{SiteClass, bucket};
 
 use crate::{Kernel, Limits, Site, Sources, Tunables, Variant, ops};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-use wgoose_graph::{Fusion, FusionSet, ModelShape};
+use wgoose_graph::{Format, Fusion, FusionSet, ModelShape};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -51,6 +54,10 @@ pub struct Plan {
     pub prefill_chunk: u32,
     /// Fusions of the graphs.
     pub fusions: Fusions,
+    /// Formats of the file whose matrices are repacked in tiles on the GPU; the others stay as they lie in the file. A
+    /// plan without tiles does not name the field, and has the hash that it had before there were any.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub repack: BTreeSet<Format>,
     /// Kernels chosen; a site not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
@@ -94,13 +101,14 @@ impl Plan {
     pub fn default_for(device: DeviceFingerprint, model: ModelShape) -> Plan {
         let mut fusions = Fusions::both(Fusion::ALL.into());
         fusions.prefill.remove(&Fusion::LoraGroup);
-        Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, choices: Vec::new(), evidence: None }
+        let (repack, choices) = (BTreeSet::new(), Vec::new());
+        Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, repack, choices, evidence: None }
     }
 
     /// Reads a plan.
     ///
     /// # Errors
-    /// The file, its syntax (unknown fields included) or its schema.
+    /// The file, its syntax (unknown fields included), its schema, or a choice that no plan can have.
     pub fn load(path: &Path) -> Result<Plan, PlanError> {
         let io = |source| PlanError::Io { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(io)?;
@@ -110,11 +118,21 @@ impl Plan {
             column: e.span.start.col,
             why: e.code.to_string(),
         })?;
-        match plan.schema {
-            SCHEMA if (1..=65535).contains(&plan.prefill_chunk) => Ok(plan),
-            SCHEMA => Err(PlanError::Chunk(plan.prefill_chunk)),
-            other => Err(PlanError::Schema(other)),
+        if plan.schema != SCHEMA {
+            return Err(PlanError::Schema(plan.schema));
         }
+        if !(1..=65535).contains(&plan.prefill_chunk) {
+            return Err(PlanError::Chunk(plan.prefill_chunk));
+        }
+        match plan.repack.iter().find(|format| format.tiled().is_none()) {
+            Some(format) => Err(PlanError::Repack(*format)),
+            None => Ok(plan),
+        }
+    }
+
+    /// How a matrix lies on the GPU that has this format in the file.
+    pub fn format_on_gpu(&self, in_file: Format) -> Format {
+        in_file.tiled().filter(|_| self.repack.contains(&in_file)).unwrap_or(in_file)
     }
 
     /// The plan as RON.
@@ -177,7 +195,7 @@ impl Plan {
             let name = format!("{}/{}", choice.site.op, choice.variant);
             let variant = ops::variants(&choice.site.op).iter().find(|v| v.name == choice.variant);
             let variant = variant.ok_or_else(|| PlanError::Unknown(name.clone()))?;
-            if variant.source_hash(sources)? != choice.source {
+            if variant.source_hash(&choice.site.formats, sources)? != choice.source {
                 return Err(PlanError::Changed(name));
             }
         }
@@ -213,59 +231,5 @@ impl Plan {
             }
         }
         default_kernel(site, limits, sources).map(|(_, _, kernel)| kernel)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan() -> Plan {
-        let device = DeviceFingerprint {
-            adapter: "a".into(),
-            vendor: 1,
-            device: 2,
-            driver: "d".into(),
-            backend: "Vulkan".into(),
-            wgpu: "30".into(),
-        };
-        let mut plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap());
-        let variant = &ops::variants("mul")[0];
-        plan.choices.push(Choice {
-            site: SiteClass { op: "mul".into(), k: 768, m: 768, formats: vec![], up_to_rows: 4 },
-            variant: variant.name.into(),
-            tunables: variant.defaults(&Sources::Embedded).unwrap(),
-            source: variant.source_hash(&Sources::Embedded).unwrap(),
-        });
-        plan
-    }
-
-    #[test]
-    fn plans_round_trip_through_ron() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/plan.ron");
-        plan().save(&path).unwrap();
-        assert_eq!(Plan::load(&path).unwrap(), plan());
-        let text = std::fs::read_to_string(&path).unwrap().replace("prefill_chunk", "prefill_chnk");
-        std::fs::write(&path, text).unwrap();
-        let error = Plan::load(&path).unwrap_err().to_string();
-        assert!(error.contains("prefill_chnk"), "{error}");
-        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn foreign_plans_are_refused_with_the_reason() {
-        let (good, sources) = (plan(), Sources::Embedded);
-        assert!(good.check(&good.device, &good.model, &sources).is_ok());
-        let device = DeviceFingerprint { driver: "other".into(), ..good.device.clone() };
-        let error = good.check(&device, &good.model, &sources).unwrap_err();
-        assert!(matches!(error, PlanError::Device { what: "driver", .. }));
-        let model = ModelShape { layers: 3, ..good.model };
-        assert!(matches!(good.check(&good.device, &model, &sources), Err(PlanError::Model { .. })));
-        let mut changed = good.clone();
-        changed.choices[0].source = "0".into();
-        assert!(matches!(changed.check(&good.device, &good.model, &sources), Err(PlanError::Changed(_))));
-        changed.choices[0].variant = "none".into();
-        assert!(matches!(changed.check(&good.device, &good.model, &sources), Err(PlanError::Unknown(_))));
     }
 }

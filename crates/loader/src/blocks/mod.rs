@@ -15,10 +15,13 @@ mod q5_k;
 mod q6_k;
 mod q8_0;
 mod rounding;
+mod tiles;
+
+pub use tiles::{tile, untile};
 
 use wgoose_graph::Format;
 
-/// Decodes whole blocks into floats.
+/// Decodes whole blocks into floats; of a tiled format, a whole matrix.
 ///
 /// # Panics
 /// If `bytes` and `out` are not the same whole number of blocks: the caller has checked the tensor's size.
@@ -33,10 +36,15 @@ pub fn decode(format: Format, bytes: &[u8], out: &mut [f32]) {
         Format::Q4_K => decode_each(bytes, out, q4_k::decode),
         Format::Q5_K => decode_each(bytes, out, q5_k::decode),
         Format::Q6_K => decode_each(bytes, out, q6_k::decode),
+        Format::Q8_0T | Format::Q4_0T | Format::Q6_KT => {
+            let mut blocks = blocks_for(format, out.len());
+            untile(format.as_in_file(), bytes, &mut blocks);
+            decode(format.as_in_file(), &blocks, out);
+        }
     }
 }
 
-/// Encodes floats as whole blocks. The result depends on the weights of a block alone; a block of zeros decodes to
+/// Encodes floats as whole blocks; in a tiled format, a whole matrix. The result depends on the weights of a block alone; a block of zeros decodes to
 /// zeros.
 ///
 /// # Panics
@@ -52,11 +60,21 @@ pub fn encode(format: Format, weights: &[f32], out: &mut [u8]) {
         Format::Q4_K => encode_each(weights, out, q4_k::encode),
         Format::Q5_K => encode_each(weights, out, q5_k::encode),
         Format::Q6_K => encode_each(weights, out, q6_k::encode),
+        Format::Q8_0T | Format::Q4_0T | Format::Q6_KT => {
+            let mut blocks = blocks_for(format, weights.len());
+            encode(format.as_in_file(), weights, &mut blocks);
+            tile(format.as_in_file(), &blocks, out);
+        }
     }
 }
 
 fn assert_whole_blocks(format: Format, weights: usize, bytes: usize) {
     assert_eq!(format.bytes(1, weights), Some(bytes), "{weights} weights do not fill {bytes} bytes of {format} blocks");
+}
+
+/// Room for so many weights as they lie in a file.
+fn blocks_for(format: Format, weights: usize) -> Vec<u8> {
+    vec![0; weights / format.block_weights() * format.block_bytes()]
 }
 
 fn decode_each<const BYTES: usize, const WEIGHTS: usize>(

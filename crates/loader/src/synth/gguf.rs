@@ -162,16 +162,16 @@ fn push_string(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.bytes());
 }
 
-/// Numbers of ggml's `enum ggml_type`.
+/// Numbers of ggml's `enum ggml_type`, which knows no tiles: a tiled format has the number of its blocks.
 const fn ggml_type(format: Format) -> u32 {
     match format {
         Format::F32 => 0,
         Format::F16 => 1,
-        Format::Q4_0 => 2,
-        Format::Q8_0 => 8,
+        Format::Q4_0 | Format::Q4_0T => 2,
+        Format::Q8_0 | Format::Q8_0T => 8,
         Format::Q4_K => 12,
         Format::Q5_K => 13,
-        Format::Q6_K => 14,
+        Format::Q6_K | Format::Q6_KT => 14,
         Format::BF16 => 30,
     }
 }

@@ -13,7 +13,7 @@ const DISTINCT_ROWS: usize = 192;
 pub(crate) enum Data {
     Floats(Vec<f32>),
     Indices(Vec<u32>),
-    /// Bytes as in a file, and the same dequantised.
+    /// Bytes as on the GPU, and the same dequantised.
     Matrix(Vec<u8>, Dense),
     State(Vec<f32>),
 }
@@ -143,13 +143,19 @@ fn indices(n: u32, below: u32, rng: &mut Rng) -> Vec<u32> {
 fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut Rng) -> Data {
     let distinct = rows.min(DISTINCT_ROWS);
     let weights = rng.floats(distinct * cols, range);
-    let row_bytes = cols / format.block_weights() * format.block_bytes();
+    let (in_file, row_bytes) = (format.as_in_file(), cols / format.block_weights() * format.block_bytes());
     let mut bytes = vec![0; distinct * row_bytes];
-    blocks::encode(format, &weights, &mut bytes);
+    blocks::encode(in_file, &weights, &mut bytes);
     let mut dense = vec![0.0; distinct * cols];
-    blocks::decode(format, &bytes, &mut dense);
+    blocks::decode(in_file, &bytes, &mut dense);
     let repeat = |i: usize| i % distinct;
-    let bytes = (0..rows).flat_map(|i| bytes[repeat(i) * row_bytes..][..row_bytes].iter().copied()).collect();
+    let mut bytes: Vec<u8> =
+        (0..rows).flat_map(|i| bytes[repeat(i) * row_bytes..][..row_bytes].iter().copied()).collect();
     let data = (0..rows).flat_map(|i| dense[repeat(i) * cols..][..cols].iter().copied()).collect();
+    if format.is_tiled() {
+        let mut tiles = vec![0; bytes.len().next_multiple_of(Format::TILE_BLOCKS * format.block_bytes())];
+        blocks::tile(in_file, &bytes, &mut tiles);
+        bytes = tiles;
+    }
     Data::Matrix(bytes, Dense { cols, data })
 }

@@ -4,9 +4,11 @@ mod bench;
 mod case;
 mod check;
 mod clock;
+mod repack;
 pub mod upload;
 
 pub use bench::{Bench, Timing};
 pub use case::Case;
 pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};
+pub use repack::{Piece, repack};

@@ -129,6 +129,7 @@ fn kind(format: Format) -> u32 {
         Format::Q5_K => 13,
         Format::Q6_K => 14,
         Format::BF16 => 30,
+        _ => panic!("no file holds {format}"),
     }
 }
 
