@@ -66,7 +66,9 @@ impl GpuExecutor {
     /// The windows of all weights.
     fn windows(&self) -> Result<Vec<Window>, RuntimeError> {
         let weights = lock(&self.weights);
-        let windows = Weight::all(self.model.shape()).map(|w| weights.windows(w)).collect::<Result<Vec<_>, _>>()?;
+        let windows = Weight::all(self.model.shape())
+            .map(|w| weights.windows(w, self.format(w)))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(windows.into_iter().flatten().collect())
     }
 
@@ -141,7 +143,7 @@ impl GpuExecutor {
         let weights = lock(&self.weights);
         let mut largest = 0;
         for dispatch in passes.iter().flat_map(|(_, recording)| &recording.dispatches) {
-            largest = largest.max(super::step::needs(&weights, dispatch)?.bytes());
+            largest = largest.max(self.needs(&weights, dispatch)?.bytes());
         }
         Ok(largest)
     }

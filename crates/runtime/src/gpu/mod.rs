@@ -13,7 +13,7 @@ use crate::{Batch, Device, Executor, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
-use wgoose_graph::{BatchShape, FusionSet, Graph, ModelShape, State, rewrite, rwkv7};
+use wgoose_graph::{BatchShape, Format, FusionSet, Graph, ModelShape, State, Weight, WeightClass, rewrite, rwkv7};
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 
@@ -151,14 +151,22 @@ impl GpuExecutor {
     /// No kernel serves an op here, or a value is larger than the device binds.
     pub fn record(&self, batch: &BatchShape) -> Result<Recording, RuntimeError> {
         let tensors = Tensors {
-            format: &|weight| self.model.tensor(weight).format(),
+            format: &|weight| self.format(weight),
             windows: &|weight| {
-                let windows = lock(&self.weights).windows(weight)?;
+                let windows = lock(&self.weights).windows(weight, self.format(weight))?;
                 Ok(windows.iter().map(|w| w.first..w.first + w.rows).collect())
             },
         };
         let graph = if batch.tokens == batch.segments { &self.decode } else { &self.prefill };
         record(graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
+    }
+
+    /// The format that a weight has on the device.
+    fn format(&self, weight: Weight) -> Format {
+        match weight.class() {
+            WeightClass::Vector => Format::F32,
+            WeightClass::Adapter | WeightClass::Matrix => self.plan.format_on_gpu(self.model.tensor(weight).format()),
+        }
     }
 
     /// Makes everything a batch of that shape needs: pipelines, buffers, the weights that stay.

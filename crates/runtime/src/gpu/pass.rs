@@ -5,7 +5,7 @@ use super::step::{Step, missing};
 use super::{GpuExecutor, lock};
 use crate::timeline::Track;
 use crate::upload::{Job, Upload, cut};
-use crate::weights::{Placed, Weights, Window};
+use crate::weights::{Placed, Repacker, Weights, Window};
 use crate::{DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +36,8 @@ impl GpuExecutor {
             false => Some(weights.take_staging(jobs.len(), largest)?),
         };
         let kernels: Vec<Kernel> = if step.ready { Vec::new() } else { step.recording.kernels.clone() };
+        let windows = todo.iter().map(|(w, _)| *w);
+        let repacker = Repacker::new(&self.device, &mut lock(&self.pipelines), &self.sources, windows, largest)?;
         let over = AtomicBool::new(false);
         let begun = Instant::now();
         let bytes: u64 = todo.iter().map(|(w, _)| w.bytes).sum();
@@ -50,10 +52,10 @@ impl GpuExecutor {
             let kernels = &kernels;
             let compiling = scope.spawn(move || lock(&self.pipelines).compile(&kernels.iter().collect::<Vec<_>>()));
             let workers = weights.staging_size.workers;
-            let mut arrivals = Arrivals::new(step, &jobs);
+            let mut arrivals = Arrivals::new(step, &jobs, &repacker);
             let mut upload =
                 staging.as_mut().map(|s| Upload::start(scope, &self.device, &self.model, s, jobs, workers));
-            let mut pump = |arrivals: &mut Arrivals, weights: &mut Weights, submitted: usize| {
+            let mut pump = |arrivals: &mut Arrivals<'_>, weights: &mut Weights, submitted: usize| {
                 let Some(upload) = &mut upload else { return Ok(()) };
                 upload.advance()?;
                 if !arrivals.copy(upload, weights, submitted)? {
@@ -141,23 +143,24 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// What has not been copied yet.
-struct Arrivals {
+struct Arrivals<'a> {
     /// Parts that each group waits for.
     of_group: Vec<usize>,
     /// For each group, the one whose dispatches must be submitted before its weights are copied.
     after: Vec<Option<usize>>,
     places: HashMap<(Window, usize), Placed>,
+    repacker: &'a Repacker<'a>,
 }
 
-impl Arrivals {
-    fn new(step: &Step, jobs: &[Job]) -> Self {
+impl<'a> Arrivals<'a> {
+    fn new(step: &Step, jobs: &[Job], repacker: &'a Repacker<'a>) -> Self {
         let mut of_group = vec![0; step.groups.len()];
         for part in jobs.iter().flat_map(|j| &j.parts) {
             of_group[part.group] += 1;
         }
         let groups = step.groups.iter().enumerate();
         let places = groups.flat_map(|(i, g)| g.weights.iter().map(move |p| ((p.window, i), *p))).collect();
-        Arrivals { of_group, after: step.groups.iter().map(|g| g.after).collect(), places }
+        Arrivals { of_group, after: step.groups.iter().map(|g| g.after).collect(), places, repacker }
     }
 
     fn left(&self) -> usize {
@@ -168,12 +171,11 @@ impl Arrivals {
     /// anything.
     fn copy(&mut self, upload: &mut Upload<'_>, weights: &mut Weights, submitted: usize) -> Result<bool, RuntimeError> {
         let may = |job: &Job| job.parts.iter().all(|p| self.after[p.group].is_none_or(|a| a < submitted));
-        let places = &self.places;
+        let (places, repacker) = (&self.places, self.repacker);
         let done = upload.copy(&may, &mut |job, from, encoder| {
             for part in &job.parts {
                 let (to, offset) = weights.buffer(&places[&(part.window, part.group)])?;
-                let bytes = part.len.next_multiple_of(4) as u64;
-                encoder.copy_buffer_to_buffer(from, part.at as u64, &to, offset + part.to, bytes);
+                repacker.encode(part, from, &to, offset, encoder)?;
             }
             Ok(())
         })?;

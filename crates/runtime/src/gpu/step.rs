@@ -51,7 +51,8 @@ impl Step {
         device.queue.write_buffer(&params, 0, &blocks);
 
         let mut weights = lock(&executor.weights);
-        let needs = recording.dispatches.iter().map(|d| needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
+        let needs =
+            recording.dispatches.iter().map(|d| executor.needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
         weights.admit(needs.iter().flat_map(|n| &n.windows).copied());
         let groups = route(&needs, &|w| weights.is_streamed(w), weights.ring_bytes())?;
         let bound = groups.iter().map(|_| None).collect();
@@ -141,15 +142,17 @@ pub(super) fn param_bytes(device: &Device, dispatches: usize) -> u64 {
     param_distance(device) * dispatches as u64
 }
 
-/// The weights of a dispatch.
-pub(super) fn needs(weights: &Weights, dispatch: &Dispatch) -> Result<Need, RuntimeError> {
-    let mut need = Need::default();
-    for (_, bound) in &dispatch.bindings {
-        if let Bound::Weight(weight, index) = *bound {
-            need.windows.push(weights.windows(weight)?[index]);
+impl GpuExecutor {
+    /// The weights of a dispatch.
+    pub(super) fn needs(&self, weights: &Weights, dispatch: &Dispatch) -> Result<Need, RuntimeError> {
+        let mut need = Need::default();
+        for (_, bound) in &dispatch.bindings {
+            if let Bound::Weight(weight, index) = *bound {
+                need.windows.push(weights.windows(weight, self.format(weight))?[index]);
+            }
         }
+        Ok(need)
     }
-    Ok(need)
 }
 
 /// Where a group has a weight.

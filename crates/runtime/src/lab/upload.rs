@@ -45,7 +45,13 @@ pub fn upload(device: &Arc<Device>, model: &Arc<Model>, size: StagingSize) -> Re
     let weights = Weights::new(Arc::clone(device), Arc::clone(model));
     let mut windows = Vec::new();
     for weight in Weight::all(model.shape()).filter(|w| model.tensor(*w).file_range().is_some()) {
-        windows.extend(weights.windows(weight)?.into_iter().filter(|w| !w.is_vector()).map(|w| (w, 0)));
+        windows.extend(
+            weights
+                .windows(weight, model.tensor(weight).format())?
+                .into_iter()
+                .filter(|w| !w.is_vector())
+                .map(|w| (w, 0)),
+        );
     }
     windows.sort_by_key(|(w, _)| (model.tensor(w.weight).file_offset(), w.index));
     let jobs = cut(model, &windows, size.slot_bytes, false);

@@ -3,7 +3,6 @@
 use crate::weights::Window;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use wgoose_graph::Format;
 use wgoose_loader::Model;
 
 /// Where parts begin in a staging buffer and in a window, a multiple of what copies need (4 bytes) and bindings like.
@@ -72,7 +71,7 @@ fn parts(model: &Model, window: Window, room: usize) -> Vec<(Origin, usize, u64)
     let view = model.tensor(window.weight);
     let row_bytes = view.row_bytes();
     let rows = window.first as usize..(window.first + window.rows) as usize;
-    if window.format == Format::F32 && view.format() != Format::F32 || window.is_vector() {
+    if window.is_vector() {
         return vec![(Origin::Floats, rows.len() * view.cols() * 4, 0)];
     }
     let bytes = rows.len() * row_bytes;

@@ -7,7 +7,7 @@
 mod job;
 mod staging;
 
-pub(crate) use job::{Job, cut};
+pub(crate) use job::{Job, Part, cut};
 pub(crate) use staging::Staging;
 pub use staging::StagingSize;
 

@@ -33,9 +33,9 @@ impl StagingSize {
         size
     }
 
-    /// Bytes of all buffers.
+    /// Bytes of all buffers, and of one more on the device where blocks are repacked.
     pub fn bytes(&self) -> u64 {
-        (self.slots * self.slot_bytes) as u64
+        ((self.slots + 1) * self.slot_bytes) as u64
     }
 }
 

@@ -1,9 +1,11 @@
 //! Weights on the device: each window is filled when it is first needed, from the file, as it lies there. Vectors become
 //! F32. Within a budget, the first windows that fit stay; the others pass through a ring.
 
+mod repack;
 mod route;
 mod window;
 
+pub(crate) use repack::Repacker;
 pub(crate) use route::{Group, Need, Placed, route};
 pub(crate) use window::Window;
 pub use window::windows;
@@ -12,7 +14,7 @@ use crate::upload::{Staging, StagingSize};
 use crate::{Device, DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::Arc;
-use wgoose_graph::{Format, Weight, WeightClass};
+use wgoose_graph::{Format, Weight};
 use wgoose_loader::Model;
 
 /// When weights reach the device, and how long they stay. The results are the same bits.
@@ -191,20 +193,18 @@ impl Weights {
         self.staging = None;
     }
 
-    /// The windows of a weight.
+    /// The windows of a weight that has that format on the device.
     ///
     /// # Errors
     /// A single row is larger than the largest binding.
-    pub(crate) fn windows(&self, weight: Weight) -> Result<Vec<Window>, RuntimeError> {
+    pub(crate) fn windows(&self, weight: Weight, format: Format) -> Result<Vec<Window>, RuntimeError> {
         let view = self.model.tensor(weight);
-        let (format, row_bytes) = match weight.class() {
-            WeightClass::Vector => (Format::F32, view.cols() * 4),
-            _ => (view.format(), view.row_bytes()),
-        };
+        let row_bytes = view.cols() / format.block_weights() * format.block_bytes();
         let rows = windows(weight, view.rows() as u32, row_bytes as u64, self.device.limits())?;
         let window = |(index, rows): (usize, std::ops::Range<u32>)| {
-            let bytes = (row_bytes as u64 * u64::from(rows.end - rows.start)).next_multiple_of(16);
-            Window { weight, format, index, first: rows.start, rows: rows.end - rows.start, bytes }
+            let rows_here = rows.end - rows.start;
+            let bytes = format.bytes(rows_here as usize, view.cols()).unwrap_or_default() as u64;
+            Window { weight, format, index, first: rows.start, rows: rows_here, bytes: bytes.next_multiple_of(16) }
         };
         Ok(rows.into_iter().enumerate().map(window).collect())
     }

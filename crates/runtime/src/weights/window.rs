@@ -21,9 +21,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Bytes that are uploaded together: whole words, and whole tiles where the device makes them.
+    /// Bytes that are uploaded together: whole tiles, where the device makes them.
     pub(crate) fn unit(&self) -> usize {
-        16
+        if self.format.is_tiled() { self.format.block_bytes() * Format::TILE_BLOCKS } else { 16 }
     }
 
     /// Whether it is a vector; these are F32 on the device.

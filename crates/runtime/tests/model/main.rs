@@ -4,6 +4,7 @@
 
 mod backends;
 mod faults;
+mod layouts;
 mod laziness;
 mod lesser_devices;
 mod numbers;
