@@ -5,6 +5,7 @@ mod out;
 mod bench;
 mod npy;
 mod options;
+mod process_memory;
 mod trace;
 mod verbs;
 

@@ -1,6 +1,7 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
 use crate::{BatchError, RuntimeError};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -98,10 +99,9 @@ pub fn record(
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
         return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
     }
-    let mut kernels: Vec<Kernel> = Vec::new();
     // Layers are alike: their sites are equal and share a kernel.
-    let mut known: Vec<(Site, usize)> = Vec::new();
-    let mut dispatches = Vec::new();
+    let mut sites: Vec<Site> = Vec::new();
+    let mut units: Vec<(NodeId, usize, [u32; 12], usize)> = Vec::new();
     for &id in &arena.order {
         let whole = Site::of(graph, id, batch, tensors.format);
         for (window, rows) in row_windows(graph, id, tensors)?.into_iter().enumerate() {
@@ -109,28 +109,32 @@ pub fn record(
                 Some(rows) => Site { first: rows.start, window: rows.end - rows.start, ..whole.clone() },
                 None => whole.clone(),
             };
-            let kernel = match known.iter().find(|(s, _)| *s == site) {
-                Some((_, kernel)) => *kernel,
-                None => {
-                    kernels.push(plan.kernel(&site, limits, sources)?);
-                    known.push((site.clone(), kernels.len() - 1));
-                    kernels.len() - 1
-                }
-            };
-            let bindings = bindings(graph, id, batch, &arena, &kernels[kernel], window);
-            for (_, bound) in &bindings {
-                if let Bound::Slot { offset, .. } = bound
-                    && !offset.is_multiple_of(u64::from(limits.storage_alignment))
-                {
-                    let (width, alignment) = (graph.model().width, limits.storage_alignment);
-                    return Err(RuntimeError::Alignment { width, alignment });
-                }
-            }
-            let (label, units) = (&kernels[kernel].label, kernels[kernel].units);
-            let grid = dispatch_size(units, limits)
-                .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), units })?;
-            dispatches.push(Dispatch { node: id, kernel, bindings, params: site.params(), grid });
+            let params = site.params();
+            let known = sites.iter().position(|s| *s == site).unwrap_or_else(|| {
+                sites.push(site);
+                sites.len() - 1
+            });
+            units.push((id, window, params, known));
         }
+    }
+    // Reading and checking WGSL takes most of the time of recording.
+    let kernels: Vec<Kernel> =
+        sites.par_iter().map(|site| plan.kernel(site, limits, sources)).collect::<Result<_, _>>()?;
+    let mut dispatches = Vec::with_capacity(units.len());
+    for (node, window, params, kernel) in units {
+        let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], window);
+        for (_, bound) in &bindings {
+            if let Bound::Slot { offset, .. } = bound
+                && !offset.is_multiple_of(u64::from(limits.storage_alignment))
+            {
+                let (width, alignment) = (graph.model().width, limits.storage_alignment);
+                return Err(RuntimeError::Alignment { width, alignment });
+            }
+        }
+        let (label, units) = (&kernels[kernel].label, kernels[kernel].units);
+        let grid = dispatch_size(units, limits)
+            .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), units })?;
+        dispatches.push(Dispatch { node, kernel, bindings, params, grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
     Ok(Recording { kernels, dispatches, arena, output })

@@ -14,10 +14,14 @@ pub enum Track {
     Map,
     /// Making kernels' texts and scheduling passes.
     Schedule,
-    /// Filling staging memory and copying it to the device.
+    /// Making buffers.
+    Allocate,
+    /// Filling staging memory, for copies to the device.
     Upload,
     /// Compiling pipelines, or taking them from the cache.
     Compile,
+    /// Encoding and submitting copies and passes.
+    Submit,
     /// Computing on the device, from submission until it is known to be done.
     Compute,
 }
@@ -29,8 +33,10 @@ impl Track {
             Track::Device => "device",
             Track::Map => "map",
             Track::Schedule => "schedule",
+            Track::Allocate => "allocate",
             Track::Upload => "upload",
             Track::Compile => "compile",
+            Track::Submit => "submit",
             Track::Compute => "compute",
         }
     }

@@ -131,20 +131,33 @@ impl SessionBuilder {
             let tokenizer = tokenizer_of(&model);
             return Ok(Session { model, engine, device: None, tokenizer });
         }
-        // Drivers take their time; the vocabulary is read meanwhile.
-        let (device, tokenizer) = std::thread::scope(|scope| {
+        // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
+        let likely = match &self.plan {
+            Some(path) => Plan::load(path)?.fusions,
+            None => Plan::default_fusions(),
+        };
+        let (device, graphs, tokenizer) = std::thread::scope(|scope| {
             let opening = scope.spawn(|| Device::open_with(&self.device_options()));
+            let graphs = scope.spawn(|| GpuExecutor::graphs(model.shape(), &likely, &self.timeline));
             let tokenizer = {
                 let _span = self.timeline.span(Track::Map, "read vocabulary");
                 tokenizer_of(&model)
             };
-            (opening.join(), tokenizer)
+            (opening.join(), graphs.join(), tokenizer)
         });
         let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let mut plan = self.plan_for(&device, model.shape())?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
-        let executor = self.executor(Arc::clone(&device), Arc::clone(&model), plan, 1)?;
-        let chunk = executor.plan().prefill_chunk as usize;
+        let chunk = plan.prefill_chunk as usize;
+        let mut executor = if plan.fusions == likely {
+            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
+            GpuExecutor::with_graphs(device, model, graphs, plan, self.sources.clone(), 1)?
+        } else {
+            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.sources.clone(), 1)?
+        };
+        executor.reside(self.residency)?;
+        executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
         Ok(Session { model, engine, device: Some(device), tokenizer })
     }

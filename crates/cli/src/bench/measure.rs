@@ -1,9 +1,10 @@
 //! Measures a session the way its user meets it.
 
+use super::prompt;
 use super::record::Record;
-use super::{memory, prompt};
 use crate::Failure;
 use crate::options::RunOptions;
+use crate::process_memory;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -59,7 +60,7 @@ pub(crate) fn measure(
         }
     }
     drop(session);
-    let peak_memory_mib = memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
+    let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = options.engine(model, Reference::SLOTS)?;

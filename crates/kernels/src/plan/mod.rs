@@ -96,13 +96,25 @@ pub struct Choice {
 }
 
 impl Plan {
-    /// The plan that every device has, from limits alone: first admitted variants, default tunables, every fusion, but
-    /// the adapters apart in prefill, where each fills a tiled product of its own.
+    /// The plan that every device has, from limits alone: first admitted variants, default tunables, default fusions.
     pub fn default_for(device: DeviceFingerprint, model: ModelShape) -> Plan {
+        Plan {
+            schema: SCHEMA,
+            device,
+            model,
+            prefill_chunk: 64,
+            fusions: Plan::default_fusions(),
+            repack: BTreeSet::new(),
+            choices: Vec::new(),
+            evidence: None,
+        }
+    }
+
+    /// Every fusion, but the adapters apart in prefill, where each fills a tiled product of its own.
+    pub fn default_fusions() -> Fusions {
         let mut fusions = Fusions::both(Fusion::ALL.into());
         fusions.prefill.remove(&Fusion::LoraGroup);
-        let (repack, choices) = (BTreeSet::new(), Vec::new());
-        Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, repack, choices, evidence: None }
+        fusions
     }
 
     /// Reads a plan.

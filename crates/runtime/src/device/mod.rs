@@ -20,6 +20,8 @@ pub const WGPU_VERSION: &str = "30.0.1";
 
 /// An open device.
 pub struct Device {
+    /// Kept: some drivers take milliseconds to let go of it.
+    _adapter: wgpu::Adapter,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     summary: AdapterSummary,
@@ -70,7 +72,7 @@ impl Device {
     /// No adapter, none that matches, or the driver refuses.
     pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
         let timeline = options.timeline.clone();
-        let adapters = {
+        let mut adapters = {
             let _span = timeline.span(Track::Device, "adapters");
             enumerate()
         };
@@ -80,12 +82,13 @@ impl Device {
             None => true,
             Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
         };
-        let Some((_, adapter)) = adapters.iter().enumerate().find(matches) else {
+        let Some((index, _)) = adapters.iter().enumerate().find(matches) else {
             let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
             let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
             return Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") });
         };
-        let mut summary = summary(adapter);
+        let adapter = adapters.swap_remove(index);
+        let mut summary = summary(&adapter);
         restrict(&mut summary.limits);
         let features = adapter.features() & WANTED;
         let descriptor = wgpu::DeviceDescriptor {
@@ -119,6 +122,7 @@ impl Device {
         let cache = options.cache.clone().filter(|_| features.contains(wgpu::Features::PIPELINE_CACHE));
         let memory_limit = options.memory;
         Ok(Arc::new(Device {
+            _adapter: adapter,
             device,
             queue,
             summary,

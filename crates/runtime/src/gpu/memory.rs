@@ -35,6 +35,18 @@ impl GpuExecutor {
         }
     }
 
+    /// Sets memory aside for all weights, in the background, unless there is a budget to keep to: for whoever will run a
+    /// pass soon. Nothing is uploaded.
+    ///
+    /// # Errors
+    /// A single row of a weight is larger than the largest binding. That there is no memory left is said by the first
+    /// pass.
+    pub fn reserve(&mut self) -> Result<(), RuntimeError> {
+        let windows = self.windows()?;
+        lock(&self.weights).reserve(windows.into_iter());
+        Ok(())
+    }
+
     /// What running the plan will take: passes of its chunk, decoding in every slot, one row of logits per sequence.
     ///
     /// # Errors
@@ -73,7 +85,7 @@ impl GpuExecutor {
     }
 
     fn all_weights(&self) -> Result<u64, RuntimeError> {
-        Ok(self.windows()?.iter().map(|w| w.bytes).sum())
+        Ok(self.windows()?.iter().map(Window::room).sum())
     }
 
     /// The largest passes, one that reads prompts and one that decodes in every slot, with up to `outputs` rows of
@@ -153,7 +165,7 @@ impl GpuExecutor {
         let mut layers: HashMap<u32, u64> = HashMap::new();
         for window in self.windows()? {
             if let Weight::Layer(layer, _) = window.weight {
-                *layers.entry(layer).or_default() += window.bytes.next_multiple_of(256);
+                *layers.entry(layer).or_default() += window.room();
             }
         }
         Ok(2 * layers.values().max().copied().unwrap_or(0))

@@ -7,13 +7,14 @@ mod step;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
 use crate::schedule::{Recording, Table, Tensors, record};
-use crate::timeline::Track;
+use crate::timeline::{Timeline, Track};
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
 use wgoose_graph::{BatchShape, Format, FusionSet, Graph, ModelShape, State, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 
@@ -69,21 +70,30 @@ impl GpuExecutor {
         sources: Sources,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
-        plan.check_kernels(model.shape(), &sources)?;
+        let graphs = Self::graphs(model.shape(), &plan.fusions, device.timeline())?;
+        Self::with_graphs(device, model, graphs, plan, sources, slots)
+    }
+
+    /// The graphs (decode, prefill) that a plan with these fusions runs.
+    ///
+    /// # Errors
+    /// The sizes make no graph, or a fusion leaves an illegal one.
+    pub fn graphs(model: &ModelShape, fusions: &Fusions, timeline: &Timeline) -> Result<[Graph; 2], RuntimeError> {
+        let _span = timeline.span(Track::Schedule, "graphs");
         let graph = |fusions: &FusionSet| -> Result<Graph, RuntimeError> {
-            let mut graph = rwkv7::forward(model.shape())?;
+            let mut graph = rwkv7::forward(model)?;
             rewrite::apply(&mut graph, fusions)?;
             Ok(graph)
         };
-        let graphs = [graph(&plan.fusions.decode)?, graph(&plan.fusions.prefill)?];
-        Self::with_graphs(device, model, graphs, plan, sources, slots)
+        let (decode, prefill) = rayon::join(|| graph(&fusions.decode), || graph(&fusions.prefill));
+        Ok([decode?, prefill?])
     }
 
     /// As [`GpuExecutor::new`], for graphs (decode, prefill) that were changed by hand: experiments, and tests that
     /// break them.
     ///
     /// # Errors
-    /// A graph is illegal.
+    /// The plan's kernels do not fit the model, or a graph is illegal.
     pub fn with_graphs(
         device: Arc<Device>,
         model: Arc<Model>,
@@ -92,10 +102,12 @@ impl GpuExecutor {
         sources: Sources,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
+        plan.check_kernels(model.shape(), &sources)?;
         wgoose_graph::check(&decode)?;
         wgoose_graph::check(&prefill)?;
         let shape = *model.shape();
         let limit = device.limits().storage_binding;
+        let span = device.timeline().span(Track::Allocate, "state");
         let mut states = HashMap::new();
         for state in State::all(&shape) {
             let need = slots as u64 * state.len(&shape) as u64 * 4;
@@ -104,6 +116,7 @@ impl GpuExecutor {
             }
             states.insert(state, device.storage(&state.to_string(), need));
         }
+        drop(span);
         Ok(GpuExecutor {
             weights: Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model)))),
             pipelines: Arc::new(Mutex::new(Pipelines::new(Arc::clone(&device)))),

@@ -79,6 +79,7 @@ impl GpuExecutor {
                 while arrivals.of_group[number] > 0 {
                     pump(&mut arrivals, &mut weights, number)?;
                 }
+                let _span = self.device.timeline().span(Track::Submit, format!("group {number}"));
                 step.bind(number, self, &mut weights, &lock(&self.pipelines))?;
                 if compute {
                     let begun = Instant::now();

@@ -84,7 +84,9 @@ impl<'a> Upload<'a> {
     /// # Errors
     /// The file cannot be read, or the device fails.
     pub(crate) fn advance(&mut self) -> Result<(), RuntimeError> {
+        let span = self.device.timeline().span(Track::Submit, "poll");
         let polled = self.device.device.poll(wgpu::PollType::Poll);
+        drop(span);
         polled.map_err(|e| RuntimeError::Device { during: "uploading weights", why: e.to_string() })?;
         self.hand_out();
         if self.filling == 0 {
@@ -123,12 +125,17 @@ impl<'a> Upload<'a> {
         if now.is_empty() {
             return Ok(Vec::new());
         }
+        let mut span = self.device.timeline().span(Track::Submit, "encode copies");
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for lent in &now {
             let buffer = self.staging.copy_from(lent.slot, &encoder);
             copy(&lent.job, &buffer, &mut encoder)?;
         }
-        let index = self.device.queue.submit([encoder.finish()]);
+        let commands = encoder.finish();
+        drop(span);
+        span = self.device.timeline().span(Track::Submit, "submit copies");
+        let index = self.device.queue.submit([commands]);
+        drop(span);
         let slots: Vec<usize> = now.iter().map(|l| l.slot).collect();
         self.staging.submitted(&slots, index);
         Ok(now.into_iter().map(|l| l.job).collect())

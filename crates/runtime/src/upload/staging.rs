@@ -1,5 +1,6 @@
 //! Staging: a bounded ring of mapped buffers through which weights pass on their way to the device.
 
+use crate::timeline::Track;
 use crate::{Device, RuntimeError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ pub struct StagingSize {
 }
 
 impl StagingSize {
-    /// What fills a fast bus: two buffers of 8 MiB for each of at most 8 threads (measured on an H200, see
+    /// What fills a fast bus: two buffers of 4 MiB for each of at most 8 threads (measured on an H200, see
     /// `optimization_plan/benchmarks.md`).
     pub fn fast() -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-        StagingSize { workers, slots: 2 * workers, slot_bytes: 8 << 20 }
+        StagingSize { workers, slots: 2 * workers, slot_bytes: 4 << 20 }
     }
 
     /// The same within a share of a memory budget, in bytes; buffers have at least 256 KiB.
@@ -62,6 +63,7 @@ impl Staging {
     pub(crate) fn new(device: &Device, count: usize, bytes: u64) -> Result<Self, RuntimeError> {
         let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
         let descriptor = wgpu::BufferDescriptor { label: Some("upload"), size: bytes, usage, mapped_at_creation: true };
+        let _span = device.timeline().span(Track::Allocate, "staging");
         // A fresh mapping is cleared on the CPU, which takes long enough to share it out.
         let slots = std::thread::scope(|scope| {
             let make = || scope.spawn(|| device.device.create_buffer(&descriptor));

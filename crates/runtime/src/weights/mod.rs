@@ -10,10 +10,12 @@ pub(crate) use route::{Group, Need, Placed, route};
 pub(crate) use window::Window;
 pub use window::windows;
 
+use crate::timeline::Track;
 use crate::upload::{Staging, StagingSize};
 use crate::{Device, DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use wgoose_graph::{Format, Weight};
 use wgoose_loader::Model;
 
@@ -41,19 +43,32 @@ pub(crate) struct Room {
     pub(crate) outputs: u32,
 }
 
-/// A window with a buffer of its own.
-#[derive(Default)]
+/// Where a window that stays has its place.
 struct Own {
-    buffer: Option<wgpu::Buffer>,
+    slab: usize,
+    offset: u64,
     filled: bool,
 }
+
+/// A buffer that holds the windows of several layers, as far as one pass needs them: a thousand small ones take drivers
+/// longer to make, and fill blocks of memory badly.
+struct Slab {
+    buffer: Option<wgpu::Buffer>,
+    bytes: u64,
+    /// Where the buffer comes from, if another thread is making it.
+    coming: Option<Receiver<wgpu::Buffer>>,
+}
+
+/// Bytes of a slab, but for a window that alone is larger. More than the blocks that wgpu's allocator makes, so that each
+/// has memory of its own size.
+const SLAB: u64 = 256 << 20;
 
 /// The model's tensors on a device.
 pub(crate) struct Weights {
     device: Arc<Device>,
     model: Arc<Model>,
     own: HashMap<Window, Own>,
-    own_bytes: u64,
+    slabs: Vec<Slab>,
     /// `None`: there is room for everything.
     room: Option<Room>,
     ring: Option<wgpu::Buffer>,
@@ -81,7 +96,7 @@ impl Weights {
             device,
             model,
             own: HashMap::new(),
-            own_bytes: 0,
+            slabs: Vec::new(),
             room: None,
             ring: None,
             staging: None,
@@ -96,14 +111,24 @@ impl Weights {
         (self.room, self.staging_size) = (Some(room), staging_size);
     }
 
-    /// Decides, for windows not seen before, which stay: the first that fit.
+    /// Decides, for windows not seen before, which stay: the first that fit. Gives them their places.
     pub(crate) fn admit(&mut self, windows: impl Iterator<Item = Window>) {
+        let largest = SLAB.min(self.device.limits().buffer);
+        let mut bytes: u64 = self.slabs.iter().map(|s| s.bytes).sum();
+        // The slab that is being filled; older ones may be in use.
+        let mut open = usize::MAX;
         for window in windows {
-            let fits = self.room.is_none_or(|room| self.own_bytes + window.bytes <= room.pinned);
-            if fits && !self.own.contains_key(&window) {
-                self.own_bytes += window.bytes;
-                self.own.insert(window, Own::default());
+            let room = window.room();
+            if self.own.contains_key(&window) || self.room.is_some_and(|r| bytes + room > r.pinned) {
+                continue;
             }
+            bytes += room;
+            if self.slabs.get(open).is_none_or(|s| s.bytes + room > largest) {
+                open = self.slabs.len();
+                self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
+            }
+            self.own.insert(window, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
+            self.slabs[open].bytes += room;
         }
     }
 
@@ -136,24 +161,46 @@ impl Weights {
         }
     }
 
+    /// Has another thread make the buffers for all of the model, if there is no budget to keep to: drivers take their time
+    /// to clear memory, and hold up everything else meanwhile. Nothing is uploaded.
+    pub(crate) fn reserve(&mut self, windows: impl Iterator<Item = Window>) {
+        if self.room.is_some() {
+            return;
+        }
+        self.admit(windows);
+        let mut orders = Vec::new();
+        for slab in self.slabs.iter_mut().filter(|slab| slab.buffer.is_none() && slab.coming.is_none()) {
+            let (made, coming) = std::sync::mpsc::channel();
+            slab.coming = Some(coming);
+            orders.push((slab.bytes, made));
+        }
+        let device = Arc::clone(&self.device);
+        std::thread::spawn(move || {
+            for (bytes, made) in orders {
+                let _span = device.timeline().span(Track::Allocate, "weights");
+                // Nobody waits for it any more once an upload has failed.
+                if made.send(device.storage("weights", bytes)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
     /// Where a weight is bound: its buffer, and its first byte there.
     ///
     /// # Errors
     /// The device has no memory left.
     pub(crate) fn buffer(&mut self, placed: &Placed) -> Result<(wgpu::Buffer, u64), RuntimeError> {
-        let window = placed.window;
-        let (slot, bytes, offset) = match (placed.ring, self.own.get_mut(&window)) {
-            (None, Some(own)) => (&mut own.buffer, window.bytes, 0),
-            (offset, _) => (&mut self.ring, self.room.map_or(window.bytes, |r| r.ring), offset.unwrap_or(0)),
-        };
-        if let Some(buffer) = slot {
-            return Ok((buffer.clone(), offset));
+        if let (None, Some(own)) = (placed.ring, self.own.get(&placed.window)) {
+            let Slab { buffer, bytes, coming } = &mut self.slabs[own.slab];
+            if let Some(coming) = coming.take() {
+                *buffer = coming.recv().ok();
+                self.device.check("allocating weights")?;
+            }
+            return Ok((made(&self.device, buffer, "weights", *bytes)?, own.offset));
         }
-        let label = if placed.ring.is_some() { "ring".to_owned() } else { window.weight.to_string() };
-        let buffer = self.device.storage(&label, bytes);
-        self.device.check("allocating weights")?;
-        *slot = Some(buffer.clone());
-        Ok((buffer, offset))
+        let bytes = self.room.map_or(placed.window.room(), |r| r.ring);
+        Ok((made(&self.device, &mut self.ring, "ring", bytes)?, placed.ring.unwrap_or(0)))
     }
 
     /// Staging for jobs, the largest of `largest` bytes.
@@ -181,14 +228,14 @@ impl Weights {
     /// Bytes on the device: weights that stay, ring, staging.
     pub(crate) fn on_device(&self) -> (u64, u64, u64) {
         let size = |buffer: &wgpu::Buffer| buffer.size();
-        let own = self.own.values().filter_map(|own| own.buffer.as_ref()).map(size).sum();
+        let own = self.slabs.iter().filter_map(|slab| slab.buffer.as_ref()).map(size).sum();
         (own, self.ring.as_ref().map_or(0, size), self.staging.as_ref().map_or(0, Staging::bytes))
     }
 
     /// Drops everything: an upload went wrong.
     pub(crate) fn forget(&mut self) {
         self.own.clear();
-        self.own_bytes = 0;
+        self.slabs.clear();
         self.ring = None;
         self.staging = None;
     }
@@ -208,4 +255,20 @@ impl Weights {
         };
         Ok(rows.into_iter().enumerate().map(window).collect())
     }
+}
+
+/// The buffer in its place, made now if it is not there.
+fn made(
+    device: &Device,
+    place: &mut Option<wgpu::Buffer>,
+    label: &str,
+    bytes: u64,
+) -> Result<wgpu::Buffer, RuntimeError> {
+    if let Some(buffer) = place {
+        return Ok(buffer.clone());
+    }
+    let buffer = device.storage(label, bytes);
+    device.check("allocating weights")?;
+    *place = Some(buffer.clone());
+    Ok(buffer)
 }

@@ -4,10 +4,6 @@
 use super::Window;
 use crate::RuntimeError;
 use std::ops::Range;
-use wgoose_graph::Weight;
-
-/// Where weights begin in the ring; a multiple of what any device wants of a binding.
-const ALIGN: u64 = 256;
 
 /// The weights of one dispatch.
 #[derive(Clone, Debug, Default)]
@@ -18,12 +14,8 @@ pub(crate) struct Need {
 impl Need {
     /// Bytes that all of them take in a ring.
     pub(crate) fn bytes(&self) -> u64 {
-        self.windows.iter().map(ring_bytes).sum()
+        self.windows.iter().map(Window::room).sum()
     }
-}
-
-fn ring_bytes(window: &Window) -> u64 {
-    window.bytes.next_multiple_of(ALIGN)
 }
 
 /// A weight that a group needs.
@@ -53,11 +45,11 @@ pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u6
     let mut stage = 0;
     let mut in_group = 0;
     for (i, need) in needs.iter().enumerate() {
-        let bytes: u64 = need.windows.iter().filter(|w| streamed(w)).map(ring_bytes).sum();
+        let bytes: u64 = need.windows.iter().filter(|w| streamed(w)).map(Window::room).sum();
         if bytes > ring {
             return Err(RuntimeError::RingTooSmall { need: bytes, ring });
         }
-        let own_stage = need.windows.first().map_or(stage, |w| stage_of(w.weight));
+        let own_stage = need.windows.first().map_or(stage, Window::stage);
         if groups.is_empty() || own_stage != stage || (in_group > 0 && in_group + bytes > ring / 2) {
             groups.push(Group { dispatches: i..i, weights: Vec::new(), after: None });
             in_group = 0;
@@ -76,22 +68,13 @@ pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u6
     Ok(groups)
 }
 
-/// Where a pass needs a weight: before the layers, in one, or after.
-fn stage_of(weight: Weight) -> u32 {
-    match weight {
-        Weight::Embedding | Weight::Ln0Scale | Weight::Ln0Bias => 0,
-        Weight::Layer(layer, _) => layer + 1,
-        Weight::LnOutScale | Weight::LnOutBias | Weight::Head => u32::MAX,
-    }
-}
-
 /// Lays the streamed weights around the ring, from its start.
 fn place(groups: &mut [Group], streamed: &dyn Fn(&Window) -> bool, ring: u64) {
     // What lies in the ring, and the group that needs it.
     let mut live: Vec<(Range<u64>, usize)> = Vec::new();
     let (mut at, mut after) = (0, None);
     for (number, group) in groups.iter_mut().enumerate() {
-        let size = |p: &Placed| ring_bytes(&p.window);
+        let size = |p: &Placed| p.window.room();
         let total: u64 = group.weights.iter().filter(|p| streamed(&p.window)).map(size).sum();
         if at + total > ring {
             at = 0;
@@ -118,7 +101,7 @@ fn place(groups: &mut [Group], streamed: &dyn Fn(&Window) -> bool, ring: u64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use wgoose_graph::{Format, LayerWeight};
+    use wgoose_graph::{Format, LayerWeight, Weight};
 
     fn window(layer: u32, which: usize, bytes: u64) -> Window {
         let weight = Weight::Layer(layer, LayerWeight::Key);
@@ -137,7 +120,7 @@ mod tests {
                 Need { windows: vec![window(layer, i, bytes)] }
             }).collect();
             let streamed = |w: &Window| sizes[w.index].2;
-            let largest = sizes.iter().filter(|s| s.2).map(|s| s.1.next_multiple_of(ALIGN)).max().unwrap_or(0);
+            let largest = sizes.iter().filter(|s| s.2).map(|s| s.1.next_multiple_of(256)).max().unwrap_or(0);
             let routed = route(&needs, &streamed, ring);
             prop_assert_eq!(routed.is_err(), largest > ring);
             let Ok(groups) = routed else { return Ok(()) };

@@ -26,6 +26,20 @@ impl Window {
         if self.format.is_tiled() { self.format.block_bytes() * Format::TILE_BLOCKS } else { 16 }
     }
 
+    /// Bytes from its first to where another can begin: bindings begin at multiples of 256 on any device.
+    pub(crate) fn room(&self) -> u64 {
+        self.bytes.next_multiple_of(256)
+    }
+
+    /// Where a pass needs it: before the layers, in one, or after.
+    pub(crate) fn stage(&self) -> u32 {
+        match self.weight {
+            Weight::Embedding | Weight::Ln0Scale | Weight::Ln0Bias => 0,
+            Weight::Layer(layer, _) => layer + 1,
+            Weight::LnOutScale | Weight::LnOutBias | Weight::Head => u32::MAX,
+        }
+    }
+
     /// Whether it is a vector; these are F32 on the device.
     pub(crate) fn is_vector(&self) -> bool {
         self.weight.class() == WeightClass::Vector

@@ -1,6 +1,6 @@
 //! A fresh process, watched until it has said its line.
 
-use crate::bench::memory;
+use crate::process_memory;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ fn peaks(process: u32, said: &AtomicBool) -> (Option<u64>, Option<u64>) {
     let (mut anonymous, mut resident) = (None, None);
     loop {
         let last = said.load(Ordering::Relaxed);
-        if let Some(now) = memory::of(process) {
+        if let Some(now) = process_memory::of(process) {
             anonymous = anonymous.max(Some(now.anonymous));
             resident = resident.max(Some(now.peak_resident));
         }

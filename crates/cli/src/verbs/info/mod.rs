@@ -1,6 +1,9 @@
 //! `wgoose info`
 
+mod memory;
+
 use crate::Failure;
+use crate::options::RunOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -16,9 +19,14 @@ pub(crate) struct Args {
     /// List every tensor.
     #[arg(long)]
     tensors: bool,
+    /// Say where the bytes go when the model runs, as predicted and as measured: mapped, on the GPU, staging.
+    #[arg(long, conflicts_with = "tensors")]
+    memory: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    options: RunOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -30,6 +38,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             print_plan(&plan)?;
         }
         return Ok(());
+    }
+    if args.memory {
+        return memory::run(&args.file, &args.options, args.json);
     }
     let start = Instant::now();
     let model = Model::open(&args.file)?;
