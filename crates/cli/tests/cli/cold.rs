@@ -26,7 +26,8 @@ fn every_condition_has_its_figures() {
     assert_eq!(report["file_bytes"], bytes);
     let conditions = report["conditions"].as_array().unwrap();
     assert_eq!(conditions.iter().map(|c| c["name"].as_str().unwrap()).collect::<Vec<_>>(), ["warm", "cold pipelines"]);
-    let mut figures = vec!["wall_ms", "model_open_ms", "session_ready_ms", "first_logits_ms", "uploaded_bytes"];
+    let mut figures =
+        vec!["wall_ms", "model_open_ms", "session_ready_ms", "first_logits_ms", "uploaded_bytes", "upload_ms"];
     if cfg!(target_os = "linux") {
         figures.extend(["peak_anonymous_bytes", "peak_resident_bytes"]);
     }

@@ -5,6 +5,7 @@
 mod binary;
 mod cold;
 mod goldens;
+mod memory;
 mod refusals;
 mod traces;
 mod verbs;

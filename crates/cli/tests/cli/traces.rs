@@ -34,7 +34,7 @@ fn verbs_that_run_a_model_leave_a_trace() {
         let path = folder.join("trace.json");
         printed(folder, format!("{verb} --trace trace.json").split(' '));
         let tracks = tracks(&path);
-        for track in ["map", "device"] {
+        for track in ["map", "device", "schedule", "allocate", "upload", "compile", "submit", "compute"] {
             assert!(tracks.contains(track), "{verb}: {track} is not among {tracks:?}");
         }
         std::fs::remove_file(path).unwrap();
