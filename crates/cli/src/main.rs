@@ -31,6 +31,7 @@ enum Verb {
     Tune(verbs::tune::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
+    Roofline(verbs::roofline::Args),
     Generate(verbs::generate::Args),
     Logits(verbs::logits::Args),
     #[command(hide = true)]
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Tune(args) => verbs::tune::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
+        Verb::Roofline(args) => verbs::roofline::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::ColdChild(args) => bench::cold::child::run(&args, started),
