@@ -8,6 +8,7 @@ mod laziness;
 mod lesser_devices;
 mod numbers;
 mod packing;
+mod profiles;
 mod refusals;
 mod residency;
 mod splits;
