@@ -5,8 +5,10 @@ mod out;
 mod bench;
 mod npy;
 mod options;
+mod profile;
 mod trace;
 mod verbs;
+mod write;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ enum Verb {
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
     Roofline(verbs::roofline::Args),
+    Profile(verbs::profile::Args),
     Generate(verbs::generate::Args),
     Logits(verbs::logits::Args),
     #[command(hide = true)]
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
         Verb::Roofline(args) => verbs::roofline::run(&args),
+        Verb::Profile(args) => verbs::profile::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::ColdChild(args) => bench::cold::child::run(&args, started),

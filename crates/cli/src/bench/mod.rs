@@ -7,6 +7,6 @@ pub(crate) mod record;
 pub(crate) mod report;
 
 /// A prompt of that many tokens, always the same.
-fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
+pub(crate) fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
     (0..tokens).map(|t| (t * 7919 + 13) % vocab).collect()
 }

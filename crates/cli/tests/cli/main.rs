@@ -5,6 +5,7 @@
 mod binary;
 mod cold;
 mod goldens;
+mod profiles;
 mod refusals;
 mod traces;
 mod verbs;
