@@ -10,31 +10,26 @@ use wgoose_kernels::probes::{Params, Probe};
 ///
 /// # Errors
 /// The device fails.
-pub(super) fn costs(instrument: &Instrument) -> Result<[Figure; 3], RuntimeError> {
+pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError> {
     let (device, n) = (&instrument.device, instrument.scale.dispatches);
     let params = Params { rounds: 1, ..Params::default() };
     // A buffer that was written before would be waited for, however long ago that was: one for each dispatch.
-    let ticks = (0..n)
-        .map(|_| Loaded::new(device, Probe::Tick, None, &device.storage("y", 16), params, 1))
-        .collect::<Result<Vec<_>, _>>()?;
+    let tick = Loaded::new(device, Probe::Tick, None, &device.storage("y", 16), params, 1)?;
+    let ticks: Vec<Loaded> = (0..n).map(|_| tick.onto(device, &device.storage("y", 16), 1)).collect();
+    device.check("preparing a measurement")?;
     let independent = || instrument.clock.time(&|pass| ticks.iter().for_each(|tick| tick.encode(pass)));
-    let dependent = || instrument.clock.time(&|pass| ticks.iter().for_each(|_| ticks[0].encode(pass)));
+    let dependent = || instrument.clock.time(&|pass| (0..n).for_each(|_| tick.encode(pass)));
     instrument.sample(1, &mut |_| Ok(dependent()? + independent()?))?;
-    let mut samples: [Vec<f64>; 3] = Default::default();
+    let (mut waiting, mut free) = (Vec::new(), Vec::new());
     for _ in 0..instrument.scale.samples {
-        let [waiting, free] = [dependent()?, independent()?].map(|ns| ns / f64::from(n) / 1e3);
-        samples[0].push(waiting);
-        samples[1].push(free);
-        samples[2].push(waiting - free);
+        waiting.push(dependent()? / f64::from(n) / 1e3);
+        free.push(independent()? / f64::from(n) / 1e3);
     }
+    let boundary: Vec<f64> = waiting.iter().zip(&free).map(|(waiting, free)| waiting - free).collect();
     let each = format!("{n} dispatches of one invocation in one pass");
-    let hows = [format!("{each}, all on one buffer"), format!("{each}, each on a buffer of its own"), {
-        "dependent less independent, samples taken in turn".to_owned()
-    }];
-    let quantities = [Quantity::DispatchDependent, Quantity::DispatchIndependent, Quantity::DispatchBoundary];
-    let mut of = quantities.into_iter().zip(samples).zip(hows);
-    Ok(std::array::from_fn(|i| match of.next() {
-        Some(((quantity, samples), how)) => Figure::new(quantity, &samples, how),
-        None => Figure::missing(quantities[i], "not measured"),
-    }))
+    Ok(vec![
+        Figure::new(Quantity::DispatchDependent, &waiting, format!("{each}, all on one buffer")),
+        Figure::new(Quantity::DispatchIndependent, &free, format!("{each}, each on a buffer of its own")),
+        Figure::new(Quantity::DispatchBoundary, &boundary, "dependent less independent, samples taken in turn"),
+    ])
 }

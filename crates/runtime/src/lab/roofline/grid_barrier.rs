@@ -45,7 +45,12 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     if instrument.device.is_cpu() {
         return none("software devices cut long loops and need not run workgroups at once");
     }
-    let Some(most) = resident(&mut |n| Ok(meet(instrument, n, n, TRIAL, SPINS)?.held(n, TRIAL)))? else {
+    let probe = probe(instrument)?;
+    let meet = |workgroups, rounds| {
+        let params = Params { rounds, workgroups, spins: SPINS, elements: 0 };
+        meet(instrument, &probe, workgroups, params)
+    };
+    let Some(most) = resident(&mut |n| Ok(meet(n, TRIAL)?.held(n, TRIAL)))? else {
         return none("not even one workgroup passes its own barrier");
     };
     let how = "doubled, then halved in on, until a workgroup waits in vain for the others";
@@ -53,7 +58,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     for (quantity, workgroups) in [(quantities[1], most.div_ceil(8)), (quantities[2], most)] {
         let mut held = true;
         let (ns, rounds) = instrument.sample(MOST_BARRIERS, &mut |rounds| {
-            let meeting = meet(instrument, workgroups, workgroups, rounds, SPINS)?;
+            let meeting = meet(workgroups, rounds)?;
             held &= meeting.held(workgroups, rounds);
             Ok(meeting.ns)
         })?;
@@ -92,19 +97,19 @@ fn resident(holds: &mut dyn FnMut(u32) -> Result<bool, RuntimeError>) -> Result<
     Ok(Some(good))
 }
 
-/// Lets `workgroups` workgroups pass barriers at which they wait for `expected`.
-fn meet(
-    instrument: &Instrument,
-    workgroups: u32,
-    expected: u32,
-    rounds: u32,
-    spins: u32,
-) -> Result<Meeting, RuntimeError> {
+/// The probe, on any buffer for now.
+fn probe(instrument: &Instrument) -> Result<Loaded, RuntimeError> {
+    let device = &instrument.device;
+    Loaded::new(device, Probe::GridBarrier, None, &device.storage("y", 32), Params::default(), 1)
+}
+
+/// Lets `workgroups` workgroups pass barriers at which they wait for `params.workgroups`.
+fn meet(instrument: &Instrument, probe: &Loaded, workgroups: u32, params: Params) -> Result<Meeting, RuntimeError> {
     let device = &instrument.device;
     // New, and so zero: four counters, then a note of each workgroup.
-    let y = device.storage("y", 16 + 4 * u64::from(workgroups.max(expected)));
-    let params = Params { rounds, workgroups: expected, spins, elements: 0 };
-    let probe = Loaded::new(device, Probe::GridBarrier, None, &y, params, workgroups)?;
+    let y = device.storage("y", 16 + 4 * u64::from(workgroups.max(params.workgroups)));
+    let probe = probe.onto(device, &y, workgroups);
+    probe.set(device, params);
     let ns = instrument.clock.time(&|pass| probe.encode(pass))?;
     let words: Vec<u32> = bytemuck::pod_collect_to_vec(&device.read(&y, 0, 16)?);
     Ok(Meeting { ns, gave_up: words[1] != 0, unseen: words[2], passed: words[3] })
@@ -120,9 +125,14 @@ mod tests {
     fn those_who_come_pass_and_those_who_wait_in_vain_give_up() {
         let device = Device::open(None).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();
-        let alone = meet(&instrument, 1, 1, 100, 1000).unwrap();
+        let probe = probe(&instrument).unwrap();
+        let one_of = |workgroups| {
+            let params = Params { rounds: 100, workgroups, spins: 1000, elements: 0 };
+            meet(&instrument, &probe, 1, params).unwrap()
+        };
+        let alone = one_of(1);
         assert!(alone.held(1, 100), "{alone:?}");
-        let in_vain = meet(&instrument, 1, 2, 100, 1000).unwrap();
+        let in_vain = one_of(2);
         assert!(in_vain.gave_up && in_vain.passed == 0 && !in_vain.held(1, 100), "{in_vain:?}");
     }
 

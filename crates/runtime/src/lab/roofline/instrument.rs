@@ -7,7 +7,7 @@ use crate::{Device, RuntimeError};
 use std::sync::Arc;
 use std::time::Instant;
 use wgoose_kernels::probes::{self, Params, Probe};
-use wgoose_kernels::{PlanError, Sources};
+use wgoose_kernels::{Binding, PlanError, Sources};
 
 /// Most rounds of a dispatch: software devices cut loops at 65,535 iterations.
 const MOST_ROUNDS: u32 = 1 << 15;
@@ -25,8 +25,9 @@ pub(super) struct Instrument {
 /// A probe with its buffers.
 pub(super) struct Loaded {
     pipeline: Pipeline,
-    group: wgpu::BindGroup,
+    bindings: Vec<Binding>,
     params: wgpu::Buffer,
+    group: wgpu::BindGroup,
     workgroups: u32,
 }
 
@@ -123,26 +124,19 @@ impl Loaded {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
-            .reflection
-            .bindings
-            .iter()
-            .filter_map(|b| {
-                let buffer = match b.name.as_str() {
-                    "params" => &uniform,
-                    "x" => x?,
-                    _ => y,
-                };
-                Some(wgpu::BindGroupEntry { binding: b.number, resource: buffer.as_entire_binding() })
-            })
-            .collect();
-        let layout = &pipeline.layout;
-        let descriptor = wgpu::BindGroupDescriptor { label: None, layout, entries: &entries };
-        let group = device.device.create_bind_group(&descriptor);
-        let loaded = Loaded { pipeline, group, params: uniform, workgroups };
+        let bindings = kernel.reflection.bindings;
+        let group = bind(device, &pipeline, &bindings, &uniform, x, y);
+        let loaded = Loaded { pipeline, bindings, params: uniform, group, workgroups };
         loaded.set(device, params);
         device.check("preparing a measurement")?;
         Ok(loaded)
+    }
+
+    /// The same probe and parameters, without x, writing to another buffer with another number of workgroups.
+    pub(super) fn onto(&self, device: &Device, y: &wgpu::Buffer, workgroups: u32) -> Self {
+        let group = bind(device, &self.pipeline, &self.bindings, &self.params, None, y);
+        let (pipeline, bindings, params) = (self.pipeline.clone(), self.bindings.clone(), self.params.clone());
+        Loaded { pipeline, bindings, params, group, workgroups }
     }
 
     /// Sets what the next submission reads.
@@ -164,4 +158,28 @@ impl Loaded {
         self.encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
         device.queue.submit([encoder.finish()]);
     }
+}
+
+/// Binds buffers by the names that all probes have for them.
+fn bind(
+    device: &Device,
+    pipeline: &Pipeline,
+    bindings: &[Binding],
+    params: &wgpu::Buffer,
+    x: Option<&wgpu::Buffer>,
+    y: &wgpu::Buffer,
+) -> wgpu::BindGroup {
+    let entries: Vec<wgpu::BindGroupEntry<'_>> = bindings
+        .iter()
+        .filter_map(|b| {
+            let buffer = match b.name.as_str() {
+                "params" => params,
+                "x" => x?,
+                _ => y,
+            };
+            Some(wgpu::BindGroupEntry { binding: b.number, resource: buffer.as_entire_binding() })
+        })
+        .collect();
+    let layout = &pipeline.layout;
+    device.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
 }

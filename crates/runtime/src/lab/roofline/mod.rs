@@ -66,7 +66,7 @@ pub fn measure(device: &Arc<Device>, scale: Scale, seen: &mut dyn FnMut(&Figure)
     for (quantity, probe) in arithmetic::RATES {
         keep(vec![unless_refused(quantity, arithmetic::rate(&instrument, quantity, probe))?]);
     }
-    keep(dispatches::costs(&instrument)?.to_vec());
+    keep(dispatches::costs(&instrument)?);
     keep(host::costs(&instrument)?);
     keep(grid_barrier::costs(&instrument)?);
     let (fingerprint, clock) = (device.fingerprint().clone(), instrument.clock_name());
