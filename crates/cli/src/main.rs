@@ -6,8 +6,10 @@ mod bench;
 mod npy;
 mod options;
 mod process_memory;
+mod profile;
 mod trace;
 mod verbs;
+mod write;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ enum Verb {
     Tune(verbs::tune::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
+    Roofline(verbs::roofline::Args),
+    Profile(verbs::profile::Args),
     Generate(verbs::generate::Args),
     Logits(verbs::logits::Args),
     #[command(hide = true)]
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
         Verb::Tune(args) => verbs::tune::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
+        Verb::Roofline(args) => verbs::roofline::run(&args),
+        Verb::Profile(args) => verbs::profile::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::ColdChild(args) => bench::cold::child::run(&args, started),

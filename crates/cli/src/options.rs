@@ -114,6 +114,11 @@ impl RunOptions {
             .residency(self.memory.residency())
     }
 
+    /// Where compiled kernels and rooflines are kept; `None` if nothing is to be.
+    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
+        self.cache.folder()
+    }
+
     /// The arguments that say the same to another process, but for the folder of compiled kernels.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         // By name, all of them: an option that is not passed on does not compile.

@@ -2,9 +2,9 @@
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> ("Trace Event Format", JSON object).
 
 use crate::Failure;
+use crate::write::atomically;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -33,16 +33,9 @@ impl TraceOptions {
     }
 }
 
-/// Writes a trace that begins at `origin`, atomically: a temporary file beside it, then a rename. The thread that calls is
-/// named `main`.
+/// Writes a trace that begins at `origin`, whole or not at all. The thread that calls is named `main`.
 pub(crate) fn write(path: &Path, timeline: &Timeline, origin: Instant) -> Result<(), Failure> {
-    let text = serde_json::to_vec(&trace(timeline.spans(), origin))?;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fail = |e: std::io::Error| format!("{}: {e}", path.display());
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    temporary.write_all(&text).map_err(fail)?;
-    temporary.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
+    Ok(atomically(path, &serde_json::to_vec(&trace(timeline.spans(), origin))?)?)
 }
 
 fn trace(mut spans: Vec<Span>, origin: Instant) -> Value {

@@ -7,6 +7,7 @@ mod kernel;
 mod limits;
 pub mod ops;
 pub mod plan;
+pub mod probes;
 mod reflect;
 pub mod repack;
 mod site;

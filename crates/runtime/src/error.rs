@@ -64,6 +64,15 @@ pub enum RuntimeError {
         /// What was being done.
         during: &'static str,
     },
+    /// Dispatches cannot be timed one by one.
+    #[error("this device cannot time the dispatches of a pass ({why}): profile on another one")]
+    Untimed {
+        /// What it lacks.
+        why: &'static str,
+    },
+    /// A pass of which weights are uploaded each time has no dispatches that could be timed on their own.
+    #[error("weights pass through a ring: a profile needs all of them on the GPU, raise --gpu-budget or leave it out")]
+    Streamed,
     /// The plan does not fit.
     #[error(transparent)]
     Plan(#[from] PlanError),

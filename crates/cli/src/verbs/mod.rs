@@ -6,6 +6,8 @@ pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod info;
 pub(crate) mod logits;
+pub(crate) mod profile;
+pub(crate) mod roofline;
 pub(crate) mod synth;
 pub(crate) mod tune;
 pub(crate) mod verify;

@@ -6,6 +6,7 @@ mod binary;
 mod cold;
 mod goldens;
 mod memory;
+mod profiles;
 mod refusals;
 mod traces;
 mod verbs;

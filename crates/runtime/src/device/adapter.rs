@@ -46,6 +46,7 @@ pub(super) fn enumerate() -> Vec<wgpu::Adapter> {
 
 /// The features asked for wherever the adapter has them.
 pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
+    .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES)
     .union(wgpu::Features::SUBGROUP)
     .union(wgpu::Features::SHADER_F16)
     .union(wgpu::Features::PIPELINE_CACHE);

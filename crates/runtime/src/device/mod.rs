@@ -2,10 +2,12 @@
 
 mod adapter;
 mod cache_dir;
+mod key;
 mod options;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use cache_dir::default_cache_dir;
+pub(crate) use key::device_key;
 pub use options::DeviceOptions;
 
 use crate::RuntimeError;
@@ -142,6 +144,11 @@ impl Device {
     /// Discrete, integrated, CPU, ...
     pub fn kind(&self) -> &str {
         &self.summary.kind
+    }
+
+    /// Whether a CPU plays the GPU.
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.kind() == "Cpu"
     }
 
     /// Identity.

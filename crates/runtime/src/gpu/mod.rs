@@ -2,7 +2,9 @@
 
 mod memory;
 mod pass;
+mod profile;
 mod step;
+mod stopwatch;
 
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;

@@ -78,57 +78,79 @@ impl Step {
         if self.bound[number].is_some() {
             return Ok(());
         }
-        let group = &self.groups[number];
-        let mut bound = Vec::with_capacity(group.dispatches.len());
-        for i in group.dispatches.clone() {
-            let dispatch = &self.recording.dispatches[i];
-            let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { continue };
-            let mut entries = Vec::with_capacity(dispatch.bindings.len());
-            for &(binding, what) in &dispatch.bindings {
-                let (buffer, offset, size) = match what {
-                    Bound::Params => (self.params.0.clone(), i as u64 * self.params.1, PARAMS),
-                    Bound::Slot { slot, offset, size } => (executor.arena[slot].clone(), offset, size),
-                    Bound::Weight(weight, index) => {
-                        let placed = placed(group, weight, index);
-                        let (buffer, offset) = weights.buffer(&placed)?;
-                        (buffer, offset, placed.window.bytes)
-                    }
-                    Bound::State(state) => (executor.states[&state].clone(), 0, 0),
-                    Bound::Table(table) => (executor.tables[&table].clone(), 0, 0),
-                };
-                entries.push((binding, buffer, offset, NonZeroU64::new(size)));
-            }
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = entries
-                .iter()
-                .map(|(binding, buffer, offset, size)| wgpu::BindGroupEntry {
-                    binding: *binding,
-                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                        buffer,
-                        offset: *offset,
-                        size: *size,
-                    }),
-                })
-                .collect();
-            let group = executor.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &pipeline.layout,
-                entries: &entries,
-            });
-            bound.push(BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid: dispatch.grid });
+        let mut bound = Vec::with_capacity(self.groups[number].dispatches.len());
+        for i in self.groups[number].dispatches.clone() {
+            let slot = |_, slot: usize, offset| (executor.arena[slot].clone(), offset);
+            bound.extend(self.bind_dispatch((number, i), executor, weights, pipelines, &slot)?);
         }
         self.bound[number] = Some(bound);
         Ok(())
+    }
+
+    /// Binds dispatch `i` of a group, if its pipeline is compiled. `slot` has the buffer, and where in it, of a range of an
+    /// activation slot, given the binding's number, the slot and the offset.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub(super) fn bind_dispatch(
+        &self,
+        (number, i): (usize, usize),
+        executor: &GpuExecutor,
+        weights: &mut Weights,
+        pipelines: &Pipelines,
+        slot: &dyn Fn(u32, usize, u64) -> (wgpu::Buffer, u64),
+    ) -> Result<Option<BoundDispatch>, RuntimeError> {
+        let (group, dispatch) = (&self.groups[number], &self.recording.dispatches[i]);
+        let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { return Ok(None) };
+        let mut entries = Vec::with_capacity(dispatch.bindings.len());
+        for &(binding, what) in &dispatch.bindings {
+            let (buffer, offset, size) = match what {
+                Bound::Params => (self.params.0.clone(), i as u64 * self.params.1, PARAMS),
+                Bound::Slot { slot: from, offset, size } => {
+                    let (buffer, offset) = slot(binding, from, offset);
+                    (buffer, offset, size)
+                }
+                Bound::Weight(weight, index) => {
+                    let placed = placed(group, weight, index);
+                    let (buffer, offset) = weights.buffer(&placed)?;
+                    (buffer, offset, placed.window.bytes)
+                }
+                Bound::State(state) => (executor.states[&state].clone(), 0, 0),
+                Bound::Table(table) => (executor.tables[&table].clone(), 0, 0),
+            };
+            entries.push((binding, buffer, offset, NonZeroU64::new(size)));
+        }
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = entries
+            .iter()
+            .map(|(binding, buffer, offset, size)| wgpu::BindGroupEntry {
+                binding: *binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: *offset, size: *size }),
+            })
+            .collect();
+        let group = executor.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &pipeline.layout,
+            entries: &entries,
+        });
+        Ok(Some(BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid: dispatch.grid }))
     }
 
     /// Encodes groups that are bound, as one compute pass.
     pub(super) fn encode(&self, groups: std::ops::Range<usize>, encoder: &mut wgpu::CommandEncoder) {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for dispatch in self.bound[groups].iter().flatten().flatten() {
-            let [x, y, z] = dispatch.grid;
-            pass.set_pipeline(&dispatch.pipeline);
-            pass.set_bind_group(0, &dispatch.group, &[]);
-            pass.dispatch_workgroups(x, y, z);
+            dispatch.encode(&mut pass);
         }
+    }
+}
+
+impl BoundDispatch {
+    /// Encodes it into a pass.
+    pub(super) fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        let [x, y, z] = self.grid;
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &self.group, &[]);
+        pass.dispatch_workgroups(x, y, z);
     }
 }
 

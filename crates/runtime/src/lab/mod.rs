@@ -5,6 +5,7 @@ mod case;
 mod check;
 mod clock;
 mod repack;
+pub mod roofline;
 pub mod upload;
 
 pub use bench::{Bench, Timing};

@@ -1,6 +1,7 @@
 //! The store on disk: one file per kernel, in a folder per device. Whatever is wrong with an entry, it is a miss;
 //! whatever is wrong with the folder, pipelines are compiled and not kept.
 
+use crate::device::device_key;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use wgoose_kernels::{DeviceFingerprint, KernelHash};
 
 /// Version of the entries, and of everything that shapes a pipeline beyond the kernel's text (how it is compiled and with
 /// which features the device is opened): a change there must change this number.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How an entry begins.
 const MAGIC: [u8; 8] = *b"wgoosepl";
 /// Magic, version, checksum.
@@ -29,7 +30,7 @@ pub(super) struct Store {
 impl Store {
     /// The store of a device in a cache folder, which is made when the first entry is written.
     pub(super) fn new(cache: &Path, device: &DeviceFingerprint) -> Self {
-        let device = device_key(device);
+        let device = device_key(VERSION, device);
         Store { folder: cache.join("pipelines").join(&device), device }
     }
 
@@ -84,19 +85,6 @@ impl Store {
         header[12..].copy_from_slice(checksum.as_bytes());
         header
     }
-}
-
-/// Identity of a device for which pipelines are valid: every field of the fingerprint, and [`VERSION`].
-fn device_key(fingerprint: &DeviceFingerprint) -> String {
-    let DeviceFingerprint { adapter, vendor, device, driver, backend, wgpu } = fingerprint;
-    let mut hasher = blake3::Hasher::new();
-    for number in [VERSION, *vendor, *device] {
-        hasher.update(&number.to_le_bytes());
-    }
-    for text in [adapter, driver, backend, wgpu] {
-        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-    }
-    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// Removes the oldest files of a folder that holds more than `most`, down to `left`.

@@ -9,6 +9,7 @@ mod laziness;
 mod lesser_devices;
 mod numbers;
 mod packing;
+mod profiles;
 mod refusals;
 mod residency;
 mod splits;

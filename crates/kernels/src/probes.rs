@@ -1,0 +1,165 @@
+//! Probes: the kernels that measure what a device can do at most. They compute nothing that a model needs.
+//!
+//! A dispatch binds `params` ([`Params`]), `x`, which is read, and `y`, which is written; how many workgroups there are is
+//! for the caller to choose.
+
+use crate::source::{File, Sources, wgsl};
+use crate::{Feature, Kernel, Limits, Refusal, Tunables, specialise};
+use std::collections::BTreeMap;
+
+/// The uniform block of a dispatch (twin: `kernels-wgsl/lab/params.wgsl`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// How often the work is repeated within the dispatch.
+    pub rounds: u32,
+    /// Elements of 16 bytes in x, for [`Probe::Read`] and [`Probe::Copy`]: a multiple of 1024.
+    pub elements: u32,
+    /// Workgroups that wait for one another, for [`Probe::GridBarrier`].
+    pub workgroups: u32,
+    /// How often one looks whether the others have come before it gives up, for [`Probe::GridBarrier`].
+    pub spins: u32,
+}
+
+impl Params {
+    /// As the kernels read them.
+    pub fn words(&self) -> [u32; 4] {
+        [self.rounds, self.elements, self.workgroups, self.spins]
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Probe {
+    /// Reading x.
+    Read,
+    /// Copying x to y.
+    Copy,
+    /// f32 multiply-adds.
+    FmaF32,
+    /// f16 multiply-adds in vectors of two.
+    FmaF16x2,
+    /// f16 multiply-adds in vectors of four.
+    FmaF16x4,
+    /// Dot products of four int8 pairs.
+    DotInt8,
+    /// Products of f16 matrices with f32 sums, on cooperative matrices of 16 x 16.
+    MatrixF16,
+    /// Next to nothing.
+    Tick,
+    /// Barriers among all workgroups.
+    GridBarrier,
+}
+
+impl Probe {
+    /// All of them.
+    pub const ALL: [Probe; 9] = [
+        Probe::Read,
+        Probe::Copy,
+        Probe::FmaF32,
+        Probe::FmaF16x2,
+        Probe::FmaF16x4,
+        Probe::DotInt8,
+        Probe::MatrixF16,
+        Probe::Tick,
+        Probe::GridBarrier,
+    ];
+
+    /// Arithmetic operations of a workgroup in a round, a multiply-add being two; 0 where that is not what is measured.
+    pub fn operations(self) -> u64 {
+        const INVOCATIONS: u64 = 256;
+        const LINKS: u64 = 8 * 4;
+        match self {
+            Probe::FmaF32 | Probe::FmaF16x4 => INVOCATIONS * LINKS * 4 * 2,
+            Probe::FmaF16x2 => INVOCATIONS * LINKS * 2 * 2,
+            Probe::DotInt8 => INVOCATIONS * LINKS * 4 * 2,
+            Probe::MatrixF16 => 4 * 16 * 16 * 16 * 2,
+            Probe::Read | Probe::Copy | Probe::Tick | Probe::GridBarrier => 0,
+        }
+    }
+
+    fn file(self) -> File {
+        match self {
+            Probe::Read => wgsl!("lab/read.wgsl"),
+            Probe::Copy => wgsl!("lab/copy.wgsl"),
+            Probe::FmaF32 => wgsl!("lab/fma_f32.wgsl"),
+            Probe::FmaF16x2 | Probe::FmaF16x4 => wgsl!("lab/fma_f16.wgsl"),
+            Probe::DotInt8 => wgsl!("lab/dot_int8.wgsl"),
+            Probe::MatrixF16 => wgsl!("lab/matrix_f16.wgsl"),
+            Probe::Tick => wgsl!("lab/tick.wgsl"),
+            Probe::GridBarrier => wgsl!("lab/grid_barrier.wgsl"),
+        }
+    }
+
+    fn needs(self) -> &'static [Feature] {
+        match self {
+            Probe::FmaF16x2 | Probe::FmaF16x4 => &[Feature::F16],
+            Probe::MatrixF16 => &[Feature::F16, Feature::CooperativeMatrix],
+            _ => &[],
+        }
+    }
+
+    fn tunables(self, limits: &Limits) -> Tunables {
+        let chosen = match self {
+            Probe::FmaF16x2 => Some(("T", "vec2<f16>".to_owned())),
+            Probe::FmaF16x4 => Some(("T", "vec4<f16>".to_owned())),
+            Probe::MatrixF16 => Some(("WG", limits.min_subgroup.to_string())),
+            _ => None,
+        };
+        Tunables(chosen.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>())
+    }
+}
+
+/// The kernel of a probe. Its `units` are 1: the caller decides how many workgroups there are.
+///
+/// # Errors
+/// The device cannot run it, or the kernel's file cannot be read or is wrong.
+pub fn kernel(probe: Probe, limits: &Limits, sources: &Sources) -> Result<Kernel, Refusal> {
+    if let Some(missing) = probe.needs().iter().find(|f| !limits.features.contains(f)) {
+        return Err(Refusal::Feature(*missing));
+    }
+    let specialised = specialise::specialise(probe.file(), sources, None, &probe.tunables(limits))?;
+    Kernel::assemble(format!("lab/{probe:?}"), specialised, 1, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Access;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_probe_is_valid_and_binds_what_is_promised() {
+        let all = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+        let limits = Limits { features: all, min_subgroup: 32, ..Limits::webgpu() };
+        for probe in Probe::ALL {
+            let kernel = kernel(probe, &limits, &Sources::Embedded).unwrap();
+            for binding in &kernel.reflection.bindings {
+                let access = match binding.name.as_str() {
+                    "params" => Access::Uniform,
+                    "x" => Access::Read,
+                    "y" => Access::ReadWrite,
+                    other => panic!("{probe:?} binds {other}"),
+                };
+                assert_eq!(binding.access, access, "{probe:?}");
+            }
+            let names: Vec<&str> = kernel.reflection.bindings.iter().map(|b| b.name.as_str()).collect();
+            assert!(names.contains(&"params") && names.contains(&"y"), "{probe:?} binds {names:?}");
+            let invocations = kernel.reflection.workgroup_size[0];
+            let per_workgroup = u64::from(invocations);
+            match probe {
+                Probe::MatrixF16 => assert_eq!(invocations, 32),
+                _ => assert!(probe.operations().is_multiple_of(per_workgroup), "{probe:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_device_lacks_is_named() {
+        let refusal = |probe| kernel(probe, &Limits::webgpu(), &Sources::Embedded).map(|_| ()).unwrap_err();
+        assert_eq!(refusal(Probe::FmaF16x2), Refusal::Feature(Feature::F16));
+        let mut limits = Limits::webgpu();
+        limits.features.insert(Feature::F16);
+        let matrix = kernel(Probe::MatrixF16, &limits, &Sources::Embedded).map(|_| ());
+        assert_eq!(matrix, Err(Refusal::Feature(Feature::CooperativeMatrix)));
+    }
+}

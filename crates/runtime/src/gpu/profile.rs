@@ -1,0 +1,169 @@
+//! A step under the stopwatch: as a whole, dispatch by dispatch, and without its dependencies.
+
+use super::step::{BoundDispatch, Step};
+use super::stopwatch::Stopwatch;
+use super::{GpuExecutor, lock};
+use crate::lab::Clock;
+use crate::lab::roofline::Quantity;
+use crate::profile::{DispatchProfile, Profile};
+use crate::schedule::{Bound, Dispatch};
+use crate::{Batch, Executor, RuntimeError};
+use std::time::Instant;
+use wgoose_graph::{BatchShape, OperandKind};
+use wgoose_kernels::{Access, Kernel, Site, ops};
+
+/// Passes before the first that counts.
+const WARM_UP: usize = 3;
+
+/// Most bytes of buffers that take the place of activations.
+const MOST_SCRATCH: u64 = 1 << 30;
+
+impl GpuExecutor {
+    /// Runs a batch over and over and says where its time goes. The states of its slots are not to be used afterwards.
+    ///
+    /// # Errors
+    /// The device cannot time dispatches or fails, weights are streamed, or what [`Executor::run`] fails with.
+    pub fn profile(&mut self, batch: &Batch, runs: usize) -> Result<Profile, RuntimeError> {
+        let shape = batch.shape();
+        for _ in 0..WARM_UP {
+            self.run(batch)?;
+        }
+        let mut wall = Vec::with_capacity(runs);
+        for _ in 0..runs {
+            let begun = Instant::now();
+            self.run(batch)?;
+            wall.push(begun.elapsed().as_nanos() as f64);
+        }
+        let step = self.open_step(&shape)?;
+        let profile = self.profile_step(&step, shape, wall, runs);
+        self.keep_step(shape, Ok(step))?;
+        profile
+    }
+
+    fn profile_step(
+        &self,
+        step: &Step,
+        shape: BatchShape,
+        wall: Vec<f64>,
+        runs: usize,
+    ) -> Result<Profile, RuntimeError> {
+        if !step.ready {
+            return Err(RuntimeError::Streamed);
+        }
+        let whole: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
+        let stopwatch = Stopwatch::new(&self.device, whole.len())?;
+        let encode = |pass: &mut wgpu::ComputePass<'_>| whole.iter().for_each(|dispatch| dispatch.encode(pass));
+        let clock = Clock::self_test(&self.device, &|pass, n| (0..n).for_each(|_| encode(pass)))?;
+        let gpu = repeat(runs, &mut || clock.time(&encode))?;
+        let each = repeat(runs, &mut || stopwatch.time(whole.iter().copied()))?;
+        let independent = match self.without_dependencies(step)? {
+            Some(free) => {
+                repeat(runs, &mut || clock.time(&|pass| free.iter().for_each(|dispatch| dispatch.encode(pass))))?
+            }
+            None => Vec::new(),
+        };
+        let dispatches = step.recording.dispatches.iter().zip(middle(each));
+        let kernel = |d: &Dispatch| &step.recording.kernels[d.kernel];
+        let dispatches = dispatches.map(|(d, ns)| self.describe(&shape, d, kernel(d), ns)).collect();
+        Ok(Profile { batch: shape, clock: clock.source(), wall, gpu, independent, dispatches })
+    }
+
+    /// The dispatches of a step, each writing to activations of its own and reading those that earlier passes have left:
+    /// no buffer of activations is both written and read, so that none waits for another. `None` if that takes too much
+    /// memory.
+    fn without_dependencies(&self, step: &Step) -> Result<Option<Vec<BoundDispatch>>, RuntimeError> {
+        let writes = |i: usize, binding: u32| {
+            let dispatch = &step.recording.dispatches[i];
+            let bindings = &step.recording.kernels[dispatch.kernel].reflection.bindings;
+            bindings.iter().any(|b| b.number == binding && b.access == Access::ReadWrite)
+        };
+        let mut scratch = 0;
+        let mut sizes: Vec<u64> = Vec::new();
+        for (i, dispatch) in step.recording.dispatches.iter().enumerate() {
+            let written = dispatch.bindings.iter().map(|(binding, bound)| match bound {
+                Bound::Slot { size, .. } if writes(i, *binding) => *size,
+                _ => 0,
+            });
+            sizes.push(written.clone().max().unwrap_or(0));
+            scratch += written.sum::<u64>();
+        }
+        if scratch > MOST_SCRATCH {
+            return Ok(None);
+        }
+        let (mut weights, pipelines) = (lock(&self.weights), lock(&self.pipelines));
+        let mut free = Vec::with_capacity(sizes.len());
+        for (number, group) in step.groups.iter().enumerate() {
+            for i in group.dispatches.clone() {
+                let slot = |binding: u32, slot: usize, offset: u64| match writes(i, binding) {
+                    true => (self.device.storage("activations", sizes[i]), 0),
+                    false => (self.arena[slot].clone(), offset),
+                };
+                free.extend(step.bind_dispatch((number, i), self, &mut weights, &pipelines, &slot)?);
+            }
+        }
+        self.device.check("allocating activations")?;
+        Ok(Some(free))
+    }
+
+    fn describe(&self, shape: &BatchShape, dispatch: &Dispatch, kernel: &Kernel, ns: f64) -> DispatchProfile {
+        let graph = if shape.tokens == shape.segments { &self.decode } else { &self.prefill };
+        let node = graph.op(dispatch.node);
+        let site = Site::of(graph, dispatch.node, shape, &|weight| self.model.tensor(weight).format());
+        // A matrix in windows: each dispatch has its share of the op.
+        let rows = site.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(site.m, |i| i.rows);
+        let [_, _, _, _, _, _, window, ..] = dispatch.params;
+        let share = |all: u64| (u128::from(all) * u128::from(window) / u128::from(rows.max(1))) as u64;
+        DispatchProfile {
+            node: dispatch.node,
+            op: node.op.name(),
+            role: node.role,
+            layer: node.layer,
+            kernel: kernel.label.clone(),
+            ns,
+            bytes: share(site.bytes()),
+            flops: share((ops::kernels(&site.op).flops)(&site)),
+            arithmetic: arithmetic(kernel),
+        }
+    }
+}
+
+/// What a kernel computes with.
+fn arithmetic(kernel: &Kernel) -> Quantity {
+    let names = |call: &str| kernel.wgsl.contains(call);
+    match () {
+        () if names("coopMultiplyAdd") => Quantity::MatrixF16,
+        () if names("dot4I8Packed") => Quantity::DotInt8,
+        () => Quantity::FmaF32,
+    }
+}
+
+fn repeat<T>(runs: usize, time: &mut dyn FnMut() -> Result<T, RuntimeError>) -> Result<Vec<T>, RuntimeError> {
+    for _ in 0..WARM_UP {
+        time()?;
+    }
+    (0..runs).map(|_| time()).collect()
+}
+
+/// The mean of each dispatch over the middle half of the runs by their sum: a mean, so that dispatches still add up to
+/// passes.
+fn middle(mut runs: Vec<Vec<f64>>) -> Vec<f64> {
+    runs.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum()));
+    let outer = runs.len() / 4;
+    let half = &runs[outer..runs.len() - outer];
+    let Some(first) = half.first() else { return Vec::new() };
+    (0..first.len()).map(|i| half.iter().map(|run| run[i]).sum::<f64>() / half.len() as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::middle;
+
+    #[test]
+    fn outer_runs_do_not_count() {
+        let runs = [[9.0, 91.0], [1.0, 2.0], [2.0, 3.0], [0.0, 0.0]].map(Vec::from).to_vec();
+        assert_eq!(middle(runs), [1.5, 2.5]);
+        assert_eq!(middle(vec![vec![4.0, 5.0]]), [4.0, 5.0]);
+        assert_eq!(middle(vec![vec![4.0], vec![6.0]]), [5.0]);
+        assert!(middle(Vec::new()).is_empty());
+    }
+}
