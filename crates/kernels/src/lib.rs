@@ -9,6 +9,7 @@ pub mod ops;
 pub mod plan;
 mod reflect;
 pub mod repack;
+pub mod sample;
 mod site;
 mod source;
 mod specialise;

@@ -46,6 +46,8 @@ const SHARED: &[(&str, File)] = &[
     ("weight/q4_0t", wgsl!("shared/weight/q4_0t.wgsl")),
     ("weight/q6_kt", wgsl!("shared/weight/q6_kt.wgsl")),
     ("repack/tiles", wgsl!("repack/tiles.wgsl")),
+    ("sample/layout", wgsl!("sample/layout.wgsl")),
+    ("sample/philox", wgsl!("sample/philox.wgsl")),
 ];
 
 /// The file that `#import name` means.

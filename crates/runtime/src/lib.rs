@@ -5,6 +5,7 @@
 
 mod batch;
 mod cpu;
+mod decode;
 mod device;
 mod engine;
 mod error;
@@ -13,6 +14,7 @@ mod gpu;
 pub mod lab;
 mod pipelines;
 mod report;
+mod sampler;
 pub mod schedule;
 pub mod timeline;
 mod upload;
@@ -20,6 +22,7 @@ mod weights;
 
 pub use batch::{Batch, Outputs, Sequence};
 pub use cpu::CpuExecutor;
+pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
@@ -27,5 +30,6 @@ pub use executor::{Executor, StateData};
 pub use gpu::GpuExecutor;
 pub use pipelines::PipelineCounts;
 pub use report::{Footprint, LoadReport};
+pub use sampler::{Penalties, Sampling};
 pub use upload::StagingSize;
 pub use weights::{Residency, windows};

@@ -50,15 +50,17 @@ impl GpuExecutor {
     /// What is allocated now.
     pub fn footprint(&self) -> Footprint {
         let (weights, ring, staging) = lock(&self.weights).on_device();
+        let [sampling, snapshot] = self.decoder.bytes();
         Footprint {
             mapped: self.model.file_len() as u64,
             weights,
             ring,
             staging,
-            state: self.states.values().map(wgpu::Buffer::size).sum(),
+            state: self.states.values().map(wgpu::Buffer::size).sum::<u64>() + snapshot,
             activations: self.arena.iter().map(wgpu::Buffer::size).sum(),
             tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
-                + self.steps.values().map(super::Step::bytes).sum::<u64>(),
+                + self.steps.values().map(super::Step::bytes).sum::<u64>()
+                + sampling,
             read_back: self.staging.as_ref().map_or(0, wgpu::Buffer::size),
         }
     }
@@ -102,7 +104,7 @@ impl GpuExecutor {
         Footprint {
             mapped: self.model.file_len() as u64,
             state: State::all(self.model.shape())
-                .map(|s| (s.len(self.model.shape()) * self.slots * 4).next_multiple_of(16) as u64)
+                .map(|s| (s.len(self.model.shape()) * (self.slots + 1) * 4).next_multiple_of(16) as u64)
                 .sum(),
             activations: arena.values().sum(),
             tables: tables.values().sum::<u64>() + blocks,

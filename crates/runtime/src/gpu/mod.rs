@@ -1,7 +1,9 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
+mod decode;
 mod memory;
 mod pass;
+mod snapshot;
 mod step;
 
 use crate::pipelines::Pipelines;
@@ -38,6 +40,7 @@ pub struct GpuExecutor {
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
     steps: HashMap<BatchShape, Step>,
+    decoder: decode::Decoder,
     steps_kept: usize,
 }
 
@@ -98,7 +101,8 @@ impl GpuExecutor {
         let limit = device.limits().storage_binding;
         let mut states = HashMap::new();
         for state in State::all(&shape) {
-            let need = slots as u64 * state.len(&shape) as u64 * 4;
+            // One slot more, for sequences that have ended while steps were in flight.
+            let need = (slots as u64 + 1) * state.len(&shape) as u64 * 4;
             if need > limit {
                 return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need, limit });
             }
@@ -119,6 +123,7 @@ impl GpuExecutor {
             tables: HashMap::new(),
             staging: None,
             steps: HashMap::new(),
+            decoder: decode::Decoder::default(),
             steps_kept: STEPS_KEPT,
         })
     }
@@ -292,6 +297,10 @@ impl Executor for GpuExecutor {
             self.device.queue.write_buffer(&self.states[piece], offset, bytemuck::cast_slice(data));
         }
         self.device.check("writing state")
+    }
+
+    fn decoder(&mut self) -> Option<&mut GpuExecutor> {
+        self.can_decode().then_some(self)
     }
 
     fn max_outputs(&self) -> usize {

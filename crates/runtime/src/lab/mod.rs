@@ -5,6 +5,7 @@ mod case;
 mod check;
 mod clock;
 mod repack;
+mod sample;
 pub mod upload;
 
 pub use bench::{Bench, Timing};
@@ -12,3 +13,4 @@ pub use case::Case;
 pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};
 pub use repack::{Piece, repack};
+pub use sample::{Samples, sample};
