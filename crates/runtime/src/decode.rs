@@ -38,15 +38,15 @@ pub struct DecodeReport {
     pub rounds: u64,
     /// Steps that were run a second time, to take back what had run ahead.
     pub repeated: u64,
-    /// Seconds in which steps were encoded and submitted, all together.
+    /// Seconds in which steps were encoded, all together; that they are submitted is not counted.
     pub encode_seconds: f64,
 }
 
 /// Why sequences cannot be continued on the device.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DecodeError {
-    /// The executor has no device, or its weights take turns.
-    #[error("tokens are chosen on the device only where all weights stay on one: sample from logits instead")]
+    /// The executor has no device, its weights take turns there, or it binds no state more than the sequences have.
+    #[error("tokens are chosen on a device only where it holds all weights and one more state: sample from logits")]
     Unsupported,
     /// Nothing to continue.
     #[error("there are no sequences to continue")]

@@ -259,6 +259,29 @@ fn draws_depend_on_seed_stream_and_number_alone() {
     assert_ne!(column(&draw(&logits, how(7 + (1 << 32), 1, 0), 24), 0), alone, "all of the seed counts");
 }
 
+/// Philox 4x32-10, from its definition.
+fn philox(mut x: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let product = |a: u32, b: u32| u64::from(a) * u64::from(b);
+        let (a, b) = (product(0xD251_1F53, x[0]), product(0xCD9E_8D57, x[2]));
+        x = [(b >> 32) as u32 ^ x[1] ^ key[0], b as u32, (a >> 32) as u32 ^ x[3] ^ key[1], a as u32];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+    }
+    x
+}
+
+/// Of 64 tokens alike, the first six bits choose.
+#[test]
+fn random_numbers_are_those_of_philox() {
+    // Known answer of its authors' library, Random123.
+    assert_eq!(philox([0; 4], [0; 2]), [0x6627_E8D5, 0xE169_C58D, 0xBC57_AC4C, 0x9B00_DBD8]);
+    for (seed, stream) in [(0u64, 0u32), (0x0123_4567_89AB_CDEF, 9), (u64::MAX, u32::MAX)] {
+        let samples = draw(&[1.5; 64], Sampling { seed, stream, ..Sampling::default() }, 20);
+        let want = |step| philox([step, 0, stream, 0], [seed as u32, (seed >> 32) as u32])[0] >> 26;
+        assert_eq!(samples.tokens.concat(), (0..20).map(want).collect::<Vec<_>>());
+    }
+}
+
 /// Every round is the definition: penalise what was chosen, in f64, and compare the last round's weights.
 #[test]
 fn what_was_chosen_is_penalised() {

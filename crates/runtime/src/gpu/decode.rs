@@ -37,9 +37,9 @@ impl Decoder {
 }
 
 impl GpuExecutor {
-    /// Whether all weights stay on the device: then tokens can be chosen there.
+    /// Whether tokens can be chosen on the device: all weights stay there, and a state can be spared.
     pub(crate) fn can_decode(&self) -> bool {
-        lock(&self.weights).capacity().is_none_or(|room| room.ring == 0)
+        self.has_spare && lock(&self.weights).capacity().is_none_or(|room| room.ring == 0)
     }
 
     /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
@@ -251,10 +251,11 @@ impl<'a> Stream<'a> {
         let place = (self.submitted % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
         encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, returning.buffer.size());
-        returning.filled = Some(self.executor.device.queue.submit([encoder.finish()]));
+        let commands = encoder.finish();
+        self.report.encode_seconds += begun.elapsed().as_secs_f64();
+        returning.filled = Some(self.executor.device.queue.submit([commands]));
         returning.buffer.map_async(wgpu::MapMode::Read, .., |_| {});
         self.submitted += 1;
-        self.report.encode_seconds += begun.elapsed().as_secs_f64();
     }
 
     /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before.

@@ -33,6 +33,8 @@ pub struct GpuExecutor {
     /// For all others.
     prefill: Graph,
     slots: usize,
+    /// Whether there is one more slot, for sequences that have ended while steps were in flight.
+    has_spare: bool,
     weights: Arc<Mutex<Weights>>,
     pipelines: Arc<Mutex<Pipelines>>,
     states: HashMap<State, wgpu::Buffer>,
@@ -99,10 +101,11 @@ impl GpuExecutor {
         wgoose_graph::check(&prefill)?;
         let shape = *model.shape();
         let limit = device.limits().storage_binding;
+        let state_bytes = |state: &State, slots: usize| slots as u64 * state.len(&shape) as u64 * 4;
+        let has_spare = State::all(&shape).all(|state| state_bytes(&state, slots + 1) <= limit);
         let mut states = HashMap::new();
         for state in State::all(&shape) {
-            // One slot more, for sequences that have ended while steps were in flight.
-            let need = (slots as u64 + 1) * state.len(&shape) as u64 * 4;
+            let need = state_bytes(&state, slots + usize::from(has_spare));
             if need > limit {
                 return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need, limit });
             }
@@ -118,6 +121,7 @@ impl GpuExecutor {
             decode,
             prefill,
             slots,
+            has_spare,
             states,
             arena: Vec::new(),
             tables: HashMap::new(),

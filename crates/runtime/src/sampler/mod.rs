@@ -148,6 +148,13 @@ impl Sampler {
         &self.scores
     }
 
+    /// Most bytes that one for that many sequences holds on the device.
+    pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
+        let row = 2 * u64::from(vocab) * 4 + u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES;
+        // A buffer is at least 16 bytes.
+        sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 16
+    }
+
     /// Bytes it holds on the device.
     pub(crate) fn bytes(&self) -> u64 {
         let own = [&self.settings, &self.progress, &self.counts, &self.scores, &self.pieces];

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use wgoose_kernels::Sources;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
-    BatchError, Continuation, DecodeError, Engine, GpuExecutor, Outputs, Residency, RuntimeError, Sampling, Sequence,
-    Start, StateData,
+    BatchError, Continuation, DecodeError, Device, DeviceOptions, Engine, GpuExecutor, Outputs, Residency,
+    RuntimeError, Sampling, Sequence, Start, StateData,
 };
 
 const GREEDY: Sampling =
@@ -210,6 +210,17 @@ fn weights_that_take_turns_are_not_decoded_with() {
     fits.set_state(0, &StateData::zero(&SHAPE)).unwrap();
     read_one_by_one_from(&mut fits, 1, &texts[0]);
     assert!(got == fits.state(0).unwrap());
+}
+
+#[test]
+fn a_device_that_spares_no_state_runs_without() {
+    let model = model(Mix::F16);
+    let tight = Device::open_limited(&DeviceOptions::default(), &|l| l.storage_binding = 1 << 16).unwrap();
+    let mut engine = gpu(&tight, &model, 1).with_chunk(8);
+    assert!(!engine.can_decode());
+    engine.forward(&[all(0, &[1])]).unwrap();
+    let refused = engine.decode(Start::Tokens(&[1]), &[continuation(0, GREEDY, 4)], 3, &mut |_| panic!("a round"));
+    assert!(matches!(refused, Err(RuntimeError::Decode(DecodeError::Unsupported))));
 }
 
 /// As [`read_one_by_one`], for one sequence that began with a token.
