@@ -1,5 +1,5 @@
-// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers by number, without
-// a state.
+// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers by number,
+// without a state.
 fn wide_product(a: u32, b: u32) -> vec2<u32> {
     let low = (a & 0xffffu) * (b & 0xffffu);
     let middle = (a >> 16u) * (b & 0xffffu) + (low >> 16u);

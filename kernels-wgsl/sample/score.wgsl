@@ -1,5 +1,5 @@
-// Sampling, first stage: penalises logits, and finds the best of each piece of the vocabulary. A workgroup per sequence and
-// piece.
+// Sampling, first stage: penalises logits, and finds the best of each piece of the vocabulary. A workgroup per sequence
+// and piece.
 #import unit
 #import sample/layout
 

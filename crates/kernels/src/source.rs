@@ -46,6 +46,7 @@ const SHARED: &[(&str, File)] = &[
     ("weight/q4_0t", wgsl!("shared/weight/q4_0t.wgsl")),
     ("weight/q6_kt", wgsl!("shared/weight/q6_kt.wgsl")),
     ("repack/tiles", wgsl!("repack/tiles.wgsl")),
+    ("sample/kept", wgsl!("sample/kept.wgsl")),
     ("sample/layout", wgsl!("sample/layout.wgsl")),
     ("sample/philox", wgsl!("sample/philox.wgsl")),
 ];

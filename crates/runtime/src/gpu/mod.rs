@@ -3,7 +3,6 @@
 mod decode;
 mod memory;
 mod pass;
-mod snapshot;
 mod step;
 
 use crate::pipelines::Pipelines;

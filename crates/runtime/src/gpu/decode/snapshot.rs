@@ -1,6 +1,6 @@
 //! Copies of states on the device, to go back to.
 
-use super::GpuExecutor;
+use crate::gpu::GpuExecutor;
 use std::collections::HashMap;
 use wgoose_graph::State;
 
