@@ -10,6 +10,7 @@ pub mod plan;
 pub mod probes;
 mod reflect;
 pub mod repack;
+pub mod sample;
 mod site;
 mod source;
 mod specialise;

@@ -47,6 +47,9 @@ const SHARED: &[(&str, File)] = &[
     ("weight/q6_kt", wgsl!("shared/weight/q6_kt.wgsl")),
     ("repack/tiles", wgsl!("repack/tiles.wgsl")),
     ("lab/params", wgsl!("lab/params.wgsl")),
+    ("sample/kept", wgsl!("sample/kept.wgsl")),
+    ("sample/layout", wgsl!("sample/layout.wgsl")),
+    ("sample/philox", wgsl!("sample/philox.wgsl")),
 ];
 
 /// The file that `#import name` means.

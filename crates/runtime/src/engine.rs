@@ -1,10 +1,12 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
+use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::report::LoadReport;
 use crate::{
     Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
 };
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
@@ -141,6 +143,40 @@ impl Engine {
             rest = others;
         }
         Ok(())
+    }
+
+    /// Whether tokens can be chosen where the model runs, see [`Engine::decode`].
+    pub fn can_decode(&mut self) -> bool {
+        self.executor.decoder().is_some()
+    }
+
+    /// Continues sequences with tokens chosen on the device, a token each a round, up to `in_flight` rounds ahead of
+    /// the ids that come back. `on_tokens` is given the ids of a round in the order of the sequences, `None` for those
+    /// that ended before; breaking ends the call for all of them.
+    ///
+    /// However it ends, each state is that after all tokens of its sequence but the last one chosen, bit for bit as if
+    /// the tokens had been read one a pass: nothing of what ran ahead is left.
+    ///
+    /// # Errors
+    /// Sequences or settings that make no sense (nothing has been run then), [`DecodeError::Unsupported`] unless
+    /// [`Engine::can_decode`], logits without a token to choose, or the device fails: the states of the sequences are
+    /// spoiled then.
+    pub fn decode(
+        &mut self,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        let spoiled = |s: &Continuation<'_>| self.spoiled.contains(&s.slot);
+        if let Some(sequence) = sequences.iter().position(spoiled) {
+            return Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into());
+        }
+        let decoder = self.executor.decoder().ok_or(DecodeError::Unsupported)?;
+        let batch = decoder.check_decode(start, sequences)?;
+        decoder.decode(batch, start, sequences, in_flight, on_tokens).inspect_err(|_| {
+            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+        })
     }
 
     /// Copies a slot's state out.

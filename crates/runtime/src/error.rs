@@ -88,6 +88,9 @@ pub enum RuntimeError {
     /// The batch cannot be run.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// Sequences cannot be continued on the device.
+    #[error(transparent)]
+    Decode(#[from] crate::DecodeError),
     /// A matrix cannot be bound.
     #[error("{weight}: one row of {row_bytes} bytes is larger than the device's largest binding, {limit} bytes")]
     RowTooLarge {

@@ -1,7 +1,7 @@
 //! What runs batches: a GPU or, as the definition of right, the CPU.
 
 use crate::report::LoadReport;
-use crate::{Batch, RuntimeError};
+use crate::{Batch, GpuExecutor, RuntimeError};
 use wgoose_graph::{ModelShape, State};
 
 /// The recurrent state of one sequence: every piece with its floats.
@@ -58,6 +58,11 @@ pub trait Executor: Send {
     /// # Errors
     /// The state is not of this model, or the device fails.
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError>;
+
+    /// Itself, where it can choose tokens on its device.
+    fn decoder(&mut self) -> Option<&mut GpuExecutor> {
+        None
+    }
 
     /// How many rows of logits one pass can give.
     fn max_outputs(&self) -> usize;

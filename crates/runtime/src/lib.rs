@@ -5,6 +5,7 @@
 
 mod batch;
 mod cpu;
+mod decode;
 mod device;
 mod engine;
 mod error;
@@ -14,6 +15,7 @@ pub mod lab;
 mod pipelines;
 mod profile;
 mod report;
+mod sampler;
 pub mod schedule;
 pub mod timeline;
 mod upload;
@@ -21,6 +23,7 @@ mod weights;
 
 pub use batch::{Batch, Outputs, Sequence};
 pub use cpu::CpuExecutor;
+pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
@@ -29,5 +32,6 @@ pub use gpu::GpuExecutor;
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport};
+pub use sampler::{Penalties, Sampling};
 pub use upload::StagingSize;
 pub use weights::{Residency, windows};

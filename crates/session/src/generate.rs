@@ -1,9 +1,11 @@
 //! Generation: a prompt in, text out as it comes, never splitting a character.
 
 use crate::sampling::{Sampler, SamplerOptions};
-use crate::tokenizer::Utf8Stream;
+use crate::tokenizer::{Tokenizer, Utf8Stream};
 use crate::{Session, SessionError};
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sampling, Sequence, Start};
 
 /// How to generate.
 #[derive(Clone, Debug)]
@@ -24,8 +26,13 @@ pub struct Generated {
     pub tokens: Vec<u32>,
 }
 
+/// The token that ends a text.
+const END_OF_TEXT: u32 = 0;
+
 impl Session {
-    /// Continues with a prompt and generates until end-of-text, `max_tokens`, or `on_text` breaks.
+    /// Continues with a prompt and generates until end-of-text, `max_tokens`, or `on_text` breaks. On a device whose
+    /// memory holds all weights, tokens are chosen there, by random numbers of its own; however it ends, the state is that
+    /// after the prompt and all tokens but the last one.
     ///
     /// # Errors
     /// An empty prompt, options that make no sense, or the device fails.
@@ -35,30 +42,91 @@ impl Session {
         options: &GenerateOptions,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Generated, SessionError> {
-        let mut sampler = Sampler::new(options.sampling)?;
+        let sampler = Sampler::new(options.sampling)?;
         let prompt = self.tokenizer()?.encode(prompt);
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let mut tokens = Vec::new();
-        let mut text = Utf8Stream::new();
-        let mut logits = self.prefill(&prompt)?;
-        while tokens.len() < options.max_tokens {
-            let token = sampler.sample(&logits)?;
-            if token == 0 {
-                break;
-            }
-            tokens.push(token);
-            // Rows beyond the vocabulary have no text.
-            let piece = text.push(self.tokenizer()?.token(token).unwrap_or_default());
-            if on_text(&piece).is_break() {
-                return Ok(Generated { prompt_tokens: prompt.len(), tokens });
-            }
-            if tokens.len() < options.max_tokens {
-                logits = self.decode(token)?;
+        let logits = self.prefill(&prompt)?;
+        let tokenizer = self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))?;
+        let mut text = Text { tokenizer, bytes: Utf8Stream::new(), tokens: Vec::new(), on_text, broken: false };
+        if options.max_tokens > 0 {
+            match self.engine.can_decode() {
+                true => choose_on_device(&mut self.engine, &logits, options, &mut text)?,
+                false => choose_here(&mut self.engine, logits, sampler, options, &mut text)?,
             }
         }
-        let _ = on_text(&text.finish());
-        Ok(Generated { prompt_tokens: prompt.len(), tokens })
+        Ok(Generated { prompt_tokens: prompt.len(), tokens: text.finish() })
+    }
+}
+
+/// Text as it comes.
+struct Text<'a> {
+    tokenizer: &'a Tokenizer,
+    bytes: Utf8Stream,
+    tokens: Vec<u32>,
+    on_text: &'a mut dyn FnMut(&str) -> ControlFlow<()>,
+    broken: bool,
+}
+
+impl Text<'_> {
+    /// Appends a token; breaks where the text ends.
+    fn push(&mut self, token: u32) -> ControlFlow<()> {
+        if token == END_OF_TEXT {
+            return ControlFlow::Break(());
+        }
+        self.tokens.push(token);
+        // Rows beyond the vocabulary have no text.
+        let piece = self.bytes.push(self.tokenizer.token(token).unwrap_or_default());
+        let flow = (self.on_text)(&piece);
+        self.broken = flow.is_break();
+        flow
+    }
+
+    /// The tokens, once all text was given, what is left of a character included.
+    fn finish(mut self) -> Vec<u32> {
+        if !self.broken {
+            let _ = (self.on_text)(&self.bytes.finish());
+        }
+        self.tokens
+    }
+}
+
+/// Tokens are chosen where the model runs, ahead of the text.
+fn choose_on_device(
+    engine: &mut Engine,
+    logits: &[f32],
+    options: &GenerateOptions,
+    text: &mut Text<'_>,
+) -> Result<(), SessionError> {
+    let SamplerOptions { temperature, top_p, top_k, seed } = options.sampling;
+    let top_k = top_k.and_then(|k| NonZeroU32::try_from(k).ok());
+    let continuation = Continuation {
+        slot: 0,
+        sampling: Sampling { temperature, top_p, top_k, seed, ..Sampling::default() },
+        stops: &[END_OF_TEXT],
+        max_tokens: u32::try_from(options.max_tokens).unwrap_or(u32::MAX),
+    };
+    engine.decode(Start::Logits(logits), &[continuation], IN_FLIGHT, &mut |ids| {
+        ids.iter().flatten().try_for_each(|id| text.push(*id))
+    })?;
+    Ok(())
+}
+
+/// Tokens are chosen here, from logits read back.
+fn choose_here(
+    engine: &mut Engine,
+    mut logits: Vec<f32>,
+    mut sampler: Sampler,
+    options: &GenerateOptions,
+    text: &mut Text<'_>,
+) -> Result<(), SessionError> {
+    loop {
+        let token = sampler.sample(&logits)?;
+        if text.push(token).is_break() || text.tokens.len() == options.max_tokens {
+            return Ok(());
+        }
+        let read = Sequence { slot: 0, tokens: &[token], outputs: Outputs::Last };
+        logits = engine.forward(&[read])?.pop().unwrap_or_default();
     }
 }

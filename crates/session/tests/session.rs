@@ -54,6 +54,42 @@ fn the_gpu_writes_what_the_cpu_writes() {
     assert_eq!(generate(&mut gpu, &options), generate(&mut on_cpu(&model), &options));
 }
 
+/// On the device tokens are chosen ahead of the text: repeatable, ended and broken off like on the CPU.
+#[test]
+fn the_gpu_runs_ahead_and_leaves_no_trace() {
+    let model = tiny(1);
+    let open = || Session::builder().open(&model.path).unwrap();
+    let mut session = open();
+    let (all, pieces) = generate(&mut session, &options(60, 1.0, 3));
+    assert_eq!(all.tokens.len(), pieces.len() - 1);
+    assert_eq!(generate(&mut open(), &options(60, 1.0, 3)).0, all);
+    assert_ne!(generate(&mut open(), &options(60, 1.0, 4)).0, all);
+    for stop_after in [1, 5, all.tokens.len()] {
+        let mut seen = Vec::new();
+        session.reset().unwrap();
+        let generated = session.generate(PROMPT, &options(60, 1.0, 3), &mut |text| {
+            seen.push(text.to_owned());
+            if seen.len() == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(generated.unwrap().tokens, all.tokens[..stop_after]);
+        assert_eq!(seen, pieces[..stop_after]);
+        let mut reading = open();
+        let prompt = reading.tokenizer().unwrap().encode(PROMPT);
+        reading.prefill(&prompt).unwrap();
+        for token in &all.tokens[..stop_after - 1] {
+            reading.decode(*token).unwrap();
+        }
+        assert!(session.state().unwrap() == reading.state().unwrap(), "stopped after {stop_after}");
+    }
+    let ends = |seed| {
+        session.reset().unwrap();
+        let (generated, _) = generate(&mut session, &options(200, 3.0, seed));
+        assert!(!generated.tokens.contains(&0));
+        generated.tokens.len() < 200
+    };
+    assert!((0..8).any(ends), "hot sampling comes across every token");
+}
+
 #[test]
 fn pieces_together_are_the_decoded_tokens() {
     let model = tiny(2);

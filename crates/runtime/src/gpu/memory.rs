@@ -2,6 +2,7 @@
 
 use super::{GpuExecutor, lock, table_bytes};
 use crate::report::Footprint;
+use crate::sampler::Sampler;
 use crate::schedule::Recording;
 use crate::upload::StagingSize;
 use crate::weights::{Residency, Room, Window};
@@ -48,6 +49,8 @@ impl GpuExecutor {
     }
 
     /// What running the plan will take: passes of its chunk, decoding in every slot, one row of logits per sequence.
+    /// Choosing tokens on the device takes two rows of logits more per sequence, and, unless there is a budget, its state
+    /// once more.
     ///
     /// # Errors
     /// No kernel serves an op, or a value is larger than the device binds.
@@ -62,15 +65,17 @@ impl GpuExecutor {
     /// What is allocated now.
     pub fn footprint(&self) -> Footprint {
         let (weights, ring, staging) = lock(&self.weights).on_device();
+        let [sampling, snapshot] = self.decoder.bytes();
         Footprint {
             mapped: self.model.file_len() as u64,
             weights,
             ring,
             staging,
-            state: self.states.values().map(wgpu::Buffer::size).sum(),
+            state: self.states.values().map(wgpu::Buffer::size).sum::<u64>() + snapshot,
             activations: self.arena.iter().map(wgpu::Buffer::size).sum(),
             tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
-                + self.steps.values().map(super::Step::bytes).sum::<u64>(),
+                + self.steps.values().map(super::Step::bytes).sum::<u64>()
+                + sampling,
             read_back: self.staging.as_ref().map_or(0, wgpu::Buffer::size),
         }
     }
@@ -113,10 +118,11 @@ impl GpuExecutor {
             blocks += super::step::param_bytes(&self.device, recording.dispatches.len());
         }
         let row = u64::from(self.model.shape().vocab) * 4;
+        let slots = self.slots + usize::from(self.has_spare);
         Footprint {
             mapped: self.model.file_len() as u64,
             state: State::all(self.model.shape())
-                .map(|s| (s.len(self.model.shape()) * self.slots * 4).next_multiple_of(16) as u64)
+                .map(|s| (s.len(self.model.shape()) * slots * 4).next_multiple_of(16) as u64)
                 .sum(),
             activations: arena.values().sum(),
             tables: tables.values().sum::<u64>() + blocks,
@@ -131,7 +137,8 @@ impl GpuExecutor {
         // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
         let outputs = self.plan.prefill_chunk.max(self.slots as u32).min(self.max_outputs() as u32);
         let passes = self.largest_passes(outputs)?;
-        let beside = self.beside_weights(&passes).beside_weights() + SLACK;
+        let sampling = Sampler::most_bytes(self.slots, self.model.shape().vocab);
+        let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
         let largest = self.largest_need(&passes)?;
         let mut least = 0;
         // Staging gets by with less before a model is refused.

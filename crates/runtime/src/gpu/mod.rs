@@ -1,5 +1,6 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
+mod decode;
 mod memory;
 mod pass;
 mod profile;
@@ -34,6 +35,8 @@ pub struct GpuExecutor {
     /// For all others.
     prefill: Graph,
     slots: usize,
+    /// Whether there is one more slot, for sequences that have ended while steps were in flight.
+    has_spare: bool,
     weights: Arc<Mutex<Weights>>,
     pipelines: Arc<Mutex<Pipelines>>,
     states: HashMap<State, wgpu::Buffer>,
@@ -41,6 +44,7 @@ pub struct GpuExecutor {
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
     steps: HashMap<BatchShape, Step>,
+    decoder: decode::Decoder,
     steps_kept: usize,
 }
 
@@ -110,9 +114,11 @@ impl GpuExecutor {
         let shape = *model.shape();
         let limit = device.limits().storage_binding;
         let span = device.timeline().span(Track::Allocate, "state");
+        let state_bytes = |state: &State, slots: usize| slots as u64 * state.len(&shape) as u64 * 4;
+        let has_spare = State::all(&shape).all(|state| state_bytes(&state, slots + 1) <= limit);
         let mut states = HashMap::new();
         for state in State::all(&shape) {
-            let need = slots as u64 * state.len(&shape) as u64 * 4;
+            let need = state_bytes(&state, slots + usize::from(has_spare));
             if need > limit {
                 return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need, limit });
             }
@@ -129,11 +135,13 @@ impl GpuExecutor {
             decode,
             prefill,
             slots,
+            has_spare,
             states,
             arena: Vec::new(),
             tables: HashMap::new(),
             staging: None,
             steps: HashMap::new(),
+            decoder: decode::Decoder::default(),
             steps_kept: STEPS_KEPT,
         })
     }
@@ -315,6 +323,10 @@ impl Executor for GpuExecutor {
             self.device.queue.write_buffer(&self.states[piece], offset, bytemuck::cast_slice(data));
         }
         self.device.check("writing state")
+    }
+
+    fn decoder(&mut self) -> Option<&mut GpuExecutor> {
+        self.can_decode().then_some(self)
     }
 
     fn max_outputs(&self) -> usize {

@@ -137,7 +137,11 @@ impl Step {
 
     /// Encodes groups that are bound, as one compute pass.
     pub(super) fn encode(&self, groups: std::ops::Range<usize>, encoder: &mut wgpu::CommandEncoder) {
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        self.dispatch(groups, &mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+    }
+
+    /// Appends groups that are bound to a compute pass.
+    pub(super) fn dispatch(&self, groups: std::ops::Range<usize>, pass: &mut wgpu::ComputePass<'_>) {
         for dispatch in self.bound[groups].iter().flatten().flatten() {
             dispatch.encode(&mut pass);
         }

@@ -6,6 +6,7 @@ mod check;
 mod clock;
 mod repack;
 pub mod roofline;
+mod sample;
 pub mod upload;
 
 pub use bench::{Bench, Timing};
@@ -13,3 +14,4 @@ pub use case::Case;
 pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};
 pub use repack::{Piece, repack};
+pub use sample::{Samples, sample};

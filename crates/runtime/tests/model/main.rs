@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod backends;
+mod decoding;
 mod faults;
 mod layouts;
 mod laziness;

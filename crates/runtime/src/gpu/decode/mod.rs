@@ -1,0 +1,129 @@
+//! Decoding: what a call needs is made, or taken from the call before; the loop itself is in `stream`.
+
+mod snapshot;
+mod stream;
+
+use super::{GpuExecutor, lock};
+use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
+use crate::sampler::{Sampler, SamplerSize, Wiring, check};
+use crate::schedule::Table;
+use crate::{Batch, Outputs, RuntimeError, Sequence};
+use snapshot::Snapshot;
+use std::ops::ControlFlow;
+use stream::Stream;
+use wgoose_graph::BatchShape;
+
+/// What is kept from one call to the next.
+#[derive(Default)]
+pub(super) struct Decoder {
+    sampler: Option<Sampler>,
+    snapshot: Option<Snapshot>,
+}
+
+impl Decoder {
+    /// Bytes of its tables and of its copies of states on the device.
+    pub(super) fn bytes(&self) -> [u64; 2] {
+        [self.sampler.as_ref().map_or(0, Sampler::bytes), self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
+    }
+}
+
+impl GpuExecutor {
+    /// Whether tokens can be chosen on the device: all weights stay there, and a state can be spared.
+    pub(crate) fn can_decode(&self) -> bool {
+        self.has_spare && lock(&self.weights).capacity().is_none_or(|room| room.ring == 0)
+    }
+
+    /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
+    pub(crate) fn decode(
+        &mut self,
+        batch: Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        // Within a budget there is no room to go back to.
+        let in_flight = if lock(&self.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
+        let shape = batch.shape();
+        self.prepare(&shape)?;
+        let mut decoder = std::mem::take(&mut self.decoder);
+        let result = self.begin(&mut decoder, &shape, &batch, start, sequences, in_flight).and_then(|()| {
+            let (Some(step), Some(sampler)) = (self.steps.get(&shape), &decoder.sampler) else {
+                return Err(DecodeError::Unsupported.into());
+            };
+            let snapshot = decoder.snapshot.as_ref().filter(|_| in_flight > 1);
+            let mut stream = Stream::new(self, step, sampler, snapshot, batch, in_flight);
+            let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
+            let result = stream.run(start, u64::from(most), on_tokens);
+            // Whoever runs something next must find the tables and the states at rest.
+            self.device.wait("decoding").and(result)
+        });
+        self.decoder = decoder;
+        result
+    }
+
+    /// The batch of a step, if what is asked for makes sense.
+    pub(crate) fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError> {
+        if !self.can_decode() {
+            return Err(DecodeError::Unsupported.into());
+        }
+        if sequences.is_empty() {
+            return Err(DecodeError::NoSequences.into());
+        }
+        for (i, sequence) in sequences.iter().enumerate() {
+            check(i, sequence)?;
+        }
+        let vocab = self.model.shape().vocab;
+        let (what, got, want) = match start {
+            Start::Logits(logits) => ("logits", logits.len(), sequences.len() * vocab as usize),
+            Start::Tokens(tokens) => ("tokens", tokens.len(), sequences.len()),
+        };
+        if got != want {
+            return Err(DecodeError::Start { what, got, want }.into());
+        }
+        let pack = |i: usize, tokens| Sequence { slot: sequences[i].slot, tokens, outputs: Outputs::Last };
+        let rows: Vec<Sequence<'_>> = match start {
+            Start::Logits(_) => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
+            Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
+        };
+        Ok(Batch::pack(&rows, vocab, self.slots)?)
+    }
+
+    /// Makes what is missing for steps of that shape, and writes everything that the first one reads.
+    fn begin(
+        &self,
+        decoder: &mut Decoder,
+        shape: &BatchShape,
+        batch: &Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+    ) -> Result<(), RuntimeError> {
+        let output = self.steps.get(shape).filter(|step| step.ready).and_then(|step| step.recording.output);
+        let logits = self.arena[output.ok_or(DecodeError::Unsupported)?].clone();
+        let size = SamplerSize {
+            sequences: shape.segments,
+            vocab: self.model.shape().vocab,
+            spare: self.slots as u32,
+            counts: sequences.iter().any(|s| s.sampling.penalties.any()),
+        };
+        let tables = |table| self.tables[&table].clone();
+        let wiring = Wiring { logits, tokens: tables(Table::Tokens), segments: tables(Table::Segments) };
+        self.write_tables(batch);
+        if let Start::Logits(given) = start {
+            self.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
+        }
+        if !decoder.sampler.as_ref().is_some_and(|s| s.is(size, &wiring)) {
+            let pipelines = &mut lock(&self.pipelines);
+            decoder.sampler = Some(Sampler::new(&self.device, pipelines, &self.sources, size, wiring)?);
+        }
+        if let Some(sampler) = &decoder.sampler {
+            sampler.begin(&self.device, sequences);
+        }
+        if in_flight > 1 && !decoder.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
+            decoder.snapshot = None;
+            decoder.snapshot = Some(Snapshot::new(self, sequences.len()));
+        }
+        self.device.check("preparing to decode")
+    }
+}

@@ -1,0 +1,58 @@
+//! Copies of states on the device, to go back to.
+
+use crate::gpu::GpuExecutor;
+use std::collections::HashMap;
+use wgoose_graph::State;
+
+/// Room for the states of some sequences.
+pub(super) struct Snapshot {
+    pieces: HashMap<State, wgpu::Buffer>,
+    sequences: usize,
+}
+
+impl Snapshot {
+    /// Room for that many sequences.
+    pub(super) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
+        let shape = executor.model.shape();
+        let room = |state: State| executor.device.storage("snapshot", (sequences * state.len(shape)) as u64 * 4);
+        Snapshot { pieces: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
+    }
+
+    /// Whether it has room for that many sequences.
+    pub(super) fn holds(&self, sequences: usize) -> bool {
+        sequences <= self.sequences
+    }
+
+    /// Appends copying the states of these slots.
+    pub(super) fn save(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
+        self.each(executor, slots, |state, at, piece, place, bytes| {
+            encoder.copy_buffer_to_buffer(state, at, piece, place, bytes);
+        });
+    }
+
+    /// Appends putting them back.
+    pub(super) fn restore(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
+        self.each(executor, slots, |state, at, piece, place, bytes| {
+            encoder.copy_buffer_to_buffer(piece, place, state, at, bytes);
+        });
+    }
+
+    fn each(
+        &self,
+        executor: &GpuExecutor,
+        slots: &[usize],
+        mut copy: impl FnMut(&wgpu::Buffer, u64, &wgpu::Buffer, u64, u64),
+    ) {
+        for state in State::all(executor.model.shape()) {
+            let bytes = state.len(executor.model.shape()) as u64 * 4;
+            for (i, slot) in slots.iter().enumerate() {
+                copy(&executor.states[&state], *slot as u64 * bytes, &self.pieces[&state], i as u64 * bytes, bytes);
+            }
+        }
+    }
+
+    /// Bytes it holds on the device.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pieces.values().map(wgpu::Buffer::size).sum()
+    }
+}

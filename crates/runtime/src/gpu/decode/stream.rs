@@ -1,0 +1,201 @@
+//! The decode loop: steps are encoded and submitted ahead, each reading the tokens that the one before it chose on the
+//! device; ids come back some steps later.
+//!
+//! Ends that the device knows of (stop tokens, the most tokens) take effect there at once: see [`crate::sampler`]. An end
+//! that only the caller knows comes too late for the steps in flight, and these are taken back. Gating each step on the ids
+//! of the last would cost a round trip a step (40 to 60 us), and keeping the state before each step a copy of it (50 us for
+//! 43 MB). Instead the state is kept once in [`STRETCH`] steps, when nothing is in flight, and the few steps since then
+//! whose tokens were accepted are run again, the same kernels on the same numbers. An accepted token costs a fraction of a
+//! copy and of a round trip; a refusal, which ends the call, at most [`STRETCH`] steps.
+
+use super::snapshot::Snapshot;
+use crate::decode::{DecodeError, DecodeReport, Start};
+use crate::gpu::GpuExecutor;
+use crate::gpu::step::Step;
+use crate::sampler::{Progress, Sampler, Standing};
+use crate::{Batch, RuntimeError};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Steps between two copies of the state.
+const STRETCH: u64 = 32;
+
+/// A buffer in which the progress of a round comes back.
+struct Returning {
+    buffer: wgpu::Buffer,
+    /// The submission that fills it.
+    filled: Option<wgpu::SubmissionIndex>,
+}
+
+/// Rounds of choosing a token for every sequence, all but perhaps the first after a step.
+pub(super) struct Stream<'a> {
+    executor: &'a GpuExecutor,
+    step: &'a Step,
+    sampler: &'a Sampler,
+    snapshot: Option<&'a Snapshot>,
+    slots: Vec<usize>,
+    /// The tables, to run a step again.
+    batch: Batch,
+    ring: Vec<Returning>,
+    submitted: u64,
+    seen: u64,
+    /// What each sequence reads in the next round that is seen.
+    reads: Vec<Option<u32>>,
+    /// What the sequences read in the rounds since the state was copied, `[rounds, B]`.
+    accepted: Vec<Option<u32>>,
+    /// Sequences that have not ended.
+    going: Vec<bool>,
+    report: DecodeReport,
+}
+
+impl<'a> Stream<'a> {
+    /// Begins with what is in the tables; without a snapshot every round must wait for the one before it.
+    pub(super) fn new(
+        executor: &'a GpuExecutor,
+        step: &'a Step,
+        sampler: &'a Sampler,
+        snapshot: Option<&'a Snapshot>,
+        batch: Batch,
+        in_flight: usize,
+    ) -> Self {
+        let slots: Vec<usize> = batch.segments.chunks_exact(4).map(|segment| segment[2] as usize).collect();
+        let count = slots.len();
+        let bytes = (count * size_of::<Progress>()) as u64;
+        Stream {
+            ring: (0..in_flight).map(|_| Returning { buffer: executor.device.staging(bytes), filled: None }).collect(),
+            executor,
+            step,
+            sampler,
+            snapshot,
+            slots,
+            batch,
+            submitted: 0,
+            seen: 0,
+            reads: vec![None; count],
+            accepted: Vec::with_capacity(count * STRETCH as usize),
+            going: vec![true; count],
+            report: DecodeReport::default(),
+        }
+    }
+
+    /// Runs rounds, at most `most`, until all sequences have ended or the caller breaks.
+    pub(super) fn run(
+        &mut self,
+        start: Start<'_>,
+        most: u64,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        let starts_with_logits = matches!(start, Start::Logits(_));
+        if let Start::Tokens(tokens) = start {
+            self.reads.iter_mut().zip(tokens).for_each(|(read, token)| *read = Some(*token));
+        }
+        let mut chosen = vec![None; self.slots.len()];
+        while self.seen < most && self.going.contains(&true) {
+            if self.submitted == self.seen {
+                self.begin_stretch();
+            }
+            let end_of_stretch = match self.snapshot {
+                Some(_) => self.seen - self.seen % STRETCH + STRETCH,
+                None => u64::MAX,
+            };
+            while self.submitted < most.min(end_of_stretch) && self.submitted - self.seen < self.ring.len() as u64 {
+                self.submit(self.submitted > 0 || !starts_with_logits);
+            }
+            self.collect(&mut chosen)?;
+            if on_tokens(&chosen).is_break() {
+                if self.submitted > self.seen && self.going.contains(&true) {
+                    self.take_back();
+                }
+                break;
+            }
+        }
+        self.report.rounds = self.seen;
+        Ok(self.report)
+    }
+
+    /// Copies the states: nothing is in flight, all that was read was accepted.
+    fn begin_stretch(&mut self) {
+        let Some(snapshot) = self.snapshot else { return };
+        let mut encoder = self.encoder();
+        snapshot.save(self.executor, &self.slots, &mut encoder);
+        self.executor.device.queue.submit([encoder.finish()]);
+        self.accepted.clear();
+    }
+
+    /// Encodes and submits a round.
+    fn submit(&mut self, with_step: bool) {
+        let begun = Instant::now();
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            if with_step {
+                self.step.dispatch(0..self.step.groups.len(), &mut pass);
+            }
+            self.sampler.encode(&mut pass);
+        }
+        let place = (self.submitted % self.ring.len() as u64) as usize;
+        let returning = &mut self.ring[place];
+        encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, returning.buffer.size());
+        let commands = encoder.finish();
+        self.report.encode_seconds += begun.elapsed().as_secs_f64();
+        returning.filled = Some(self.executor.device.queue.submit([commands]));
+        returning.buffer.map_async(wgpu::MapMode::Read, .., |_| {});
+        self.submitted += 1;
+    }
+
+    /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before.
+    fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<(), RuntimeError> {
+        const DURING: &str = "reading tokens back";
+        let fail = |why: String| RuntimeError::Device { during: DURING, why };
+        let device = &self.executor.device;
+        let place = (self.seen % self.ring.len() as u64) as usize;
+        let returning = &mut self.ring[place];
+        let wait = wgpu::PollType::Wait { submission_index: returning.filled.take(), timeout: None };
+        let polled = device.device.poll(wait);
+        device.check(DURING)?;
+        polled.map_err(|e| fail(e.to_string()))?;
+        self.accepted.extend_from_slice(if self.snapshot.is_some() { &self.reads } else { &[] });
+        {
+            let view = returning.buffer.get_mapped_range(..).map_err(|e| fail(e.to_string()))?;
+            let progress: &[Progress] = bytemuck::cast_slice(&view);
+            for (i, progress) in progress.iter().enumerate() {
+                chosen[i] = self.going[i].then_some(progress.token);
+                match progress.standing() {
+                    Standing::Broken(why) => return Err(DecodeError::NoToken { sequence: i, why }.into()),
+                    Standing::Ended => self.going[i] = false,
+                    Standing::GoesOn => {}
+                }
+                self.reads[i] = chosen[i].filter(|_| self.going[i]);
+            }
+        }
+        returning.buffer.unmap();
+        self.seen += 1;
+        Ok(())
+    }
+
+    /// Goes back to the copy of the states, and from there to where the last tokens seen have not been read.
+    fn take_back(&mut self) {
+        let Some(snapshot) = self.snapshot else { return };
+        let mut encoder = self.encoder();
+        snapshot.restore(self.executor, &self.slots, &mut encoder);
+        self.executor.device.queue.submit([encoder.finish()]);
+        for reads in self.accepted.chunks_exact(self.slots.len()) {
+            if reads.iter().all(Option::is_none) {
+                continue;
+            }
+            for (i, read) in reads.iter().enumerate() {
+                self.batch.tokens[i] = read.unwrap_or(0);
+                self.batch.segments[4 * i + 2] = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
+            }
+            self.executor.write_tables(&self.batch);
+            let mut encoder = self.encoder();
+            self.step.encode(0..self.step.groups.len(), &mut encoder);
+            self.executor.device.queue.submit([encoder.finish()]);
+            self.report.repeated += 1;
+        }
+    }
+
+    fn encoder(&self) -> wgpu::CommandEncoder {
+        self.executor.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+    }
+}

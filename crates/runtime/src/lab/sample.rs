@@ -1,0 +1,69 @@
+//! Sampling on the device from logits that stay the same.
+
+use crate::pipelines::Pipelines;
+use crate::sampler::{Progress, Sampler, SamplerSize, Standing, Wiring, check};
+use crate::{Continuation, DecodeError, Device, RuntimeError};
+use std::sync::Arc;
+use wgoose_kernels::Sources;
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// `[rounds, B]`; an ended sequence repeats its last token.
+    pub tokens: Vec<Vec<u32>>,
+    /// The weights `[B, V]` among which the last round drew, up to a factor: 0 for tokens not kept. Of greedy sequences
+    /// nothing meaningful.
+    pub weights: Vec<f32>,
+}
+
+/// Chooses `rounds` tokens for each sequence from its row of `logits` `[B, V]`. Slots mean nothing here.
+///
+/// # Errors
+/// Settings that make no sense, logits without a token to choose, or the device fails.
+pub fn sample(
+    device: &Arc<Device>,
+    logits: &[f32],
+    sequences: &[Continuation<'_>],
+    rounds: usize,
+) -> Result<Samples, RuntimeError> {
+    if sequences.is_empty() {
+        return Err(DecodeError::NoSequences.into());
+    }
+    for (i, sequence) in sequences.iter().enumerate() {
+        check(i, sequence)?;
+    }
+    let count = sequences.len();
+    let size = SamplerSize {
+        sequences: count as u32,
+        vocab: (logits.len() / count) as u32,
+        spare: 0,
+        counts: sequences.iter().any(|s| s.sampling.penalties.any()),
+    };
+    let wiring = Wiring {
+        logits: device.storage("logits", logits.len() as u64 * 4),
+        tokens: device.storage("tokens", count as u64 * 4),
+        segments: device.storage("segments", count as u64 * 16),
+    };
+    device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(logits));
+    let mut pipelines = Pipelines::new(Arc::clone(device));
+    let sampler = Sampler::new(device, &mut pipelines, &Sources::Embedded, size, wiring)?;
+    sampler.begin(device, sequences);
+    let bytes = (count * size_of::<Progress>()) as u64;
+    let all = device.storage("progress of all rounds", bytes * rounds as u64);
+    for round in 0..rounds as u64 {
+        let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        sampler.encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+        encoder.copy_buffer_to_buffer(sampler.progress(), 0, &all, round * bytes, bytes);
+        device.queue.submit([encoder.finish()]);
+    }
+    let progress: Vec<Progress> = bytemuck::pod_collect_to_vec(&device.read(&all, 0, bytes * rounds as u64)?);
+    for (i, progress) in progress.iter().enumerate() {
+        if let Standing::Broken(why) = progress.standing() {
+            return Err(DecodeError::NoToken { sequence: i % count, why }.into());
+        }
+    }
+    Ok(Samples {
+        tokens: progress.chunks_exact(count).map(|round| round.iter().map(|p| p.token).collect()).collect(),
+        weights: bytemuck::pod_collect_to_vec(&device.read(sampler.weights(), 0, logits.len() as u64 * 4)?),
+    })
+}

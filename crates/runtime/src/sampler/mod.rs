@@ -1,0 +1,185 @@
+//! The sampler: chooses the next token of each sequence from the logits of a step, on the device, and writes it to where the
+//! next step reads its tokens.
+//!
+//! A sequence that has ended must not move on in the steps that run already. Its row of the segment table is therefore
+//! pointed at a spare slot: later steps read and write a state that nobody looks at. That costs nothing, no kernel knows of
+//! it, and the state of the sequence is exactly that after the tokens before its last.
+
+mod settings;
+
+use crate::decode::Continuation;
+use crate::pipelines::Pipelines;
+use crate::{Device, RuntimeError};
+use settings::Settings;
+pub use settings::{Penalties, Sampling};
+pub(crate) use settings::{Progress, Standing, check};
+use wgoose_kernels::{Kernel, PlanError, Sources, dispatch_size, sample};
+
+/// Of what size a sampler is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SamplerSize {
+    pub(crate) sequences: u32,
+    pub(crate) vocab: u32,
+    /// The slot that ended sequences go on into.
+    pub(crate) spare: u32,
+    /// Whether any sequence has penalties, for which tokens are counted.
+    pub(crate) counts: bool,
+}
+
+/// The buffers of a step that the sampler reads and writes.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Wiring {
+    /// `[B, V]`.
+    pub(crate) logits: wgpu::Buffer,
+    /// `[B]`; the next token.
+    pub(crate) tokens: wgpu::Buffer,
+    /// `[B, 4]`; the slot of what has ended.
+    pub(crate) segments: wgpu::Buffer,
+}
+
+/// Chooses tokens for a fixed number of sequences.
+pub(crate) struct Sampler {
+    size: SamplerSize,
+    wiring: Wiring,
+    settings: wgpu::Buffer,
+    progress: wgpu::Buffer,
+    counts: wgpu::Buffer,
+    scores: wgpu::Buffer,
+    pieces: wgpu::Buffer,
+    stages: [Stage; 2],
+}
+
+/// A dispatch with everything it needs.
+struct Stage {
+    pipeline: wgpu::ComputePipeline,
+    group: wgpu::BindGroup,
+    grid: [u32; 3],
+}
+
+impl Sampler {
+    /// Compiles and binds everything.
+    ///
+    /// # Errors
+    /// The device cannot run the kernels, or has no memory left.
+    pub(crate) fn new(
+        device: &Device,
+        pipelines: &mut Pipelines,
+        sources: &Sources,
+        size: SamplerSize,
+        wiring: Wiring,
+    ) -> Result<Self, RuntimeError> {
+        let SamplerSize { sequences, vocab, spare, counts } = size;
+        let (limits, rows) = (device.limits(), u64::from(sequences));
+        let matrix = rows * u64::from(vocab) * 4;
+        if matrix > limits.storage_binding {
+            let (what, limit) = ("the scores of all sequences", limits.storage_binding);
+            return Err(RuntimeError::ValueTooLarge { what, need: matrix, limit });
+        }
+        let refused = |refusal| PlanError::Refused { kernel: "sampling".to_owned(), refusal };
+        let kernels = [
+            sample::score(sequences, vocab, limits, sources).map_err(refused)?,
+            sample::pick(sequences, limits, sources).map_err(refused)?,
+        ];
+        pipelines.compile(&[&kernels[0], &kernels[1]])?;
+        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("params"),
+            size: 16,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        device.queue.write_buffer(&params, 0, bytemuck::cast_slice(&[vocab, sequences, spare, 0]));
+        let settings = device.storage("sampling settings", rows * size_of::<Settings>() as u64);
+        let progress = device.storage("sampling progress", rows * size_of::<Progress>() as u64);
+        let counts = device.storage("token counts", if counts { matrix } else { 0 });
+        let scores = device.storage("scores", matrix);
+        let pieces = device.storage("pieces", rows * u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES);
+        let buffers = [
+            ("params", &params),
+            ("logits", &wiring.logits),
+            ("tokens", &wiring.tokens),
+            ("segments", &wiring.segments),
+            ("settings", &settings),
+            ("progress", &progress),
+            ("counts", &counts),
+            ("scores", &scores),
+            ("pieces", &pieces),
+        ];
+        let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
+        let stages = [stage(&kernels[0])?, stage(&kernels[1])?];
+        device.check("preparing to sample")?;
+        Ok(Sampler { size, settings, progress, counts, scores, pieces, stages, wiring })
+    }
+
+    /// Whether it is of that size and wired so.
+    pub(crate) fn is(&self, size: SamplerSize, wiring: &Wiring) -> bool {
+        self.size == size && self.wiring == *wiring
+    }
+
+    /// Begins with these sequences, as many as it was made for, none of whose tokens was chosen yet.
+    pub(crate) fn begin(&self, device: &Device, sequences: &[Continuation<'_>]) {
+        let settings: Vec<Settings> = sequences.iter().map(Settings::of).collect();
+        let progress: Vec<Progress> = sequences.iter().map(Progress::before).collect();
+        device.queue.write_buffer(&self.settings, 0, bytemuck::cast_slice(&settings));
+        device.queue.write_buffer(&self.progress, 0, bytemuck::cast_slice(&progress));
+        if self.size.counts {
+            let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.clear_buffer(&self.counts, 0, None);
+            device.queue.submit([encoder.finish()]);
+        }
+    }
+
+    /// Appends choosing the next tokens.
+    pub(crate) fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        for stage in &self.stages {
+            let [x, y, z] = stage.grid;
+            pass.set_pipeline(&stage.pipeline);
+            pass.set_bind_group(0, &stage.group, &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
+    }
+
+    /// How far each sequence has come: `[B]` of [`Progress`].
+    pub(crate) fn progress(&self) -> &wgpu::Buffer {
+        &self.progress
+    }
+
+    /// The weights from which tokens were drawn last, `[B, V]`; 0 for those not kept. Nothing of greedy sequences.
+    pub(crate) fn weights(&self) -> &wgpu::Buffer {
+        &self.scores
+    }
+
+    /// Most bytes that one for that many sequences holds on the device.
+    pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
+        let row = 2 * u64::from(vocab) * 4 + u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES;
+        // A buffer is at least 16 bytes.
+        sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 16
+    }
+
+    /// Bytes it holds on the device.
+    pub(crate) fn bytes(&self) -> u64 {
+        let own = [&self.settings, &self.progress, &self.counts, &self.scores, &self.pieces];
+        own.into_iter().map(wgpu::Buffer::size).sum()
+    }
+}
+
+impl Stage {
+    fn new(
+        device: &Device,
+        pipelines: &Pipelines,
+        kernel: &Kernel,
+        buffers: &[(&str, &wgpu::Buffer)],
+    ) -> Result<Self, RuntimeError> {
+        let too_large = || RuntimeError::DispatchTooLarge { kernel: kernel.label.clone(), units: kernel.units };
+        let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
+        let pipeline = pipelines.get(&kernel.hash).ok_or_else(too_large)?;
+        let bindings = kernel.reflection.bindings.iter();
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = bindings
+            .filter_map(|b| Some((b.number, buffers.iter().find(|(name, _)| *name == b.name)?.1)))
+            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .collect();
+        let layout = &pipeline.layout;
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout, entries: &entries };
+        let group = device.device.create_bind_group(&descriptor);
+        Ok(Stage { pipeline: pipeline.pipeline.clone(), group, grid })
+    }
+}
