@@ -106,6 +106,20 @@ pub enum Op {
         /// Whether the value residual's adapter takes part; its plane is left untouched otherwise.
         value: bool,
     },
+    /// Fused: every product of the mixed inputs: planes r, k, v and, in the first columns of the fourth, what
+    /// [`Op::LoraDown`] makes; zeros behind it.
+    Project {
+        /// Whether the value residual's adapter takes part (not in layer 0).
+        value: bool,
+    },
+    /// Fused: all that a time mix does between its projections and its output matrix, head by head: value residual,
+    /// removal key, key update, recurrence, group norm, bonus, gate.
+    TimeMixCore {
+        /// Added to the variance of the group norm.
+        eps: f32,
+        /// Whether there is a value residual (not in layer 0).
+        value: bool,
+    },
 }
 
 /// What may stand at an operand.
@@ -170,6 +184,8 @@ impl Op {
             Op::NormShift { .. } => "norm_shift",
             Op::LoraDown { .. } => "lora_down",
             Op::LoraUp { .. } => "lora_up",
+            Op::Project { .. } => "project",
+            Op::TimeMixCore { .. } => "time_mix_core",
         }
     }
 
@@ -204,6 +220,22 @@ impl Op {
             }
             Op::LoraUp { value: true } => operands![
                 x: Value, w2: Matrix, a2: Matrix, v2: Matrix, g2: Matrix, w0: Vector, a0: Vector, v0: Vector
+            ],
+            Op::Project { value: false } => operands![
+                x: Planes, w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, g1: Matrix
+            ],
+            Op::Project { value: true } => operands![
+                x: Planes, w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, v1: Matrix, g1: Matrix
+            ],
+            Op::TimeMixCore { value: false, .. } => operands![
+                r: Value, k: Value, v: Value, decay: Value, a: Value, g: Value,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
+            ],
+            Op::TimeMixCore { value: true, .. } => operands![
+                r: Value, k: Value, v: Value, v_first: Value, gate: Value, decay: Value, a: Value, g: Value,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
             ],
         }
     }
@@ -246,6 +278,13 @@ impl Op {
                 }
                 w => Err(format!("'{name}' is {w} but its input has {} columns", x.cols)),
             }
+        };
+        let six_planes = || match get("x")? {
+            x if x.planes == 6 => Ok(x),
+            x => Err(format!("'x' is {x}, expected the six mixed planes")),
+        };
+        let adapter_rows = |x: ValueShape, value: bool| -> Result<u32, String> {
+            present(["w1", "a1", "v1", "g1"], value).map(|name| Ok(product(x, name)?.cols)).sum()
         };
         match self {
             Op::Embed => Ok(ValueShape { planes: 1, rows: Rows::Tokens, cols: get("table")?.cols }),
@@ -302,19 +341,44 @@ impl Op {
                 Ok(ValueShape { planes: *planes, ..x })
             }
             Op::LoraDown { value } => {
+                let x = six_planes()?;
+                Ok(ValueShape { planes: 1, rows: x.rows, cols: adapter_rows(x, *value)? })
+            }
+            Op::LoraUp { value } => {
                 let x = get("x")?;
-                if x.planes != 6 {
-                    return Err(format!("'x' is {x}, expected the six mixed planes"));
+                let hidden = present(["w2", "a2", "v2", "g2"], *value).map(|name| Ok(get(name)?.cols));
+                match hidden.sum::<Result<u32, String>>()? {
+                    ranks if ranks <= x.cols => Ok(ValueShape { planes: 4, rows: x.rows, cols: model.width }),
+                    ranks => Err(format!("'x' is {x}, but the adapters have {ranks} hidden values")),
                 }
-                let mut cols = 0;
-                for name in ["w1", "a1", "v1", "g1"] {
-                    if *value || name != "v1" {
-                        cols += product(x, name)?.cols;
+            }
+            Op::Project { value } => {
+                let x = six_planes()?;
+                for name in ["w_r", "w_k", "w_v"] {
+                    if product(x, name)?.cols != x.cols {
+                        return Err(format!("'{name}' is {}, expected a square", get(name)?));
                     }
                 }
-                Ok(ValueShape { planes: 1, rows: x.rows, cols })
+                match adapter_rows(x, *value)? {
+                    ranks if ranks <= x.cols => Ok(ValueShape { planes: 4, ..x }),
+                    ranks => Err(format!("{ranks} hidden values of the adapters do not fit in {} columns", x.cols)),
+                }
             }
-            Op::LoraUp { .. } => Ok(ValueShape { planes: 4, rows: get("x")?.rows, cols: model.width }),
+            Op::TimeMixCore { value, .. } => {
+                let x = same(&["r", "k", "v", "decay", "a", "g"])?;
+                if *value {
+                    same(&["v", "v_first", "gate"])?;
+                }
+                for name in ["k_k", "k_a", "r_k", "scale", "bias"] {
+                    vector(name, 1, x.cols)?;
+                }
+                Ok(x)
+            }
         }
     }
+}
+
+/// The names of four adapters' matrices, without the third where the value residual takes no part.
+fn present(names: [&'static str; 4], value: bool) -> impl Iterator<Item = &'static str> {
+    names.into_iter().enumerate().filter(move |(i, _)| value || *i != 2).map(|(_, name)| name)
 }
