@@ -1,5 +1,6 @@
 //! The plan: everything that can be chosen for a device and a model, nothing that can be derived. Stored as RON.
 
+mod bindable;
 mod default_kernel;
 mod error;
 mod evidence;
@@ -7,6 +8,7 @@ mod site_class;
 #[cfg(test)]
 mod tests;
 
+pub use bindable::bindable_fusions;
 pub use default_kernel::default_kernel;
 pub use error::PlanError;
 pub use evidence::{Evidence, StepEvidence};
@@ -96,11 +98,12 @@ pub struct Choice {
 }
 
 impl Plan {
-    /// The plan that every device has, from limits alone: first admitted variants, default tunables, every fusion, but
-    /// the adapters apart in prefill, where each fills a tiled product of its own.
-    pub fn default_for(device: DeviceFingerprint, model: ModelShape) -> Plan {
-        let mut fusions = Fusions::both(Fusion::ALL.into());
-        fusions.prefill.remove(&Fusion::LoraGroup);
+    /// The plan that every device has, from limits alone: first admitted variants, default tunables, every fusion that
+    /// the device can bind, but the adapters and projections apart in prefill, where each fills a tiled product of its
+    /// own.
+    pub fn default_for(device: DeviceFingerprint, model: ModelShape, limits: &Limits) -> Plan {
+        let mut fusions = Fusions::both(bindable_fusions(&model, limits));
+        fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
         let (repack, choices) = (BTreeSet::new(), Vec::new());
         Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, repack, choices, evidence: None }
     }
