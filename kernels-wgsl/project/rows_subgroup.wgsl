@@ -17,9 +17,6 @@ fn main(
     @builtin(subgroup_invocation_id) subgroup_lane: u32,
 ) {
     let piece = piece_of(unit_of(workgroup, grid));
-    if piece.token >= params.rows {
-        return;
-    }
     if piece.matrix == REST {
         clear(piece, lane);
         return;

@@ -14,9 +14,6 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let piece = piece_of(unit_of(workgroup, grid));
-    if piece.token >= params.rows {
-        return;
-    }
     if piece.matrix == REST {
         clear(piece, lane);
         return;

@@ -41,19 +41,17 @@ fn blocks_of(matrix: u32) -> u32 {
     return (rows_of(matrix) + ROWS - 1u) / ROWS;
 }
 
-// No piece has rows of two matrices: all of its invocations take the same way.
+// No piece has rows of two matrices: all of its invocations take the same way. Units beyond the last piece get rows
+// beyond the first of what no adapter fills.
 fn piece_of(unit: u32) -> Piece {
-    var blocks = 1u;
-    for (var matrix = 0u; matrix < REST; matrix++) {
-        blocks += blocks_of(matrix);
-    }
-    var block = unit % blocks;
+    let token_blocks = (params.rows + TOKENS - 1u) / TOKENS;
+    var block = unit / token_blocks;
     var matrix = 0u;
     while matrix < REST && block >= blocks_of(matrix) {
         block -= blocks_of(matrix);
         matrix++;
     }
-    return Piece(matrix, block * ROWS, unit / blocks * TOKENS);
+    return Piece(matrix, block * ROWS, unit % token_blocks * TOKENS);
 }
 
 // This invocation's share of a piece's sums.
@@ -96,6 +94,9 @@ fn keep(piece: Piece, i: u32, t: u32, sum: f32) {
 
 // The part of the fourth plane that no adapter fills.
 fn clear(piece: Piece, lane: u32) {
+    if piece.row > 0u {
+        return;
+    }
     let ranks = params.ranks;
     for (var token = piece.token; token < min(piece.token + TOKENS, params.rows); token++) {
         for (var c = ranks.x + ranks.y + ranks.z + ranks.w + lane; c < params.m; c += WG) {

@@ -38,3 +38,48 @@ pub(super) fn fuse(graph: &mut Graph, down: NodeId) -> Result<(), Refusal> {
     graph.take_over(fused, &old);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fusion, FusionSet, LoraRanks, ModelShape, legality, rewrite, rwkv7};
+
+    /// The report on `project` for two layers of width 64, and the graph.
+    fn projected(gate: u32) -> (Graph, rewrite::Report) {
+        let ranks = LoraRanks { decay: 16, iclr: 16, value: 8, gate };
+        let shape = ModelShape { layers: 2, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks };
+        let mut graph = rwkv7::forward(&shape).unwrap();
+        let fusions = FusionSet::from([Fusion::LoraGroup, Fusion::Project]);
+        let report = rewrite::apply(&mut graph, &fusions).unwrap().pop().unwrap();
+        (graph, report)
+    }
+
+    #[test]
+    fn hidden_values_must_fit_in_a_plane() {
+        let (_, report) = projected(24);
+        assert_eq!((report.applied, report.refused.len()), (2, 0));
+        // In layer 0 there is no adapter of the value residual, and still room.
+        let (graph, report) = projected(32);
+        assert_eq!(report.applied, 1);
+        let (role, layer, Refusal::CheckFailed(why)) = &report.refused[0] else { panic!("{report:?}") };
+        assert_eq!((*role, *layer), ("att.adapters", Some(1)));
+        assert!(why.contains("72 hidden values"), "{why}");
+        assert_eq!(legality::check(&graph), Ok(()));
+    }
+
+    #[test]
+    fn other_planes_are_refused() {
+        let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
+        let shape = ModelShape { layers: 1, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks };
+        let mut graph = rwkv7::forward(&shape).unwrap();
+        rewrite::apply(&mut graph, &FusionSet::from([Fusion::LoraGroup])).unwrap();
+        let before = graph.to_string();
+        let key = product_of(&graph, Weight::Layer(0, LayerWeight::Key)).unwrap();
+        let mixed = operand(&graph, key, "x").unwrap();
+        graph.rewire(key, "x", Input { plane: Some(1), ..mixed });
+        let report = rewrite::apply(&mut graph, &FusionSet::from([Fusion::Project])).unwrap().pop().unwrap();
+        assert_eq!((report.applied, report.refused.len()), (0, 1));
+        graph.rewire(key, "x", mixed);
+        assert_eq!(graph.to_string(), before, "a refusal changes nothing");
+    }
+}

@@ -66,3 +66,20 @@ fn residual_behind(graph: &Graph, v: Input) -> Result<Option<NodeId>, Refusal> {
         _ => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fusion, FusionSet, ModelShape, rewrite, rwkv7};
+
+    #[test]
+    fn an_inner_value_that_is_read_elsewhere_is_refused() {
+        let mut graph = rwkv7::forward(&ModelShape::preset("0.1B").unwrap()).unwrap();
+        let gated = graph.op_ids().find(|id| graph.op(*id).op == Op::Mul).unwrap();
+        let bonus = graph.input(gated, "a").unwrap();
+        graph.rewire(bonus.node, "k", graph.input(bonus.node, "r").unwrap());
+        let report = rewrite::apply(&mut graph, &FusionSet::from([Fusion::TimeMixCore])).unwrap().pop().unwrap();
+        assert_eq!((report.applied, report.refused.len()), (11, 1));
+        assert_eq!(report.refused[0].2, Refusal::Shared { role: "att.key_update", readers: 1 });
+    }
+}
