@@ -14,10 +14,10 @@ use wgoose_runtime::lab::{Bench, Case, Expected, check};
 fn shapes() -> impl Strategy<Value = ModelShape> {
     let ranks = |of: Vec<u32>| prop::array::uniform4(prop::sample::select(of));
     let ranks = prop_oneof![ranks(vec![4, 20, 32, 64, 96]), ranks(vec![32, 64, 96])];
-    let head_size = prop::sample::select(vec![32u32, 64]);
+    let head_size = prop::sample::select(vec![16u32, 32, 64, 128]);
     (head_size, 1u32..5, 1u32..6, 1u32..300, ranks).prop_map(
         |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
-            let width = 64 * heads;
+            let width = (64 * heads).next_multiple_of(head_size);
             let ranks = LoraRanks { decay, iclr, value, gate };
             ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks }
         },
