@@ -1,5 +1,5 @@
-// One invocation per token, adapter and channel. x holds the adapters' hidden values side by side; y has planes
-// decay, in-context learning rate, value gate, gate. Without a value adapter (rank 0) its plane is left alone.
+// One invocation per token, adapter and channel. x holds the adapters' hidden values side by side, perhaps in a wider row;
+// y has planes decay, in-context learning rate, value gate, gate. Without a value adapter (rank 0) its plane is left alone.
 #import params
 #import unit
 #import activation
@@ -30,7 +30,7 @@ fn main(
     let token = (i % plane) / params.m;
     let c = i % params.m;
     let ranks = params.ranks;
-    let start = token * (ranks.x + ranks.y + ranks.z + ranks.w);
+    let start = token * params.k;
     switch i / plane {
         case 0u: {
             var sum = w0_at(c);

@@ -4,6 +4,7 @@
 
 mod format;
 mod graph;
+mod infer;
 mod legality;
 mod liveness;
 mod op;

@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_alive_at_once_do_not_share(tokens in 1u32..70, outputs in 0u32..3, fused in 0usize..16) {
+        fn values_alive_at_once_do_not_share(tokens in 1u32..70, outputs in 0u32..3, fused in 0usize..1 << Fusion::ALL.len()) {
             let mut shape = ModelShape::preset("0.1B").unwrap();
             shape.layers = 3;
             let mut graph = rwkv7::forward(&shape).unwrap();

@@ -1,9 +1,8 @@
-//! The ops of the forward pass: what each one reads, by name, and the shape of what it makes.
+//! The ops of the forward pass: what each one computes and what it reads, by name.
 //!
 //! An op makes exactly one value, `y`. Operand names are those of the WGSL bindings and of the CPU reference.
 //! Letters: T tokens of the batch, R requested output rows, C width, H heads of N channels.
 
-use crate::{ModelShape, Rows, ValueShape};
 use serde::{Deserialize, Serialize};
 
 /// A function applied to every element.
@@ -106,6 +105,20 @@ pub enum Op {
         /// Whether the value residual's adapter takes part; its plane is left untouched otherwise.
         value: bool,
     },
+    /// Fused: every product of the mixed inputs: planes r, k, v and, in the first columns of the fourth, what
+    /// [`Op::LoraDown`] makes; zeros behind it.
+    Project {
+        /// Whether the value residual's adapter takes part (not in layer 0).
+        value: bool,
+    },
+    /// Fused: all that a time mix does between its projections and its output matrix, head by head: value residual,
+    /// removal key, key update, recurrence, group norm, bonus, gate.
+    TimeMixCore {
+        /// Added to the variance of the group norm.
+        eps: f32,
+        /// Whether there is a value residual (not in layer 0).
+        value: bool,
+    },
 }
 
 /// What may stand at an operand.
@@ -170,6 +183,8 @@ impl Op {
             Op::NormShift { .. } => "norm_shift",
             Op::LoraDown { .. } => "lora_down",
             Op::LoraUp { .. } => "lora_up",
+            Op::Project { .. } => "project",
+            Op::TimeMixCore { .. } => "time_mix_core",
         }
     }
 
@@ -205,6 +220,22 @@ impl Op {
             Op::LoraUp { value: true } => operands![
                 x: Value, w2: Matrix, a2: Matrix, v2: Matrix, g2: Matrix, w0: Vector, a0: Vector, v0: Vector
             ],
+            Op::Project { value: false } => operands![
+                x: Planes, w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, g1: Matrix
+            ],
+            Op::Project { value: true } => operands![
+                x: Planes, w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, v1: Matrix, g1: Matrix
+            ],
+            Op::TimeMixCore { value: false, .. } => operands![
+                r: Value, k: Value, v: Value, decay: Value, a: Value, g: Value,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
+            ],
+            Op::TimeMixCore { value: true, .. } => operands![
+                r: Value, k: Value, v: Value, v_first: Value, gate: Value, decay: Value, a: Value, g: Value,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
+            ],
         }
     }
 
@@ -213,108 +244,6 @@ impl Op {
         match self {
             Op::MatmulAdd => Some("residual"),
             _ => None,
-        }
-    }
-
-    /// The shape of `y`, given the shape of each value operand and `[rows, cols]` of each weight operand by name.
-    ///
-    /// # Errors
-    /// What does not fit, in words.
-    pub fn infer(&self, model: &ModelShape, input: &dyn Fn(&str) -> Option<ValueShape>) -> Result<ValueShape, String> {
-        let get = |name: &str| input(name).ok_or_else(|| format!("operand '{name}' is missing"));
-        let same = |names: &[&str]| -> Result<ValueShape, String> {
-            let first = get(names[0])?;
-            for name in &names[1..] {
-                let other = get(name)?;
-                if other != first {
-                    return Err(format!("'{name}' is {other} but '{}' is {first}", names[0]));
-                }
-            }
-            Ok(first)
-        };
-        let vector = |name: &str, rows: u32, cols: u32| -> Result<(), String> {
-            let want = ValueShape { planes: 1, rows: Rows::Fixed(rows), cols };
-            match get(name)? {
-                got if got == want => Ok(()),
-                got => Err(format!("'{name}' is {got}, expected {want}")),
-            }
-        };
-        let product = |x: ValueShape, name: &str| -> Result<ValueShape, String> {
-            match get(name)? {
-                ValueShape { planes: 1, rows: Rows::Fixed(m), cols } if cols == x.cols => {
-                    Ok(ValueShape { planes: 1, rows: x.rows, cols: m })
-                }
-                w => Err(format!("'{name}' is {w} but its input has {} columns", x.cols)),
-            }
-        };
-        match self {
-            Op::Embed => Ok(ValueShape { planes: 1, rows: Rows::Tokens, cols: get("table")?.cols }),
-            Op::LayerNorm { .. } | Op::GroupNorm { .. } => {
-                let x = get("x")?;
-                vector("scale", 1, x.cols)?;
-                vector("bias", 1, x.cols)?;
-                Ok(x)
-            }
-            Op::SelectRows => Ok(ValueShape { rows: Rows::Outputs, ..get("x")? }),
-            Op::TokenShift => get("x"),
-            Op::Lerp { planes } => {
-                let x = same(&["x", "dx"])?;
-                vector("mix", *planes, x.cols)?;
-                Ok(ValueShape { planes: *planes, ..x })
-            }
-            Op::Matmul { .. } => product(get("x")?, "w"),
-            Op::MatmulAdd => {
-                let y = product(get("x")?, "w")?;
-                match get("residual")? {
-                    r if r == y => Ok(y),
-                    r => Err(format!("'residual' is {r} but the product is {y}")),
-                }
-            }
-            Op::Activate { .. } => get("x"),
-            Op::BiasActivate { .. } => {
-                let x = get("x")?;
-                vector("bias", 1, x.cols)?;
-                Ok(x)
-            }
-            Op::ValueResidual => same(&["v", "v_first", "gate"]),
-            Op::RemovalKey => {
-                let k = get("k")?;
-                vector("k_k", 1, k.cols)?;
-                Ok(k)
-            }
-            Op::KeyUpdate => {
-                let k = same(&["k", "a"])?;
-                vector("k_a", 1, k.cols)?;
-                Ok(k)
-            }
-            Op::Wkv => same(&["r", "decay", "k", "v", "kk", "a"]),
-            Op::Bonus => {
-                let x = same(&["x", "r", "k", "v"])?;
-                vector("r_k", 1, x.cols)?;
-                Ok(x)
-            }
-            Op::Mul | Op::Add => same(&["a", "b"]),
-            Op::NormShift { planes, .. } => {
-                let x = get("x")?;
-                vector("scale", 1, x.cols)?;
-                vector("bias", 1, x.cols)?;
-                vector("mix", *planes, x.cols)?;
-                Ok(ValueShape { planes: *planes, ..x })
-            }
-            Op::LoraDown { value } => {
-                let x = get("x")?;
-                if x.planes != 6 {
-                    return Err(format!("'x' is {x}, expected the six mixed planes"));
-                }
-                let mut cols = 0;
-                for name in ["w1", "a1", "v1", "g1"] {
-                    if *value || name != "v1" {
-                        cols += product(x, name)?.cols;
-                    }
-                }
-                Ok(ValueShape { planes: 1, rows: x.rows, cols })
-            }
-            Op::LoraUp { .. } => Ok(ValueShape { planes: 4, rows: get("x")?.rows, cols: model.width }),
         }
     }
 }

@@ -39,7 +39,9 @@ impl fmt::Display for Graph {
 /// Attributes in braces, with a leading space; nothing where there are none.
 fn attributes(op: &Op) -> String {
     match op {
-        Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } => format!(" {{eps={eps:e}}}"),
+        Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } | Op::TimeMixCore { eps, .. } => {
+            format!(" {{eps={eps:e}}}")
+        }
         Op::Matmul { activation: Activation::None } => String::new(),
         Op::Matmul { activation } | Op::Activate { activation } | Op::BiasActivate { activation } => {
             format!(" {{{}}}", activation.name())

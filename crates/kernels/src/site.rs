@@ -78,7 +78,7 @@ impl Site {
         let value = inputs.iter().find(|i| matches!(i.kind, OperandKind::Value | OperandKind::Planes));
         let k = value.map_or(m, |i| i.cols);
         let value_rank = match node.op {
-            Op::LoraDown { value: false } | Op::LoraUp { value: false } => 0,
+            Op::LoraDown { value: false } | Op::LoraUp { value: false } | Op::Project { value: false } => 0,
             _ => model.ranks.value,
         };
         let window = inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(m, |i| i.rows);
@@ -138,7 +138,9 @@ impl Site {
     /// The epsilon of a norm, else 0.
     pub fn eps(&self) -> f32 {
         match self.op {
-            Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } => eps,
+            Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } | Op::TimeMixCore { eps, .. } => {
+                eps
+            }
             _ => 0.0,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! `#import NAME` takes in a shared file once. `#import weight/FORMAT as ID binding N` takes in the format in which the
 //! operand ID is stored here (the one written is only an example), every `weight...` identifier renamed to `ID...`; an
-//! operand that the op does not have becomes `weight/absent`.
+//! operand that the op does not have becomes `weight/absent`. `#import NAME as ID` takes in a file that is written for a
+//! matrix, once for each, renamed in the same way.
 
 use crate::source::{self, File, Sources};
 use crate::tunables::{Setter, Tunables, declaration};
@@ -83,11 +84,11 @@ struct Expansion<'a> {
     seen: HashSet<(String, Option<String>)>,
 }
 
-/// How an operand's weights are renamed and bound on import.
+/// How an operand's weights are renamed and, where their format is imported, bound.
 #[derive(Clone)]
 struct Operand {
     name: String,
-    binding: String,
+    binding: Option<String>,
 }
 
 impl Expansion<'_> {
@@ -138,15 +139,13 @@ impl Expansion<'_> {
         inherited: Option<&Operand>,
     ) -> Result<(), SpecialiseError> {
         let words: Vec<&str> = import.split_whitespace().collect();
+        let operand = |id: &str, binding| Some(Operand { name: id.to_owned(), binding });
         let (name, operand) = match words[..] {
-            [name] => (name.to_owned(), inherited.cloned()),
-            [_, "as", id, "binding", n] => {
-                let operand = Operand { name: id.to_owned(), binding: format!("@binding({n})") };
-                (self.format(id), Some(operand))
-            }
+            [name] => (name.to_owned(), inherited.cloned().filter(|_| name.starts_with("weight/"))),
+            [name, "as", id] => (name.to_owned(), operand(id, None)),
+            [_, "as", id, "binding", n] => (self.format(id), operand(id, Some(format!("@binding({n})")))),
             _ => return Err(SpecialiseError::at(at, format!("cannot read '#import {import}'"))),
         };
-        let operand = operand.filter(|_| name.starts_with("weight/"));
         if !self.seen.insert((name.clone(), operand.as_ref().map(|o| o.name.clone()))) {
             return Ok(());
         }
@@ -172,7 +171,10 @@ impl Expansion<'_> {
 fn rename(line: &str, operand: &Operand) -> String {
     let code_end = line.find("//").unwrap_or(line.len());
     let (code, comment) = line.split_at(code_end);
-    let code = code.replace("@binding(0)", &operand.binding);
+    let code = match &operand.binding {
+        Some(binding) => code.replace("@binding(0)", binding),
+        None => code.to_owned(),
+    };
     let mut out = String::with_capacity(line.len());
     let mut rest = code.as_str();
     while let Some(at) = rest.find("weight") {

@@ -31,7 +31,7 @@ fn run(model: &Arc<Model>, cache: Option<&Path>) -> (Vec<f32>, PipelineCounts) {
 fn traced(model: &Arc<Model>, cache: Option<&Path>, timeline: Timeline) -> (Vec<f32>, PipelineCounts) {
     let options = DeviceOptions { cache: cache.map(Path::to_owned), timeline, ..DeviceOptions::default() };
     let device = Device::open_with(&options).unwrap();
-    let plan = Plan::default_for(device.fingerprint().clone(), *model.shape());
+    let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let mut engine = Engine::gpu(device, Arc::clone(model), plan, Sources::Embedded, 1).unwrap();
     let mut logits = Vec::new();
     for tokens in [[7, 3, 95, 0, 1].as_slice(), &[2]] {

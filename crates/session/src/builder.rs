@@ -189,7 +189,9 @@ impl SessionBuilder {
     /// # Errors
     /// The file is no plan, or for another device, model or kernels.
     pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
-        let Some(path) = &self.plan else { return Ok(Plan::default_for(device.fingerprint().clone(), *shape)) };
+        let Some(path) = &self.plan else {
+            return Ok(Plan::default_for(device.fingerprint().clone(), *shape, device.limits()));
+        };
         let plan = Plan::load(path)?;
         match plan.check(device.fingerprint(), shape, &self.sources) {
             Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {

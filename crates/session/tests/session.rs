@@ -210,7 +210,7 @@ fn a_model_without_all_bytes_takes_token_ids_only() {
 /// Opens with a plan that was changed.
 fn open_with(model: &Tiny, foreign: bool, change: impl Fn(&mut Plan)) -> Result<Session, SessionError> {
     let device = Device::open(None).unwrap();
-    let mut plan = Plan::default_for(device.fingerprint().clone(), SHAPE);
+    let mut plan = Plan::default_for(device.fingerprint().clone(), SHAPE, device.limits());
     change(&mut plan);
     let path = model.folder.path().join("plan.ron");
     plan.save(&path).unwrap();

@@ -78,8 +78,8 @@ mod tests {
         let model = ModelShape::preset("0.1B").unwrap();
         let groups = groups(&model, 1, &FusionSet::from(Fusion::ALL), &|_| Format::F16);
         let count = |op: &str| groups.iter().filter(|g| g.class.op == op).map(|g| g.count).sum::<u32>();
-        assert_eq!((count("wkv"), count("norm_shift")), (12, 24));
-        assert_eq!((count("matmul"), count("matmul_add")), (12 * 4 + 1, 24));
+        assert_eq!((count("time_mix_core"), count("project"), count("norm_shift")), (12, 12, 24));
+        assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));
 
         let head = groups.iter().find(|g| g.class.m == 65536).unwrap();
         let points = points(&head.site, &Limits::webgpu(), &Sources::Embedded).unwrap();

@@ -25,21 +25,27 @@ impl Change {
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
 /// share one; then the fusions of decode; then the chunk, which decides most of a prompt's time, before the fusions of
-/// its passes. Fusions are toggled one at a time.
-pub(crate) fn changes(start: &Plan, tileable: &BTreeSet<Format>, chunks: &[u32], prompt: Step) -> Vec<Change> {
+/// its passes. Fusions, those that the device can bind, are toggled one at a time.
+pub(crate) fn changes(
+    start: &Plan,
+    tileable: &BTreeSet<Format>,
+    fusions: &FusionSet,
+    chunks: &[u32],
+    prompt: Step,
+) -> Vec<Change> {
     let mut changes = Vec::new();
     for format in tileable.difference(&start.repack).copied() {
         let apply = move |plan: &mut Plan| plan.repack.extend([format]);
         changes.push(Change::new(format!("{format} in tiles"), &[Step::DECODE, prompt], apply));
     }
-    for fusion in Fusion::ALL {
+    for fusion in fusions.iter().copied() {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
         changes.push(Change::new(name, &[Step::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
     }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
         changes.push(Change::new(format!("chunk {chunk}"), &[prompt], move |plan| plan.prefill_chunk = chunk));
     }
-    for fusion in Fusion::ALL {
+    for fusion in fusions.iter().copied() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
         changes.push(Change::new(name, &[prompt], move |plan| toggle(&mut plan.fusions.prefill, fusion)));
     }
@@ -72,20 +78,25 @@ fn toggle(set: &mut FusionSet, fusion: Fusion) {
 mod tests {
     use super::*;
     use wgoose_graph::ModelShape;
-    use wgoose_kernels::DeviceFingerprint;
+    use wgoose_kernels::{DeviceFingerprint, Limits};
 
     fn default() -> Plan {
         let text = String::new;
         let device =
             DeviceFingerprint { adapter: text(), vendor: 0, device: 0, driver: text(), backend: text(), wgpu: text() };
-        Plan::default_for(device, ModelShape::preset("0.1B").unwrap())
+        Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &wide())
+    }
+
+    /// A device that binds all that any fusion asks for.
+    fn wide() -> Limits {
+        Limits { storage_buffers: 16, ..Limits::webgpu() }
     }
 
     #[test]
     fn every_change_is_one_and_named() {
         let (default, prompt) = (default(), Step { tokens: 256 });
         let tileable = BTreeSet::from([Format::Q8_0, Format::Q6_K]);
-        let all = changes(&default, &tileable, &[16, 64, 256], prompt);
+        let all = changes(&default, &tileable, &Fusion::ALL.into(), &[16, 64, 256], prompt);
         assert_eq!(all.len(), 2 + 2 + 2 * Fusion::ALL.len());
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
@@ -103,11 +114,11 @@ mod tests {
     fn layouts_add_up() {
         let tileable = BTreeSet::from([Format::Q8_0, Format::Q4_0]);
         let mut plan = default();
-        for change in &changes(&default(), &tileable, &[], Step::DECODE)[..2] {
+        for change in &changes(&default(), &tileable, &FusionSet::new(), &[], Step::DECODE)[..2] {
             (change.apply)(&mut plan);
         }
         assert_eq!(plan.repack, tileable);
-        let names = changes(&plan, &tileable, &[], Step::DECODE).into_iter().map(|c| c.name);
+        let names = changes(&plan, &tileable, &FusionSet::new(), &[], Step::DECODE).into_iter().map(|c| c.name);
         assert_eq!(names.filter(|n| n.contains("tiles")).count(), 0);
     }
 

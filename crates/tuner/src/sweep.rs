@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
-use wgoose_kernels::plan::{Evidence, StepEvidence, bucket, default_kernel};
+use wgoose_kernels::plan::{Evidence, StepEvidence, bindable_fusions, bucket, default_kernel};
 use wgoose_kernels::{Plan, PlanError, Sources, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock};
@@ -116,7 +116,7 @@ pub fn sweep(
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     let reference = Reference::cached(model, &folder)?;
     let fingerprint = model.fingerprint().to_string();
-    let default = Plan::default_for(device.fingerprint().clone(), *model.shape());
+    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), options.sources.clone(), 1)?;
     let track = Track { root: &root, reference: &reference, model: &fingerprint };
     let gate = track.gate(&mut journal, &default)?;
@@ -163,7 +163,8 @@ impl Sweep<'_> {
     /// Layouts, chunk and fusions, by whole steps with default kernels.
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
-        let changes = changes(&best, &tileable(self.model), &self.options.chunks, self.prompt());
+        let fusions = bindable_fusions(self.model.shape(), self.device.limits());
+        let changes = changes(&best, &tileable(self.model), &fusions, &self.options.chunks, self.prompt());
         (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(0.35);
         let steps: usize = changes.iter().map(|c| c.steps.len()).sum();

@@ -113,7 +113,7 @@ fn correct_plans_share_the_hash() {
     assert_eq!(reference.evaluate(&mut cpu).unwrap().hash, reference.hash());
 
     let device = Device::open(None).unwrap();
-    let default = Plan::default_for(device.fingerprint().clone(), *model.shape());
+    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let mut naive = Plan { fusions: Fusions::both(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
     for (k, m) in [(128, 128), (128, 384), (384, 128), (128, 512)] {
         for up_to_rows in [1, 4, 16] {

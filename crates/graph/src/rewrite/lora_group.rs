@@ -1,6 +1,6 @@
 //! The adapters of a time mix, three or four independent chains of small products -> `lora_down` + `lora_up`.
 
-use super::{Refusal, operand};
+use super::{Refusal, operand, product_of};
 use crate::{Activation, Graph, Input, LayerWeight, NodeId, Op, Source, Weight};
 
 /// One adapter: `end` is the op whose value the layer goes on with.
@@ -70,13 +70,13 @@ fn follow(
     up: LayerWeight,
     biased: Option<Activation>,
 ) -> Result<Adapter, Refusal> {
-    let first = only_reader(graph, Weight::Layer(layer, down))?;
+    let first = product_of(graph, Weight::Layer(layer, down))?;
     let mut hidden = first;
     if activation != Activation::None {
         hidden = next(graph, hidden, Op::Activate { activation })?;
     }
     let second = next(graph, hidden, Op::Matmul { activation: Activation::None })?;
-    if second != only_reader(graph, Weight::Layer(layer, up))? {
+    if second != product_of(graph, Weight::Layer(layer, up))? {
         return Err(Refusal::NoMatch { operand: "w", expected: "the adapter's second matrix" });
     }
     let end = match biased {
@@ -90,14 +90,6 @@ fn follow(
         bias: graph.input(end, "bias"),
         end,
     })
-}
-
-fn only_reader(graph: &Graph, weight: Weight) -> Result<NodeId, Refusal> {
-    let readers = graph.find_source(Source::Weight(weight)).map(|id| graph.readers(id)).unwrap_or_default();
-    match readers[..] {
-        [(id, _)] if graph.op(id).op == (Op::Matmul { activation: Activation::None }) => Ok(id),
-        _ => Err(Refusal::NoMatch { operand: "w", expected: "matmul" }),
-    }
 }
 
 /// The only reader of `id`, which must be `op`.

@@ -4,8 +4,10 @@ mod lora_group;
 mod matmul_activation;
 mod matmul_residual;
 mod norm_shift;
+mod project;
+mod time_mix_core;
 
-use crate::{Graph, NodeId, Violation, legality};
+use crate::{Activation, Graph, NodeId, Op, Source, Violation, Weight, legality};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,6 +19,11 @@ pub enum Fusion {
     NormShift,
     /// The first halves of the adapters in one op, the second halves in another.
     LoraGroup,
+    /// The matrices r, k, v and the grouped first halves of the adapters in one op; nothing without
+    /// [`Fusion::LoraGroup`].
+    Project,
+    /// All that a time mix does between its projections and its output matrix in one op.
+    TimeMixCore,
     /// An activation in the product before it.
     MatmulActivation,
     /// A residual addition in the product before it, in place.
@@ -28,14 +35,22 @@ pub type FusionSet = BTreeSet<Fusion>;
 
 impl Fusion {
     /// Every fusion, in the order of application.
-    pub const ALL: [Fusion; 4] =
-        [Fusion::NormShift, Fusion::LoraGroup, Fusion::MatmulActivation, Fusion::MatmulResidual];
+    pub const ALL: [Fusion; 6] = [
+        Fusion::NormShift,
+        Fusion::LoraGroup,
+        Fusion::Project,
+        Fusion::TimeMixCore,
+        Fusion::MatmulActivation,
+        Fusion::MatmulResidual,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Fusion::NormShift => "norm-shift",
             Fusion::LoraGroup => "lora-group",
+            Fusion::Project => "project",
+            Fusion::TimeMixCore => "time-mix-core",
             Fusion::MatmulActivation => "matmul-activation",
             Fusion::MatmulResidual => "matmul-residual",
         }
@@ -50,7 +65,9 @@ impl fmt::Display for Fusion {
 
 /// A name that is no [`Fusion`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown fusion '{0}': expected norm-shift, lora-group, matmul-activation or matmul-residual")]
+#[error(
+    "unknown fusion '{0}': expected norm-shift, lora-group, project, time-mix-core, matmul-activation or matmul-residual"
+)]
 pub struct UnknownFusion(pub String);
 
 impl std::str::FromStr for Fusion {
@@ -107,6 +124,8 @@ pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Viol
         let (anchors, fuse): (fn(&Graph, NodeId) -> bool, Rewrite) = match fusion {
             Fusion::NormShift => (norm_shift::anchor, norm_shift::fuse),
             Fusion::LoraGroup => (lora_group::anchor, lora_group::fuse),
+            Fusion::Project => (project::anchor, project::fuse),
+            Fusion::TimeMixCore => (time_mix_core::anchor, time_mix_core::fuse),
             Fusion::MatmulActivation => (matmul_activation::anchor, matmul_activation::fuse),
             Fusion::MatmulResidual => (matmul_residual::anchor, matmul_residual::fuse),
         };
@@ -135,6 +154,15 @@ fn producer(graph: &Graph, op: NodeId, operand: &'static str, expected: &'static
     match graph.node(input.node) {
         crate::Node::Op(node) if node.op.name() == expected => Ok(input.node),
         _ => Err(no_match),
+    }
+}
+
+/// The plain product that alone reads a matrix.
+fn product_of(graph: &Graph, weight: Weight) -> Result<NodeId, Refusal> {
+    let readers = graph.find_source(Source::Weight(weight)).map(|id| graph.readers(id)).unwrap_or_default();
+    match readers[..] {
+        [(id, _)] if graph.op(id).op == (Op::Matmul { activation: Activation::None }) => Ok(id),
+        _ => Err(Refusal::NoMatch { operand: "w", expected: "matmul" }),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The second halves of the adapters with biases and activations, from their hidden values side by side: planes
+//! The second halves of the adapters with biases and activations, from their hidden values side by side in the first
+//! columns of x: planes
 //! `decay(w0 + h w2^T)`, `sigmoid(a0 + h a2^T)`, `sigmoid(v0 + h v2^T)`, `h g2^T`.
 
 use super::{OpKernels, activation, any, dot, element_units, sum_tolerance};
@@ -19,6 +20,7 @@ pub(super) static OP: OpKernels = OpKernels {
                     site.ranks.iter().any(|rank| !rank.is_multiple_of(32)),
                     "every rank must be a multiple of 32",
                 )?;
+                refuse_if(!site.k.is_multiple_of(4), "k must be a multiple of 4")?;
                 refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per invocation than there are")
             },
             units: |site, p| {
@@ -36,8 +38,8 @@ pub(super) static OP: OpKernels = OpKernels {
         },
     ],
     reference,
-    flops: |site| 2 * u64::from(site.rows) * u64::from(site.k) * u64::from(site.m),
-    tolerance: |site| sum_tolerance(site.k),
+    flops: |site| 2 * u64::from(site.rows) * u64::from(site.ranks.iter().sum::<u32>()) * u64::from(site.m),
+    tolerance: |site| sum_tolerance(site.ranks.iter().sum()),
     domain: |operand| if operand == "x" { (-1.0, 1.0) } else { (-0.3, 0.3) },
 };
 

@@ -66,7 +66,7 @@ fn groups_of_32(site: &Site) -> Result<(), Refusal> {
     refuse_if(!site.k.is_multiple_of(32), "k must be a multiple of 32")
 }
 
-fn rows_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+pub(super) fn rows_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     groups_of_32(site)?;
     let (invocations, groups) = (p.number("WG"), site.k / 32);
     refuse_if(invocations > 32 && invocations > 2 * groups, "most invocations would have no weights")?;

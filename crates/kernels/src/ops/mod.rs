@@ -16,8 +16,10 @@ mod lora_up;
 mod matmul;
 mod mul;
 mod norm_shift;
+mod project;
 mod removal_key;
 mod select_rows;
+mod time_mix_core;
 mod token_shift;
 mod value_residual;
 mod wkv;
@@ -43,7 +45,7 @@ pub struct OpKernels {
 }
 
 /// Every op.
-pub static ALL: [&OpKernels; 20] = [
+pub static ALL: [&OpKernels; 22] = [
     &embed::OP,
     &layer_norm::OP,
     &select_rows::OP,
@@ -64,6 +66,8 @@ pub static ALL: [&OpKernels; 20] = [
     &norm_shift::OP,
     &lora_down::OP,
     &lora_up::OP,
+    &project::OP,
+    &time_mix_core::OP,
 ];
 
 /// The kernels of an op.

@@ -1,5 +1,6 @@
 //! The plan: everything that can be chosen for a device and a model, nothing that can be derived. Stored as RON.
 
+mod bindable;
 mod default_kernel;
 mod error;
 mod evidence;
@@ -7,6 +8,7 @@ mod site_class;
 #[cfg(test)]
 mod tests;
 
+pub use bindable::bindable_fusions;
 pub use default_kernel::default_kernel;
 pub use error::PlanError;
 pub use evidence::{Evidence, StepEvidence};
@@ -96,24 +98,21 @@ pub struct Choice {
 }
 
 impl Plan {
-    /// The plan that every device has, from limits alone: first admitted variants, default tunables, default fusions.
-    pub fn default_for(device: DeviceFingerprint, model: ModelShape) -> Plan {
-        Plan {
-            schema: SCHEMA,
-            device,
-            model,
-            prefill_chunk: 64,
-            fusions: Plan::default_fusions(),
-            repack: BTreeSet::new(),
-            choices: Vec::new(),
-            evidence: None,
-        }
+    /// The plan that every device has, from limits alone: first admitted variants, default tunables, and of the default
+    /// fusions those that the device can bind.
+    pub fn default_for(device: DeviceFingerprint, model: ModelShape, limits: &Limits) -> Plan {
+        let bindable = bindable_fusions(&model, limits);
+        let mut fusions = Plan::default_fusions();
+        fusions.decode.retain(|fusion| bindable.contains(fusion));
+        fusions.prefill.retain(|fusion| bindable.contains(fusion));
+        let (repack, choices) = (BTreeSet::new(), Vec::new());
+        Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, repack, choices, evidence: None }
     }
 
-    /// Every fusion, but the adapters apart in prefill, where each fills a tiled product of its own.
+    /// Every fusion, but the adapters and projections apart in prefill, where each fills a tiled product of its own.
     pub fn default_fusions() -> Fusions {
         let mut fusions = Fusions::both(Fusion::ALL.into());
-        fusions.prefill.remove(&Fusion::LoraGroup);
+        fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
         fusions
     }
 

@@ -9,7 +9,7 @@ fn plan() -> Plan {
         backend: "Vulkan".into(),
         wgpu: "30".into(),
     };
-    let mut plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap());
+    let mut plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let variant = &ops::variants("mul")[0];
     plan.choices.push(Choice {
         site: SiteClass { op: "mul".into(), k: 768, m: 768, formats: vec![], up_to_rows: 4 },

@@ -143,7 +143,7 @@ impl Step {
     /// Appends groups that are bound to a compute pass.
     pub(super) fn dispatch(&self, groups: std::ops::Range<usize>, pass: &mut wgpu::ComputePass<'_>) {
         for dispatch in self.bound[groups].iter().flatten().flatten() {
-            dispatch.encode(&mut pass);
+            dispatch.encode(pass);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Devices that bind less, know less or dispatch less run the same model, or say why they cannot.
 
 use crate::numbers::{Result, Tolerance, assert_agree};
-use crate::world::{SHAPE, all, device, fused, gpu, model, model_of, read, tokens};
+use crate::world::{SHAPE, all, default_plan, device, fused, gpu, model, model_of, read, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::{Limits, PlanError};
@@ -36,7 +36,9 @@ fn large_matrices_are_bound_in_windows() {
     let shape = ModelShape { vocab: 1999, ..SHAPE };
     for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_K_M] {
         let model = model_of(shape, mix);
-        for fusions in [FusionSet::new(), Fusion::ALL.into()] {
+        let fused_there = default_plan(&device_in_windows, &model).fusions.decode;
+        assert!(fused_there.contains(&Fusion::TimeMixCore) && !fused_there.contains(&Fusion::Project));
+        for fusions in [FusionSet::new(), fused_there] {
             let whole = run(fused(&device(), &model, fusions.clone(), 1).unwrap());
             let windows = run(fused(&device_in_windows, &model, fusions, 1).unwrap());
             assert!(windows == whole, "{mix}");
@@ -51,6 +53,9 @@ fn what_cannot_be_split_is_refused() {
     let error = fused(&small, &model, FusionSet::new(), 1).err().unwrap();
     assert!(matches!(error, RuntimeError::ValueTooLarge { what: "the state of all sequences", .. }), "{error}");
     let small = lesser(|l| l.storage_binding = 1 << 16);
+    let projected = FusionSet::from([Fusion::LoraGroup, Fusion::Project]);
+    let error = fused(&small, &model, projected, 1).unwrap().forward(&[all(0, &[1])]).unwrap_err();
+    assert!(matches!(error, RuntimeError::Unsplit { op: "project", .. }), "{error}");
     let mut engine = gpu(&small, &model, 1).with_chunk(64);
     let error = engine.forward(&[all(0, &tokens(0, 64))]).unwrap_err();
     assert!(matches!(error, RuntimeError::ValueTooLarge { what: "an activation", .. }), "{error}");
@@ -84,6 +89,10 @@ fn the_least_of_webgpu_is_enough_but_for_its_bindings() {
     let ten = lesser(|l| *l = Limits { storage_buffers: 10, ..Limits::webgpu() });
     let got = run_on(&ten, &model);
     assert_agree("the least of WebGPU", SHAPE.vocab, &got, &want, Tolerance::ROUNDING);
+    // Asked for by name, a fusion is not left out in silence.
+    let core = FusionSet::from([Fusion::TimeMixCore]);
+    let error = fused(&ten, &model, core, 1).unwrap().forward(&[all(0, &[1])]).unwrap_err();
+    assert!(matches!(error, RuntimeError::Plan(PlanError::NoKernel { op: "time_mix_core", .. })), "{error}");
     // `wkv` binds nine buffers.
     let eight = lesser(|l| *l = Limits::webgpu());
     let error = fused(&eight, &model, FusionSet::new(), 1).unwrap().forward(&[all(0, &[1])]).unwrap_err();

@@ -54,7 +54,7 @@ pub(crate) fn fused(
 
 /// The plan of a device that was never tuned.
 pub(crate) fn default_plan(device: &Device, model: &Model) -> Plan {
-    Plan::default_for(device.fingerprint().clone(), *model.shape())
+    Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits())
 }
 
 fn planned(device: &Arc<Device>, model: &Arc<Model>, plan: Plan, slots: usize) -> Result<Engine, RuntimeError> {

@@ -1,0 +1,67 @@
+//! Which fusions a device can bind at all, from sizes alone: no kernel is made.
+
+use crate::{Limits, Site};
+use std::collections::BTreeSet;
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Graph, ModelShape, OperandKind, rewrite, rwkv7};
+
+/// The fusions whose ops find enough storage buffers on a device with these limits, and whose matrices fit in a binding
+/// where an op must bind several whole; counted in F32, the largest format.
+pub fn bindable_fusions(model: &ModelShape, limits: &Limits) -> FusionSet {
+    let mut fusions = FusionSet::new();
+    // Layers are alike but for the first.
+    let model = ModelShape { layers: model.layers.min(2), ..*model };
+    let Ok(graph) = rwkv7::forward(&model) else { return fusions };
+    let mut unbound = too_much(&graph, limits);
+    for fusion in Fusion::ALL {
+        let (mut fused, with) = (graph.clone(), &fusions | &FusionSet::from([fusion]));
+        let Ok(reports) = rewrite::apply(&mut fused, &with) else { continue };
+        // One that builds on a fusion that is not there does nothing.
+        let applied = reports.iter().any(|report| report.fusion == fusion && report.applied > 0);
+        let now = too_much(&fused, limits);
+        if applied && now.is_subset(&unbound) {
+            (fusions, unbound) = (with, now);
+        }
+    }
+    fusions
+}
+
+/// The names of the ops that ask for more than there is.
+fn too_much(graph: &Graph, limits: &Limits) -> BTreeSet<&'static str> {
+    let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+    let sites = graph.op_ids().map(|id| Site::of(graph, id, &batch, &|_| Format::F32));
+    sites.filter(|site| !fits(site, limits)).map(|site| site.op.name()).collect()
+}
+
+fn fits(site: &Site, limits: &Limits) -> bool {
+    let buffers = site.inputs.len() + usize::from(site.op.in_place().is_none());
+    let bytes = |rows: u32, cols: u32| u64::from(rows) * u64::from(cols) * 4;
+    let matrices = site.inputs.iter().filter(|i| i.kind == OperandKind::Matrix);
+    let whole =
+        matrices.clone().count() < 2 || matrices.clone().all(|i| bytes(i.rows, i.cols) <= limits.storage_binding);
+    buffers <= limits.storage_buffers as usize && whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(limits: &Limits) -> Vec<Fusion> {
+        let model = ModelShape::preset("2.9B").unwrap();
+        let bindable = bindable_fusions(&model, limits);
+        Fusion::ALL.into_iter().filter(|f| !bindable.contains(f)).collect()
+    }
+
+    #[test]
+    fn a_device_gets_what_it_can_bind() {
+        let with = |storage_buffers| Limits { storage_buffers, ..Limits::webgpu() };
+        assert_eq!(refused(&with(16)), []);
+        assert_eq!(refused(&with(15)), [Fusion::TimeMixCore]);
+        assert_eq!(refused(&with(9)), [Fusion::TimeMixCore]);
+        assert_eq!(refused(&with(8)), [Fusion::LoraGroup, Fusion::Project, Fusion::TimeMixCore]);
+        // A square of 2560 is 25 MiB in F32, an adapter 3 MiB.
+        let small = |storage_binding| Limits { storage_buffers: 16, storage_binding, ..Limits::webgpu() };
+        assert_eq!(refused(&small(25 << 20)), []);
+        assert_eq!(refused(&small(24 << 20)), [Fusion::Project]);
+        assert_eq!(refused(&small(1 << 20)), [Fusion::LoraGroup, Fusion::Project]);
+    }
+}

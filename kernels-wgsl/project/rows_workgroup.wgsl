@@ -1,0 +1,30 @@
+// As rows_subgroup.wgsl; sums meet in workgroup memory.
+#import unit
+#import reduce_workgroup
+#import project
+
+const WG: u32 = 64u;            // tune: 32 64 128
+const ROWS: u32 = 2u;           // tune: 1 2 4
+const TOKENS: u32 = 1u;         // tune: 1 2 4
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let piece = piece_of(unit_of(workgroup, grid));
+    if piece.matrix == REST {
+        clear(piece, lane);
+        return;
+    }
+    var sums = shares(piece, lane);
+    for (var i = 0u; i < ROWS; i++) {
+        for (var t = 0u; t < TOKENS; t++) {
+            let sum = workgroup_sum(lane, sums[i * TOKENS + t]);
+            if lane == 0u {
+                keep(piece, i, t, sum);
+            }
+        }
+    }
+}
