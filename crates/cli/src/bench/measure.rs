@@ -1,7 +1,7 @@
 //! Measures a session the way its user meets it.
 
-use super::prompt;
 use super::record::Record;
+use super::{decode, prompt};
 use crate::Failure;
 use crate::options::RunOptions;
 use crate::process_memory;
@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_loader::Model;
-use wgoose_session::sampling::greedy;
 use wgoose_tuner::quality::Reference;
 use wgoose_tuner::stats::summary::median;
 
@@ -20,7 +19,9 @@ const FIRST_PROMPT: usize = 32;
 pub(crate) struct Load {
     /// Tokens of the prompt whose reading is timed.
     pub(crate) prefill_tokens: usize,
-    /// Tokens generated.
+    /// Sequences that are continued together.
+    pub(crate) sequences: usize,
+    /// Tokens generated for each.
     pub(crate) decode_tokens: usize,
     /// How often each is measured, after one that is not counted.
     pub(crate) runs: usize,
@@ -44,22 +45,18 @@ pub(crate) fn measure(
     let first_token_ms = ms(start);
 
     let mut prefill_ms = Vec::new();
-    let mut decode_ms = Vec::new();
     for run in 0..=load.runs {
         session.reset()?;
         let begun = Instant::now();
-        let mut logits = session.prefill(&prompt[..load.prefill_tokens])?;
-        let prefill = ms(begun);
-        let begun = Instant::now();
-        for _ in 0..load.decode_tokens {
-            logits = session.decode(greedy(&logits)?)?;
-        }
+        session.prefill(&prompt[..load.prefill_tokens])?;
         if run > 0 {
-            prefill_ms.push(prefill);
-            decode_ms.push(ms(begun));
+            prefill_ms.push(ms(begun));
         }
     }
     drop(session);
+    let mut configured = options.engine(model, load.sequences)?;
+    let decoded = decode::measure(&mut configured.engine, load)?;
+    drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
@@ -88,18 +85,20 @@ pub(crate) fn measure(
         plan: configured.plan.map_or("none".to_owned(), |p| p.hash()),
         prefill_chunk: configured.engine.chunk() as u32,
         prefill_tokens: load.prefill_tokens,
+        sequences: load.sequences,
         decode_tokens: load.decode_tokens,
+        encode_share: decoded.encode_share,
         load_ms,
         first_token_ms,
         prefill_tok_s: rate(load.prefill_tokens, &prefill_ms),
-        decode_tok_s: rate(load.decode_tokens, &decode_ms),
+        decode_tok_s: rate(load.decode_tokens * load.sequences, &decoded.ms),
         peak_memory_mib,
         quality_hash: quality.hash,
         prefill_ms,
-        decode_ms,
+        decode_ms: decoded.ms,
     })
 }
 
-fn ms(since: Instant) -> f64 {
+pub(super) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

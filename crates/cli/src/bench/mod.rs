@@ -1,6 +1,7 @@
 //! Benchmarks of whole sessions: measured, recorded, reported.
 
 pub(crate) mod cold;
+mod decode;
 pub(crate) mod measure;
 pub(crate) mod record;
 pub(crate) mod report;

@@ -26,6 +26,12 @@ pub(crate) struct Record {
     /// Tokens of the prompt whose reading is timed, and tokens generated.
     pub(crate) prefill_tokens: usize,
     pub(crate) decode_tokens: usize,
+    /// Sequences decoded together.
+    #[serde(default = "one")]
+    pub(crate) sequences: usize,
+    /// Share of the decoding time that the CPU spent encoding steps; absent where tokens are chosen from logits read back.
+    #[serde(default)]
+    pub(crate) encode_share: Option<f64>,
     /// Opening the file and the device, until a session is there.
     pub(crate) load_ms: f64,
     /// From the start of loading until the logits of a first prompt of 32 tokens.
@@ -39,6 +45,11 @@ pub(crate) struct Record {
     pub(crate) prefill_ms: Vec<f64>,
     /// Milliseconds of each generation.
     pub(crate) decode_ms: Vec<f64>,
+}
+
+/// Records of the first version had one.
+fn one() -> usize {
+    1
 }
 
 /// Appends a record: one line, on disk when this returns.

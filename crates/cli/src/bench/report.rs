@@ -23,7 +23,8 @@ pub(crate) fn markdown(records: &[Record]) -> String {
         out.push_str("|---|---|---|---:|---:|---:|---:|---:|---|\n");
         for r in &rows {
             // Only what ran the same thing on the same device can be compared.
-            let same = |b: &&&Record| b.device == r.device && b.fingerprint == r.fingerprint;
+            let same =
+                |b: &&&Record| b.device == r.device && b.fingerprint == r.fingerprint && b.sequences == r.sequences;
             let before = rows.iter().find(same).filter(|b| b.at != r.at || b.change != r.change);
             let ratio = |now: f64, then: fn(&Record) -> f64| {
                 before.map(|b| format!(" (x{:.2})", now / then(b))).unwrap_or_default()
@@ -31,7 +32,10 @@ pub(crate) fn markdown(records: &[Record]) -> String {
             let _ = writeln!(
                 out,
                 "| {} | {} | {} | {:.1} | {:.0} | {:.1}{} | {:.1}{} | {} | {} |",
-                r.change,
+                match r.sequences {
+                    1 => r.change.clone(),
+                    n => format!("{}, {n} sequences", r.change),
+                },
                 r.model,
                 r.device,
                 r.load_ms,

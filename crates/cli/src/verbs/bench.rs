@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Tokens generated.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     decode_tokens: u32,
+    /// Sequences decoded together.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    sequences: u32,
     /// How often each is measured.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let load = Load {
         prefill_tokens: args.prefill_tokens as usize,
         decode_tokens: args.decode_tokens as usize,
+        sequences: args.sequences as usize,
         runs: args.runs as usize,
     };
     let result = measure(&args.model, &args.options, &load, title, change, args.cache.as_deref())?;
@@ -74,7 +78,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         result.prefill_tokens,
         result.prefill_chunk
     );
-    outln!("decode          {:>10.1} tokens/s ({} tokens)", result.decode_tok_s, result.decode_tokens);
+    outln!(
+        "decode          {:>10.1} tokens/s ({} tokens, {} at once)",
+        result.decode_tok_s,
+        result.decode_tokens,
+        result.sequences
+    );
+    if let Some(share) = result.encode_share {
+        outln!("encoding steps  {:>10.1} % of that time on the CPU", share * 100.0);
+    }
     for (what, times) in [("prefill", &result.prefill_ms), ("decode", &result.decode_ms)] {
         if let Some(s) = Summary::of(times) {
             outln!(

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct ColdOptions {
     /// Measure the first token of fresh processes instead: with and without compiled pipelines kept on disk.
-    #[arg(long, conflicts_with_all = ["title", "change", "out", "cache", "prefill_tokens", "decode_tokens"])]
+    #[arg(long, conflicts_with_all = ["title", "change", "out", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
     pub(crate) cold: bool,
     /// With --cold: tokens of the prompt.
     #[arg(long, requires = "cold", conflicts_with = "title", default_value_t = 32)]
