@@ -14,6 +14,7 @@ fn limits() -> Limits {
         workgroup_memory: 48 << 10,
         storage_buffers: 16,
         features,
+        min_subgroup: 32,
         ..Limits::webgpu()
     }
 }

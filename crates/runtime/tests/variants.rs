@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_graph::{
+    BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Op, OperandKind, Weight, WeightClass, rewrite, rwkv7,
+};
 use wgoose_kernels::{Kernel, Site, Sources, ops};
 use wgoose_runtime::Device;
 use wgoose_runtime::lab::{Bench, Case, Expected, check};
@@ -40,11 +42,22 @@ fn sites(shape: &ModelShape, batch: &BatchShape, format: Format, fused: bool) ->
     let mut sites: Vec<Site> = Vec::new();
     for id in graph.schedule().unwrap() {
         let site = Site::of(&graph, id, batch, &stored);
-        if !sites.contains(&site) {
-            sites.push(site);
+        for site in [windowed(&site), Some(site)].into_iter().flatten() {
+            if !sites.contains(&site) {
+                sites.push(site);
+            }
         }
     }
     sites
+}
+
+/// A product with some of its matrix's rows, as those of a large one are bound.
+fn windowed(site: &Site) -> Option<Site> {
+    let (first, window) = (site.m / 3, site.m / 2);
+    let is_product = matches!(site.op, Op::Matmul { .. } | Op::MatmulAdd);
+    let mut part = Site { first, window, ..site.clone() };
+    part.inputs.iter_mut().find(|i| i.kind == OperandKind::Matrix)?.rows = window;
+    (is_product && window > 0).then_some(part)
 }
 
 /// Sizes that suit every variant at every tunable: 4096 columns give 256 invocations work.
