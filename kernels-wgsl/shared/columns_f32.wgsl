@@ -26,7 +26,7 @@ fn code_quad(even: u32, odd: u32) -> vec4<f32> {
     return vec4(e.x, o.x, e.y, o.y);
 }
 
-// A run of bytes of `bits` bits, signed if 8. Conversions from integers are slow on GPUs, those from f16 are not: a code
+// A run of the lowest `bits` bits of bytes, signed if 8. Conversions from integers are slow on GPUs, those from f16 are not: a code
 // put on top of the mantissa of the f16 2^bits is 2^bits + code, two at once. The offset takes the 2^bits back.
 fn run_of(words: vec4<u32>, scale: f32, offset: f32, bits: u32) -> Run {
     let to = vec4(10u - bits);

@@ -1,6 +1,5 @@
-// Runs of sixteen weights against columns of x rounded to int8, in workgroup memory. Two runs, a block of 32 columns,
-// share a scale: the block's largest |x| / 127. Needs `const WG`, `const RUNS` (how many runs there is room for) and
-// subgroups.
+// Runs of sixteen weights against columns of x rounded to int8, in workgroup memory. The sixteen columns of a run share
+// a scale: their largest |x| / 127. Needs `const WG` and `const RUNS`: how many runs there is room for.
 struct Columns {
     words: vec4<u32>,
     scale: f32,
@@ -17,15 +16,14 @@ struct Run {
 var<workgroup> x_words: array<vec4<u32>, RUNS>;
 var<workgroup> x_scales: array<vec2<f32>, RUNS>;
 
-// Rounds `count` runs of x from run `begin` on, into the places from `place` on. Both numbers are even, so that the runs
-// of a block are neighbours in a subgroup.
+// Rounds `count` runs of x from run `begin` on, into the places from `place` on.
 fn round_runs(lane: u32, begin: u32, place: u32, count: u32) {
     for (var i = lane; i < count; i += WG) {
         let at = (begin + i) * 4u;
         let quads = mat4x4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
         let four = max(max(abs(quads[0]), abs(quads[1])), max(abs(quads[2]), abs(quads[3])));
         let largest = max(max(four.x, four.y), max(four.z, four.w));
-        let scale = max(largest, subgroupShuffleXor(largest, 1u)) / 127.0;
+        let scale = largest / 127.0;
         // The inverse of next to nothing would be infinite.
         let inverse = select(0.0, 1.0 / scale, scale > 1e-30);
         let words = vec4(
@@ -49,9 +47,9 @@ fn columns_at(place: u32) -> Columns {
     return Columns(x_words[place], scale_sum.x, scale_sum.y);
 }
 
-// A run of bytes; of 8 bits they are signed, of fewer bits they are positive as signed bytes too.
+// A run of the lowest `bits` bits of bytes; of 8 bits they are signed, of fewer bits they are positive as signed bytes too.
 fn run_of(words: vec4<u32>, scale: f32, offset: f32, bits: u32) -> Run {
-    return Run(words, scale, offset);
+    return Run(words & vec4(((1u << bits) - 1u) * 0x01010101u), scale, offset);
 }
 
 fn dot_run(w: Run, x: Columns) -> f32 {

@@ -11,7 +11,7 @@ pub enum Numerics {
     /// Nothing: products and sums in f32, of the operands as they are.
     #[default]
     F32,
-    /// Activations are rounded to int8, in blocks of 32 that share a scale.
+    /// Activations are rounded to int8, in runs of 16 that share a scale.
     Int8Activations,
 }
 

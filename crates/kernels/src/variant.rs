@@ -41,6 +41,9 @@ pub enum Refusal {
         /// How many there are.
         limit: u64,
     },
+    /// It rounds what must not be rounded.
+    #[error("computes with {0}, which is not allowed")]
+    Numerics(Numerics),
     /// Its text could not be made.
     #[error(transparent)]
     Text(#[from] SpecialiseError),

@@ -11,7 +11,7 @@ fn weight_take(row: u32, piece: u32) -> weight_piece {
     let words = weight[block / 8u * 9u + block % 8u];
     let scale = weight_scale(block);
     return weight_piece(
-        run_of(words & vec4(0x0f0f0f0fu), scale, 8.0 * scale, 4u),
-        run_of((words >> vec4(4u)) & vec4(0x0f0f0f0fu), scale, 8.0 * scale, 4u),
+        run_of(words, scale, 8.0 * scale, 4u),
+        run_of(words >> vec4(4u), scale, 8.0 * scale, 4u),
     );
 }

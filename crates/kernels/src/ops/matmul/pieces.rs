@@ -2,6 +2,7 @@
 //! LANES invocations share a row, all of the workgroup where there is no such tunable.
 
 use super::groups_of_32;
+use crate::plan::bucket;
 use crate::{Refusal, Site, Tunables, refuse_if};
 use wgoose_graph::Format;
 
@@ -20,7 +21,7 @@ pub(super) fn dot_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
 pub(super) fn columns_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     groups_of_32(site)?;
     rows_have_work(site, p)?;
-    refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per workgroup than there are")?;
+    tokens_are_there(site, p.number("TOKENS"))?;
     refuse_if(p.number("ROWS") * p.number("TOKENS") > 32, "more sums than registers to keep them")
 }
 
@@ -33,7 +34,7 @@ pub(super) fn int8_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     // The error of a few outputs has nothing to be compared with.
     refuse_if(site.m < 32, "fewer than 32 outputs")?;
     let (tokens, slab) = (p.number("TOKENS"), p.number("SLAB"));
-    refuse_if(tokens > 1 && tokens >= 2 * site.rows, "more tokens per workgroup than there are")?;
+    tokens_are_there(site, tokens)?;
     refuse_if(p.number("ROWS") * tokens > 32, "more sums than registers to keep them")?;
     refuse_if(slab > 1280 && slab / 2 >= site.k, "a smaller slab holds all of x")
 }
@@ -47,6 +48,11 @@ pub(super) fn units(site: &Site, p: &Tunables) -> u64 {
 
 fn lanes(p: &Tunables) -> u32 {
     if p.0.contains_key("LANES") { p.number("LANES") } else { p.number("WG") }
+}
+
+/// By the bucket, not by the site: a plan's choice has to serve every row count of its bucket.
+fn tokens_are_there(site: &Site, tokens: u32) -> Result<(), Refusal> {
+    refuse_if(tokens > bucket(site.rows), "more tokens per workgroup than there are")
 }
 
 fn rows_have_work(site: &Site, p: &Tunables) -> Result<(), Refusal> {
