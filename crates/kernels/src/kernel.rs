@@ -3,7 +3,7 @@
 use crate::source::Sources;
 use crate::specialise;
 use crate::specialise::Specialised;
-use crate::{Limits, Reflection, Refusal, Site, Tunables, Variant, reflect};
+use crate::{Limits, Numerics, Reflection, Refusal, Site, Tunables, Variant, reflect};
 
 /// Why a variant's text could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +69,8 @@ pub struct Kernel {
     pub reflection: Reflection,
     /// Workgroups to dispatch.
     pub units: u64,
+    /// What it computes with.
+    pub numerics: Numerics,
 }
 
 impl Kernel {
@@ -86,7 +88,9 @@ impl Kernel {
         variant.admits(site, tunables, limits)?;
         let specialised = specialise::specialise(variant.wgsl, sources, Some(site), tunables)?;
         let label = format!("{} {tunables}", variant.id());
-        Kernel::assemble(label.trim_end().to_owned(), specialised, (variant.units)(site, tunables), limits)
+        let kernel =
+            Kernel::assemble(label.trim_end().to_owned(), specialised, (variant.units)(site, tunables), limits)?;
+        Ok(Kernel { numerics: variant.numerics(), ..kernel })
     }
 
     /// Validates a final text, and refuses what a device with these limits cannot run.
@@ -113,7 +117,7 @@ impl Kernel {
         }
         let mut hash = KernelHash([0; 16]);
         hash.0.copy_from_slice(&blake3::hash(specialised.text.as_bytes()).as_bytes()[..16]);
-        Ok(Kernel { label, wgsl: specialised.text, hash, reflection, units })
+        Ok(Kernel { label, wgsl: specialised.text, hash, reflection, units, numerics: Numerics::F32 })
     }
 }
 

@@ -5,6 +5,7 @@
 mod args;
 mod kernel;
 mod limits;
+mod numerics;
 pub mod ops;
 pub mod plan;
 pub mod probes;
@@ -15,11 +16,13 @@ mod site;
 mod source;
 mod specialise;
 mod tunables;
+mod unroll;
 mod variant;
 
 pub use args::{Arg, Args, Dense, Matrix, Segment, segments};
 pub use kernel::{Kernel, KernelHash, SpecialiseError, dispatch_size};
 pub use limits::{Feature, Limits};
+pub use numerics::Numerics;
 pub use ops::OpKernels;
 pub use plan::{DeviceFingerprint, Plan, PlanError};
 pub use reflect::{Access, Binding, Reflection};

@@ -130,6 +130,7 @@ impl Site {
             .into(),
             "add" => (self.op == Op::MatmulAdd).to_string(),
             "head_size" => format!("{}u", self.head_size),
+            "k" => format!("{}u", self.k),
             "planes" => format!("{}u", self.planes),
             _ => return None,
         })

@@ -50,6 +50,24 @@ const SHARED: &[(&str, File)] = &[
     ("weight/q8_0t", wgsl!("shared/weight/q8_0t.wgsl")),
     ("weight/q4_0t", wgsl!("shared/weight/q4_0t.wgsl")),
     ("weight/q6_kt", wgsl!("shared/weight/q6_kt.wgsl")),
+    ("reduce_lanes", wgsl!("shared/reduce_lanes.wgsl")),
+    ("columns_f32", wgsl!("shared/columns_f32.wgsl")),
+    ("columns_int8", wgsl!("shared/columns_int8.wgsl")),
+    ("piece/eight", wgsl!("shared/piece/eight.wgsl")),
+    ("piece/group", wgsl!("shared/piece/group.wgsl")),
+    ("piece/pair", wgsl!("shared/piece/pair.wgsl")),
+    ("piece/k_scales", wgsl!("shared/piece/k_scales.wgsl")),
+    ("piece/f32", wgsl!("shared/piece/f32.wgsl")),
+    ("piece/f16", wgsl!("shared/piece/f16.wgsl")),
+    ("piece/bf16", wgsl!("shared/piece/bf16.wgsl")),
+    ("piece/q8_0", wgsl!("shared/piece/q8_0.wgsl")),
+    ("piece/q4_0", wgsl!("shared/piece/q4_0.wgsl")),
+    ("piece/q4_k", wgsl!("shared/piece/q4_k.wgsl")),
+    ("piece/q5_k", wgsl!("shared/piece/q5_k.wgsl")),
+    ("piece/q6_k", wgsl!("shared/piece/q6_k.wgsl")),
+    ("piece/q8_0t", wgsl!("shared/piece/q8_0t.wgsl")),
+    ("piece/q4_0t", wgsl!("shared/piece/q4_0t.wgsl")),
+    ("piece/q6_kt", wgsl!("shared/piece/q6_kt.wgsl")),
     ("repack/tiles", wgsl!("repack/tiles.wgsl")),
     ("lab/params", wgsl!("lab/params.wgsl")),
     ("sample/kept", wgsl!("sample/kept.wgsl")),
@@ -60,6 +78,11 @@ const SHARED: &[(&str, File)] = &[
 /// The file that `#import name` means.
 pub(crate) fn shared(name: &str) -> Option<File> {
     all_shared().find(|(n, _)| *n == name).map(|(_, file)| file)
+}
+
+/// Whether a shared file is about one operand: it is renamed and bound where it is imported.
+pub(crate) fn is_of_operand(name: &str) -> bool {
+    name.starts_with("weight/") || name.starts_with("piece/")
 }
 
 /// Every shared file by the name it is imported with.

@@ -2,11 +2,13 @@
 //!
 //! `#import NAME` takes in a shared file once. `#import weight/FORMAT as ID binding N` takes in the format in which the
 //! operand ID is stored here (the one written is only an example), every `weight...` identifier renamed to `ID...`; an
-//! operand that the op does not have becomes `weight/absent`. `#import NAME as ID` takes in a file that is written for a
+//! operand that the op does not have becomes `weight/absent`. `#import piece/FORMAT as ID binding N` is the same for the
+//! folder `piece`, whose files take in those of `weight`. `#import NAME as ID` takes in a file that is written for a
 //! matrix, once for each, renamed in the same way.
 
 use crate::source::{self, File, Sources};
 use crate::tunables::{Setter, Tunables, declaration};
+use crate::unroll::unroll;
 use crate::{Site, SpecialiseError};
 use std::collections::HashSet;
 use wgoose_graph::{Format, OperandKind};
@@ -17,6 +19,14 @@ pub(crate) struct Specialised {
     pub(crate) text: String,
     /// Path and line (from 1) of each line of `text`.
     pub(crate) origin: Vec<(&'static str, usize)>,
+}
+
+impl Specialised {
+    pub(crate) fn push(&mut self, line: &str, origin: (&'static str, usize)) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.origin.push(origin);
+    }
 }
 
 /// The tunables a file declares: name, default, choices.
@@ -36,19 +46,21 @@ pub(crate) fn tunables(file: File, sources: &Sources) -> Result<Vec<(String, Str
 /// A file and everything it may import at sites of these formats, each once. A weight import may bring in any format of a
 /// file. Readers of tiled formats count only where they are used: plans without tiles know nothing of them.
 pub(crate) fn closure(file: File, formats: &[Format], sources: &Sources) -> Result<Vec<File>, SpecialiseError> {
-    let may_read = |name: &str| match name.strip_prefix("weight/").map(str::parse::<Format>) {
-        Some(Ok(format)) => !format.is_tiled() || formats.contains(&format),
-        Some(Err(_)) => true,
-        None => false,
-    };
+    let may_read =
+        |name: &str, folder: &str| match name.split_once('/').map(|(f, n)| (f == folder, n.parse::<Format>())) {
+            Some((true, Ok(format))) => !format.is_tiled() || formats.contains(&format),
+            Some((true, Err(_))) => true,
+            _ => false,
+        };
     let mut files = vec![file];
     let mut next = 0;
     while let Some(file) = files.get(next).copied() {
         next += 1;
         for line in read(file, sources)?.lines() {
             let name = line.strip_prefix("#import ").and_then(|i| i.split_whitespace().next()).unwrap_or_default();
+            let folder = name.split('/').next().filter(|_| line.contains(" binding "));
             let imported =
-                source::all_shared().filter(|(n, _)| *n == name || (line.contains(" binding ") && may_read(n)));
+                source::all_shared().filter(|(n, _)| *n == name || folder.is_some_and(|folder| may_read(n, folder)));
             for (_, file) in imported {
                 if !files.iter().any(|f| f.path == file.path) {
                     files.push(file);
@@ -69,7 +81,7 @@ pub(crate) fn specialise(
 ) -> Result<Specialised, SpecialiseError> {
     let mut expansion = Expansion { sources, site, chosen, out: Specialised::default(), seen: HashSet::new() };
     expansion.file(file, None)?;
-    Ok(expansion.out)
+    unroll(&expansion.out)
 }
 
 pub(crate) fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'static, str>, SpecialiseError> {
@@ -125,9 +137,7 @@ impl Expansion<'_> {
                 Some(operand) => rename(&set, operand),
                 None => set,
             };
-            self.out.text.push_str(&renamed);
-            self.out.text.push('\n');
-            self.out.origin.push(at);
+            self.out.push(&renamed, at);
         }
         Ok(())
     }
@@ -141,9 +151,12 @@ impl Expansion<'_> {
         let words: Vec<&str> = import.split_whitespace().collect();
         let operand = |id: &str, binding| Some(Operand { name: id.to_owned(), binding });
         let (name, operand) = match words[..] {
-            [name] => (name.to_owned(), inherited.cloned().filter(|_| name.starts_with("weight/"))),
+            [name] => (name.to_owned(), inherited.cloned().filter(|_| source::is_of_operand(name))),
             [name, "as", id] => (name.to_owned(), operand(id, None)),
-            [_, "as", id, "binding", n] => (self.format(id), operand(id, Some(format!("@binding({n})")))),
+            [example, "as", id, "binding", n] => {
+                let folder = example.split_once('/').map_or("", |(folder, _)| folder);
+                (format!("{folder}/{}", self.format(id)), operand(id, Some(format!("@binding({n})"))))
+            }
             _ => return Err(SpecialiseError::at(at, format!("cannot read '#import {import}'"))),
         };
         if !self.seen.insert((name.clone(), operand.as_ref().map(|o| o.name.clone()))) {
@@ -155,14 +168,12 @@ impl Expansion<'_> {
         }
     }
 
-    /// The shared file for the format in which an operand is stored.
+    /// The name of the shared files for the format in which an operand is stored.
     fn format(&self, operand: &str) -> String {
         match self.site.and_then(|site| site.input(operand)) {
-            None => "weight/absent".into(),
-            Some(input) if input.kind == OperandKind::Matrix => {
-                format!("weight/{}", input.format.map_or("f32", Format::name).to_lowercase())
-            }
-            Some(_) => "weight/f32".into(),
+            None => "absent".into(),
+            Some(input) if input.kind == OperandKind::Matrix => input.format.map_or("f32", Format::name).to_lowercase(),
+            Some(_) => "f32".into(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::source::{File, Sources};
 use crate::specialise;
-use crate::{Feature, Limits, Site, SpecialiseError, Tunables};
+use crate::{Feature, Limits, Numerics, Site, SpecialiseError, Tunables};
 use wgoose_graph::Format;
 
 /// One way to compute an op.
@@ -41,6 +41,9 @@ pub enum Refusal {
         /// How many there are.
         limit: u64,
     },
+    /// It rounds what must not be rounded.
+    #[error("computes with {0}, which is not allowed")]
+    Numerics(Numerics),
     /// Its text could not be made.
     #[error(transparent)]
     Text(#[from] SpecialiseError),
@@ -60,6 +63,15 @@ impl Variant {
         format!("{}/{}", self.op, self.name)
     }
 
+    /// What it computes with. Read from the embedded file, so that no literal can forget it: whoever takes in columns
+    /// rounded to int8 multiplies rounded activations.
+    pub fn numerics(&self) -> Numerics {
+        match self.wgsl.text.lines().any(|line| line == "#import columns_int8") {
+            true => Numerics::Int8Activations,
+            false => Numerics::F32,
+        }
+    }
+
     /// Whether a device with these limits can run it at this site, as far as can be told without making its text.
     ///
     /// # Errors
@@ -67,6 +79,11 @@ impl Variant {
     pub fn admits(&self, site: &Site, tunables: &Tunables, limits: &Limits) -> Result<(), Refusal> {
         if let Some(missing) = self.needs.iter().find(|f| !limits.features.contains(f)) {
             return Err(Refusal::Feature(*missing));
+        }
+        // By convention LANES neighbours of a subgroup work together.
+        if tunables.0.contains_key("LANES") && tunables.number("LANES") > limits.min_subgroup {
+            let (need, limit) = (tunables.number("LANES").into(), limits.min_subgroup.into());
+            return Err(Refusal::Limit { what: "invocations per subgroup", need, limit });
         }
         (self.accepts)(site, tunables)
     }

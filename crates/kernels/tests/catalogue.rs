@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
+use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
-use wgoose_kernels::{Access, Feature, Kernel, Limits, Refusal, Site, Sources, ops};
+use wgoose_kernels::plan::default_kernel;
+use wgoose_kernels::{Access, Feature, Kernel, Limits, Numerics, Refusal, Site, Sources, Variant, ops};
 
 fn limits() -> Limits {
     let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
@@ -14,6 +17,7 @@ fn limits() -> Limits {
         workgroup_memory: 48 << 10,
         storage_buffers: 16,
         features,
+        min_subgroup: 32,
         ..Limits::webgpu()
     }
 }
@@ -46,8 +50,8 @@ fn sites(matrix: Format) -> Vec<Site> {
 
 #[test]
 fn every_variant_is_valid_and_binds_the_operands() {
-    let (mut checked, mut refused) = (0, 0);
-    for format in Format::ON_GPU {
+    let (checked, refused) = (AtomicU32::new(0), AtomicU32::new(0));
+    Format::ON_GPU.into_par_iter().for_each(|format| {
         for site in sites(format) {
             for variant in ops::kernels(&site.op).variants {
                 for point in variant.points(&Sources::Embedded).unwrap() {
@@ -55,11 +59,11 @@ fn every_variant_is_valid_and_binds_the_operands() {
                         Ok(kernel) => kernel,
                         Err(Refusal::Text(e)) => panic!("{} {point}: {e}", variant.id()),
                         Err(_) => {
-                            refused += 1;
+                            refused.fetch_add(1, Relaxed);
                             continue;
                         }
                     };
-                    checked += 1;
+                    checked.fetch_add(1, Relaxed);
                     let mut want: BTreeSet<&str> = site.op.operands().iter().map(|o| o.name).collect();
                     want.extend(["y", "params"]);
                     if let Some(overwritten) = site.op.in_place() {
@@ -79,9 +83,32 @@ fn every_variant_is_valid_and_binds_the_operands() {
                 }
             }
         }
-    }
+    });
+    let (checked, refused) = (checked.into_inner(), refused.into_inner());
     println!("{checked} kernels valid, {refused} points refused");
     assert!(checked > 1000, "only {checked} kernels");
+}
+
+#[test]
+fn what_rounds_is_known_and_no_default() {
+    let rough = |v: &&Variant| v.numerics() == Numerics::Int8Activations;
+    let named: Vec<&str> = ops::variants("matmul").iter().filter(rough).map(|v| v.name).collect();
+    assert_eq!(named, ["int8_subgroup"]);
+    let mut admitted = BTreeSet::new();
+    for format in Format::ON_GPU {
+        for site in sites(format).iter().filter(|s| s.op.name().starts_with("matmul")) {
+            let (variant, _, kernel) = default_kernel(site, &limits(), &Sources::Embedded).unwrap();
+            assert_eq!((variant.numerics(), kernel.numerics), (Numerics::F32, Numerics::F32));
+            let rough = ops::kernels(&site.op).variants.iter().find(rough).unwrap();
+            let points = rough.points(&Sources::Embedded).unwrap();
+            if let Some(point) = points.iter().find(|p| rough.admits(site, p, &limits()).is_ok()) {
+                let kernel = Kernel::new(rough, site, point, &limits(), &Sources::Embedded).unwrap();
+                assert!(kernel.numerics.error(site) > 0.0);
+                admitted.extend(site.format("w"));
+            }
+        }
+    }
+    assert_eq!(admitted, BTreeSet::from([Format::Q4_K, Format::Q5_K, Format::Q8_0T, Format::Q4_0T, Format::Q6_KT]));
 }
 
 #[test]
@@ -97,6 +124,15 @@ fn refusals_have_types() {
     assert_eq!(reason("rows_subgroup", &bare), Err(Refusal::Feature(Feature::Subgroups)));
     assert!(matches!(reason("tiled", &bare), Err(Refusal::Shape(_))));
     assert_eq!(reason("naive", &bare), Ok(()));
+    let narrow = Limits { min_subgroup: 8, ..limits() };
+    let reason_at = |lanes: u32, limits: &Limits| {
+        let variant = variants.iter().find(|v| v.name == "dot_subgroup").unwrap();
+        let mut point = variant.defaults(&Sources::Embedded).unwrap();
+        point.0.insert("LANES".into(), lanes.to_string());
+        Kernel::new(variant, &site, &point, limits, &Sources::Embedded).map(|_| ())
+    };
+    assert_eq!(reason_at(8, &narrow), Ok(()));
+    assert_eq!(reason_at(16, &narrow), Err(Refusal::Limit { what: "invocations per subgroup", need: 16, limit: 8 }));
     let tight = Limits { storage_buffers: 2, ..Limits::webgpu() };
     assert!(matches!(reason("naive", &tight), Err(Refusal::Limit { what: "storage buffers", .. })));
 }

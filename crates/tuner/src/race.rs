@@ -9,7 +9,7 @@ use crate::stats::verdict::{Comparison, Criteria, compare};
 use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wgoose_kernels::Plan;
+use wgoose_kernels::{Numerics, Plan};
 use wgoose_runtime::lab::ClockSource;
 use wgoose_runtime::{Engine, GpuExecutor, Outputs, RuntimeError, Sequence};
 
@@ -114,7 +114,7 @@ impl Track<'_> {
             return Ok(gate);
         }
         let quality = self.reference.evaluate(&mut self.engine(plan)?)?;
-        let gate = gate_of(&quality);
+        let gate = gate_of(&quality, plan.numerics());
         journal.append(&identity, Outcome::Gate(gate.clone()))?;
         journal.measured += 1;
         Ok(gate)
@@ -198,11 +198,11 @@ fn time(engine: &mut Engine, tokens: &[u32]) -> Result<f64, RuntimeError> {
     Ok(start.elapsed().as_nanos() as f64)
 }
 
-fn gate_of(q: &Quality) -> Gate {
+fn gate_of(q: &Quality, numerics: Numerics) -> Gate {
     let (certified, positions) = q.certified;
     let detail = format!(
-        "{certified} of {positions} positions certified, {} disagree; first tokens rms {:.1e}; KL {:.1e} nats",
+        "{numerics}; {certified} of {positions} positions certified, {} disagree; first tokens rms {:.1e}; KL {:.1e} nats",
         q.disagreements, q.first_rms, q.kl
     );
-    Gate { passed: q.passed(), rms: q.rms, max: q.max, quality_hash: Some(q.hash.clone()), detail }
+    Gate { passed: q.passed(numerics), rms: q.rms, max: q.max, quality_hash: Some(q.hash.clone()), detail }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::{Choice, default_kernel};
-use wgoose_kernels::{Kernel, Limits, PlanError, Sources, SpecialiseError};
+use wgoose_kernels::{Kernel, Limits, Numerics, PlanError, Sources, SpecialiseError};
 use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
 use wgoose_runtime::{Device, RuntimeError};
 
@@ -69,6 +69,8 @@ pub struct Screen<'a> {
     pub clock: &'a Clock,
     /// The kernels' text.
     pub sources: &'a Sources,
+    /// The roughest numbers that a kernel may compute with.
+    pub allowed: Numerics,
     /// Whether every point is tried.
     pub exhaustive: bool,
     /// Bytes of weights to rotate over, so that they stream from memory.
@@ -147,7 +149,7 @@ struct Candidates<'a, 'j> {
 impl<'a, 'j> Candidates<'a, 'j> {
     fn new(screen: &'a Screen<'a>, group: &'a SiteGroup, journal: &'j mut Journal) -> Result<Self, ScreenError> {
         let limits = screen.device.limits();
-        let points = points(&group.site, limits, screen.sources)?;
+        let points = points(&group.site, limits, screen.allowed, screen.sources)?;
         let (variant, tunables, _) = default_kernel(&group.site, limits, screen.sources)?;
         let is_default = |p: &Point| p.variant.name == variant.name && p.tunables == tunables;
         let default = points.iter().position(is_default).unwrap_or(0);

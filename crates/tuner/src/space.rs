@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format, FusionSet, ModelShape, Weight, rewrite, rwkv7};
 use wgoose_kernels::plan::SiteClass;
-use wgoose_kernels::{Limits, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, ops};
+use wgoose_kernels::{Limits, Numerics, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, ops};
 
 /// Sites that take the same kernel, and how often a pass has one.
 #[derive(Clone, Debug)]
@@ -45,15 +45,23 @@ pub struct Point {
     pub refusal: Option<Refusal>,
 }
 
-/// Every point for a site: each variant, defaults first, at each combination of its tunables.
+/// Every point for a site: each variant, defaults first, at each combination of its tunables. Variants that compute with
+/// rougher numbers than `allowed` are refused.
 ///
 /// # Errors
 /// A kernel file cannot be read.
-pub fn points(site: &Site, limits: &Limits, sources: &Sources) -> Result<Vec<Point>, SpecialiseError> {
+pub fn points(
+    site: &Site,
+    limits: &Limits,
+    allowed: Numerics,
+    sources: &Sources,
+) -> Result<Vec<Point>, SpecialiseError> {
     let mut all = Vec::new();
     for variant in ops::kernels(&site.op).variants {
+        let numerics = variant.numerics();
+        let rough = (numerics > allowed).then_some(Refusal::Numerics(numerics));
         for tunables in variant.points(sources)? {
-            let refusal = variant.admits(site, &tunables, limits).err();
+            let refusal = rough.clone().or_else(|| variant.admits(site, &tunables, limits).err());
             all.push(Point { variant, tunables, refusal });
         }
     }
@@ -82,7 +90,7 @@ mod tests {
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));
 
         let head = groups.iter().find(|g| g.class.m == 65536).unwrap();
-        let points = points(&head.site, &Limits::webgpu(), &Sources::Embedded).unwrap();
+        let points = points(&head.site, &Limits::webgpu(), Numerics::F32, &Sources::Embedded).unwrap();
         let refused = points.iter().filter(|p| p.refusal.is_some()).count();
         assert!(points.len() > 80 && refused > 30, "{} points, {refused} refused", points.len());
         assert!(neighbours(&points, points.iter().find(|p| p.variant.name == "naive").unwrap()).count() == 1);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
 use wgoose_kernels::plan::{Evidence, StepEvidence, bindable_fusions, bucket, default_kernel};
-use wgoose_kernels::{Plan, PlanError, Sources, ops};
+use wgoose_kernels::{Numerics, Plan, PlanError, Sources, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock};
 use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
@@ -38,6 +38,8 @@ pub struct SweepOptions {
     pub chunks: Vec<u32>,
     /// The kernels' text.
     pub sources: Sources,
+    /// The roughest numbers that a kernel may compute with. Those beyond f32 have a quality gate of their own.
+    pub allowed: Numerics,
 }
 
 /// What a sweep says while it runs.
@@ -239,6 +241,7 @@ impl Sweep<'_> {
             device: self.device,
             clock: &clock,
             sources: &self.options.sources,
+            allowed: self.options.allowed,
             exhaustive: self.options.exhaustive,
             rotate_bytes: rotate_bytes(self.device.limits()),
             // An emulated device has no clocks of its own.
@@ -309,10 +312,24 @@ impl Sweep<'_> {
         Ok((Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?, Some(bench)))
     }
 
+    /// Takes out what rounds too much for this model, so that the other kernels still have their race.
+    fn drop_rough(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+        if plan.numerics() == Numerics::F32 {
+            return Ok(());
+        }
+        let gate = self.track.gate(&mut self.journal, plan)?;
+        if !gate.passed {
+            plan.choices.retain(|c| c.numerics() == Numerics::F32);
+            (self.listen)(Event::Notice(format!("kernels that round are dropped: {}", gate.detail)));
+        }
+        Ok(())
+    }
+
     /// The assembled plan against the default; kernels that do not pay in the step are dropped.
     fn confirm(&mut self, mut plan: Plan) -> Result<Plan, SweepError> {
         let steps = [Step::DECODE, self.prompt()];
         (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
+        self.drop_rough(&mut plan)?;
         let allowance = self.share(0.2) / (3 * steps.len()) as u32;
         for step in steps {
             let rows = if step == Step::DECODE { 1 } else { bucket(plan.prefill_chunk) };

@@ -3,19 +3,23 @@
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
 use std::sync::Arc;
-use wgoose_graph::{Activation, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
+use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
 use wgoose_kernels::plan::{Choice, Fusions, SiteClass};
-use wgoose_kernels::{Plan, Sources, ops};
+use wgoose_kernels::{Kernel, Numerics, Plan, Sources, Tunables, ops};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
-use wgoose_tuner::quality::Reference;
+use wgoose_tuner::quality::{Quality, Reference};
+use wgoose_tuner::space::{SiteGroup, groups};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
     let shape = ModelShape { layers: 3, width: 128, ffn: 384, head_size: 64, vocab: 512, ranks };
-    let options =
-        SynthOptions { shape, seed: 11, container: Container::Gguf, mix: Mix::F16, hot: false, vocabulary: None };
+    model_of(folder, shape, Mix::F16)
+}
+
+fn model_of(folder: &tempfile::TempDir, shape: ModelShape, mix: Mix) -> Arc<Model> {
+    let options = SynthOptions { shape, seed: 11, container: Container::Gguf, mix, hot: false, vocabulary: None };
     let path = folder.path().join("model.gguf");
     write(&options, &path, &|_, _| {}).unwrap();
     Arc::new(Model::open(path).unwrap())
@@ -94,7 +98,7 @@ fn every_mutation_changes_the_hash() {
             "{name}, layer {layer}: {} of {:?} disagree, rms {:.1e}",
             quality.disagreements, quality.certified, quality.rms
         );
-        if quality.hash == reference.hash() || quality.passed() {
+        if quality.hash == reference.hash() || quality.passed(Numerics::F32) {
             survivors.push(name);
         }
     }
@@ -133,7 +137,57 @@ fn correct_plans_share_the_hash() {
         let (device, model) = (Arc::clone(&device), Arc::clone(&model));
         let gpu = GpuExecutor::new(device, model, plan, Sources::Embedded, Reference::SLOTS).unwrap();
         let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap();
-        assert!(quality.passed(), "{quality:?}");
+        assert!(quality.passed(Numerics::F32), "{quality:?}");
         assert_eq!(quality.hash, reference.hash());
+    }
+}
+
+/// The plan that takes a variant for every product that admits it.
+fn plan_of(device: &Device, model: &Model, variant: &str) -> Plan {
+    let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+    plan.repack.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
+    let format = |w| plan.format_on_gpu(model.tensor(w).format());
+    let of_step = |rows, fusions| groups(model.shape(), rows, fusions, &format);
+    let mut all: Vec<SiteGroup> = of_step(1, &plan.fusions.decode);
+    all.extend([4, 16, 64].into_iter().flat_map(|rows| of_step(rows, &plan.fusions.prefill)));
+    for SiteGroup { class, site, .. } in all {
+        let Some(variant) = ops::variants(&class.op).iter().find(|v| v.name == variant) else { continue };
+        let points = variant.points(&Sources::Embedded).unwrap();
+        let admitted = |t: &Tunables| Kernel::new(variant, &site, t, device.limits(), &Sources::Embedded).is_ok();
+        if let Some(tunables) = points.into_iter().find(admitted) {
+            let source = variant.source_hash(&class.formats, &Sources::Embedded).unwrap();
+            if !plan.choices.iter().any(|c| c.site == class) {
+                plan.choices.push(Choice { site: class, variant: variant.name.to_owned(), tunables, source });
+            }
+        }
+    }
+    plan
+}
+
+#[test]
+fn plans_pass_the_gate_of_their_numerics() {
+    let device = Device::open(None).unwrap();
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
+    let shape = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 512, ranks };
+    for mix in [Mix::Q4_K_M, Mix::Q5_K_M] {
+        let folder = tempfile::tempdir().unwrap();
+        let model = model_of(&folder, shape, mix);
+        let reference = Reference::compute(&model).unwrap();
+        let judge = |plan: Plan| -> Quality {
+            let chunk = plan.prefill_chunk as usize;
+            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
+            let gpu = GpuExecutor::new(device, model, plan, Sources::Embedded, Reference::SLOTS).unwrap();
+            reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap()
+        };
+        for name in ["dot_subgroup", "dot_workgroup", "dot_columns", "int8_subgroup"] {
+            let plan = plan_of(&device, &model, name);
+            let (numerics, choices) = (plan.numerics(), plan.choices.len());
+            let quality = judge(plan);
+            println!("{mix} {name} {numerics}, {choices} kernels: {quality:?}");
+            assert!(choices > 0, "{mix} {name}");
+            assert!(quality.passed(numerics), "{mix} {name}: {quality:?}");
+            // Rounded activations are no f32, and the gate of f32 sees it.
+            assert_eq!(quality.passed(Numerics::F32), numerics == Numerics::F32, "{mix} {name}: {quality:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::process_memory;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 use wgoose_tuner::quality::Reference;
 use wgoose_tuner::stats::summary::median;
@@ -67,7 +68,7 @@ pub(crate) fn measure(
         None => Reference::compute(&opened)?,
     };
     let quality = reference.evaluate(&mut configured.engine)?;
-    if !quality.passed() {
+    if !quality.passed(configured.plan.as_ref().map(Plan::numerics).unwrap_or_default()) {
         return Err(format!(
             "wrong results, not recorded: {} positions disagree, rms {:.1e}",
             quality.disagreements, quality.rms

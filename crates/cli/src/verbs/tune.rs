@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wgoose_kernels::Sources;
+use wgoose_kernels::{Numerics, Sources};
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
+    /// Also try kernels that round activations to int8: faster, and not quite the numbers of f32. They have a quality
+    /// gate of their own, and `wgoose info` names them in the plan.
+    #[arg(long)]
+    allow_int8: bool,
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     device: Option<String>,
@@ -57,6 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         exhaustive: args.exhaustive,
         chunks,
         sources: args.kernels.clone().map_or(Sources::Embedded, Sources::Folder),
+        allowed: if args.allow_int8 { Numerics::Int8Activations } else { Numerics::F32 },
     };
     eprintln!("tuning {} on {}, about {} s", args.model.display(), device.fingerprint().adapter, args.budget);
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;

@@ -1,9 +1,10 @@
 //! What a site takes without a plan.
 
 use super::{PlanError, SiteClass};
-use crate::{Kernel, Limits, Site, Sources, Tunables, Variant, ops};
+use crate::{Kernel, Limits, Numerics, Site, Sources, Tunables, Variant, ops};
 
-/// The kernel that a site takes without a plan: the first variant, and of it the first point, that is not refused.
+/// The kernel that a site takes without a plan: the first variant that computes in f32, and of it the first point, that
+/// is not refused. What is rounded further has to be asked for.
 ///
 /// # Errors
 /// Every variant is refused; each with its reason.
@@ -13,7 +14,7 @@ pub fn default_kernel(
     sources: &Sources,
 ) -> Result<(&'static Variant, Tunables, Kernel), PlanError> {
     let mut refusals = Vec::new();
-    for variant in ops::kernels(&site.op).variants {
+    for variant in ops::kernels(&site.op).variants.iter().filter(|v| v.numerics() == Numerics::F32) {
         let mut reason = None;
         for point in variant.points(sources)? {
             match Kernel::new(variant, site, &point, limits, sources) {

@@ -14,7 +14,7 @@ pub use error::PlanError;
 pub use evidence::{Evidence, StepEvidence};
 pub use site_class::{SiteClass, bucket};
 
-use crate::{Kernel, Limits, Site, Sources, Tunables, Variant, ops};
+use crate::{Kernel, Limits, Numerics, Site, Sources, Tunables, Variant, ops};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -97,6 +97,14 @@ pub struct Choice {
     pub source: String,
 }
 
+impl Choice {
+    /// What the chosen variant computes with; that of an unknown variant is not known, and no plan with it is used.
+    pub fn numerics(&self) -> Numerics {
+        let variant = ops::variants(&self.site.op).iter().find(|v| v.name == self.variant);
+        variant.map_or(Numerics::F32, Variant::numerics)
+    }
+}
+
 impl Plan {
     /// The plan that every device has, from limits alone: first admitted variants, default tunables, and of the default
     /// fusions those that the device can bind.
@@ -144,6 +152,11 @@ impl Plan {
     /// How a matrix lies on the GPU that has this format in the file.
     pub fn format_on_gpu(&self, in_file: Format) -> Format {
         in_file.tiled().filter(|_| self.repack.contains(&in_file)).unwrap_or(in_file)
+    }
+
+    /// The roughest numbers that any of its kernels computes with.
+    pub fn numerics(&self) -> Numerics {
+        self.choices.iter().map(Choice::numerics).max().unwrap_or_default()
     }
 
     /// The plan as RON.

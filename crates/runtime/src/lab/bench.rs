@@ -6,7 +6,7 @@ use crate::pipelines::{Pipeline, Pipelines};
 use crate::{Device, RuntimeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wgoose_kernels::{Kernel, dispatch_size};
+use wgoose_kernels::{Kernel, Numerics, dispatch_size};
 
 /// A kernel and one or more sets of operands. Several sets are taken in turn, so that weights stream from memory as they
 /// do in a model, where the next use of a matrix is a whole token away.
@@ -16,6 +16,7 @@ pub struct Bench {
     sets: Vec<Set>,
     grid: [u32; 3],
     label: String,
+    numerics: Numerics,
 }
 
 struct Set {
@@ -53,7 +54,7 @@ impl Bench {
         let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
         let sets = cases.iter().map(|case| Set::new(device, &pipeline, kernel, case)).collect::<Result<_, _>>()?;
         device.check("uploading a case")?;
-        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label })
+        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, numerics: kernel.numerics })
     }
 
     /// Runs the first set once: y with its canaries, and the state.
@@ -95,6 +96,11 @@ impl Bench {
     pub fn time(&self, clock: &Clock, repeats: u32) -> Result<Timing, RuntimeError> {
         let ns = clock.time(&|pass| self.encode(pass, repeats))? / f64::from(repeats);
         Ok(Timing { ns, repeats, source: clock.source() })
+    }
+
+    /// What the kernel computes with.
+    pub fn numerics(&self) -> Numerics {
+        self.numerics
     }
 
     /// What is being measured.

@@ -10,7 +10,7 @@ use wgoose_kernels::ops;
 pub struct Deviation {
     /// Largest error, relative to the root mean square of the reference's output (of y or of the state).
     pub worst: f32,
-    /// What is allowed.
+    /// What is allowed: the op's tolerance, and what the kernel's numerics add to it.
     pub tolerance: f32,
     /// Why it is wrong whatever the numbers: elements not written, canaries overwritten, different bits the second time.
     pub fault: Option<String>,
@@ -58,7 +58,7 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     if let (Some(got), Some(want)) = (&state, &expected.state) {
         worst = worst.max(deviation(got, want));
     }
-    Ok(Deviation { worst, tolerance: expected.tolerance, fault })
+    Ok(Deviation { worst, tolerance: expected.tolerance + bench.numerics().error(&case.site), fault })
 }
 
 /// The largest error relative to the root mean square; infinite where one is NaN and the other is not.

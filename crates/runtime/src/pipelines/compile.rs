@@ -130,7 +130,7 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wgoose_kernels::{Binding, KernelHash, Reflection};
+    use wgoose_kernels::{Binding, KernelHash, Numerics, Reflection};
 
     fn kernel() -> Kernel {
         let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite };
@@ -142,6 +142,7 @@ mod tests {
             hash: KernelHash([7; 16]),
             reflection: Reflection { bindings: vec![y], workgroup_size: [1; 3], workgroup_memory: 0 },
             units: 1,
+            numerics: Numerics::F32,
         }
     }
 

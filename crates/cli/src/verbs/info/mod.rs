@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_graph::{Format, Weight};
-use wgoose_kernels::Plan;
+use wgoose_kernels::{Numerics, Plan};
 use wgoose_loader::Model;
 
 /// Describe a model file, or a plan.
@@ -103,6 +103,7 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
     outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
     outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
     outln!("prefill chunk {}", plan.prefill_chunk);
+    outln!("numerics: {}", plan.numerics());
     for (step, set) in [("decode", &plan.fusions.decode), ("prefill", &plan.fusions.prefill)] {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
         outln!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
@@ -112,7 +113,11 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
         outln!("repacked in tiles: {}", names.join(", "));
     }
     for choice in &plan.choices {
-        outln!("  {:<42} {} {}", choice.site.to_string(), choice.variant, choice.tunables);
+        let rounds = match choice.numerics() {
+            Numerics::F32 => String::new(),
+            rough => format!(" ({rough})"),
+        };
+        outln!("  {:<42} {} {}{rounds}", choice.site.to_string(), choice.variant, choice.tunables);
     }
     if let Some(e) = &plan.evidence {
         outln!(

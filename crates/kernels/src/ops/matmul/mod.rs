@@ -1,5 +1,7 @@
 //! `y = f(x w^T)`, and `y = y + x w^T` in place.
 
+mod pieces;
+
 use super::{OpKernels, activation, any, sum_tolerance};
 use crate::source::wgsl;
 use crate::{Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
@@ -60,6 +62,38 @@ const VARIANTS: &[Variant] = &[
         accepts: any,
         units: |site, p| (u64::from(site.rows) * u64::from(site.window)).div_ceil(u64::from(p.number("WG"))),
     },
+    Variant {
+        op: "matmul",
+        name: "dot_subgroup",
+        wgsl: wgsl!("matmul/dot_subgroup.wgsl"),
+        needs: &[Feature::Subgroups],
+        accepts: pieces::dot_accept,
+        units: pieces::units,
+    },
+    Variant {
+        op: "matmul",
+        name: "dot_workgroup",
+        wgsl: wgsl!("matmul/dot_workgroup.wgsl"),
+        needs: &[Feature::Subgroups],
+        accepts: pieces::dot_accept,
+        units: pieces::units,
+    },
+    Variant {
+        op: "matmul",
+        name: "dot_columns",
+        wgsl: wgsl!("matmul/dot_columns.wgsl"),
+        needs: &[Feature::Subgroups],
+        accepts: pieces::columns_accept,
+        units: pieces::units,
+    },
+    Variant {
+        op: "matmul",
+        name: "int8_subgroup",
+        wgsl: wgsl!("matmul/int8_subgroup.wgsl"),
+        needs: &[Feature::Subgroups],
+        accepts: pieces::int8_accept,
+        units: pieces::units,
+    },
 ];
 
 fn groups_of_32(site: &Site) -> Result<(), Refusal> {
@@ -79,7 +113,7 @@ fn rows_units(site: &Site, p: &Tunables) -> u64 {
 
 fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
     let (x, Some(w)) = (args.floats("x"), args.matrix("w")) else { return };
-    let (k, m) = (site.k as usize, site.m as usize);
+    let (k, m, first) = (site.k as usize, site.m as usize, site.first as usize);
     let kind = match site.op {
         Op::Matmul { activation } => activation,
         _ => Activation::None,
@@ -94,7 +128,7 @@ fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
     let columns: Vec<Vec<f64>> = (0..w.rows()).into_par_iter().map(product).collect();
     for (row, column) in columns.iter().enumerate() {
         for (t, sum) in column.iter().enumerate() {
-            let out = &mut y[t * m + row];
+            let out = &mut y[t * m + first + row];
             *out = if add { f64::from(*out) + sum } else { activation(kind, *sum) } as f32;
         }
     }

@@ -1,0 +1,2 @@
+#import weight/q4_0
+#import piece/group

@@ -1,0 +1,2 @@
+#import weight/q6_k
+#import piece/group

@@ -1,0 +1,2 @@
+#import weight/q8_0
+#import piece/group
