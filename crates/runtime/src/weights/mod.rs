@@ -16,6 +16,7 @@ use crate::{Device, DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 use wgoose_graph::{Format, Weight};
 use wgoose_loader::Model;
 
@@ -72,6 +73,8 @@ pub(crate) struct Weights {
     /// `None`: there is room for everything.
     room: Option<Room>,
     ring: Option<wgpu::Buffer>,
+    /// The thread that makes slabs.
+    reserving: Option<JoinHandle<()>>,
     staging: Option<Staging>,
     pub(crate) staging_size: StagingSize,
     pub(crate) taken: Taken,
@@ -99,6 +102,7 @@ impl Weights {
             slabs: Vec::new(),
             room: None,
             ring: None,
+            reserving: None,
             staging: None,
             staging_size: StagingSize::fast(),
             taken: Taken::default(),
@@ -175,7 +179,8 @@ impl Weights {
             orders.push((slab.bytes, made));
         }
         let device = Arc::clone(&self.device);
-        std::thread::spawn(move || {
+        self.stop_reserving();
+        self.reserving = Some(std::thread::spawn(move || {
             for (bytes, made) in orders {
                 let _span = device.timeline().span(Track::Allocate, "weights");
                 // Nobody waits for it any more once an upload has failed.
@@ -183,7 +188,15 @@ impl Weights {
                     return;
                 }
             }
-        });
+        }));
+    }
+
+    /// Waits for the thread that makes slabs; it ends early if nobody wants them any more.
+    fn stop_reserving(&mut self) {
+        if let Some(thread) = self.reserving.take() {
+            // It does not panic; if it did, its slabs are made where they are needed.
+            let _ = thread.join();
+        }
     }
 
     /// Where a weight is bound: its buffer, and its first byte there.
@@ -254,6 +267,14 @@ impl Weights {
             Window { weight, format, index, first: rows.start, rows: rows_here, bytes: bytes.next_multiple_of(16) }
         };
         Ok(rows.into_iter().enumerate().map(window).collect())
+    }
+}
+
+impl Drop for Weights {
+    fn drop(&mut self) {
+        self.slabs.clear();
+        // Some drivers crash when a process ends amid a call.
+        self.stop_reserving();
     }
 }
 
