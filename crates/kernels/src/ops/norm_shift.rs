@@ -2,18 +2,32 @@
 
 use super::{OpKernels, any, moments, row_units, unit_domain};
 use crate::source::wgsl;
-use crate::{Args, Site, Variant, segments};
+use crate::{Args, Feature, Site, Variant, refuse_if, segments};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "norm_shift",
-    variants: &[Variant {
-        op: "norm_shift",
-        name: "workgroup",
-        wgsl: wgsl!("norm_shift/workgroup.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: row_units,
-    }],
+    variants: &[
+        Variant {
+            op: "norm_shift",
+            name: "slices",
+            wgsl: wgsl!("norm_shift/slices.wgsl"),
+            needs: &[Feature::Subgroups],
+            // By bucket: a plan's choice must serve every site of its class.
+            accepts: |site, p| {
+                refuse_if(site.rows > 64, "that many rows keep a device busy as they are")?;
+                refuse_if(p.number("SLICE") > p.number("WG") * 4, "a slice needs an invocation for every four columns")
+            },
+            units: |site, p| u64::from(site.rows) * u64::from(site.k.div_ceil(p.number("SLICE"))),
+        },
+        Variant {
+            op: "norm_shift",
+            name: "workgroup",
+            wgsl: wgsl!("norm_shift/workgroup.wgsl"),
+            needs: &[],
+            accepts: any,
+            units: row_units,
+        },
+    ],
     reference,
     flops: |site| 20 * u64::from(site.rows) * u64::from(site.m),
     tolerance: super::NORM,
