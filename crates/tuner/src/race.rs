@@ -22,17 +22,33 @@ const FEWEST_PAIRS: usize = 6;
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Tokens given in one call: 1 is decode, more is the reading of a prompt.
+    /// Tokens that each sequence is given in one call: 1 is decode, more is the reading of a prompt.
     pub tokens: u32,
+    /// Sequences that are given them together.
+    pub sequences: u32,
 }
 
 impl Step {
     /// One token, as in generation.
-    pub const DECODE: Step = Step { tokens: 1 };
+    pub const DECODE: Step = Step { tokens: 1, sequences: 1 };
 
-    /// `decode` or `prefill`.
+    /// The reading of a prompt.
+    pub const fn prefill(tokens: u32) -> Step {
+        Step { tokens, sequences: 1 }
+    }
+
+    /// One token of each of several sequences.
+    pub const fn batch(sequences: u32) -> Step {
+        Step { tokens: 1, sequences }
+    }
+
+    /// `decode`, `decode together` or `prefill`.
     pub fn name(self) -> &'static str {
-        if self.tokens == 1 { "decode" } else { "prefill" }
+        match self {
+            Step { tokens: 1, sequences: 1 } => "decode",
+            Step { tokens: 1, .. } => "decode together",
+            _ => "prefill",
+        }
     }
 }
 
@@ -75,9 +91,9 @@ pub struct Track<'a> {
 }
 
 impl Track<'_> {
-    fn engine(&self, plan: &Plan) -> Result<Engine, RuntimeError> {
+    fn engine(&self, plan: &Plan, slots: usize) -> Result<Engine, RuntimeError> {
         let chunk = plan.prefill_chunk as usize;
-        Ok(Engine::new(Box::new(self.root.sibling(plan.clone(), Reference::SLOTS)?), chunk))
+        Ok(Engine::new(Box::new(self.root.sibling(plan.clone(), slots)?), chunk))
     }
 
     fn identity(
@@ -113,7 +129,7 @@ impl Track<'_> {
             journal.count_recalled(&identity.key());
             return Ok(gate);
         }
-        let quality = self.reference.evaluate(&mut self.engine(plan)?)?;
+        let quality = self.reference.evaluate(&mut self.engine(plan, Reference::SLOTS)?)?;
         let gate = gate_of(&quality, plan.numerics());
         journal.append(&identity, Outcome::Gate(gate.clone()))?;
         journal.measured += 1;
@@ -135,7 +151,7 @@ impl Track<'_> {
         let arm = |own: &Plan, other: &Plan| {
             let race = if held_out { "held out" } else { "first" };
             let tunables = [("against".to_owned(), other.hash()), ("race".to_owned(), race.to_owned())];
-            self.identity(journal, step.name(), own, tunables.into(), step.tokens)
+            self.identity(journal, step.name(), own, tunables.into(), step.tokens * step.sequences)
         };
         let arms = [arm(incumbent, candidate), arm(candidate, incumbent)];
         let known = arms.each_ref().map(|id| journal.recall(&id.key()).map(|o| o.samples_ns().to_vec()));
@@ -160,9 +176,11 @@ impl Track<'_> {
     }
 
     fn pairs(&self, plans: [&Plan; 2], step: Step, allowance: Duration) -> Result<[Vec<f64>; 2], RaceError> {
-        let mut engines = [self.engine(plans[0])?, self.engine(plans[1])?];
+        let slots = step.sequences as usize;
+        let mut engines = [self.engine(plans[0], slots)?, self.engine(plans[1], slots)?];
         let vocab = engines[0].shape().vocab;
-        let tokens: Vec<u32> = (0..step.tokens).map(|t| (t * 7919 + 13) % vocab).collect();
+        let prompt = |slot: u32| (0..step.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
+        let tokens: Vec<Vec<u32>> = (0..step.sequences).map(prompt).collect();
         let start = Instant::now();
         let mut longest = 0f64;
         for engine in &mut engines {
@@ -191,10 +209,12 @@ impl Track<'_> {
     }
 }
 
-/// Wall-clock nanoseconds from the call until the logits of the last token are in memory.
-fn time(engine: &mut Engine, tokens: &[u32]) -> Result<f64, RuntimeError> {
+/// Wall-clock nanoseconds from the call until the logits of every sequence's last token are in memory.
+fn time(engine: &mut Engine, tokens: &[Vec<u32>]) -> Result<f64, RuntimeError> {
+    let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
+    let sequences: Vec<Sequence<'_>> = tokens.iter().enumerate().map(sequence).collect();
     let start = Instant::now();
-    engine.forward(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }])?;
+    engine.forward(&sequences)?;
     Ok(start.elapsed().as_nanos() as f64)
 }
 

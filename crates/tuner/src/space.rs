@@ -1,6 +1,7 @@
 //! The space of a sweep: the kinds of sites that a model's passes have, and for each the catalogue's points, admitted or
 //! refused with a reason.
 
+use crate::race::Step;
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format, FusionSet, ModelShape, Weight, rewrite, rwkv7};
 use wgoose_kernels::plan::SiteClass;
@@ -17,9 +18,15 @@ pub struct SiteGroup {
     pub count: u32,
 }
 
-/// The groups of a pass of `rows` tokens of one sequence with one output.
-pub fn groups(model: &ModelShape, rows: u32, fusions: &FusionSet, format: &dyn Fn(Weight) -> Format) -> Vec<SiteGroup> {
-    let batch = BatchShape { tokens: rows, segments: 1, outputs: 1 };
+/// The groups of a pass of a step: `tokens` of each of `sequences`, with one output each.
+pub fn groups(
+    model: &ModelShape,
+    step: Step,
+    fusions: &FusionSet,
+    format: &dyn Fn(Weight) -> Format,
+) -> Vec<SiteGroup> {
+    let Step { tokens, sequences } = step;
+    let batch = BatchShape { tokens: tokens * sequences, segments: sequences, outputs: sequences };
     let mut groups: BTreeMap<SiteClass, SiteGroup> = BTreeMap::new();
     // A shape that is no model, or a fusion that does not apply, has no sites.
     let Ok(mut graph) = rwkv7::forward(model) else { return Vec::new() };
@@ -84,7 +91,7 @@ mod tests {
     #[test]
     fn the_space_names_every_kind_of_site_once_and_every_refusal() {
         let model = ModelShape::preset("0.1B").unwrap();
-        let groups = groups(&model, 1, &FusionSet::from(Fusion::ALL), &|_| Format::F16);
+        let groups = groups(&model, Step::DECODE, &FusionSet::from(Fusion::ALL), &|_| Format::F16);
         let count = |op: &str| groups.iter().filter(|g| g.class.op == op).map(|g| g.count).sum::<u32>();
         assert_eq!((count("time_mix_core"), count("project"), count("norm_shift")), (12, 12, 24));
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_change_is_one_and_named() {
-        let (default, prompt) = (default(), Step { tokens: 256 });
+        let (default, prompt) = (default(), Step::prefill(256));
         let tileable = BTreeSet::from([Format::Q8_0, Format::Q6_K]);
         let all = changes(&default, &tileable, &Fusion::ALL.into(), &[16, 64, 256], prompt);
         assert_eq!(all.len(), 2 + 2 + 2 * Fusion::ALL.len());

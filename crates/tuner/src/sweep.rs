@@ -36,6 +36,8 @@ pub struct SweepOptions {
     pub exhaustive: bool,
     /// Prefill chunks to compare; powers of 4 fill their bucket.
     pub chunks: Vec<u32>,
+    /// Sequences that will be decoded together: their passes get kernels of their own.
+    pub sequences: Option<u32>,
     /// The kernels' text.
     pub sources: Sources,
     /// The roughest numbers that a kernel may compute with. Those beyond f32 have a quality gate of their own.
@@ -159,7 +161,7 @@ impl Sweep<'_> {
 
     /// Tokens of the prompt on which chunks are compared.
     fn prompt(&self) -> Step {
-        Step { tokens: self.options.chunks.iter().copied().max().unwrap_or(64).max(2) }
+        Step::prefill(self.options.chunks.iter().copied().max().unwrap_or(64).max(2))
     }
 
     /// Layouts, chunk and fusions, by whole steps with default kernels.
@@ -224,11 +226,16 @@ impl Sweep<'_> {
     fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let format = |w: Weight| plan.format_on_gpu(self.model.tensor(w).format());
         let shape = self.model.shape();
-        let mut all: Vec<SiteGroup> = groups(shape, 1, &plan.fusions.decode, &format);
-        for group in groups(shape, plan.prefill_chunk, &plan.fusions.prefill, &format) {
-            // The head sees one row in both.
-            if !all.iter().any(|g| g.class == group.class) {
-                all.push(group);
+        let (decode, prefill) = (&plan.fusions.decode, &plan.fusions.prefill);
+        let mut passes = vec![(Step::DECODE, decode), (Step::prefill(plan.prefill_chunk), prefill)];
+        passes.extend(self.options.sequences.map(|n| (Step::batch(n), decode)));
+        let mut all: Vec<(Step, SiteGroup)> = Vec::new();
+        for (step, fusions) in passes {
+            for group in groups(shape, step, fusions, &format) {
+                // The head sees one row in decode and in prefill.
+                if !all.iter().any(|(_, g)| g.class == group.class) {
+                    all.push((step, group));
+                }
             }
         }
         (self.listen)(Event::Stage("cost of each kind of site", all.len()));
@@ -248,27 +255,32 @@ impl Sweep<'_> {
             warm_up: if self.device.kind() == "Cpu" { Duration::ZERO } else { WARM_UP },
         };
         let mut costs = Vec::new();
-        for group in all {
+        for (step, group) in all {
             let ns = screen.default_ns(&group, &mut self.journal)?;
             let flops = (ops::kernels(&group.site.op).flops)(&group.site) as f64;
             let (gbytes, gflops) = (group.site.bytes() as f64 / ns, flops / ns);
             let told = format!("{}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", group.class, ns / 1e3);
             (self.listen)(Event::Done(told));
-            costs.push((ns * f64::from(group.count), group));
+            costs.push((ns * f64::from(group.count), step, group));
         }
-        // Decode and prefill steps weigh the same, however long they are.
-        for decode in [true, false] {
-            let of_step = |g: &SiteGroup| (g.site.rows == 1) == decode;
-            let total: f64 = costs.iter().filter(|(_, g)| of_step(g)).map(|(ns, _)| ns).sum();
-            costs.iter_mut().filter(|(_, g)| of_step(g)).for_each(|(ns, _)| *ns /= total.max(1.0));
+        // Steps weigh the same, however long they are.
+        let mut totals: Vec<(Step, f64)> = Vec::new();
+        for (ns, step, _) in &costs {
+            match totals.iter_mut().find(|(known, _)| known == step) {
+                Some((_, total)) => *total += ns,
+                None => totals.push((*step, *ns)),
+            }
+        }
+        for (ns, step, _) in &mut costs {
+            *ns /= totals.iter().find(|(known, _)| known == step).map_or(1.0, |(_, total)| total.max(1.0));
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         (self.listen)(Event::Stage("kernels", costs.len()));
         let begun = Instant::now();
         let budget = self.share(0.45);
         let mut claimed = 0.0;
-        let total: f64 = costs.iter().map(|(share, _)| share).sum();
-        for (share, group) in costs {
+        let total: f64 = costs.iter().map(|(share, ..)| share).sum();
+        for (share, _, group) in costs {
             claimed += share / total.max(1e-9);
             let deadline = begun + budget.mul_f64(claimed.min(1.0));
             let screened = screen.run(&group, &mut self.journal, deadline)?;
@@ -304,8 +316,9 @@ impl Sweep<'_> {
     }
 
     /// A clock, tested on the default kernel of the largest site; that kernel is the canary.
-    fn clock(&self, all: &[SiteGroup]) -> Result<(Clock, Option<Bench>), SweepError> {
-        let largest = all.iter().filter(|g| g.site.rows == 1).max_by_key(|g| g.site.bytes());
+    fn clock(&self, all: &[(Step, SiteGroup)]) -> Result<(Clock, Option<Bench>), SweepError> {
+        let decode = all.iter().map(|(_, g)| g).filter(|g| g.site.rows == 1);
+        let largest = decode.max_by_key(|g| g.site.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
         let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
         let bench = Bench::new(self.device, &kernel, &[Case::random(&group.site, 0)])?;
@@ -327,12 +340,16 @@ impl Sweep<'_> {
 
     /// The assembled plan against the default; kernels that do not pay in the step are dropped.
     fn confirm(&mut self, mut plan: Plan) -> Result<Plan, SweepError> {
-        let steps = [Step::DECODE, self.prompt()];
+        let mut steps = vec![Step::DECODE, self.prompt()];
+        steps.extend(self.options.sequences.map(Step::batch));
         (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
         self.drop_rough(&mut plan)?;
         let allowance = self.share(0.2) / (3 * steps.len()) as u32;
-        for step in steps {
-            let rows = if step == Step::DECODE { 1 } else { bucket(plan.prefill_chunk) };
+        for step in steps.iter().copied() {
+            let rows = match step.tokens {
+                1 => bucket(step.sequences),
+                _ => bucket(plan.prefill_chunk),
+            };
             let bare = Plan {
                 choices: plan.choices.iter().filter(|c| c.site.up_to_rows != rows).cloned().collect(),
                 ..plan.clone()
@@ -356,7 +373,7 @@ impl Sweep<'_> {
             let interval = result.comparison.interval;
             evidence.push(StepEvidence {
                 step: step.name().to_owned(),
-                tokens: step.tokens,
+                tokens: step.tokens * step.sequences,
                 default_us: result.incumbent_ns / 1e3,
                 tuned_us: result.candidate_ns / 1e3,
                 speedup: (interval.low.exp(), interval.high.exp()),

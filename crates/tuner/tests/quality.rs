@@ -10,6 +10,7 @@ use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
 use wgoose_tuner::quality::{Quality, Reference};
+use wgoose_tuner::race::Step;
 use wgoose_tuner::space::{SiteGroup, groups};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
@@ -147,7 +148,7 @@ fn plan_of(device: &Device, model: &Model, variant: &str) -> Plan {
     let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     plan.repack.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
     let format = |w| plan.format_on_gpu(model.tensor(w).format());
-    let of_step = |rows, fusions| groups(model.shape(), rows, fusions, &format);
+    let of_step = |rows, fusions| groups(model.shape(), Step::prefill(rows), fusions, &format);
     let mut all: Vec<SiteGroup> = of_step(1, &plan.fusions.decode);
     all.extend([4, 16, 64].into_iter().flat_map(|rows| of_step(rows, &plan.fusions.prefill)));
     for SiteGroup { class, site, .. } in all {

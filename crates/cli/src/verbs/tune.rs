@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
+    /// Also tune for this many sequences decoded together.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
+    sequences: Option<u32>,
     /// Also try kernels that round activations to int8: faster, and not quite the numbers of f32. They have a quality
     /// gate of their own, and `wgoose info` names them in the plan.
     #[arg(long)]
@@ -57,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let options = SweepOptions {
         ledger: args.ledger.clone().unwrap_or_else(|| args.out.with_extension("jsonl")),
+        sequences: args.sequences,
         budget: Duration::from_secs(args.budget),
         exhaustive: args.exhaustive,
         chunks,
