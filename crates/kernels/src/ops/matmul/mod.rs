@@ -40,6 +40,21 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         op: "matmul",
+        name: "split_tiled",
+        wgsl: wgsl!("matmul/split_tiled.wgsl"),
+        needs: &[],
+        accepts: |site, _| {
+            groups_of_32(site)?;
+            refuse_if(site.rows == 1, "a single token leaves most of a tile empty")?;
+            refuse_if(site.rows > 256, "that many tokens have tiles enough")
+        },
+        units: |site, p| {
+            let row_tiles = u64::from(site.window.div_ceil(p.number("ROWS")));
+            row_tiles * u64::from(site.rows.div_ceil(p.number("TOKENS")))
+        },
+    },
+    Variant {
+        op: "matmul",
         name: "rows_subgroup",
         wgsl: wgsl!("matmul/rows_subgroup.wgsl"),
         needs: &[Feature::Subgroups],
