@@ -26,12 +26,13 @@ pub(super) static OP_ADD: OpKernels = OpKernels { name: "matmul_add", ..OP };
 const VARIANTS: &[Variant] = &[
     Variant {
         op: "matmul",
-        name: "tiled",
-        wgsl: wgsl!("matmul/tiled.wgsl"),
+        name: "split_tiled",
+        wgsl: wgsl!("matmul/split_tiled.wgsl"),
         needs: &[],
         accepts: |site, _| {
             groups_of_32(site)?;
-            refuse_if(site.rows < 8, "fewer than 8 tokens leave most of a tile empty")
+            refuse_if(site.rows < 8, "fewer than 8 tokens leave most of a tile empty")?;
+            refuse_if(site.rows > 64 || site.m > 4096, "that many tokens and rows have tiles enough")
         },
         units: |site, p| {
             let row_tiles = u64::from(site.window.div_ceil(p.number("ROWS")));
@@ -40,13 +41,12 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         op: "matmul",
-        name: "split_tiled",
-        wgsl: wgsl!("matmul/split_tiled.wgsl"),
+        name: "tiled",
+        wgsl: wgsl!("matmul/tiled.wgsl"),
         needs: &[],
         accepts: |site, _| {
             groups_of_32(site)?;
-            refuse_if(site.rows == 1, "a single token leaves most of a tile empty")?;
-            refuse_if(site.rows > 256, "that many tokens have tiles enough")
+            refuse_if(site.rows < 8, "fewer than 8 tokens leave most of a tile empty")
         },
         units: |site, p| {
             let row_tiles = u64::from(site.window.div_ceil(p.number("ROWS")));
