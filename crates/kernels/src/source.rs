@@ -38,6 +38,8 @@ const SHARED: &[(&str, File)] = &[
     ("project", wgsl!("stages/project.wgsl")),
     ("project_rows", wgsl!("stages/project_rows.wgsl")),
     ("project_dots", wgsl!("stages/project_dots.wgsl")),
+    ("adapter_dots", wgsl!("stages/adapter_dots.wgsl")),
+    ("lora_up", wgsl!("stages/lora_up.wgsl")),
     ("time_mix_core", wgsl!("stages/time_mix_core.wgsl")),
     ("weight/absent", wgsl!("shared/weight/absent.wgsl")),
     ("weight/bytes", wgsl!("shared/weight/bytes.wgsl")),
