@@ -5,6 +5,7 @@
 #import reduce_lanes
 #import columns_f32
 #import piece/f16 as w binding 2
+#import row_dots as w
 
 const K: u32 = 256u;            // op: k
 const WG: u32 = 128u;           // tune: 64 128 256
@@ -12,7 +13,7 @@ const LANES: u32 = 32u;         // tune: 8 16 32
 const ROWS: u32 = 2u;           // tune: 1 2 4
 const TOKENS: u32 = 4u;         // tune: 2 4 8 16
 const GROUPS: u32 = WG / LANES;
-const PIECES: u32 = K / w_span;
+const UNROLL: u32 = 1u;
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
@@ -35,20 +36,7 @@ fn main(
     }
     let row = ((unit % row_blocks) * GROUPS + lane / LANES) * ROWS;
     let own = lane % LANES;
-    var sums: array<f32, ROWS * TOKENS>;
-    for (var piece = own; piece < PIECES; piece += LANES) {
-        // Past the last row or token the last one is read again; its sums are not stored.
-        var taken: array<w_piece, ROWS>;
-        for (var i = 0u; i < ROWS; i++) {           // unroll
-            taken[i] = w_take(min(row + i, params.window - 1u), piece);
-        }
-        for (var t = 0u; t < TOKENS; t++) {         // unroll
-            let columns = w_meet(min(token + t, params.rows - 1u) * (K / 16u), piece);
-            for (var i = 0u; i < ROWS; i++) {       // unroll
-                sums[i * TOKENS + t] += w_dot(taken[i], columns);
-            }
-        }
-    }
+    var sums = w_dots(row, params.window - 1u, token, params.rows - 1u, own);
     for (var i = 0u; i < ROWS; i++) {               // unroll
         for (var t = 0u; t < TOKENS; t++) {         // unroll
             let sum = lanes_sum(sums[i * TOKENS + t]);

@@ -6,15 +6,16 @@
 #import reduce_lanes
 #import columns_f32
 #import piece/f16 as w binding 2
+#import row_dots as w
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 128u;           // tune: 64 128 256
+const WG: u32 = 64u;            // tune: 64 128 256
 const LANES: u32 = 32u;         // tune: 8 16 32
 const ROWS: u32 = 2u;           // tune: 1 2 4
 const UNROLL: u32 = 1u;         // tune: 1 2 4
 const STAGED: u32 = 0u;         // tune: 0 1
 const GROUPS: u32 = WG / LANES;
-const PIECES: u32 = K / w_span;
+const TOKENS: u32 = 1u;
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
@@ -48,17 +49,8 @@ fn main(
     }
     let row = ((unit % row_blocks) * GROUPS + lane / LANES) * ROWS;
     let own = lane % LANES;
-    let first = select(token * (K / 16u), 0u, STAGED == 1u);
-    var sums: array<f32, ROWS>;
-    for (var piece = own; piece < PIECES; piece += LANES * UNROLL) {
-        for (var u = 0u; u < UNROLL; u++) {     // unroll
-            let columns = w_meet(first, piece + u * LANES);
-            for (var i = 0u; i < ROWS; i++) {   // unroll
-                // Past the last row the last one is read again; its sum is not stored.
-                sums[i] += w_dot(w_take(min(row + i, params.window - 1u), piece + u * LANES), columns);
-            }
-        }
-    }
+    let x_row = select(token, 0u, STAGED == 1u);
+    var sums = w_dots(row, params.window - 1u, x_row, x_row, own);
     for (var i = 0u; i < ROWS; i++) {           // unroll
         let sum = lanes_sum(sums[i]);
         if own == 0u && row + i < params.window {

@@ -4,12 +4,14 @@
 #import epilogue
 #import columns_f32
 #import piece/f16 as w binding 2
+#import row_dots as w
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 64u;            // tune: 64 128 256
-const ROWS: u32 = 2u;           // tune: 1 2 4
+const WG: u32 = 128u;           // tune: 64 128 256
+const ROWS: u32 = 4u;           // tune: 1 2 4
 const UNROLL: u32 = 1u;         // tune: 1 2 4
-const PIECES: u32 = K / w_span;
+const LANES: u32 = WG;
+const TOKENS: u32 = 1u;
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
@@ -37,17 +39,7 @@ fn main(
     if token >= params.rows {
         return;
     }
-    let first = token * (K / 16u);
-    var sums: array<f32, ROWS>;
-    for (var piece = lane; piece < PIECES; piece += WG * UNROLL) {
-        for (var u = 0u; u < UNROLL; u++) {     // unroll
-            let columns = w_meet(first, piece + u * WG);
-            for (var i = 0u; i < ROWS; i++) {   // unroll
-                // Past the last row the last one is read again; its sum is not stored.
-                sums[i] += w_dot(w_take(min(row + i, params.window - 1u), piece + u * WG), columns);
-            }
-        }
-    }
+    var sums = w_dots(row, params.window - 1u, token, token, lane);
     for (var i = 0u; i < ROWS; i++) {           // unroll
         let sum = subgroupAdd(sums[i]);
         if subgroup_lane == 0u {

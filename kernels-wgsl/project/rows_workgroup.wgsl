@@ -1,7 +1,7 @@
 // As rows_subgroup.wgsl; sums meet in workgroup memory.
 #import unit
 #import reduce_workgroup
-#import project
+#import project_rows
 
 const WG: u32 = 64u;            // tune: 32 64 128
 const ROWS: u32 = 2u;           // tune: 1 2 4
@@ -13,17 +13,17 @@ fn main(
     @builtin(num_workgroups) grid: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let piece = piece_of(unit_of(workgroup, grid));
-    if piece.matrix == REST {
-        clear(piece, lane);
+    let block = block_of(unit_of(workgroup, grid));
+    if block.matrix == REST {
+        clear(block, lane);
         return;
     }
-    var sums = shares(piece, lane);
+    var sums = shares(block, lane);
     for (var i = 0u; i < ROWS; i++) {
         for (var t = 0u; t < TOKENS; t++) {
             let sum = workgroup_sum(lane, sums[i * TOKENS + t]);
             if lane == 0u {
-                keep(piece, i, t, sum);
+                keep(block, i, t, sum);
             }
         }
     }

@@ -24,12 +24,14 @@ impl Numerics {
     /// uniform in a range about 0, max / rms = sqrt(3), which gives sqrt(3) / (127 sqrt(12)) = 1 / 254. Among as many
     /// outputs as a model has, the largest of normal errors stays below 6 standard deviations. Where the sum is squared,
     /// the largest outputs have the largest errors, 2 y dy: 4 standard deviations of y and 6 of dy, over the root mean
-    /// square of a squared and clipped normal, sqrt(3 / 2).
+    /// square of a squared and clipped normal, sqrt(3 / 2). Of the four planes of `project`, the fourth may be next to
+    /// nothing: the root mean square of y is that of three over sqrt(4 / 3).
     pub fn error(self, site: &Site) -> f32 {
         let squared = matches!(site.op, Op::Matmul { activation: Activation::ReluSquared });
         match self {
             Numerics::F32 => 0.0,
             Numerics::Int8Activations if squared => 2.0 * 4.0 * 6.0 / 254.0 / 1.5f32.sqrt(),
+            Numerics::Int8Activations if site.op.name() == "project" => 6.0 / 254.0 * (4.0f32 / 3.0).sqrt(),
             Numerics::Int8Activations => 6.0 / 254.0,
         }
     }

@@ -92,8 +92,10 @@ fn every_variant_is_valid_and_binds_the_operands() {
 #[test]
 fn what_rounds_is_known_and_no_default() {
     let rough = |v: &&Variant| v.numerics() == Numerics::Int8Activations;
-    let named: Vec<&str> = ops::variants("matmul").iter().filter(rough).map(|v| v.name).collect();
-    assert_eq!(named, ["int8_subgroup"]);
+    for op in ["matmul", "matmul_add", "project"] {
+        let named: Vec<&str> = ops::variants(op).iter().filter(rough).map(|v| v.name).collect();
+        assert_eq!(named, ["int8_subgroup"], "{op}");
+    }
     let mut admitted = BTreeSet::new();
     for format in Format::ON_GPU {
         for site in sites(format).iter().filter(|s| s.op.name().starts_with("matmul")) {

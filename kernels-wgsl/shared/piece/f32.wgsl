@@ -1,13 +1,12 @@
-// Pieces of four floats.
-#import weight/f32
+// Pieces of four floats, one load each.
+@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;
 
 const weight_span: u32 = 4u;
 alias weight_piece = vec4<f32>;
 alias weight_columns = vec4<f32>;
 
 fn weight_take(row: u32, piece: u32) -> weight_piece {
-    let at = row * K + piece * 4u;
-    return vec4(weight[at], weight[at + 1u], weight[at + 2u], weight[at + 3u]);
+    return weight[row * (K / 4u) + piece];
 }
 
 fn weight_meet(first: u32, piece: u32) -> weight_columns {

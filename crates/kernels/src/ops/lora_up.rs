@@ -2,14 +2,24 @@
 //! columns of x: planes
 //! `decay(w0 + h w2^T)`, `sigmoid(a0 + h a2^T)`, `sigmoid(v0 + h v2^T)`, `h g2^T`.
 
-use super::{OpKernels, activation, any, dot, element_units, sum_tolerance};
+use super::{OpKernels, activation, any, dot, element_units, pieces, sum_tolerance};
 use crate::source::wgsl;
-use crate::{Args, Site, Variant, refuse_if};
+use crate::{Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
 use wgoose_graph::Activation;
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "lora_up",
     variants: &[
+        Variant {
+            op: "lora_up",
+            name: "dot_subgroup",
+            wgsl: wgsl!("lora_up/dot_subgroup.wgsl"),
+            needs: &[Feature::Subgroups],
+            accepts: dot_accept,
+            units: |site, p| {
+                4 * u64::from(site.m.div_ceil(pieces::rows_of_workgroup(p))) * pieces::token_blocks(site, p)
+            },
+        },
         Variant {
             op: "lora_up",
             name: "rows",
@@ -42,6 +52,18 @@ pub(super) static OP: OpKernels = OpKernels {
     tolerance: |site| sum_tolerance(site.ranks.iter().sum()),
     domain: |operand| if operand == "x" { (-1.0, 1.0) } else { (-0.3, 0.3) },
 };
+
+fn dot_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    ADAPTERS.iter().try_for_each(|(adapter, ..)| pieces::has_floats(site, adapter))?;
+    let eights = site.ranks.iter().chain([&site.k]).all(|n| n.is_multiple_of(8));
+    refuse_if(!eights, "k and every rank must be multiples of 8")?;
+    let (tokens, unroll) = (p.number("TOKENS"), p.number("UNROLL"));
+    pieces::tokens_are_there(site, tokens)?;
+    let highest = site.ranks.into_iter().max().unwrap_or(0);
+    let longest = pieces::most_pieces(site, highest);
+    refuse_if(unroll > 1 && p.number("LANES") * unroll >= 2 * longest, "most loads of a round would be in vain")?;
+    refuse_if(tokens > 1 && unroll > 1, "unrolled rounds are for one token")
+}
 
 /// The adapters in the order of the planes: matrix, bias, activation.
 const ADAPTERS: [(&str, Option<&str>, Activation); 4] = [

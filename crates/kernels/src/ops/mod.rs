@@ -16,6 +16,7 @@ mod lora_up;
 mod matmul;
 mod mul;
 mod norm_shift;
+mod pieces;
 mod project;
 mod removal_key;
 mod select_rows;

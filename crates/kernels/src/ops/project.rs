@@ -1,14 +1,31 @@
 //! Every product of the mixed inputs: planes `x_r w_r^T`, `x_k w_k^T`, `x_v w_v^T`, and what `lora_down` makes in the
 //! first columns of the fourth, zeros behind it.
 
-use super::{OpKernels, any, element_units, lora_down, matmul, sum_tolerance};
+use super::{OpKernels, any, element_units, lora_down, matmul, pieces, sum_tolerance};
 use crate::source::wgsl;
-use crate::{Arg, Args, Feature, Site, Tunables, Variant};
+use crate::{Arg, Args, Feature, Refusal, Site, Tunables, Variant};
 use wgoose_graph::{Activation, Op};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "project",
     variants: &[
+        Variant {
+            op: "project",
+            name: "dot_columns",
+            wgsl: wgsl!("project/dot_columns.wgsl"),
+            needs: &[Feature::Subgroups],
+            accepts: |site, p| pieces::columns_accept(site, p, MOST_SUMS),
+            units: dot_units,
+        },
+        Variant {
+            op: "project",
+            name: "dot_subgroup",
+            wgsl: wgsl!("project/dot_subgroup.wgsl"),
+            needs: &[Feature::Subgroups],
+            // A row of an adapter has many times the pieces of a row of a quantised matrix.
+            accepts: |site, p| pieces::dot_accept(site, p, 8),
+            units: dot_units,
+        },
         Variant {
             op: "project",
             name: "rows_subgroup",
@@ -33,6 +50,14 @@ pub(super) static OP: OpKernels = OpKernels {
             accepts: any,
             units: element_units,
         },
+        Variant {
+            op: "project",
+            name: "int8_subgroup",
+            wgsl: wgsl!("project/int8_subgroup.wgsl"),
+            needs: &[Feature::Subgroups],
+            accepts: int8_accept,
+            units: dot_units,
+        },
     ],
     reference,
     flops: |site| {
@@ -46,11 +71,27 @@ pub(super) static OP: OpKernels = OpKernels {
 /// The matrices in the order of their planes, and the plane of x that each reads.
 const PRODUCTS: [(&str, usize); 3] = [("w_r", 0), ("w_k", 2), ("w_v", 3)];
 
-/// Blocks of rows of each matrix, none with rows of two; then one that clears what no adapter fills.
+/// Loops are written out for seven matrices: with more sums, drivers take minutes to compile them.
+const MOST_SUMS: u32 = 16;
+
+/// Blocks of so many rows of each matrix, none with rows of two; then one that clears what no adapter fills.
+fn blocks(site: &Site, rows: u32) -> u64 {
+    let of = |all: u32| u64::from(all.div_ceil(rows));
+    3 * of(site.m) + site.ranks.map(of).iter().sum::<u64>() + 1
+}
+
 fn units(site: &Site, p: &Tunables) -> u64 {
-    let blocks = |rows: u32| u64::from(rows.div_ceil(p.number("ROWS")));
-    let of_adapters: u64 = site.ranks.iter().map(|rank| blocks(*rank)).sum();
-    (3 * blocks(site.m) + of_adapters + 1) * u64::from(site.rows.div_ceil(p.number("TOKENS")))
+    blocks(site, p.number("ROWS")) * u64::from(site.rows.div_ceil(p.number("TOKENS")))
+}
+
+fn dot_units(site: &Site, p: &Tunables) -> u64 {
+    blocks(site, pieces::rows_of_workgroup(p)) * pieces::token_blocks(site, p)
+}
+
+fn int8_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    PRODUCTS.iter().try_for_each(|(matrix, _)| pieces::has_integers(site, matrix))?;
+    ["w1", "a1", "v1", "g1"].iter().try_for_each(|adapter| pieces::has_floats(site, adapter))?;
+    pieces::int8_accept(site, p, MOST_SUMS)
 }
 
 fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
