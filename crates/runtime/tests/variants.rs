@@ -126,7 +126,7 @@ fn every_variant_equals_the_reference() {
     let device = Device::open(None).unwrap();
     let checked: Mutex<BTreeMap<String, u32>> = Mutex::default();
     let skipped: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::default();
-    let cases: u32 = std::env::var("PROPTEST_CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(24);
+    let cases: u32 = std::env::var("PROPTEST_CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(8);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let strategy = (
         shapes(),
