@@ -5,7 +5,7 @@ mod repack;
 mod route;
 mod window;
 
-pub(crate) use repack::Repacker;
+pub(crate) use repack::{RepackKernel, Repacker};
 pub(crate) use route::{Group, Need, Placed, route};
 pub(crate) use window::Window;
 pub use window::windows;
