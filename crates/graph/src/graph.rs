@@ -18,6 +18,8 @@ pub enum Rows {
     Tokens,
     /// One per requested output (R).
     Outputs,
+    /// One per segment of the batch (S).
+    Segments,
     /// A constant: weights.
     Fixed(u32),
 }
@@ -25,7 +27,7 @@ pub enum Rows {
 /// The shape of a value: `planes` stacked `[rows, cols]` matrices of f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ValueShape {
-    /// Stacked matrices: 1, but for the mixed inputs and the adapters' outputs.
+    /// Stacked matrices: 1, but for the mixed inputs and the outputs of fused ops; 0 of an op that only updates state.
     pub planes: u32,
     /// Rows of each.
     pub rows: Rows,
@@ -42,6 +44,7 @@ impl fmt::Display for ValueShape {
         match self.rows {
             Rows::Tokens => write!(f, "T, {}]", self.cols),
             Rows::Outputs => write!(f, "R, {}]", self.cols),
+            Rows::Segments => write!(f, "S, {}]", self.cols),
             Rows::Fixed(n) => write!(f, "{n}, {}]", self.cols),
         }
     }
@@ -62,6 +65,13 @@ impl State {
     /// Every piece of state, layer by layer.
     pub fn all(shape: &ModelShape) -> impl Iterator<Item = State> {
         (0..shape.layers).flat_map(|i| [State::AttShift(i), State::Wkv(i), State::FfnShift(i)])
+    }
+
+    /// Its layer, from 0.
+    pub const fn layer(self) -> u32 {
+        match self {
+            State::AttShift(layer) | State::FfnShift(layer) | State::Wkv(layer) => layer,
+        }
     }
 
     /// Floats per sequence.
@@ -276,7 +286,11 @@ impl Graph {
     fn sweep(&mut self) {
         loop {
             let output = self.output;
-            let dead = |id: &NodeId| Some(*id) != output && self.nodes.edges_directed(*id, Outgoing).next().is_none();
+            let is_kept = |id: &NodeId| match &self.nodes[*id] {
+                Node::Op(op) => Some(*id) == output || op.op.only_updates_state(),
+                Node::Source(_) => false,
+            };
+            let dead = |id: &NodeId| !is_kept(id) && self.nodes.edges_directed(*id, Outgoing).next().is_none();
             let dead: Vec<NodeId> = self.nodes.node_indices().filter(dead).collect();
             if dead.is_empty() {
                 return;
@@ -328,6 +342,11 @@ impl Graph {
         self.nodes.node_indices().filter(|id| matches!(self.nodes[*id], Node::Op(_)))
     }
 
+    /// The layers that have ops: all of the model's, or the first few where the output is a hidden state of one of them.
+    pub fn depth(&self) -> u32 {
+        self.op_ids().filter_map(|id| self.op(id).layer).map(|layer| layer + 1).max().unwrap_or(0)
+    }
+
     /// Every source that is read, in the order of [`Source`].
     pub fn sources(&self) -> BTreeMap<Source, NodeId> {
         self.sources.iter().map(|(s, id)| (*s, *id)).collect()
@@ -355,6 +374,11 @@ impl Graph {
         self.nodes.edges_directed(id, Outgoing).map(|e| (e.target(), *e.weight())).collect()
     }
 
+    /// Whether an op reads what it reads there as that kind of operand.
+    pub(crate) fn reads_as(&self, reader: NodeId, used: &Use, kind: OperandKind) -> bool {
+        self.op(reader).op.operands().iter().any(|o| o.name == used.operand && o.kind == kind)
+    }
+
     /// The shape of what stands at an operand: one plane of a value, all of it, or a weight's shape.
     pub fn input_shape(&self, input: Input) -> Option<ValueShape> {
         match self.nodes.node_weight(input.node)? {
@@ -370,7 +394,8 @@ impl Graph {
 
     /// The ops in an order in which every op follows what it reads; deterministic. `None` if there is a cycle.
     ///
-    /// An op that writes in place also follows every other reader of what it overwrites.
+    /// An op that writes in place also follows every other reader of what it overwrites, and one that updates state every
+    /// op that reads the old state.
     pub fn schedule(&self) -> Option<Vec<NodeId>> {
         let mut waits: HashMap<NodeId, BTreeSet<NodeId>> = HashMap::new();
         for id in self.op_ids() {
@@ -378,6 +403,9 @@ impl Graph {
             if let Some(residual) = self.op(id).op.in_place().and_then(|operand| self.input(id, operand)) {
                 before.extend(self.readers(residual.node).into_iter().map(|(r, _)| r).filter(|r| *r != id));
             }
+            let updated = self.inputs(id).into_iter().filter(|(operand, _)| operand.kind == OperandKind::State);
+            let readers = updated.flat_map(|(_, state)| self.readers(state.node));
+            before.extend(readers.filter(|(r, used)| self.reads_as(*r, used, OperandKind::OldState)).map(|(r, _)| r));
             before.retain(|b| matches!(self.nodes[*b], Node::Op(_)));
             waits.insert(id, before);
         }
@@ -415,7 +443,7 @@ impl Graph {
             (Node::Op(_), OperandKind::Planes) => input.plane.is_none(),
             (Node::Source(Source::Weight(w)), OperandKind::Matrix) => matches!(w.class(), Matrix | Adapter),
             (Node::Source(Source::Weight(w)), OperandKind::Vector) => w.class() == Vector,
-            (Node::Source(Source::State(_)), OperandKind::State)
+            (Node::Source(Source::State(_)), OperandKind::State | OperandKind::OldState)
             | (Node::Source(Source::Tokens), OperandKind::Tokens)
             | (Node::Source(Source::TokenSegments), OperandKind::TokenSegments)
             | (Node::Source(Source::Segments), OperandKind::Segments)

@@ -41,6 +41,31 @@ impl Op {
         let adapter_rows = |x: ValueShape, value: bool| -> Result<u32, String> {
             present(["w1", "a1", "v1", "g1"], value).map(|name| Ok(product(x, name)?.cols)).sum()
         };
+        let normed = |planes: u32| -> Result<ValueShape, String> {
+            let x = get("x")?;
+            vector("scale", 1, x.cols)?;
+            vector("bias", 1, x.cols)?;
+            vector("mix", planes, x.cols)?;
+            Ok(x)
+        };
+        let projected = |x: ValueShape, value: bool| -> Result<ValueShape, String> {
+            for name in ["w_r", "w_k", "w_v"] {
+                if product(x, name)?.cols != x.cols {
+                    return Err(format!("'{name}' is {}, expected a square", get(name)?));
+                }
+            }
+            match adapter_rows(x, value)? {
+                ranks if ranks <= x.cols => Ok(x),
+                ranks => Err(format!("{ranks} hidden values of the adapters do not fit in {} columns", x.cols)),
+            }
+        };
+        let hidden_fit = |x: ValueShape, value: bool| -> Result<(), String> {
+            let hidden = present(["w2", "a2", "v2", "g2"], value).map(|name| Ok(get(name)?.cols));
+            match hidden.sum::<Result<u32, String>>()? {
+                ranks if ranks <= x.cols => Ok(()),
+                ranks => Err(format!("'x' is {x}, but the adapters have {ranks} hidden values")),
+            }
+        };
         match self {
             Op::Embed => Ok(ValueShape { planes: 1, rows: Rows::Tokens, cols: get("table")?.cols }),
             Op::LayerNorm { .. } | Op::GroupNorm { .. } => {
@@ -50,6 +75,7 @@ impl Op {
                 Ok(x)
             }
             Op::SelectRows => Ok(ValueShape { rows: Rows::Outputs, ..get("x")? }),
+            Op::SumRows => Ok(ValueShape { rows: Rows::Segments, ..get("x")? }),
             Op::TokenShift => get("x"),
             Op::Lerp { planes } => {
                 let x = same(&["x", "dx"])?;
@@ -88,37 +114,29 @@ impl Op {
                 Ok(x)
             }
             Op::Mul | Op::Add => same(&["a", "b"]),
-            Op::NormShift { planes, .. } => {
-                let x = get("x")?;
-                vector("scale", 1, x.cols)?;
-                vector("bias", 1, x.cols)?;
-                vector("mix", *planes, x.cols)?;
-                Ok(ValueShape { planes: *planes, ..x })
-            }
+            Op::NormShift { planes, .. } => Ok(ValueShape { planes: *planes, ..normed(*planes)? }),
             Op::LoraDown { value } => {
                 let x = six_planes()?;
                 Ok(ValueShape { planes: 1, rows: x.rows, cols: adapter_rows(x, *value)? })
             }
             Op::LoraUp { value } => {
                 let x = get("x")?;
-                let hidden = present(["w2", "a2", "v2", "g2"], *value).map(|name| Ok(get(name)?.cols));
-                match hidden.sum::<Result<u32, String>>()? {
-                    ranks if ranks <= x.cols => Ok(ValueShape { planes: 4, rows: x.rows, cols: model.width }),
-                    ranks => Err(format!("'x' is {x}, but the adapters have {ranks} hidden values")),
+                hidden_fit(x, *value)?;
+                Ok(ValueShape { planes: 4, rows: x.rows, cols: model.width })
+            }
+            Op::Project { value } => Ok(ValueShape { planes: 4, ..projected(six_planes()?, *value)? }),
+            Op::NormProject { value, .. } => Ok(ValueShape { planes: 5, ..projected(normed(6)?, *value)? }),
+            Op::NormMatmul { .. } => {
+                let x = normed(1)?;
+                match product(x, "w")? {
+                    y if y.cols >= x.cols => Ok(ValueShape { planes: 2, ..y }),
+                    y => Err(format!("the normed row has {} columns and does not fit in {}", x.cols, y.cols)),
                 }
             }
-            Op::Project { value } => {
-                let x = six_planes()?;
-                for name in ["w_r", "w_k", "w_v"] {
-                    if product(x, name)?.cols != x.cols {
-                        return Err(format!("'{name}' is {}, expected a square", get(name)?));
-                    }
-                }
-                match adapter_rows(x, *value)? {
-                    ranks if ranks <= x.cols => Ok(ValueShape { planes: 4, ..x }),
-                    ranks => Err(format!("{ranks} hidden values of the adapters do not fit in {} columns", x.cols)),
-                }
-            }
+            Op::ShiftStore => match get("x")? {
+                x if x.cols >= model.width => Ok(ValueShape { planes: 0, rows: x.rows, cols: model.width }),
+                x => Err(format!("'x' is {x}, but the state has {} columns", model.width)),
+            },
             Op::TimeMixCore { value, .. } => {
                 let x = same(&["r", "k", "v", "decay", "a", "g"])?;
                 if *value {
@@ -128,6 +146,17 @@ impl Op {
                     vector(name, 1, x.cols)?;
                 }
                 Ok(x)
+            }
+            Op::TimeMixHeads { value, .. } => {
+                let y = same(if *value { &["r", "k", "v", "v_first"] } else { &["r", "k", "v"] })?;
+                match get("x")? {
+                    x if (x.planes, x.rows) == (y.planes, y.rows) => hidden_fit(x, *value)?,
+                    x => return Err(format!("'x' is {x} but 'r' is {y}")),
+                }
+                for name in ["k_k", "k_a", "r_k", "scale", "bias"] {
+                    vector(name, 1, y.cols)?;
+                }
+                Ok(y)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What makes a graph legal: one table of rules, checked between passes. Later stages assume them.
 
-use crate::{Graph, Node, NodeId, Source, State};
+use crate::{Graph, ModelShape, Node, NodeId, OperandKind, Source, State, Use};
 use std::collections::BTreeMap;
 
 /// A rule that a graph breaks.
@@ -21,8 +21,8 @@ const RULES: [Rule; 6] = [
     ("every operand gets the kind of thing it declares", operands_fit),
     ("every value has the shape its op infers", shapes_inferred),
     ("no op waits for itself", acyclic),
-    ("every piece of state is updated by one op", state_updated_once),
-    ("every value is read or is the output", nothing_dead),
+    ("every piece of state of a layer is updated by one op", state_updated_once),
+    ("every value is read or is the output, unless its op is there for the state", nothing_dead),
 ];
 
 /// Checks every rule.
@@ -87,10 +87,13 @@ fn acyclic(graph: &Graph) -> Result<(), String> {
 }
 
 fn state_updated_once(graph: &Graph) -> Result<(), String> {
-    let mut updates: BTreeMap<State, usize> = State::all(graph.model()).map(|s| (s, 0)).collect();
+    // A pass that ends in a hidden state leaves the layers above it alone.
+    let computed = ModelShape { layers: graph.depth(), ..*graph.model() };
+    let mut updates: BTreeMap<State, usize> = State::all(&computed).map(|s| (s, 0)).collect();
     for (source, id) in graph.sources() {
         if let Source::State(state) = source {
-            *updates.entry(state).or_default() += graph.readers(id).len();
+            let overwrites = |(op, used): &(NodeId, Use)| graph.reads_as(*op, used, OperandKind::State);
+            *updates.entry(state).or_default() += graph.readers(id).iter().filter(|r| overwrites(r)).count();
         }
     }
     match updates.into_iter().find(|(_, n)| *n != 1) {
@@ -102,7 +105,7 @@ fn state_updated_once(graph: &Graph) -> Result<(), String> {
 fn nothing_dead(graph: &Graph) -> Result<(), String> {
     let Some(output) = graph.output() else { return Err("no output is declared".into()) };
     for id in graph.op_ids().filter(|id| *id != output) {
-        if graph.readers(id).is_empty() {
+        if graph.readers(id).is_empty() != graph.op(id).op.only_updates_state() {
             return Err(format!("nobody reads {}", place(graph, id)));
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Knows no file, no GPU and no WGSL. Start with [`rwkv7::forward`], the model on one page.
 
+#![deny(missing_docs)]
+
 mod format;
 mod graph;
 mod infer;
@@ -11,6 +13,7 @@ mod op;
 pub mod rewrite;
 pub mod rwkv7;
 mod shape;
+mod target;
 mod text;
 mod weight;
 
@@ -21,5 +24,6 @@ pub use liveness::{Arena, BatchShape, arena};
 pub use op::{Activation, Op, Operand, OperandKind};
 pub use rewrite::{Fusion, FusionSet};
 pub use shape::{LoraRanks, ModelShape, ShapeError};
+pub use target::{Level, Target};
 pub use text::dot;
 pub use weight::{LayerWeight, Weight, WeightClass};

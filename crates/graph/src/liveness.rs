@@ -13,7 +13,7 @@ pub struct BatchShape {
     pub tokens: u32,
     /// Segments: sequences with tokens in this batch.
     pub segments: u32,
-    /// Rows whose logits are asked for (R); 0 leaves out the head.
+    /// Rows whose logits or hidden states are asked for (R); 0 leaves out what is computed of them alone.
     pub outputs: u32,
 }
 
@@ -23,6 +23,7 @@ impl BatchShape {
         match rows {
             Rows::Tokens => self.tokens,
             Rows::Outputs => self.outputs,
+            Rows::Segments => self.segments,
             Rows::Fixed(n) => n,
         }
     }
@@ -33,7 +34,7 @@ impl BatchShape {
 pub struct Arena {
     /// The ops in order; those without rows in this batch are left out.
     pub order: Vec<NodeId>,
-    /// Slot of each op's value.
+    /// Slot of each op's value, where the op makes one.
     pub slot: HashMap<NodeId, usize>,
     /// Floats that each slot must hold.
     pub slot_len: Vec<u64>,
@@ -57,6 +58,9 @@ pub fn arena(graph: &Graph, batch: &BatchShape) -> Option<Arena> {
     for (now, &id) in order.iter().enumerate() {
         let node = graph.op(id);
         let shape = node.shape;
+        if shape.planes == 0 {
+            continue;
+        }
         let len = u64::from(shape.planes) * u64::from(batch.rows(shape.rows)) * u64::from(shape.cols);
         let taken_over = node.op.in_place().and_then(|operand| slot.get(&graph.input(id, operand)?.node).copied());
         let free = |s: &usize| busy_until[*s] < now;
@@ -98,10 +102,11 @@ mod tests {
                     if let Some(slot) = arena.slot.get(&input.node) {
                         prop_assert_eq!(holds[slot], input.node);
                         let in_place = graph.op(*id).op.in_place().and_then(|o| graph.input(*id, o)) == Some(input);
-                        prop_assert!(in_place == (arena.slot[id] == *slot));
+                        prop_assert!(in_place == (arena.slot.get(id) == Some(slot)));
                     }
                 }
-                holds.insert(arena.slot[id], *id);
+                prop_assert!(arena.slot.contains_key(id) != graph.op(*id).op.only_updates_state());
+                holds.extend(arena.slot.get(id).map(|slot| (*slot, *id)));
             }
             prop_assert!(arena.slot_len.len() < 24, "{} slots", arena.slot_len.len());
         }

@@ -1,7 +1,7 @@
 //! The ops of the forward pass: what each one computes and what it reads, by name.
 //!
 //! An op makes exactly one value, `y`. Operand names are those of the WGSL bindings and of the CPU reference.
-//! Letters: T tokens of the batch, R requested output rows, C width, H heads of N channels.
+//! Letters: T tokens of the batch, S its segments, R requested output rows, C width, H heads of N channels.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,10 @@ pub enum Op {
         /// Added to the variance.
         eps: f32,
     },
-    /// `y[r] = x[rows[r]]`: only the rows whose logits are asked for go on.
+    /// `y[r] = x[rows[r]]`: only the rows whose logits or hidden states are asked for go on.
     SelectRows,
+    /// `y[s] = sum of x[t]` over the tokens t of segment s.
+    SumRows,
     /// `y[t] = x[t-1] - x[t]`, the state standing before each segment; the state takes the segment's last row.
     TokenShift,
     /// `y[p] = x + dx * mix[p]` for each plane p.
@@ -111,9 +113,34 @@ pub enum Op {
         /// Whether the value residual's adapter takes part (not in layer 0).
         value: bool,
     },
+    /// Fused: [`Op::NormShift`] of six planes and [`Op::Project`]; a fifth plane is the normed row. It only reads the
+    /// state: [`Op::ShiftStore`] updates it.
+    NormProject {
+        /// Added to the variance.
+        eps: f32,
+        /// Whether the value residual's adapter takes part (not in layer 0).
+        value: bool,
+    },
+    /// Fused: [`Op::NormShift`] of one plane and [`Op::Matmul`]; the first columns of a second plane are the normed row,
+    /// what is behind them is left untouched. It only reads the state: [`Op::ShiftStore`] updates it.
+    NormMatmul {
+        /// Added to the variance.
+        eps: f32,
+        /// Applied to the sum.
+        activation: Activation,
+    },
+    /// The state takes the first C columns of each segment's last row. Makes nothing else: its value has no planes.
+    ShiftStore,
     /// Fused: all that a time mix does between its projections and its output matrix, head by head: value residual,
     /// removal key, key update, recurrence, group norm, bonus, gate.
     TimeMixCore {
+        /// Added to the variance of the group norm.
+        eps: f32,
+        /// Whether there is a value residual (not in layer 0).
+        value: bool,
+    },
+    /// Fused: [`Op::LoraUp`] and [`Op::TimeMixCore`], head by head.
+    TimeMixHeads {
         /// Added to the variance of the group norm.
         eps: f32,
         /// Whether there is a value residual (not in layer 0).
@@ -134,6 +161,8 @@ pub enum OperandKind {
     Vector,
     /// Recurrent state: read and overwritten.
     State,
+    /// Recurrent state as it was before the batch: read only. The op that overwrites it comes later.
+    OldState,
     /// The token ids of the batch.
     Tokens,
     /// For each token, the segment it belongs to.
@@ -166,6 +195,7 @@ impl Op {
             Op::Embed => "embed",
             Op::LayerNorm { .. } => "layer_norm",
             Op::SelectRows => "select_rows",
+            Op::SumRows => "sum_rows",
             Op::TokenShift => "token_shift",
             Op::Lerp { .. } => "lerp",
             Op::Matmul { .. } => "matmul",
@@ -184,7 +214,11 @@ impl Op {
             Op::LoraDown { .. } => "lora_down",
             Op::LoraUp { .. } => "lora_up",
             Op::Project { .. } => "project",
+            Op::NormProject { .. } => "norm_project",
+            Op::NormMatmul { .. } => "norm_matmul",
+            Op::ShiftStore => "shift_store",
             Op::TimeMixCore { .. } => "time_mix_core",
+            Op::TimeMixHeads { .. } => "time_mix_heads",
         }
     }
 
@@ -194,6 +228,7 @@ impl Op {
             Op::Embed => operands![tokens: Tokens, table: Matrix],
             Op::LayerNorm { .. } | Op::GroupNorm { .. } => operands![x: Value, scale: Vector, bias: Vector],
             Op::SelectRows => operands![x: Value, rows: OutputRows],
+            Op::SumRows => operands![x: Value, segments: Segments],
             Op::TokenShift => operands![x: Value, state: State, token_segments: TokenSegments, segments: Segments],
             Op::Lerp { .. } => operands![x: Value, dx: Value, mix: Vector],
             Op::Matmul { .. } => operands![x: Value, w: Matrix],
@@ -226,6 +261,21 @@ impl Op {
             Op::Project { value: true } => operands![
                 x: Planes, w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, v1: Matrix, g1: Matrix
             ],
+            Op::NormProject { value: false, .. } => operands![
+                x: Value, scale: Vector, bias: Vector, mix: Vector,
+                state: OldState, token_segments: TokenSegments, segments: Segments,
+                w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, g1: Matrix
+            ],
+            Op::NormProject { value: true, .. } => operands![
+                x: Value, scale: Vector, bias: Vector, mix: Vector,
+                state: OldState, token_segments: TokenSegments, segments: Segments,
+                w_r: Matrix, w_k: Matrix, w_v: Matrix, w1: Matrix, a1: Matrix, v1: Matrix, g1: Matrix
+            ],
+            Op::NormMatmul { .. } => operands![
+                x: Value, scale: Vector, bias: Vector, mix: Vector,
+                state: OldState, token_segments: TokenSegments, segments: Segments, w: Matrix
+            ],
+            Op::ShiftStore => operands![x: Value, state: State, segments: Segments],
             Op::TimeMixCore { value: false, .. } => operands![
                 r: Value, k: Value, v: Value, decay: Value, a: Value, g: Value,
                 k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
@@ -233,6 +283,18 @@ impl Op {
             ],
             Op::TimeMixCore { value: true, .. } => operands![
                 r: Value, k: Value, v: Value, v_first: Value, gate: Value, decay: Value, a: Value, g: Value,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
+            ],
+            Op::TimeMixHeads { value: false, .. } => operands![
+                x: Value, r: Value, k: Value, v: Value,
+                w2: Matrix, a2: Matrix, g2: Matrix, w0: Vector, a0: Vector,
+                k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
+                state: State, segments: Segments
+            ],
+            Op::TimeMixHeads { value: true, .. } => operands![
+                x: Value, r: Value, k: Value, v: Value, v_first: Value,
+                w2: Matrix, a2: Matrix, v2: Matrix, g2: Matrix, w0: Vector, a0: Vector, v0: Vector,
                 k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
                 state: State, segments: Segments
             ],
@@ -245,5 +307,10 @@ impl Op {
             Op::MatmulAdd => Some("residual"),
             _ => None,
         }
+    }
+
+    /// Whether the op makes no value and is there for the state that it updates.
+    pub const fn only_updates_state(&self) -> bool {
+        matches!(self, Op::ShiftStore)
     }
 }

@@ -1,7 +1,7 @@
 //! RWKV-7, the whole model on one page. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`; symbols as in its paper.
 
 use crate::LayerWeight::{self as L, *};
-use crate::{Activation, Graph, GraphError, Input, ModelShape, NodeId, Op, Source, State, Weight};
+use crate::{Activation, Graph, GraphError, Input, Level, ModelShape, NodeId, Op, Source, State, Target, Weight};
 
 /// Added to the variance of every layer norm.
 pub const LAYER_NORM_EPS: f32 = 1e-5;
@@ -16,6 +16,19 @@ pub fn group_norm_eps(shape: &ModelShape) -> f32 {
 /// # Errors
 /// Only if the shape is no model ([`ModelShape::validate`]).
 pub fn forward(shape: &ModelShape) -> Result<Graph, GraphError> {
+    forward_to(shape, Target::Logits)
+}
+
+/// The unfused forward pass up to a target. Layers above it have no op, and their state stays as it is.
+///
+/// # Errors
+/// The shape is no model, or the target is a layer that it does not have.
+pub fn forward_to(shape: &ModelShape, target: Target) -> Result<Graph, GraphError> {
+    let depth = target.depth(shape);
+    if depth > shape.layers {
+        let why = format!("the model has {} layers, numbered from 0", shape.layers);
+        return Err(GraphError { op: Op::SelectRows.name(), role: "select", layer: Some(depth - 1), why });
+    }
     let mut b = Builder { graph: Graph::new(*shape), layer: None };
     let tokens = b.graph.source(Source::Tokens);
     let table = b.weight(Weight::Embedding);
@@ -23,7 +36,7 @@ pub fn forward(shape: &ModelShape) -> Result<Graph, GraphError> {
     let mut x = b.norm("ln0", embedded, Weight::Ln0Scale, Weight::Ln0Bias)?;
 
     let mut v_first = None;
-    for layer in 0..shape.layers {
+    for layer in 0..depth {
         b.layer = Some(layer);
         let mixed = b.time_mix(x, &mut v_first)?;
         x = b.op(Op::Add, "att.residual", &[("a", x.into()), ("b", mixed.into())])?;
@@ -32,12 +45,24 @@ pub fn forward(shape: &ModelShape) -> Result<Graph, GraphError> {
     }
 
     b.layer = None;
-    let rows = b.graph.source(Source::OutputRows);
-    let x = b.op(Op::SelectRows, "select", &[("x", x.into()), ("rows", rows.into())])?;
-    let x = b.norm("ln_out", x, Weight::LnOutScale, Weight::LnOutBias)?;
-    let head = b.weight(Weight::Head);
-    let logits = b.op(Op::Matmul { activation: Activation::None }, "head", &[("x", x.into()), ("w", head)])?;
-    b.graph.set_output(logits);
+    let output = match target {
+        Target::Logits => {
+            let x = b.select(x)?;
+            let x = b.level(x, Level::Final)?;
+            let head = b.weight(Weight::Head);
+            b.op(Op::Matmul { activation: Activation::None }, "head", &[("x", x.into()), ("w", head)])?
+        }
+        Target::Hidden(level) => {
+            let x = b.select(x)?;
+            b.level(x, level)?
+        }
+        Target::HiddenSum(level) => {
+            let x = b.level(x, level)?;
+            let segments = b.graph.source(Source::Segments);
+            b.op(Op::SumRows, "sum", &[("x", x.into()), ("segments", segments.into())])?
+        }
+    };
+    b.graph.set_output(output);
     Ok(b.graph)
 }
 
@@ -47,6 +72,19 @@ struct Builder {
 }
 
 impl Builder {
+    fn select(&mut self, x: NodeId) -> Result<NodeId, GraphError> {
+        let rows = self.graph.source(Source::OutputRows);
+        self.op(Op::SelectRows, "select", &[("x", x.into()), ("rows", rows.into())])
+    }
+
+    /// What stands at a level, given the residual stream there.
+    fn level(&mut self, x: NodeId, level: Level) -> Result<NodeId, GraphError> {
+        match level {
+            Level::Final => self.norm("ln_out", x, Weight::LnOutScale, Weight::LnOutBias),
+            Level::Layer(_) => Ok(x),
+        }
+    }
+
     fn time_mix(&mut self, x: NodeId, v_first: &mut Option<NodeId>) -> Result<NodeId, GraphError> {
         let layer = self.layer.unwrap_or(0);
         let eps = group_norm_eps(self.graph.model());
@@ -167,5 +205,35 @@ impl Builder {
 
     fn weight(&mut self, weight: Weight) -> Input {
         self.graph.source(Source::Weight(weight)).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FusionSet, check, rewrite};
+
+    #[test]
+    fn a_hidden_state_needs_no_head_and_no_layer_above_it() {
+        let shape = ModelShape { layers: 3, ..ModelShape::preset("0.1B").unwrap() };
+        for fusions in [FusionSet::new(), FusionSet::from(crate::Fusion::ALL)] {
+            for (level, layers) in [(Level::Final, 3), (Level::Layer(2), 3), (Level::Layer(1), 2), (Level::Layer(0), 1)]
+            {
+                for target in [Target::Hidden(level), Target::HiddenSum(level)] {
+                    let mut graph = forward_to(&shape, target).unwrap();
+                    rewrite::apply(&mut graph, &fusions).unwrap();
+                    check(&graph).unwrap();
+                    assert_eq!(graph.depth(), layers);
+                    let weights = |w: &Source| matches!(w, Source::Weight(_));
+                    let read: Vec<Source> = graph.sources().into_keys().filter(weights).collect();
+                    let reads = |w| read.contains(&Source::Weight(w));
+                    assert!(!reads(Weight::Head) && reads(Weight::LnOutScale) == (level == Level::Final));
+                    for layer in 0..3 {
+                        assert_eq!(reads(Weight::Layer(layer, Key)), layer < layers, "{target:?}, layer {layer}");
+                    }
+                }
+            }
+        }
+        assert!(forward_to(&shape, Target::Hidden(Level::Layer(3))).unwrap_err().to_string().contains("3 layers"));
     }
 }

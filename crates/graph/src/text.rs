@@ -39,9 +39,14 @@ impl fmt::Display for Graph {
 /// Attributes in braces, with a leading space; nothing where there are none.
 fn attributes(op: &Op) -> String {
     match op {
-        Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } | Op::TimeMixCore { eps, .. } => {
-            format!(" {{eps={eps:e}}}")
-        }
+        Op::LayerNorm { eps }
+        | Op::GroupNorm { eps }
+        | Op::NormShift { eps, .. }
+        | Op::NormProject { eps, .. }
+        | Op::TimeMixCore { eps, .. }
+        | Op::TimeMixHeads { eps, .. }
+        | Op::NormMatmul { eps, activation: Activation::None } => format!(" {{eps={eps:e}}}"),
+        Op::NormMatmul { eps, activation } => format!(" {{eps={eps:e} {}}}", activation.name()),
         Op::Matmul { activation: Activation::None } => String::new(),
         Op::Matmul { activation } | Op::Activate { activation } | Op::BiasActivate { activation } => {
             format!(" {{{}}}", activation.name())
@@ -111,6 +116,6 @@ mod tests {
         let mut graph = tiny();
         rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
         expect_file!["../snapshots/fused.txt"].assert_eq(&graph.to_string());
-        assert_eq!(dot(&graph).matches("norm_shift").count(), 4);
+        assert_eq!(dot(&graph).matches("norm_matmul").count(), 2);
     }
 }

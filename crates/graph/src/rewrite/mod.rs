@@ -3,9 +3,11 @@
 mod lora_group;
 mod matmul_activation;
 mod matmul_residual;
+mod norm_consumer;
 mod norm_shift;
 mod project;
 mod time_mix_core;
+mod time_mix_heads;
 
 use crate::{Activation, Graph, NodeId, Op, Source, Violation, Weight, legality};
 use serde::{Deserialize, Serialize};
@@ -24,10 +26,19 @@ pub enum Fusion {
     Project,
     /// All that a time mix does between its projections and its output matrix in one op.
     TimeMixCore,
+    /// The second halves of the adapters in the op of the heads that they are for; nothing without
+    /// [`Fusion::LoraGroup`] and [`Fusion::TimeMixCore`].
+    TimeMixHeads,
     /// An activation in the product before it.
     MatmulActivation,
     /// A residual addition in the product before it, in place.
     MatmulResidual,
+    /// The layer norm and token shift of the time mix in the projections after them; nothing without
+    /// [`Fusion::NormShift`] and [`Fusion::Project`].
+    NormProject,
+    /// The layer norm and token shift of the channel mix in the product after them; nothing without
+    /// [`Fusion::NormShift`].
+    NormMatmul,
 }
 
 /// The fusions of a plan.
@@ -35,14 +46,23 @@ pub type FusionSet = BTreeSet<Fusion>;
 
 impl Fusion {
     /// Every fusion, in the order of application.
-    pub const ALL: [Fusion; 6] = [
+    pub const ALL: [Fusion; 9] = [
         Fusion::NormShift,
         Fusion::LoraGroup,
         Fusion::Project,
         Fusion::TimeMixCore,
+        Fusion::TimeMixHeads,
         Fusion::MatmulActivation,
         Fusion::MatmulResidual,
+        Fusion::NormProject,
+        Fusion::NormMatmul,
     ];
+
+    /// Whether it is for steps of one token per sequence only: every workgroup repeats for its token what others share
+    /// among many.
+    pub const fn is_for_decode(self) -> bool {
+        matches!(self, Fusion::NormProject | Fusion::NormMatmul)
+    }
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -51,8 +71,11 @@ impl Fusion {
             Fusion::LoraGroup => "lora-group",
             Fusion::Project => "project",
             Fusion::TimeMixCore => "time-mix-core",
+            Fusion::TimeMixHeads => "time-mix-heads",
             Fusion::MatmulActivation => "matmul-activation",
             Fusion::MatmulResidual => "matmul-residual",
+            Fusion::NormProject => "norm-project",
+            Fusion::NormMatmul => "norm-matmul",
         }
     }
 }
@@ -66,7 +89,8 @@ impl fmt::Display for Fusion {
 /// A name that is no [`Fusion`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown fusion '{0}': expected norm-shift, lora-group, project, time-mix-core, matmul-activation or matmul-residual"
+    "unknown fusion '{0}': expected norm-shift, lora-group, project, time-mix-core, time-mix-heads, matmul-activation, \
+     matmul-residual, norm-project or norm-matmul"
 )]
 pub struct UnknownFusion(pub String);
 
@@ -126,8 +150,11 @@ pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Viol
             Fusion::LoraGroup => (lora_group::anchor, lora_group::fuse),
             Fusion::Project => (project::anchor, project::fuse),
             Fusion::TimeMixCore => (time_mix_core::anchor, time_mix_core::fuse),
+            Fusion::TimeMixHeads => (time_mix_heads::anchor, time_mix_heads::fuse),
             Fusion::MatmulActivation => (matmul_activation::anchor, matmul_activation::fuse),
             Fusion::MatmulResidual => (matmul_residual::anchor, matmul_residual::fuse),
+            Fusion::NormProject => (norm_consumer::is_project, norm_consumer::fuse),
+            Fusion::NormMatmul => (norm_consumer::is_normed_matmul, norm_consumer::fuse),
         };
         let mut report = Report { fusion, applied: 0, refused: Vec::new() };
         let places: Vec<NodeId> = graph.op_ids().filter(|id| anchors(graph, *id)).collect();
