@@ -43,7 +43,7 @@ fn main(
         // Past the last row or token the last one is read again; its sums are not stored.
         for (var t = 0u; t < TOKENS; t++) {
             let begin = (min(token + t, params.rows - 1u) * K + slab) / 16u;
-            round_runs(lane, begin, t * SLAB_RUNS, (end - slab) / 16u);
+            hold_runs(lane, begin, t * SLAB_RUNS, (end - slab) / 16u);
         }
         workgroupBarrier();
         for (var piece = slab / w_span + own; piece < end / w_span; piece += LANES) {

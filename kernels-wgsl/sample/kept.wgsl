@@ -1,14 +1,16 @@
 // Which tokens are kept, by a workgroup. Needs `const WG`, at most BINS, and the scores of sample/score.
 //
 // The tokens that top_p and top_k keep are the beginning of all tokens in the order of likelihood, ties in that of ids.
-// Where it ends is found without sorting: a histogram of the tokens' number and probability tells the bin in which it
-// ends, then that bin is divided further: bins of likelihood, then of single floats, then of ids. Probabilities are
+// Those that typical keeps are the beginning of these in the order of distance from their mean score: with p = exp(score)
+// / z, the distance of -log p from the entropy is that of the score from its mean, z cancels. Where a beginning ends is
+// found without sorting, and for either order alike, by ranks: a histogram of the tokens' number and probability tells the bin in which it
+// ends, then that bin is divided further: bins of ranks, then of single floats, then of ids. Probabilities are
 // summed as integers, in units of 2^-31: in any order the sums are the same.
 #import sample/layout
 
 const BINS: u32 = 1024u;
 const OWN_BINS: u32 = BINS / WG;
-// Bins of likelihood in a unit of logits: they reach to where a token's weight is less than half a unit.
+// Bins of ranks in a unit of logits: they reach to where a token's weight is less than half a unit.
 const FINENESS: f32 = 32.0;
 
 var<workgroup> scan: array<vec2<u32>, WG>;
@@ -25,6 +27,14 @@ struct Best {
     broken: u32,
 }
 
+// Tokens in an order: those `among` others, by their ranks.
+struct Order {
+    among: Range,           // of likelihood
+    by_distance: bool,      // from the mean score; else by likelihood
+    mean: f32,              // score, above the best
+    sum: f32,               // of exp(score - best)
+}
+
 // The bin in which the tokens kept end.
 struct Found {
     bin: u32,       // NONE: they never end
@@ -36,11 +46,42 @@ struct Found {
 
 // Where the tokens kept end: those before the range are kept, those behind it are not.
 struct Range {
-    bin: u32,       // of likelihood; NONE while that is not known
+    bin: u32,       // of ranks; NONE while that is not known
     high: u32,      // keys in that bin, from the likeliest
     low: u32,       // to the least likely
     first: u32,     // ids, once the key is known
     last: u32,
+}
+
+// All tokens, the likeliest first.
+fn by_likelihood(best: Best) -> Order {
+    return Order(all_tokens(), false, 0.0, best.sum);
+}
+
+// The tokens of a range, the most typical first.
+fn by_distance(lane: u32, row: u32, best: Best, among: Range) -> Order {
+    var sum = 0.0;
+    var moment = 0.0;
+    for (var id = lane; id < params.vocab; id += WG) {
+        let score = scores[row + id];
+        if !ruled_out(score) && is_kept(among, best.score, score, id) {
+            let weight = exp(score - best.score);
+            sum += weight;
+            moment += weight * (score - best.score);
+        }
+    }
+    let all = workgroup_sum(lane, sum);
+    return Order(among, true, workgroup_sum(lane, moment) / all, all);
+}
+
+// What the order goes by, the largest first.
+fn rank_of(order: Order, best: Best, score: f32) -> f32 {
+    return select(score, 0.0 - abs(score - best.score - order.mean), order.by_distance);
+}
+
+// The largest there can be.
+fn best_rank(order: Order, best: Best) -> f32 {
+    return select(best.score, 0.0, order.by_distance);
 }
 
 // All tokens: where they end if nothing is left out.
@@ -48,14 +89,18 @@ fn all_tokens() -> Range {
     return Range(NONE, NONE, 0u, 0u, params.vocab - 1u);
 }
 
-// Larger for the likelier of two scores.
-fn key_of(score: f32) -> u32 {
-    let bits = bitcast<u32>(score);
+// Larger for the larger of two ranks.
+fn key_of(rank: f32) -> u32 {
+    let bits = bitcast<u32>(rank);
     return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
 
-fn likelihood_bin(best: f32, score: f32) -> u32 {
-    return u32(min((best - score) * FINENESS, f32(BINS - 1u)));
+fn rank_of_key(key: u32) -> f32 {
+    return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
+}
+
+fn rank_bin(best: f32, rank: f32) -> u32 {
+    return u32(min((best - rank) * FINENESS, f32(BINS - 1u)));
 }
 
 // Finds the first bin at which `top_k` tokens or the mass of the goal are reached, given what lies before all bins. The
@@ -135,13 +180,13 @@ fn narrowed(range: Range, bin: u32, best: f32) -> Range {
 }
 
 // The bin of a token of the range; NONE for others.
-fn bin_of(range: Range, best: f32, score: f32, id: u32) -> u32 {
-    let likelihood = likelihood_bin(best, score);
+fn bin_of(range: Range, best: f32, rank: f32, id: u32) -> u32 {
+    let coarse = rank_bin(best, rank);
     if range.bin == NONE {
-        return likelihood;
+        return coarse;
     }
-    let key = key_of(score);
-    if likelihood != range.bin || key > range.high || key < range.low {
+    let key = key_of(rank);
+    if coarse != range.bin || key > range.high || key < range.low {
         return NONE;
     }
     if range.high > range.low {
@@ -153,14 +198,16 @@ fn bin_of(range: Range, best: f32, score: f32, id: u32) -> u32 {
     return (id - range.first) >> shift_of(range.last - range.first);
 }
 
-// The range in which the tokens kept end, narrow enough that all of it is kept.
-fn find_end(lane: u32, row: u32, how: Settings, best: Best) -> Range {
+// The range in which the first `top_k` tokens of an order end, or those that first have a share `top_p` of all, narrow
+// enough that all of it is kept.
+fn find_end(lane: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best) -> Range {
     var range = all_tokens();
     var goal = 0u;
     var count_before = 0u;
     var mass_before = 0u;
-    let unit = 2147483648.0 / best.sum;
-    // 1 histogram of likelihood, 4 at most of keys, 3 of ids.
+    let unit = 2147483648.0 / order.sum;
+    let first = best_rank(order, best);
+    // 1 histogram of ranks, 4 at most of keys, 3 of ids.
     for (var level = 0u; level < 8u; level++) {
         for (var bin = lane; bin < BINS; bin += WG) {
             atomicStore(&bin_count[bin], 0u);
@@ -169,8 +216,8 @@ fn find_end(lane: u32, row: u32, how: Settings, best: Best) -> Range {
         workgroupBarrier();
         for (var id = lane; id < params.vocab; id += WG) {
             let score = scores[row + id];
-            if !ruled_out(score) {
-                let bin = bin_of(range, best.score, score, id);
+            if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
+                let bin = bin_of(range, first, rank_of(order, best, score), id);
                 if bin != NONE {
                     atomicAdd(&bin_count[bin], 1u);
                     atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
@@ -178,15 +225,15 @@ fn find_end(lane: u32, row: u32, how: Settings, best: Best) -> Range {
             }
         }
         workgroupBarrier();
-        goal = find_bin(lane, count_before, mass_before, how.top_k, how.top_p, goal);
+        goal = find_bin(lane, count_before, mass_before, top_k, top_p, goal);
         let end = workgroupUniformLoad(&found);
         if end.bin == NONE {
             return all_tokens();
         }
-        range = narrowed(range, end.bin, best.score);
+        range = narrowed(range, end.bin, first);
         count_before = end.count_before;
         mass_before = end.mass_before;
-        let last_of_top_k = end.count_before + end.count == how.top_k && end.mass_before + end.mass < goal;
+        let last_of_top_k = end.count_before + end.count == top_k && end.mass_before + end.mass < goal;
         if end.count == 1u || last_of_top_k {
             return range;
         }
@@ -194,8 +241,8 @@ fn find_end(lane: u32, row: u32, how: Settings, best: Best) -> Range {
     return range;
 }
 
-fn is_kept(range: Range, best: f32, score: f32, id: u32) -> bool {
-    let bin = likelihood_bin(best, score);
-    let key = key_of(score);
+fn is_kept(range: Range, best: f32, rank: f32, id: u32) -> bool {
+    let bin = rank_bin(best, rank);
+    let key = key_of(rank);
     return bin < range.bin || (bin == range.bin && (key > range.low || (key == range.low && id <= range.last)));
 }

@@ -18,7 +18,8 @@ struct Settings {
     seed: vec2<u32>,
     stream: u32,
     stops: u32,             // how many of `stop` there are
-    unused: vec2<u32>,
+    typical: f32,
+    biased: u32,            // 0: no token has a bias
     stop: array<u32, 8>,
 }
 
@@ -43,6 +44,9 @@ struct Piece {
     sum: f32,       // of exp(score - best)
     broken: u32,    // GOES_ON, NOT_A_NUMBER or INFINITE
 }
+
+// Word of a meeting that says that the step went wrong (twin: persistent/meeting.wgsl).
+const GAVE_UP: u32 = 2u;
 
 const NONE: u32 = 0xffffffffu;
 const PIECE: u32 = 1024u;

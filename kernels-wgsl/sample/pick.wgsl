@@ -13,11 +13,14 @@ const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 @group(0) @binding(4) var<storage, read_write> progress: array<Progress>;
 @group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
 @group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read> meeting: array<u32>;           // of the step before; see persistent/meeting.wgsl
 
 var<workgroup> best_id: array<u32, WG>;
 var<workgroup> broken: array<u32, WG>;
 var<workgroup> first_lane: atomic<u32>;
 var<workgroup> last_lane: atomic<u32>;
+var<workgroup> top_key: atomic<u32>;
+var<workgroup> top: u32;
 var<workgroup> chosen: u32;
 
 fn find_best(lane: u32, sequence: u32, per_sequence: u32) -> Best {
@@ -62,14 +65,42 @@ fn find_best(lane: u32, sequence: u32, per_sequence: u32) -> Best {
     return Best(best, workgroupUniformLoad(&best_id[0]), all, workgroupUniformLoad(&broken[0]));
 }
 
-// Draws one of the tokens kept. Invocations stand in order, each with its tokens in order.
-fn draw(lane: u32, sequence: u32, row: u32, how: Settings, best: Best, range: Range) -> u32 {
+fn is_drawn(best: Best, order: Order, end: Range, score: f32, id: u32) -> bool {
+    let is_among = !ruled_out(score) && is_kept(order.among, best.score, score, id);
+    return is_among && is_kept(end, best_rank(order, best), rank_of(order, best, score), id);
+}
+
+// The largest score of the tokens of an order up to its end: the best of all need not be typical.
+fn top_score(lane: u32, row: u32, best: Best, order: Order, end: Range) -> f32 {
+    if !order.by_distance {
+        return best.score;
+    }
+    if lane == 0u {
+        atomicStore(&top_key, 0u);
+    }
+    workgroupBarrier();
+    for (var id = lane; id < params.vocab; id += WG) {
+        let score = scores[row + id];
+        if is_drawn(best, order, end, score, id) {
+            atomicMax(&top_key, key_of(score));
+        }
+    }
+    workgroupBarrier();
+    if lane == 0u {
+        top = atomicLoad(&top_key);
+    }
+    return rank_of_key(workgroupUniformLoad(&top));
+}
+
+// Draws one of the tokens of an order up to its end. Invocations stand in order, each with its tokens in order.
+fn draw(lane: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Order, end: Range) -> u32 {
+    let highest = top_score(lane, row, best, order, end);
     var own = 0.0;
     for (var id = lane; id < params.vocab; id += WG) {
         let score = scores[row + id];
         var weight = 0.0;
-        if !ruled_out(score) && is_kept(range, best.score, score, id) {
-            weight = exp((score - best.score) / how.temperature);
+        if is_drawn(best, order, end, score, id) {
+            weight = exp((score - highest) / how.temperature);
         }
         scores[row + id] = weight;
         own += weight;
@@ -136,7 +167,7 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let sequence = unit_of(workgroup, grid);
-    if sequence >= params.sequences {
+    if sequence >= params.sequences || meeting[GAVE_UP] != 0u {
         return;
     }
     if lane == 0u {
@@ -151,11 +182,16 @@ fn main(
     let none = best.id == NONE;
     var token = best.id;
     if how.temperature > 0.0 && best.broken == GOES_ON && !none {
-        var range = all_tokens();
+        var order = by_likelihood(best);
+        var end = all_tokens();
         if how.top_p < 1.0 || how.top_k < params.vocab {
-            range = find_end(lane, row, how, best);
+            end = find_end(lane, row, order, how.top_k, how.top_p, best);
         }
-        token = draw(lane, sequence, row, how, best, range);
+        if how.typical < 1.0 {
+            order = by_distance(lane, row, best, end);
+            end = find_end(lane, row, order, NONE, how.typical, best);
+        }
+        token = draw(lane, sequence, row, how, best, order, end);
     }
     if lane == 0u {
         let before = progress[sequence];

@@ -1,4 +1,4 @@
-// Sampling, first stage: penalises logits, and finds the best of each piece of the vocabulary. A workgroup per sequence
+// Sampling, first stage: biases and penalises logits, and finds the best of each piece of the vocabulary. A workgroup per sequence
 // and piece.
 #import unit
 #import sample/layout
@@ -12,6 +12,8 @@ const OWN: u32 = PIECE / WG;
 @group(0) @binding(4) var<storage, read_write> counts: array<f32>;      // [sequences, vocab], if any has penalties
 @group(0) @binding(5) var<storage, read_write> scores: array<f32>;      // [sequences, vocab]
 @group(0) @binding(6) var<storage, read_write> pieces: array<Piece>;    // [sequences, pieces]
+@group(0) @binding(7) var<storage, read> meeting: array<u32>;           // of the step before; see persistent/meeting.wgsl
+@group(0) @binding(8) var<storage, read> biases: array<f32>;            // [sequences, vocab], if any has them
 
 var<workgroup> best: array<f32, WG>;
 var<workgroup> best_id: array<u32, WG>;
@@ -37,7 +39,7 @@ fn main(
     let unit = unit_of(workgroup, grid);
     let per_sequence = (params.vocab + PIECE - 1u) / PIECE;
     let sequence = unit / per_sequence;
-    if sequence >= params.sequences {
+    if sequence >= params.sequences || meeting[GAVE_UP] != 0u {
         return;
     }
     let first = unit % per_sequence * PIECE;
@@ -65,7 +67,13 @@ fn main(
             if has_penalties {
                 score = penalised(how, previous, at, id, logit);
             }
-            if !ruled_out(logit) {
+            var banned = ruled_out(logit);
+            if how.biased != 0u {
+                let bias = biases[at];
+                banned = banned || ruled_out(bias);
+                score += bias;
+            }
+            if !banned {
                 // Zero has one sign.
                 score = select(score, 0.0, score == 0.0);
                 own[i] = score;

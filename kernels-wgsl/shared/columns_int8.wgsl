@@ -1,55 +1,41 @@
 // Runs of sixteen weights against columns of x rounded to int8, in workgroup memory. The sixteen columns of a run share
-// a scale: their largest |x| / 127. Needs `const WG` and `const RUNS`: how many runs there is room for.
+// a scale: their largest |x| / 127. Needs `const WG` and `const RUNS`: how many runs there is room for, an even number.
+#import run_integers
+
 struct Columns {
     words: vec4<u32>,
     scale: f32,
     sum: f32,           // of the rounded x
 }
 
-// weight = scale * code - offset
-struct Run {
-    words: vec4<u32>,
-    scale: f32,
-    offset: f32,
-}
+const ROOM: u32 = RUNS + RUNS / 2u;
+// The words of every run, then scales and sums, those of two runs together.
+var<workgroup> room: array<vec4<u32>, ROOM>;
 
-var<workgroup> x_words: array<vec4<u32>, RUNS>;
-var<workgroup> x_scales: array<vec2<f32>, RUNS>;
-
-// Rounds `count` runs of x from run `begin` on, into the places from `place` on.
-fn round_runs(lane: u32, begin: u32, place: u32, count: u32) {
-    for (var i = lane; i < count; i += WG) {
-        let at = (begin + i) * 4u;
-        let quads = mat4x4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
-        let four = max(max(abs(quads[0]), abs(quads[1])), max(abs(quads[2]), abs(quads[3])));
-        let largest = max(max(four.x, four.y), max(four.z, four.w));
-        let scale = largest / 127.0;
-        // The inverse of next to nothing would be infinite.
-        let inverse = select(0.0, 1.0 / scale, scale > 1e-30);
-        let words = vec4(
-            pack4xI8(vec4<i32>(round(quads[0] * inverse))),
-            pack4xI8(vec4<i32>(round(quads[1] * inverse))),
-            pack4xI8(vec4<i32>(round(quads[2] * inverse))),
-            pack4xI8(vec4<i32>(round(quads[3] * inverse))),
-        );
-        x_words[place + i] = words;
-        x_scales[place + i] = vec2(scale, scale * f32(dot_words(words, vec4(0x01010101u))));
+// Holds `count` runs of x, an even number, from run `begin` on, in the places from `place` on, which is even. Four
+// neighbours of a subgroup share a run; of eight, who have two, the first stores their scales.
+fn hold_runs(lane: u32, begin: u32, place: u32, count: u32) {
+    for (var i = lane; i < count * 4u; i += WG) {
+        let quad = x[begin * 4u + i];
+        let scale = largest_of_run(quad) / 127.0;
+        let words = words_of_run(pack4xI8(vec4<i32>(round(quad * inverse(scale)))));
+        let scale_sum = vec2(scale, scale * f32(dot_words(words, vec4(0x01010101u))));
+        let other = subgroupShuffleXor(scale_sum, 4u);
+        let at = place + i / 4u;
+        if i % 4u == 0u {
+            room[at] = words;
+        }
+        if i % 8u == 0u {
+            room[RUNS + at / 2u] = bitcast<vec4<u32>>(vec4(scale_sum, other));
+        }
     }
-}
-
-fn dot_words(a: vec4<u32>, b: vec4<u32>) -> i32 {
-    return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
 }
 
 // The rounded columns at a place.
 fn columns_at(place: u32) -> Columns {
-    let scale_sum = x_scales[place];
-    return Columns(x_words[place], scale_sum.x, scale_sum.y);
-}
-
-// A run of the lowest `bits` bits of bytes; of 8 bits they are signed, of fewer bits they are positive as signed bytes too.
-fn run_of(words: vec4<u32>, scale: f32, offset: f32, bits: u32) -> Run {
-    return Run(words & vec4(((1u << bits) - 1u) * 0x01010101u), scale, offset);
+    let both = bitcast<vec4<f32>>(room[RUNS + place / 2u]);
+    let scale_sum = select(both.xy, both.zw, place % 2u == 1u);
+    return Columns(room[place], scale_sum.x, scale_sum.y);
 }
 
 fn dot_run(w: Run, x: Columns) -> f32 {

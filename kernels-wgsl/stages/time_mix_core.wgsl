@@ -54,21 +54,10 @@ fn channels_at(i: u32) -> Channels {
     return Channels(r[i], k[i], v[i], first, to_first, decay[i], a[i], g[i]);
 }
 
-// Norm over the head of what the state made of the token, for four of its channels.
-fn normed_quad(quad: u32) -> vec4<f32> {
-    var sum = 0.0;
-    for (var i = 0u; i < N; i++) {
-        sum += token_y[i];
-    }
-    let mean = sum / f32(N);
-    var squares = 0.0;
-    for (var i = 0u; i < N; i++) {
-        let centred = token_y[i] - mean;
-        squares += centred * centred;
-    }
+// Four channels of what the state made of the token.
+fn y_quad(quad: u32) -> vec4<f32> {
     let c = 4u * quad;
-    let own = vec4(token_y[c], token_y[c + 1u], token_y[c + 2u], token_y[c + 3u]);
-    return (own - mean) * inverseSqrt(squares / f32(N) + params.eps);
+    return vec4(token_y[c], token_y[c + 1u], token_y[c + 2u], token_y[c + 3u]);
 }
 
 fn time_mix_core(unit: u32, lane: u32) {
@@ -138,8 +127,20 @@ fn time_mix_core(unit: u32, lane: u32) {
         }
         workgroupBarrier();
 
+        // Those who share a row of the state see all channels between them.
+        var sum = 0.0;
+        for (var j = 0u; j < OWN; j++) {
+            sum += dot(y_quad(part + j * SPLIT), vec4(1.0));
+        }
+        let mean = row_sum(lane, 0u, sum) / f32(N);
+        var deviations = 0.0;
+        for (var j = 0u; j < OWN; j++) {
+            let centred = y_quad(part + j * SPLIT) - mean;
+            deviations += dot(centred, centred);
+        }
+        let variance = row_sum(lane, 1u, deviations) / f32(N);
         if has_channels {
-            let normed = normed_quad(lane) * scale[c] + bias[c];
+            let normed = (y_quad(lane) - mean) * inverseSqrt(variance + params.eps) * scale[c] + bias[c];
             y[(segment.x + t) * width + c] = (normed + strength * value) * now.g;
         }
     }

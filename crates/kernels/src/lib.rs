@@ -2,11 +2,15 @@
 //!
 //! Knows no device: naga validates and reflects the kernels, limits are plain data. Start with [`ops`].
 
+#![deny(missing_docs)]
+
 mod args;
+mod constants;
 mod kernel;
 mod limits;
 mod numerics;
 pub mod ops;
+pub mod persistent;
 pub mod plan;
 pub mod probes;
 mod reflect;
@@ -25,7 +29,7 @@ pub use limits::{Feature, Limits};
 pub use numerics::Numerics;
 pub use ops::OpKernels;
 pub use plan::{DeviceFingerprint, Plan, PlanError};
-pub use reflect::{Access, Binding, Reflection};
+pub use reflect::{Access, Binding, Element, Reflection};
 pub use site::{Site, SiteInput};
 pub use source::{File, Sources};
 pub use tunables::Tunables;

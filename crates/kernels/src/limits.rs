@@ -11,8 +11,10 @@ pub enum Feature {
     Subgroups,
     /// 16-bit float arithmetic and storage.
     F16,
-    /// Cooperative matrices.
+    /// Cooperative matrices of 16 x 16 x 16 with f16 operands and f32 sums, in subgroups of always 32 invocations.
     CooperativeMatrix,
+    /// Memory that workgroups of one dispatch share.
+    CoherentMemory,
 }
 
 impl fmt::Display for Feature {
@@ -21,6 +23,7 @@ impl fmt::Display for Feature {
             Feature::Subgroups => "subgroups",
             Feature::F16 => "f16",
             Feature::CooperativeMatrix => "cooperative matrices",
+            Feature::CoherentMemory => "coherent memory",
         })
     }
 }

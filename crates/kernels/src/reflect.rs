@@ -14,6 +14,17 @@ pub struct Binding {
     pub number: u32,
     /// How it is accessed.
     pub access: Access,
+    /// What it is an array of, if it is one of scalars or vectors.
+    pub element: Option<Element>,
+}
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Element {
+    /// As WGSL writes it.
+    pub wgsl: &'static str,
+    /// Bytes from one to the next.
+    pub bytes: u32,
 }
 
 /// How a binding is accessed.
@@ -36,6 +47,8 @@ pub struct Reflection {
     pub workgroup_size: [u32; 3],
     /// Bytes of workgroup memory.
     pub workgroup_memory: u32,
+    /// Elements of 16 bytes of the variable `room`, which the stages of a persistent step share.
+    pub room: u32,
 }
 
 /// Parses and validates; positions in errors are those of the files, not of the expanded text.
@@ -61,7 +74,7 @@ pub(crate) fn reflect(specialised: &Specialised) -> Result<Reflection, Specialis
     })?;
 
     let mut bindings = Vec::new();
-    let mut workgroup_memory = 0;
+    let (mut workgroup_memory, mut room) = (0, 0);
     let gctx = module.to_ctx();
     for (_, variable) in module.global_variables.iter() {
         let access = match variable.space {
@@ -69,13 +82,20 @@ pub(crate) fn reflect(specialised: &Specialised) -> Result<Reflection, Specialis
             AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => Access::ReadWrite,
             AddressSpace::Storage { .. } => Access::Read,
             AddressSpace::WorkGroup => {
-                workgroup_memory += module.types[variable.ty].inner.size(gctx);
+                let bytes = module.types[variable.ty].inner.size(gctx);
+                workgroup_memory += bytes;
+                room += if variable.name.as_deref() == Some("room") { bytes / 16 } else { 0 };
                 continue;
             }
             _ => continue,
         };
         if let (Some(name), Some(binding)) = (&variable.name, &variable.binding) {
-            bindings.push(Binding { name: name.clone(), number: binding.binding, access });
+            bindings.push(Binding {
+                name: name.clone(),
+                number: binding.binding,
+                access,
+                element: element(&module, variable.ty),
+            });
         }
     }
     bindings.sort_by_key(|b| b.number);
@@ -86,5 +106,23 @@ pub(crate) fn reflect(specialised: &Specialised) -> Result<Reflection, Specialis
             "there is no entry point 'main'".into(),
         )
     })?;
-    Ok(Reflection { bindings, workgroup_size, workgroup_memory })
+    Ok(Reflection { bindings, workgroup_size, workgroup_memory, room })
+}
+
+/// What an array type is made of.
+fn element(module: &naga::Module, ty: naga::Handle<naga::Type>) -> Option<Element> {
+    use naga::{Scalar as S, TypeInner as T, VectorSize as V};
+    let T::Array { base, stride, .. } = module.types[ty].inner else { return None };
+    let wgsl = match module.types[base].inner {
+        T::Scalar(S::F32) => "f32",
+        T::Scalar(S::U32) => "u32",
+        T::Scalar(S::I32) => "i32",
+        T::Vector { size: V::Bi, scalar: S::F32 } => "vec2<f32>",
+        T::Vector { size: V::Quad, scalar: S::F32 } => "vec4<f32>",
+        T::Vector { size: V::Bi, scalar: S::U32 } => "vec2<u32>",
+        T::Vector { size: V::Quad, scalar: S::U32 } => "vec4<u32>",
+        T::Vector { size: V::Quad, scalar: S::F16 } => "vec4<f16>",
+        _ => return None,
+    };
+    Some(Element { wgsl, bytes: stride })
 }

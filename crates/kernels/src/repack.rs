@@ -1,47 +1,79 @@
-//! Repacking: the kernels that bring the blocks of a file in tiles, once, as weights are uploaded.
+//! Repacking: the kernels that bring what lies in a file in tiles or in columns, once, as weights are uploaded.
 //!
-//! A matrix is repacked in pieces of whole tiles; only the last piece may end within one. A dispatch binds `params`
-//! ([`params`]), `raw`, where a piece lies from the beginning on, and `tiles`, the whole matrix.
+//! A matrix is repacked in pieces of whole tiles or of whole eights of rows; only the last piece may end within one. A
+//! dispatch binds `params` ([`Piece::params`]), `raw`, where a piece lies from the beginning on, and the whole matrix as
+//! `tiles` or `columns`.
 
 use crate::source::{File, Sources, wgsl};
 use crate::{Kernel, Limits, Refusal, Tunables, specialise};
 use wgoose_graph::Format;
 
-/// Invocations of a workgroup (twin: `WG` in `kernels-wgsl/repack/tiles.wgsl`).
+/// Invocations of a workgroup (twin: `WG` in `kernels-wgsl/repack/tiles.wgsl` and `columns.wgsl`).
 const INVOCATIONS: u64 = 64;
 
-/// Bytes that an invocation writes.
-const STORE: u64 = 16;
-
-/// The kernel that repacks a format of files. It is one kernel for pieces of any size: its `units` are those of one tile,
-/// [`units`] has those of a piece.
+/// The kernel that makes matrices of a format that no file holds. It is one kernel for pieces of any size: its `units` are
+/// 1, [`Piece::units`] has those of a piece.
 ///
 /// # Errors
-/// The format has no tiles, the kernel's file cannot be read or is wrong, or the device cannot run it.
-pub fn kernel(from: Format, limits: &Limits, sources: &Sources) -> Result<Kernel, Refusal> {
-    let file = file(from).ok_or(Refusal::Shape("only Q8_0, Q4_0 and Q6_K can be repacked"))?;
+/// Nothing is repacked to that format, the kernel's file cannot be read or is wrong, or the device cannot run it.
+pub fn kernel(to: Format, limits: &Limits, sources: &Sources) -> Result<Kernel, Refusal> {
+    let file = file(to).ok_or(Refusal::Shape("it is no format in tiles or in columns"))?;
     let specialised = specialise::specialise(file, sources, None, &Tunables::default())?;
-    let label = format!("repack/{}", from.name().to_lowercase());
-    Kernel::assemble(label, specialised, units(from, from.block_bytes() as u32), limits)
+    Kernel::assemble(format!("repack/{}", to.name().to_lowercase()), specialised, 1, limits)
 }
 
-/// Workgroups that repack a piece of `raw_bytes` bytes of blocks.
-pub fn units(from: Format, raw_bytes: u32) -> u64 {
-    let tile = (from.block_bytes() * Format::TILE_BLOCKS) as u64;
-    (u64::from(raw_bytes).div_ceil(tile) * tile).div_ceil(STORE * INVOCATIONS)
+/// A piece of a matrix that is repacked at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The format it gets.
+    pub to: Format,
+    /// Bytes of its blocks.
+    pub bytes: u32,
+    /// First tile, or first eight of rows, in the matrix.
+    pub first: u32,
+    /// Columns of the matrix.
+    pub cols: u32,
+    /// Rows of the matrix.
+    pub rows: u32,
 }
 
-/// The uniform block of a piece of `raw_bytes` bytes of blocks that becomes the tiles from `first_tile` on (twin: `Params`
-/// in `kernels-wgsl/repack/tiles.wgsl`).
-pub fn params(from: Format, raw_bytes: u32, first_tile: u32) -> [u32; 4] {
-    [raw_bytes, first_tile, units(from, raw_bytes) as u32, 0]
+impl Piece {
+    /// Bytes of what a piece has a whole number of: tiles, or eights of rows of `cols` columns.
+    pub fn quantum(to: Format, cols: u32) -> u64 {
+        let blocks = match to.is_in_columns() {
+            true => cols as usize / to.block_weights() * Format::COLUMN_ROWS,
+            false => Format::TILE_BLOCKS,
+        };
+        (to.block_bytes() * blocks) as u64
+    }
+
+    /// Workgroups that repack it.
+    pub fn units(&self) -> u64 {
+        // What an invocation writes.
+        let store = if self.to.is_in_columns() { 4 } else { 16 };
+        let quantum = Piece::quantum(self.to, self.cols).max(1);
+        (u64::from(self.bytes).div_ceil(quantum) * quantum).div_ceil(store * INVOCATIONS)
+    }
+
+    /// Its uniform block (twins: `Params` in `kernels-wgsl/repack/tiles.wgsl` and `columns.wgsl`).
+    pub fn params(&self) -> [u32; 4] {
+        match self.to.is_in_columns() {
+            true => [self.bytes, self.first, self.cols, self.rows.div_ceil(Format::COLUMN_ROWS as u32)],
+            false => [self.bytes, self.first, self.units() as u32, 0],
+        }
+    }
 }
 
-fn file(from: Format) -> Option<File> {
-    match from {
-        Format::Q8_0 => Some(wgsl!("repack/q8_0.wgsl")),
-        Format::Q4_0 => Some(wgsl!("repack/q4_0.wgsl")),
-        Format::Q6_K => Some(wgsl!("repack/q6_k.wgsl")),
+fn file(to: Format) -> Option<File> {
+    match to {
+        Format::Q8_0T => Some(wgsl!("repack/q8_0.wgsl")),
+        Format::Q4_0T => Some(wgsl!("repack/q4_0.wgsl")),
+        Format::Q6_KT => Some(wgsl!("repack/q6_k.wgsl")),
+        Format::F16C => Some(wgsl!("repack/f16c.wgsl")),
+        Format::Q8_0C => Some(wgsl!("repack/q8_0c.wgsl")),
+        Format::Q4_0C => Some(wgsl!("repack/q4_0c.wgsl")),
+        Format::Q4_KC => Some(wgsl!("repack/q4_kc.wgsl")),
+        Format::Q6_KC => Some(wgsl!("repack/q6_kc.wgsl")),
         _ => None,
     }
 }
@@ -52,24 +84,27 @@ mod tests {
     use crate::Access;
 
     #[test]
-    fn what_has_tiles_can_be_repacked() {
+    fn what_no_file_holds_is_made() {
         let limits = Limits::webgpu();
-        for format in Format::ON_GPU {
+        for format in Format::ON_GPU.into_iter().chain(Format::IN_COLUMNS) {
             let kernel = kernel(format, &limits, &Sources::Embedded);
-            let Some(tiled) = format.tiled() else {
+            if !format.is_repacked() {
                 assert!(matches!(kernel, Err(Refusal::Shape(_))), "{format}");
                 continue;
-            };
+            }
             let kernel = kernel.unwrap();
             let bound = |name: &str| kernel.reflection.bindings.iter().find(|b| b.name == name).map(|b| b.access);
-            let bound = ["params", "raw", "tiles"].map(bound);
+            let goal = if format.is_in_columns() { "columns" } else { "tiles" };
+            let bound = ["params", "raw", goal].map(bound);
             assert_eq!(bound, [Some(Access::Uniform), Some(Access::Read), Some(Access::ReadWrite)], "{format}");
             assert_eq!(u64::from(kernel.reflection.workgroup_size[0]), INVOCATIONS);
-            // Any number of blocks has enough invocations for its tiles, and no workgroup without work.
-            for blocks in [1, 8, 9, 1000] {
-                let bytes = tiled.bytes(blocks, tiled.block_weights()).unwrap() as u64;
-                let units = units(format, (blocks * format.block_bytes()) as u32);
-                assert!(units * INVOCATIONS * STORE >= bytes && (units - 1) * INVOCATIONS * STORE < bytes, "{format}");
+            // Any number of rows has enough invocations for what becomes of them, and no workgroup without work.
+            for rows in [1, 8, 9, 1000] {
+                let bytes = format.bytes(rows, 256).unwrap() as u64;
+                let raw = format.as_in_file().bytes(rows, 256).unwrap() as u32;
+                let units = Piece { to: format, bytes: raw, first: 0, cols: 256, rows: rows as u32 }.units();
+                let store = if format.is_in_columns() { 4 } else { 16 };
+                assert!(units * INVOCATIONS * store >= bytes && (units - 1) * INVOCATIONS * store < bytes, "{format}");
             }
         }
     }

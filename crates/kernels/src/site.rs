@@ -78,7 +78,9 @@ impl Site {
         let value = inputs.iter().find(|i| matches!(i.kind, OperandKind::Value | OperandKind::Planes));
         let k = value.map_or(m, |i| i.cols);
         let value_rank = match node.op {
-            Op::LoraDown { value: false } | Op::LoraUp { value: false } | Op::Project { value: false } => 0,
+            Op::LoraDown { value: false } | Op::LoraUp { value: false } => 0,
+            Op::Project { value: false } | Op::NormProject { value: false, .. } => 0,
+            Op::TimeMixHeads { value: false, .. } => 0,
             _ => model.ranks.value,
         };
         let window = inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(m, |i| i.rows);
@@ -116,7 +118,8 @@ impl Site {
     /// The value of an `// op:` literal, as WGSL writes it; `None` if no op has a literal of that name.
     pub fn literal(&self, name: &str) -> Option<String> {
         let activation = match self.op {
-            Op::Matmul { activation } | Op::Activate { activation } | Op::BiasActivate { activation } => activation,
+            Op::Matmul { activation } | Op::NormMatmul { activation, .. } => activation,
+            Op::Activate { activation } | Op::BiasActivate { activation } => activation,
             _ => Activation::None,
         };
         Some(match name {
@@ -131,6 +134,10 @@ impl Site {
             "add" => (self.op == Op::MatmulAdd).to_string(),
             "head_size" => format!("{}u", self.head_size),
             "k" => format!("{}u", self.k),
+            "rank_decay" => format!("{}u", self.ranks[0]),
+            "rank_iclr" => format!("{}u", self.ranks[1]),
+            "rank_value" => format!("{}u", self.ranks[2]),
+            "rank_gate" => format!("{}u", self.ranks[3]),
             "planes" => format!("{}u", self.planes),
             _ => return None,
         })
@@ -139,9 +146,9 @@ impl Site {
     /// The epsilon of a norm, else 0.
     pub fn eps(&self) -> f32 {
         match self.op {
-            Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } | Op::TimeMixCore { eps, .. } => {
-                eps
-            }
+            Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } => eps,
+            Op::NormProject { eps, .. } | Op::NormMatmul { eps, .. } => eps,
+            Op::TimeMixCore { eps, .. } | Op::TimeMixHeads { eps, .. } => eps,
             _ => 0.0,
         }
     }
@@ -165,6 +172,7 @@ impl Site {
                 }
                 (OperandKind::Matrix, Some(f)) => f.bytes(i.rows as usize, i.cols as usize).unwrap_or(0) as u64,
                 (OperandKind::State, _) => 8 * len * u64::from(self.segments),
+                (OperandKind::OldState, _) => 4 * len * u64::from(self.segments),
                 _ => 4 * len,
             };
         }

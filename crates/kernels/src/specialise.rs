@@ -3,8 +3,8 @@
 //! `#import NAME` takes in a shared file once. `#import weight/FORMAT as ID binding N` takes in the format in which the
 //! operand ID is stored here (the one written is only an example), every `weight...` identifier renamed to `ID...`; an
 //! operand that the op does not have becomes `weight/absent`. `#import piece/FORMAT as ID binding N` is the same for the
-//! folder `piece`, whose files take in those of `weight`. `#import NAME as ID` takes in a file that is written for a
-//! matrix, once for each, renamed in the same way.
+//! folder `piece`, whose files take in those of `weight`, and for `block`, which only some formats have.
+//! `#import NAME as ID` takes in a file that is written for a matrix, once for each, renamed in the same way.
 
 use crate::source::{self, File, Sources};
 use crate::tunables::{Setter, Tunables, declaration};
@@ -44,11 +44,11 @@ pub(crate) fn tunables(file: File, sources: &Sources) -> Result<Vec<(String, Str
 }
 
 /// A file and everything it may import at sites of these formats, each once. A weight import may bring in any format of a
-/// file. Readers of tiled formats count only where they are used: plans without tiles know nothing of them.
+/// file. Readers of repacked formats count only where they are used: plans without such know nothing of them.
 pub(crate) fn closure(file: File, formats: &[Format], sources: &Sources) -> Result<Vec<File>, SpecialiseError> {
     let may_read =
         |name: &str, folder: &str| match name.split_once('/').map(|(f, n)| (f == folder, n.parse::<Format>())) {
-            Some((true, Ok(format))) => !format.is_tiled() || formats.contains(&format),
+            Some((true, Ok(format))) => !format.is_repacked() || formats.contains(&format),
             Some((true, Err(_))) => true,
             _ => false,
         };
@@ -72,7 +72,8 @@ pub(crate) fn closure(file: File, formats: &[Format], sources: &Sources) -> Resu
     Ok(files)
 }
 
-/// Expands and sets everything; without a site there are no operands and no `// op:` literals.
+/// Expands and sets everything; without a site there are no operands and no `// op:` literals. What files enable comes
+/// first, as WGSL wants it, wherever they are imported.
 pub(crate) fn specialise(
     file: File,
     sources: &Sources,
@@ -81,7 +82,21 @@ pub(crate) fn specialise(
 ) -> Result<Specialised, SpecialiseError> {
     let mut expansion = Expansion { sources, site, chosen, out: Specialised::default(), seen: HashSet::new() };
     expansion.file(file, None)?;
-    unroll(&expansion.out)
+    unroll(&enables_first(&expansion.out))
+}
+
+fn enables_first(text: &Specialised) -> Specialised {
+    let (mut first, mut rest) = (Specialised::default(), Vec::new());
+    let mut seen = HashSet::new();
+    for (line, at) in text.text.lines().zip(text.origin.iter().copied()) {
+        match line.starts_with("enable ") {
+            true if seen.insert(line) => first.push(line, at),
+            true => {}
+            false => rest.push((line, at)),
+        }
+    }
+    rest.into_iter().for_each(|(line, at)| first.push(line, at));
+    first
 }
 
 pub(crate) fn read(file: File, sources: &Sources) -> Result<std::borrow::Cow<'static, str>, SpecialiseError> {

@@ -2,10 +2,11 @@
 //! are constants.
 //!
 //! `for (var i = 0u; i < ROWS; i++) {    // unroll` becomes its body, once for each value, with `i` a constant. The bound
-//! is a literal or a `const` whose value is one; the loop ends at the first line that closes it at its own indentation.
+//! is a `const`, or an expression of constants (see [`crate::constants`]); the loop ends at the first line that closes it at its own indentation.
 //! A loop without its marker computes the same.
 
 use crate::SpecialiseError;
+use crate::constants;
 use crate::specialise::Specialised;
 use std::collections::HashMap;
 
@@ -17,13 +18,16 @@ type Line<'a> = (&'a str, (&'static str, usize));
 /// A marked loop that cannot be read; the error points at its line.
 pub(crate) fn unroll(text: &Specialised) -> Result<Specialised, SpecialiseError> {
     let lines: Vec<Line<'_>> = text.text.lines().zip(text.origin.iter().copied()).collect();
-    let constants = lines.iter().filter_map(|(line, _)| constant(line)).collect();
+    let mut constants = HashMap::new();
+    for (name, value) in lines.iter().filter_map(|(line, _)| constants::declaration(line)) {
+        constants.insert(name, value);
+    }
     let mut out = Specialised::default();
     write(&lines, &constants, &mut out)?;
     Ok(out)
 }
 
-fn write(lines: &[Line<'_>], constants: &HashMap<&str, u32>, out: &mut Specialised) -> Result<(), SpecialiseError> {
+fn write(lines: &[Line<'_>], constants: &HashMap<&str, &str>, out: &mut Specialised) -> Result<(), SpecialiseError> {
     let mut rest = lines;
     while let Some(((line, at), after)) = rest.split_first() {
         let Some(code) = line.trim_end().strip_suffix("// unroll") else {
@@ -33,8 +37,8 @@ fn write(lines: &[Line<'_>], constants: &HashMap<&str, u32>, out: &mut Specialis
         };
         let fail = |why: &str| SpecialiseError::at(*at, why.to_owned());
         let (name, bound) = head(code).ok_or_else(|| fail("cannot unroll: not 'for (var i = 0u; i < N; i++) {'"))?;
-        let times = number(bound).or_else(|| constants.get(bound).copied());
-        let times = times.ok_or_else(|| fail("cannot unroll: the bound is no literal and no const that is one"))?;
+        let times = constants::value(bound, constants);
+        let times = times.ok_or_else(|| fail("cannot unroll: the bound is no expression of constants"))?;
         let indent = &line[..line.len() - line.trim_start().len()];
         let close = after.iter().position(|(l, _)| l.strip_prefix(indent) == Some("}"));
         let close = close.ok_or_else(|| fail("cannot unroll: the loop has no end at its own indentation"))?;
@@ -53,16 +57,6 @@ fn head(code: &str) -> Option<(&str, &str)> {
     let (name, rest) = code.trim().strip_prefix("for (var ")?.split_once(" = 0u; ")?;
     let bound = rest.strip_prefix(name)?.strip_prefix(" < ")?.strip_suffix("++) {")?.strip_suffix(name)?;
     Some((name, bound.strip_suffix("; ")?))
-}
-
-/// Name and value of a constant that is a literal.
-fn constant(line: &str) -> Option<(&str, u32)> {
-    let (name, rest) = line.strip_prefix("const ")?.split_once(": u32 = ")?;
-    Some((name, number(rest.split_once(';')?.0)?))
-}
-
-fn number(literal: &str) -> Option<u32> {
-    literal.strip_suffix('u')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -90,6 +84,15 @@ mod tests {
                     { const i = 1u;\n    { const j = 0u;\n        f(i, j);\n    }\n}\n\
                     for (var i = 0u; i < N; i++) {\n}\n";
         assert_eq!(unrolled(text).unwrap(), want);
+    }
+
+    #[test]
+    fn bounds_may_be_expressions_of_constants() {
+        let text = "const M: u32 = 3u * N / K;\nconst N: u32 = 2u;\nconst K: u32 = 4u;\n\
+                    for (var i = 0u; i < M; i++) { // unroll\n    f(i);\n}\n";
+        let head = "const M: u32 = 3u * N / K;\nconst N: u32 = 2u;\nconst K: u32 = 4u;\n";
+        assert_eq!(unrolled(text).unwrap(), format!("{head}{{ const i = 0u;\n    f(i);\n}}\n"));
+        assert!(unrolled(&text.replace("3u * N", "3u ^ N")).is_err());
     }
 
     #[test]

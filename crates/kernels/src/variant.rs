@@ -64,11 +64,19 @@ impl Variant {
     }
 
     /// What it computes with. Read from the embedded file, so that no literal can forget it: whoever takes in columns
-    /// rounded to int8 multiplies rounded activations.
+    /// of integers multiplies rounded activations.
     pub fn numerics(&self) -> Numerics {
-        match self.wgsl.text.lines().any(|line| line == "#import columns_int8") {
-            true => Numerics::Int8Activations,
-            false => Numerics::F32,
+        let imports = |wanted: &[&str]| {
+            let imported = |line: &str| {
+                let name = line.strip_prefix("#import ").and_then(|import| import.split(' ').next());
+                name.is_some_and(|name| wanted.contains(&name))
+            };
+            self.wgsl.text.lines().any(imported)
+        };
+        match () {
+            () if imports(&["columns_int8", "room_int8"]) => Numerics::Int8Activations,
+            () if imports(&["columns_int16", "columns_blocks", "room_blocks"]) => Numerics::Int16Activations,
+            () => Numerics::F32,
         }
     }
 
@@ -80,9 +88,11 @@ impl Variant {
         if let Some(missing) = self.needs.iter().find(|f| !limits.features.contains(f)) {
             return Err(Refusal::Feature(*missing));
         }
-        // By convention LANES neighbours of a subgroup work together.
-        if tunables.0.contains_key("LANES") && tunables.number("LANES") > limits.min_subgroup {
-            let (need, limit) = (tunables.number("LANES").into(), limits.min_subgroup.into());
+        // By convention LANES neighbours of a subgroup work together, and NEIGHBOURS where x is rounded.
+        let together = ["LANES", "NEIGHBOURS"].into_iter().filter(|name| tunables.0.contains_key(*name));
+        let together = together.map(|name| tunables.number(name)).max().unwrap_or(1);
+        if together > limits.min_subgroup {
+            let (need, limit) = (together.into(), limits.min_subgroup.into());
             return Err(Refusal::Limit { what: "invocations per subgroup", need, limit });
         }
         (self.accepts)(site, tunables)

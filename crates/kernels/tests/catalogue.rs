@@ -6,41 +6,55 @@
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_graph::{
+    BatchShape, Format, Fusion, FusionSet, LayerWeight, Level, LoraRanks, ModelShape, Operand, OperandKind, Target,
+    Weight, WeightClass, rewrite, rwkv7,
+};
 use wgoose_kernels::plan::default_kernel;
-use wgoose_kernels::{Access, Feature, Kernel, Limits, Numerics, Refusal, Site, Sources, Variant, ops};
+use wgoose_kernels::{Access, Feature, Kernel, Limits, Numerics, Refusal, Site, Sources, ops};
 
 fn limits() -> Limits {
     let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
     Limits {
         workgroup_invocations: 1024,
         workgroup_memory: 48 << 10,
-        storage_buffers: 16,
+        storage_buffers: 20,
         features,
         min_subgroup: 32,
         ..Limits::webgpu()
     }
 }
 
-/// Every site of a two-layer model, unfused, fused and fused but for what takes in a fused op, with matrices in that format.
+/// Every site of a two-layer model, unfused, fused and fused but for what takes in fused ops, with matrices in that format.
 fn sites(matrix: Format) -> Vec<Site> {
+    sites_of(matrix, &[1, 16])
+}
+
+fn sites_of(matrix: Format, tokens: &[u32]) -> Vec<Site> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
     let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 512, ranks };
+    // Of a layer's matrices only one is ever in columns.
+    let has_it = |w: Weight| !matrix.is_in_columns() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));
     let format = |w: Weight| match w.class() {
-        WeightClass::Matrix => matrix,
+        WeightClass::Matrix if has_it(w) => matrix,
         _ => Format::F16,
     };
     let mut sites = Vec::new();
     let all = FusionSet::from(Fusion::ALL);
-    for fusions in [FusionSet::new(), &all - &FusionSet::from([Fusion::Project]), all] {
-        for tokens in [1, 16] {
-            let mut graph = rwkv7::forward(&shape).unwrap();
-            rewrite::apply(&mut graph, &fusions).unwrap();
+    let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
+    let apart = without(&[Fusion::NormProject, Fusion::NormMatmul]);
+    let unprojected = without(&[Fusion::Project, Fusion::TimeMixHeads]);
+    for fusions in [FusionSet::new(), unprojected, apart, all.clone()] {
+        for &tokens in tokens {
             let batch = BatchShape { tokens, segments: 1, outputs: 1 };
-            for id in graph.schedule().unwrap() {
-                let site = Site::of(&graph, id, &batch, &format);
-                if !sites.contains(&site) {
-                    sites.push(site);
+            for target in [Target::Logits, Target::HiddenSum(Level::Final)] {
+                let mut graph = rwkv7::forward_to(&shape, target).unwrap();
+                rewrite::apply(&mut graph, &fusions).unwrap();
+                for id in graph.schedule().unwrap() {
+                    let site = Site::of(&graph, id, &batch, &format);
+                    if !sites.contains(&site) {
+                        sites.push(site);
+                    }
                 }
             }
         }
@@ -51,10 +65,14 @@ fn sites(matrix: Format) -> Vec<Site> {
 #[test]
 fn every_variant_is_valid_and_binds_the_operands() {
     let (checked, refused) = (AtomicU32::new(0), AtomicU32::new(0));
-    Format::ON_GPU.into_par_iter().for_each(|format| {
+    let formats: Vec<Format> = Format::ON_GPU.into_iter().chain(Format::IN_COLUMNS).collect();
+    formats.into_par_iter().enumerate().for_each(|(i, format)| {
         for site in sites(format) {
             for variant in ops::kernels(&site.op).variants {
-                for point in variant.points(&Sources::Embedded).unwrap() {
+                let points = variant.points(&Sources::Embedded).unwrap();
+                // Of many some, others for each format: random tests take others again.
+                let step = points.len().div_ceil(16);
+                for point in points.into_iter().skip(i % step).step_by(step) {
                     let kernel = match Kernel::new(variant, &site, &point, &limits(), &Sources::Embedded) {
                         Ok(kernel) => kernel,
                         Err(Refusal::Text(e)) => panic!("{} {point}: {e}", variant.id()),
@@ -69,8 +87,12 @@ fn every_variant_is_valid_and_binds_the_operands() {
                     if let Some(overwritten) = site.op.in_place() {
                         want.remove(overwritten);
                     }
+                    if site.op.only_updates_state() {
+                        want.remove("y");
+                    }
                     for binding in &kernel.reflection.bindings {
-                        let written = ["y", "state"].contains(&binding.name.as_str());
+                        let updated = |o: &Operand| o.kind == OperandKind::State && o.name == binding.name;
+                        let written = binding.name == "y" || site.op.operands().iter().any(updated);
                         assert_eq!(binding.access == Access::ReadWrite, written, "{} {}", variant.id(), binding.name);
                     }
                     let got: BTreeSet<&str> = kernel.reflection.bindings.iter().map(|b| b.name.as_str()).collect();
@@ -91,26 +113,50 @@ fn every_variant_is_valid_and_binds_the_operands() {
 
 #[test]
 fn what_rounds_is_known_and_no_default() {
-    let rough = |v: &&Variant| v.numerics() == Numerics::Int8Activations;
-    for op in ["matmul", "matmul_add", "project"] {
-        let named: Vec<&str> = ops::variants(op).iter().filter(rough).map(|v| v.name).collect();
-        assert_eq!(named, ["int8_subgroup"], "{op}");
+    let named = |op: &str, numerics: Numerics| -> Vec<&str> {
+        ops::variants(op).iter().filter(|v| v.numerics() == numerics).map(|v| v.name).collect()
+    };
+    for op in ["matmul", "matmul_add"] {
+        assert_eq!(named(op, Numerics::Int8Activations), ["int8_subgroup", "dealt_int8"], "{op}");
+        assert_eq!(named(op, Numerics::Int16Activations), ["dealt_int16", "dealt_blocks"], "{op}");
     }
+    for op in ["norm_project", "norm_matmul"] {
+        assert_eq!(named(op, Numerics::Int8Activations), ["dealt_int8"], "{op}");
+        assert_eq!(named(op, Numerics::Int16Activations), ["dealt_blocks"], "{op}");
+    }
+    assert_eq!(named("project", Numerics::Int8Activations), ["int8_subgroup"]);
+    assert_eq!(named("project", Numerics::Int16Activations), ["int16_subgroup"]);
     let mut admitted = BTreeSet::new();
     for format in Format::ON_GPU {
         for site in sites(format).iter().filter(|s| s.op.name().starts_with("matmul")) {
             let (variant, _, kernel) = default_kernel(site, &limits(), &Sources::Embedded).unwrap();
             assert_eq!((variant.numerics(), kernel.numerics), (Numerics::F32, Numerics::F32));
-            let rough = ops::kernels(&site.op).variants.iter().find(rough).unwrap();
-            let points = rough.points(&Sources::Embedded).unwrap();
-            if let Some(point) = points.iter().find(|p| rough.admits(site, p, &limits()).is_ok()) {
-                let kernel = Kernel::new(rough, site, point, &limits(), &Sources::Embedded).unwrap();
-                assert!(kernel.numerics.error(site) > 0.0);
-                admitted.extend(site.format("w"));
+            let rough = ops::kernels(&site.op).variants.iter().filter(|v| v.numerics() > Numerics::F32);
+            for rough in rough {
+                let points = rough.points(&Sources::Embedded).unwrap();
+                if let Some(point) = points.iter().find(|p| rough.admits(site, p, &limits()).is_ok()) {
+                    let kernel = Kernel::new(rough, site, point, &limits(), &Sources::Embedded).unwrap();
+                    assert!(kernel.numerics.error(site) > 0.0);
+                    admitted.extend(site.format("w").map(|format| (rough.name, format)));
+                }
             }
         }
     }
-    assert_eq!(admitted, BTreeSet::from([Format::Q4_K, Format::Q5_K, Format::Q8_0T, Format::Q4_0T, Format::Q6_KT]));
+    let formats = [Format::Q4_K, Format::Q5_K, Format::Q8_0T, Format::Q4_0T, Format::Q6_KT];
+    let names = ["int8_subgroup", "dealt_int8", "dealt_int16"];
+    let mut want: BTreeSet<_> = names.into_iter().flat_map(|name| formats.map(|format| (name, format))).collect();
+    want.extend([Format::Q4_K, Format::Q5_K, Format::Q6_KT].map(|format| ("dealt_blocks", format)));
+    assert_eq!(admitted, want);
+}
+
+#[test]
+fn columns_are_left_out_by_default_for_few_tokens_only() {
+    for format in Format::IN_COLUMNS {
+        for site in sites(format).iter().filter(|s| s.format("w") == Some(format)) {
+            let (variant, ..) = default_kernel(site, &limits(), &Sources::Embedded).unwrap();
+            assert_eq!(variant.name, if site.rows == 1 { "sparse" } else { "split_tiled" }, "{format}");
+        }
+    }
 }
 
 #[test]

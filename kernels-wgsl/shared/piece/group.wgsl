@@ -1,9 +1,15 @@
-// Pieces of 32 consecutive weights, for formats whose blocks lie across loads.
+// Pieces of 32 consecutive weights, for formats whose blocks lie across loads: none of them is loaded ahead.
+#import piece/take
+
 const weight_span: u32 = 32u;
 alias weight_piece = array<vec4<f32>, 8>;
 alias weight_columns = array<vec4<f32>, 8>;
 
-fn weight_take(row: u32, piece: u32) -> weight_piece {
+fn weight_raw(row: u32, piece: u32) -> vec4<u32> {
+    return vec4<u32>();
+}
+
+fn weight_opened(row: u32, piece: u32, words: vec4<u32>) -> weight_piece {
     return weight_load32(row * (K / 32u) + piece);
 }
 

@@ -1,5 +1,7 @@
 // Pieces of two runs, which the low and the high bits of one load begin. Needs the format's `weight_runs`: where in a
 // row the runs of a piece are, in runs.
+#import piece/take
+
 const weight_span: u32 = 32u;
 
 struct weight_piece {

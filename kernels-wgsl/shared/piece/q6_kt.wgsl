@@ -7,12 +7,16 @@ fn weight_runs(piece: u32) -> vec2<u32> {
     return vec2(low, low + 4u);
 }
 
-fn weight_take(row: u32, piece: u32) -> weight_piece {
+fn weight_raw(row: u32, piece: u32) -> vec4<u32> {
+    let block = row * (K / 256u) + piece / 8u;
+    return weight[block / 8u * 105u + block % 8u * 8u + piece % 8u];
+}
+
+fn weight_opened(row: u32, piece: u32, words: vec4<u32>) -> weight_piece {
     let block = row * (K / 256u) + piece / 8u;
     let i = piece % 8u;
     let tile = block / 8u * 105u;
     let place = block % 8u;
-    let words = weight[tile + place * 8u + i];
     let pairs = weight[tile + 64u + place * 4u + i / 4u * 2u + i % 2u] >> vec4(i / 2u % 2u * 2u);
     let low = (words & vec4(0x0f0f0f0fu)) | ((pairs << vec4(4u)) & vec4(0x30303030u));
     let high = ((words >> vec4(4u)) & vec4(0x0f0f0f0fu)) | (pairs & vec4(0x30303030u));

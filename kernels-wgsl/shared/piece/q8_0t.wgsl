@@ -1,13 +1,18 @@
 // Pieces of one run: half a block.
 #import weight/q8_0t
+#import piece/take
 
 const weight_span: u32 = 16u;
 alias weight_piece = Run;
 alias weight_columns = Columns;
 
-fn weight_take(row: u32, piece: u32) -> weight_piece {
+fn weight_raw(row: u32, piece: u32) -> vec4<u32> {
     let run = row * (K / 16u) + piece;
-    return run_of(weight[run / 16u * 17u + run % 16u], weight_scale(run / 2u), 0.0, 8u);
+    return weight[run / 16u * 17u + run % 16u];
+}
+
+fn weight_opened(row: u32, piece: u32, words: vec4<u32>) -> weight_piece {
+    return run_of(words, weight_scale((row * (K / 16u) + piece) / 2u), 0.0, 8u);
 }
 
 fn weight_meet(first: u32, piece: u32) -> weight_columns {

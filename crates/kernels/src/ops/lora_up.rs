@@ -53,10 +53,15 @@ pub(super) static OP: OpKernels = OpKernels {
     domain: |operand| if operand == "x" { (-1.0, 1.0) } else { (-0.3, 0.3) },
 };
 
-fn dot_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+/// Whether every row of the adapters is read in loads of floats: hidden values of each begin at one.
+pub(super) fn has_eights_of_floats(site: &Site) -> Result<(), Refusal> {
     ADAPTERS.iter().try_for_each(|(adapter, ..)| pieces::has_floats(site, adapter))?;
     let eights = site.ranks.iter().chain([&site.k]).all(|n| n.is_multiple_of(8));
-    refuse_if(!eights, "k and every rank must be multiples of 8")?;
+    refuse_if(!eights, "k and every rank must be multiples of 8")
+}
+
+fn dot_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    has_eights_of_floats(site)?;
     let (tokens, unroll) = (p.number("TOKENS"), p.number("UNROLL"));
     pieces::tokens_are_there(site, tokens)?;
     let highest = site.ranks.into_iter().max().unwrap_or(0);

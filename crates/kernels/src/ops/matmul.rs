@@ -1,10 +1,11 @@
 //! `y = f(x w^T)`, and `y = y + x w^T` in place.
 
-use super::{OpKernels, activation, any, pieces, sum_tolerance};
+use super::{OpKernels, activation, any, blocks, pieces, sum_tolerance};
+use crate::plan::bucket;
 use crate::source::{File, wgsl};
 use crate::{Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
 use rayon::prelude::*;
-use wgoose_graph::{Activation, Op};
+use wgoose_graph::{Activation, Format, Op};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "matmul",
@@ -48,13 +49,23 @@ const DOT_WORKGROUP: Variant =
     variant("dot_workgroup", wgsl!("matmul/dot_workgroup.wgsl"), SUBGROUPS, dot_accept, dot_units);
 const DOT_COLUMNS: Variant =
     variant("dot_columns", wgsl!("matmul/dot_columns.wgsl"), SUBGROUPS, columns_accept, dot_units);
+const SPARSE: Variant = variant("sparse", wgsl!("matmul/sparse.wgsl"), &[], sparse_accept, sparse_units);
 const INT8_SUBGROUP: Variant =
     variant("int8_subgroup", wgsl!("matmul/int8_subgroup.wgsl"), SUBGROUPS, int8_accept, dot_units);
+const DEALT: Variant = variant("dealt", wgsl!("matmul/dealt.wgsl"), SUBGROUPS, pieces::dealt_accept, dealt_units);
+const DEALT_INT8: Variant =
+    variant("dealt_int8", wgsl!("matmul/dealt_int8.wgsl"), SUBGROUPS, dealt_integers_accept, dealt_units);
+const DEALT_INT16: Variant =
+    variant("dealt_int16", wgsl!("matmul/dealt_int16.wgsl"), SUBGROUPS, dealt_integers_accept, dealt_units);
+const DEALT_BLOCKS: Variant =
+    variant("dealt_blocks", wgsl!("matmul/dealt_blocks.wgsl"), SUBGROUPS, dealt_blocks_accept, dealt_units);
 
-/// Tiles for a prompt, then what several tokens share, then what serves one.
+/// Tiles for a prompt, then what several tokens share, then what serves one; of a matrix in columns, what leaves out
+/// columns.
 const VARIANTS: &[Variant] = &[
     SPLIT_TILED,
     TILED,
+    SPARSE,
     DOT_COLUMNS,
     DOT_SUBGROUP,
     DOT_WORKGROUP,
@@ -62,12 +73,17 @@ const VARIANTS: &[Variant] = &[
     ROWS_WORKGROUP,
     NAIVE,
     INT8_SUBGROUP,
+    DEALT,
+    DEALT_INT8,
+    DEALT_INT16,
+    DEALT_BLOCKS,
 ];
 
 /// The model adds products of few rows, some of them long: they take a workgroup each.
 const ADD_VARIANTS: &[Variant] = &[
     SPLIT_TILED,
     TILED,
+    SPARSE,
     DOT_COLUMNS,
     DOT_WORKGROUP,
     DOT_SUBGROUP,
@@ -75,6 +91,10 @@ const ADD_VARIANTS: &[Variant] = &[
     ROWS_WORKGROUP,
     NAIVE,
     INT8_SUBGROUP,
+    DEALT,
+    DEALT_INT8,
+    DEALT_INT16,
+    DEALT_BLOCKS,
 ];
 
 pub(super) fn groups_of_32(site: &Site) -> Result<(), Refusal> {
@@ -118,10 +138,42 @@ fn columns_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     pieces::columns_accept(site, p, 32)
 }
 
+/// Most tokens that each have their columns read for them alone.
+const SPARSE_TOKENS: u32 = 16;
+
+fn sparse_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    groups_of_32(site)?;
+    refuse_if(!site.format("w").is_some_and(Format::is_in_columns), "the matrix is not in columns")?;
+    refuse_if(bucket(site.rows) > SPARSE_TOKENS, "so many tokens need every column")?;
+    let (invocations, slabs) = (p.number("WG"), p.number("SLABS"));
+    let least = invocations == 64 && slabs == 1;
+    refuse_if(!least && 4 * invocations * slabs > site.k, "most invocations would have no columns")?;
+    refuse_if(p.number("EIGHTS") > 1 && p.number("EIGHTS") * 8 > site.window, "fewer rows than a workgroup takes")
+}
+
+fn sparse_units(site: &Site, p: &Tunables) -> u64 {
+    u64::from(site.window.div_ceil(8 * p.number("EIGHTS"))) * u64::from(site.rows)
+}
+
 fn int8_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     pieces::has_integers(site, "w")?;
-    pieces::int8_accept(site, p, 32)?;
+    pieces::integers_accept(site, p, 32)?;
     refuse_if(p.number("SLAB") > 1280 && p.number("SLAB") / 2 >= site.k, "a smaller slab holds all of x")
+}
+
+fn dealt_integers_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    pieces::has_integers(site, "w")?;
+    pieces::outputs_to_compare(site)?;
+    pieces::dealt_accept(site, p)
+}
+
+fn dealt_blocks_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    blocks::accept(site, p, &["w"])?;
+    refuse_if(p.number("UNITS") > 2 * site.window.div_ceil(p.number("ROWS")), "most workgroups would have no rows")
+}
+
+fn dealt_units(site: &Site, p: &Tunables) -> u64 {
+    u64::from(p.number("UNITS")) * u64::from(site.rows)
 }
 
 fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {

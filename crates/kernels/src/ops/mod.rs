@@ -5,6 +5,7 @@
 mod activate;
 mod add;
 mod bias_activate;
+mod blocks;
 mod bonus;
 mod embed;
 mod group_norm;
@@ -15,12 +16,18 @@ mod lora_down;
 mod lora_up;
 mod matmul;
 mod mul;
+mod norm_consumer;
+mod norm_matmul;
+mod norm_project;
 mod norm_shift;
 mod pieces;
 mod project;
 mod removal_key;
 mod select_rows;
+mod shift_store;
+mod sum_rows;
 mod time_mix_core;
+mod time_mix_heads;
 mod token_shift;
 mod value_residual;
 mod wkv;
@@ -46,10 +53,11 @@ pub struct OpKernels {
 }
 
 /// Every op.
-pub static ALL: [&OpKernels; 22] = [
+pub static ALL: [&OpKernels; 27] = [
     &embed::OP,
     &layer_norm::OP,
     &select_rows::OP,
+    &sum_rows::OP,
     &token_shift::OP,
     &lerp::OP,
     &matmul::OP,
@@ -68,7 +76,11 @@ pub static ALL: [&OpKernels; 22] = [
     &lora_down::OP,
     &lora_up::OP,
     &project::OP,
+    &norm_project::OP,
+    &norm_matmul::OP,
+    &shift_store::OP,
     &time_mix_core::OP,
+    &time_mix_heads::OP,
 ];
 
 /// The kernels of an op.

@@ -8,6 +8,7 @@ use wgoose_graph::{Format, OperandKind};
 /// Products of one token, with at most so many pieces on their way.
 pub(super) fn dot_accept(site: &Site, p: &Tunables, most: u32) -> Result<(), Refusal> {
     super::matmul::groups_of_32(site)?;
+    has_pieces(site)?;
     rows_have_work(site, p)?;
     let (unroll, rows) = (p.number("UNROLL"), p.number("ROWS"));
     refuse_if(unroll > 1 && lanes(p) * unroll > most_pieces(site, site.k), "fewer pieces than a round takes")?;
@@ -17,15 +18,39 @@ pub(super) fn dot_accept(site: &Site, p: &Tunables, most: u32) -> Result<(), Ref
 /// Products of several tokens at once, with at most so many sums.
 pub(super) fn columns_accept(site: &Site, p: &Tunables, most: u32) -> Result<(), Refusal> {
     super::matmul::groups_of_32(site)?;
+    has_pieces(site)?;
     rows_have_work(site, p)?;
     tokens_are_there(site, p.number("TOKENS"))?;
     refuse_if(p.number("ROWS") * p.number("TOKENS") > most, "more sums than registers to keep them")
 }
 
-/// Products of several tokens at once with x rounded to int8.
-pub(super) fn int8_accept(site: &Site, p: &Tunables, most: u32) -> Result<(), Refusal> {
+/// Products of several tokens at once with x rounded to integers.
+pub(super) fn integers_accept(site: &Site, p: &Tunables, most: u32) -> Result<(), Refusal> {
     columns_accept(site, p, most)?;
-    // The error of a few outputs has nothing to be compared with.
+    outputs_to_compare(site)
+}
+
+/// Products of one token whose rows are dealt to UNITS workgroups, to teams of SPLIT times LANES invocations there.
+pub(super) fn dealt_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    super::matmul::groups_of_32(site)?;
+    has_pieces(site)?;
+    let (units, rows, split, unroll) = (p.number("UNITS"), p.number("ROWS"), p.number("SPLIT"), p.number("UNROLL"));
+    let team = split * lanes(p);
+    refuse_if(team > p.number("WG"), "a team would be larger than a workgroup")?;
+    refuse_if(unroll * rows > 10, "more loads on their way than registers to keep them")?;
+    let pieces = most_pieces(site, site.k);
+    refuse_if(
+        team * unroll > 32 && team * (unroll - 1) + team / 2 >= pieces,
+        "most loads of a round would be in vain",
+    )?;
+    refuse_if(units > 2 * site.window.div_ceil(rows), "most workgroups would have no rows")?;
+    // Twin of PARTIALS in `kernels-wgsl/stages/dealt.wgsl`; an invocation ends one row.
+    let share = site.window.div_ceil(rows).div_ceil(units) * rows;
+    refuse_if(split > 1 && (split * share > 512 || share > p.number("WG")), "too many rows to split each")
+}
+
+/// Whether rounded products can be judged: the error of a few outputs has nothing to be compared with.
+pub(super) fn outputs_to_compare(site: &Site) -> Result<(), Refusal> {
     refuse_if(site.m < 32, "fewer than 32 outputs")
 }
 
@@ -56,10 +81,21 @@ pub(super) fn tokens_are_there(site: &Site, tokens: u32) -> Result<(), Refusal> 
     refuse_if(tokens > bucket(site.rows), "more tokens per workgroup than there are")
 }
 
+/// The pieces of a row of a matrix.
+pub(super) fn pieces_of_row(site: &Site, operand: &str) -> u32 {
+    site.k / weights_of_piece(site.format(operand))
+}
+
 /// The most pieces that a row of `columns` weights has in any of the site's matrices.
 pub(super) fn most_pieces(site: &Site, columns: u32) -> u32 {
     let matrices = site.inputs.iter().filter(|i| i.kind == OperandKind::Matrix);
     matrices.map(|i| columns / weights_of_piece(i.format)).max().unwrap_or(0)
+}
+
+/// Whether every matrix has pieces of one row: one in columns has none.
+pub(super) fn has_pieces(site: &Site) -> Result<(), Refusal> {
+    let in_columns = site.inputs.iter().any(|i| i.format.is_some_and(Format::is_in_columns));
+    refuse_if(in_columns, "a matrix in columns has no pieces of a row")
 }
 
 fn lanes(p: &Tunables) -> u32 {

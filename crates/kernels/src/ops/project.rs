@@ -3,7 +3,7 @@
 
 use super::{OpKernels, any, element_units, lora_down, matmul, pieces, sum_tolerance};
 use crate::source::wgsl;
-use crate::{Arg, Args, Feature, Refusal, Site, Tunables, Variant};
+use crate::{Arg, Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
 use wgoose_graph::{Activation, Op};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -55,7 +55,15 @@ pub(super) static OP: OpKernels = OpKernels {
             name: "int8_subgroup",
             wgsl: wgsl!("project/int8_subgroup.wgsl"),
             needs: &[Feature::Subgroups],
-            accepts: int8_accept,
+            accepts: integers_accept,
+            units: dot_units,
+        },
+        Variant {
+            op: "project",
+            name: "int16_subgroup",
+            wgsl: wgsl!("project/int16_subgroup.wgsl"),
+            needs: &[Feature::Subgroups],
+            accepts: integers_accept,
             units: dot_units,
         },
     ],
@@ -88,10 +96,22 @@ fn dot_units(site: &Site, p: &Tunables) -> u64 {
     blocks(site, pieces::rows_of_workgroup(p)) * pieces::token_blocks(site, p)
 }
 
-fn int8_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+fn integers_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     PRODUCTS.iter().try_for_each(|(matrix, _)| pieces::has_integers(site, matrix))?;
-    ["w1", "a1", "v1", "g1"].iter().try_for_each(|adapter| pieces::has_floats(site, adapter))?;
-    pieces::int8_accept(site, p, MOST_SUMS)
+    adapters_are_floats(site)?;
+    pieces::integers_accept(site, p, MOST_SUMS)
+}
+
+/// Whether the adapters can multiply in f32 beside matrices that multiply as integers.
+pub(super) fn adapters_are_floats(site: &Site) -> Result<(), Refusal> {
+    ["w1", "a1", "v1", "g1"].iter().try_for_each(|adapter| pieces::has_floats(site, adapter))
+}
+
+/// Whether one loop of floats can serve all adapters that there are; w1, which files keep in F32, may differ.
+pub(super) fn adapters_are_alike(site: &Site) -> Result<(), Refusal> {
+    adapters_are_floats(site)?;
+    let differs = |adapter| site.input(adapter).is_some_and(|i| i.format != site.format("g1"));
+    refuse_if(["a1", "v1"].into_iter().any(differs), "its adapters differ in format")
 }
 
 fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {

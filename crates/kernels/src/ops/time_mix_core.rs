@@ -61,7 +61,7 @@ fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
     }
     let [r, k, decay, a, g] = ["r", "k", "decay", "a", "g"].map(|name| args.floats(name));
     let [k_k, k_a, r_k, scale, bias] = ["k_k", "k_a", "r_k", "scale", "bias"].map(|name| args.floats(name));
-    let blended = site.input("gate").map(|_| {
+    let blended = site.input("v_first").map(|_| {
         let [v, v_first, gate] = ["v", "v_first", "gate"].map(|name| args.floats(name));
         make(&value_residual::OP, site, &[("v", v), ("v_first", v_first), ("gate", gate)])
     });

@@ -54,14 +54,18 @@ mod tests {
     #[test]
     fn a_device_gets_what_it_can_bind() {
         let with = |storage_buffers| Limits { storage_buffers, ..Limits::webgpu() };
-        assert_eq!(refused(&with(16)), []);
-        assert_eq!(refused(&with(15)), [Fusion::TimeMixCore]);
-        assert_eq!(refused(&with(9)), [Fusion::TimeMixCore]);
-        assert_eq!(refused(&with(8)), [Fusion::LoraGroup, Fusion::Project, Fusion::TimeMixCore]);
+        let [core, heads] = [Fusion::TimeMixCore, Fusion::TimeMixHeads];
+        assert_eq!(refused(&with(20)), []);
+        assert_eq!(refused(&with(16)), [heads]);
+        assert_eq!(refused(&with(15)), [core, heads]);
+        assert_eq!(refused(&with(14)), [core, heads, Fusion::NormProject]);
+        assert_eq!(refused(&with(9)), [core, heads, Fusion::NormProject]);
+        let of_nine = [Fusion::LoraGroup, Fusion::Project, core, heads, Fusion::NormProject, Fusion::NormMatmul];
+        assert_eq!(refused(&with(8)), of_nine);
         // A square of 2560 is 25 MiB in F32, an adapter 3 MiB.
-        let small = |storage_binding| Limits { storage_buffers: 16, storage_binding, ..Limits::webgpu() };
+        let small = |storage_binding| Limits { storage_buffers: 20, storage_binding, ..Limits::webgpu() };
         assert_eq!(refused(&small(25 << 20)), []);
-        assert_eq!(refused(&small(24 << 20)), [Fusion::Project]);
-        assert_eq!(refused(&small(1 << 20)), [Fusion::LoraGroup, Fusion::Project]);
+        assert_eq!(refused(&small(24 << 20)), [Fusion::Project, Fusion::NormProject]);
+        assert_eq!(refused(&small(1 << 20)), [Fusion::LoraGroup, Fusion::Project, heads, Fusion::NormProject]);
     }
 }

@@ -3,7 +3,7 @@
 use super::SCHEMA;
 use crate::{Refusal, SpecialiseError};
 use std::path::PathBuf;
-use wgoose_graph::Format;
+use wgoose_graph::{Format, LayerWeight};
 
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -84,4 +84,7 @@ pub enum PlanError {
     /// A format to be repacked that has no tiles.
     #[error("the plan repacks {0}, which has no tiles: only Q8_0, Q4_0 and Q6_K can be repacked")]
     Repack(Format),
+    /// A matrix to be brought in columns that meets no zeros.
+    #[error("the plan brings {0:?} in columns: only FfnValue meets zeros that can be left out")]
+    Columns(LayerWeight),
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-use wgoose_graph::{Format, Fusion, FusionSet, ModelShape};
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 1;
@@ -60,6 +60,14 @@ pub struct Plan {
     /// plan without tiles does not name the field, and has the hash that it had before there were any.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub repack: BTreeSet<Format>,
+    /// Workgroups of the persistent step: decoding of one sequence runs the stages of many layers as one dispatch of so
+    /// many workgroups, all resident, where the device was seen to keep them so. `None`: a chain of dispatches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<u32>,
+    /// Matrices of a layer that lie in columns on the GPU, where their format has such a layout; this goes before tiles.
+    /// Only `FfnValue` can: what it is multiplied with is mostly zeros. Not named where there are none, as above.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub columns: BTreeSet<LayerWeight>,
     /// Kernels chosen; a site not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
@@ -113,13 +121,16 @@ impl Plan {
         let mut fusions = Plan::default_fusions();
         fusions.decode.retain(|fusion| bindable.contains(fusion));
         fusions.prefill.retain(|fusion| bindable.contains(fusion));
-        let (repack, choices) = (BTreeSet::new(), Vec::new());
-        Plan { schema: SCHEMA, device, model, prefill_chunk: 64, fusions, repack, choices, evidence: None }
+        let (repack, columns, choices) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let (prefill_chunk, persistent, evidence) = (64, None, None);
+        Plan { schema: SCHEMA, device, model, prefill_chunk, fusions, repack, columns, persistent, choices, evidence }
     }
 
-    /// Every fusion, but the adapters and projections apart in prefill, where each fills a tiled product of its own.
+    /// Every fusion but those that only a tuner can tell to pay, and the adapters and projections apart in prefill, where
+    /// each fills a tiled product of its own.
     pub fn default_fusions() -> Fusions {
-        let mut fusions = Fusions::both(Fusion::ALL.into());
+        let default = |fusion: &Fusion| !fusion.is_for_decode() && *fusion != Fusion::TimeMixHeads;
+        let mut fusions = Fusions::both(Fusion::ALL.into_iter().filter(default).collect());
         fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
         fusions
     }
@@ -143,15 +154,21 @@ impl Plan {
         if !(1..=65535).contains(&plan.prefill_chunk) {
             return Err(PlanError::Chunk(plan.prefill_chunk));
         }
-        match plan.repack.iter().find(|format| format.tiled().is_none()) {
-            Some(format) => Err(PlanError::Repack(*format)),
+        if let Some(format) = plan.repack.iter().find(|format| format.tiled().is_none()) {
+            return Err(PlanError::Repack(*format));
+        }
+        match plan.columns.iter().find(|role| **role != LayerWeight::FfnValue) {
+            Some(role) => Err(PlanError::Columns(*role)),
             None => Ok(plan),
         }
     }
 
     /// How a matrix lies on the GPU that has this format in the file.
-    pub fn format_on_gpu(&self, in_file: Format) -> Format {
-        in_file.tiled().filter(|_| self.repack.contains(&in_file)).unwrap_or(in_file)
+    pub fn format_on_gpu(&self, weight: Weight, in_file: Format) -> Format {
+        let in_columns = matches!(weight, Weight::Layer(_, role) if self.columns.contains(&role));
+        let columns = in_file.in_columns().filter(|_| in_columns);
+        let tiles = in_file.tiled().filter(|_| self.repack.contains(&in_file));
+        columns.or(tiles).unwrap_or(in_file)
     }
 
     /// The roughest numbers that any of its kernels computes with.
@@ -245,15 +262,34 @@ impl Plan {
     /// # Errors
     /// The choice for this very bucket is refused, or no variant serves the site.
     pub fn kernel(&self, site: &Site, limits: &Limits, sources: &Sources) -> Result<Kernel, PlanError> {
+        self.choose(site, limits, sources).map(|(_, _, kernel)| kernel)
+    }
+
+    /// The kernel that the site would take if it had `rows` rows, whatever it has: one text for passes of any size, so
+    /// that a row has the same bits in all of them.
+    ///
+    /// # Errors
+    /// As [`Plan::kernel`] for that number of rows.
+    pub fn kernel_as(&self, site: &Site, rows: u32, limits: &Limits, sources: &Sources) -> Result<Kernel, PlanError> {
+        let (variant, tunables, kernel) = self.choose(&Site { rows, ..site.clone() }, limits, sources)?;
+        Ok(Kernel { units: (variant.units)(site, &tunables), ..kernel })
+    }
+
+    fn choose(
+        &self,
+        site: &Site,
+        limits: &Limits,
+        sources: &Sources,
+    ) -> Result<(&'static Variant, Tunables, Kernel), PlanError> {
         for (variant, tunables, own_bucket) in self.choices(site) {
             match Kernel::new(variant, site, tunables, limits, sources) {
-                Ok(kernel) => return Ok(kernel),
+                Ok(kernel) => return Ok((variant, tunables.clone(), kernel)),
                 Err(refusal) if own_bucket => {
                     return Err(PlanError::Refused { kernel: format!("{} {tunables}", variant.id()), refusal });
                 }
                 Err(_) => {}
             }
         }
-        default_kernel(site, limits, sources).map(|(_, _, kernel)| kernel)
+        default_kernel(site, limits, sources)
     }
 }

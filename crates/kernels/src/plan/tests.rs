@@ -39,7 +39,7 @@ fn a_plan_says_what_is_repacked() {
     let path = folder.path().join("plan.ron");
     let bare = plan();
     assert!(!bare.to_ron().contains("repack"), "plans without tiles are as they were before there were any");
-    assert_eq!(bare.format_on_gpu(Format::Q8_0), Format::Q8_0);
+    assert_eq!(bare.format_on_gpu(Weight::Head, Format::Q8_0), Format::Q8_0);
 
     let mut tiled = bare.clone();
     tiled.repack.insert(Format::Q8_0);
@@ -47,12 +47,36 @@ fn a_plan_says_what_is_repacked() {
     tiled.save(&path).unwrap();
     assert_eq!(Plan::load(&path).unwrap(), tiled);
     assert_ne!(Plan { repack: tiled.repack.clone(), ..bare.clone() }.hash(), bare.hash());
-    let of = |format| tiled.format_on_gpu(format);
+    let of = |format| tiled.format_on_gpu(Weight::Head, format);
     assert_eq!([Format::Q8_0, Format::Q6_K, Format::F16].map(of), [Format::Q8_0T, Format::Q6_K, Format::F16]);
 
     tiled.repack.insert(Format::Q4_K);
     tiled.save(&path).unwrap();
     assert!(matches!(Plan::load(&path), Err(PlanError::Repack(Format::Q4_K))));
+}
+
+#[test]
+fn a_plan_says_what_lies_in_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    let bare = plan();
+    assert!(!bare.to_ron().contains("columns"), "plans without columns are as they were before there were any");
+    let mut columns = bare.clone();
+    columns.columns.insert(LayerWeight::FfnValue);
+    columns.repack.insert(Format::Q8_0);
+    columns.save(&path).unwrap();
+    assert_eq!(Plan::load(&path).unwrap(), columns);
+    assert_ne!(Plan { repack: bare.repack.clone(), ..columns.clone() }.hash(), bare.hash());
+    let of = |role, format| columns.format_on_gpu(Weight::Layer(3, role), format);
+    assert_eq!(of(LayerWeight::FfnValue, Format::Q8_0), Format::Q8_0C);
+    assert_eq!(of(LayerWeight::FfnKey, Format::Q8_0), Format::Q8_0T);
+    assert_eq!(of(LayerWeight::FfnValue, Format::F16), Format::F16C);
+    assert_eq!(of(LayerWeight::FfnValue, Format::Q5_K), Format::Q5_K);
+    assert_eq!(columns.format_on_gpu(Weight::Head, Format::F16), Format::F16);
+
+    columns.columns.insert(LayerWeight::Output);
+    columns.save(&path).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::Columns(LayerWeight::Output))));
 }
 
 #[test]
@@ -63,7 +87,7 @@ fn readers_of_tiles_count_where_there_are_tiles() {
     let hash = |formats: &[Format], sources: &Sources| variant.source_hash(formats, sources).unwrap();
     std::fs::create_dir_all(folder.path().join("shared/weight")).unwrap();
     std::fs::write(folder.path().join("shared/weight/q8_0t.wgsl"), "// edited").unwrap();
-    for format in Format::ON_GPU {
+    for format in Format::ON_GPU.into_iter().chain(Format::IN_COLUMNS) {
         let changed = hash(&[format], &sources) != hash(&[format], &Sources::Embedded);
         assert_eq!(changed, format == Format::Q8_0T, "{format}");
     }

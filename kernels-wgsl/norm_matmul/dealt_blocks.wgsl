@@ -1,0 +1,31 @@
+// As dealt.wgsl for K-quants: x rounded to fifteen bits, integers half a block at a time.
+#import unit
+#import room_blocks
+#import norm_matmul
+#import block_loads as w
+#import block_rows as w
+#import block/q4_k as w binding 8
+
+const K: u32 = 256u;            // op: k
+const WG: u32 = 512u;           // tune: 256 512 1024
+const UNITS: u32 = 132u;        // tune: 132 264
+const LANES: u32 = 8u;          // tune: 4 8 16 32
+const ROWS: u32 = 1u;           // tune: 1 2
+const UNROLL: u32 = 1u;         // tune: 1 2
+const NEIGHBOURS: u32 = 8u;     // tune: 8
+
+fn round_of(row: u32, end: u32, half: u32) -> array<HalfWords, ROWS> {
+    return w_round(row, end, half);
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+    @builtin(subgroup_id) subgroup: u32,
+    @builtin(num_subgroups) subgroups: u32,
+    @builtin(subgroup_invocation_id) subgroup_lane: u32,
+) {
+    norm_matmul(unit_of(workgroup, grid), Place(lane, subgroup, subgroups, subgroup_lane));
+}

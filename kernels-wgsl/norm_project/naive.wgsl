@@ -1,0 +1,72 @@
+// One invocation per element of a token's row of y, any size, any format: the plainest thing that is right.
+#import unit
+#import naive_norm
+#import activation
+#import weight/f16 as w_r binding 8
+#import weight/f16 as w_k binding 9
+#import weight/f16 as w_v binding 10
+#import weight/f32 as w1 binding 11
+#import weight/f16 as a1 binding 12
+#import weight/f16 as v1 binding 13
+#import weight/f16 as g1 binding 14
+
+const WG: u32 = 64u;            // tune: 64 256
+
+@group(0) @binding(15) var<storage, read_write> y: array<f32>;
+
+fn term(matrix: u32, i: u32) -> f32 {
+    switch matrix {
+        case 0u: { return w_r_at(i); }
+        case 1u: { return w_k_at(i); }
+        case 2u: { return w_v_at(i); }
+        case 3u: { return w1_at(i); }
+        case 4u: { return a1_at(i); }
+        case 5u: { return v1_at(i); }
+        default: { return g1_at(i); }
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let unit = unit_of(workgroup, grid);
+    let blocks = (5u * params.m + WG - 1u) / WG;
+    let token = unit / blocks;
+    if token >= params.rows {
+        return;
+    }
+    let rows = rows_at(token, lane);
+    let i = unit % blocks * WG + lane;
+    if i >= 5u * params.m {
+        return;
+    }
+    // Which matrix, and which of its rows; behind the adapters' rows there is none, and none makes the normed row.
+    let plane = i / params.m;
+    let at = (plane * params.rows + token) * params.m + i % params.m;
+    if plane == 4u {
+        y[at] = normed(rows.own, rows.own_moments, i % params.m);
+        return;
+    }
+    var matrix = plane;
+    var row = i % params.m;
+    if matrix == 3u {
+        while matrix < 7u && row >= params.ranks[matrix - 3u] {
+            row -= params.ranks[matrix - 3u];
+            matrix++;
+        }
+    }
+    if matrix == 7u {
+        y[at] = 0.0;
+        return;
+    }
+    var planes = array(0u, 2u, 3u, 1u, 4u, 3u, 5u);
+    var sum = 0.0;
+    for (var c = 0u; c < params.k; c++) {
+        sum += mixed(rows, planes[matrix], c) * term(matrix, row * params.k + c);
+    }
+    var kinds = array(NONE, NONE, NONE, TANH, NONE, NONE, SIGMOID);
+    y[at] = activate(kinds[matrix], sum);
+}

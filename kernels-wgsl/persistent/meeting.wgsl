@@ -1,0 +1,51 @@
+// A barrier among all workgroups of a dispatch, for stages that hand values from one workgroup to another. WGSL does not
+// promise that workgroups run at once: who waits in vain gives up, says so, and leaves; so do those who come later.
+// Needs `const WORKGROUPS`.
+struct Meeting {
+    arrived: atomic<u32>,   // at all barriers of this dispatch
+    left: atomic<u32>,
+    gave_up: atomic<u32>,   // for the host to see; nothing runs until it has cleared it
+}
+@group(0) @binding(0) var<storage, read_write> meeting: Meeting;
+
+// How often one looks whether the others have come; about 10 ms on a fast GPU. Some software devices end loops at 65,535.
+const PATIENCE: u32 = 60000u;
+
+var<workgroup> meeting_failed: u32;
+
+// Whether an earlier dispatch went wrong.
+fn is_called_off(lane: u32) -> bool {
+    if lane == 0u {
+        meeting_failed = atomicLoad(&meeting.gave_up);
+    }
+    workgroupBarrier();
+    return meeting_failed != 0u;
+}
+
+// Waits for all workgroups at the barrier of that number, from 1. False: they did not come.
+fn meet(lane: u32, number: u32) -> bool {
+    storageBarrier();
+    workgroupBarrier();
+    if lane == 0u {
+        atomicAdd(&meeting.arrived, 1u);
+        var looks = 0u;
+        while atomicLoad(&meeting.arrived) < number * WORKGROUPS && looks < PATIENCE {
+            looks++;
+        }
+        meeting_failed = select(0u, 1u, looks == PATIENCE);
+        if looks == PATIENCE {
+            atomicStore(&meeting.gave_up, 1u);
+        }
+    }
+    workgroupBarrier();
+    storageBarrier();
+    return meeting_failed == 0u;
+}
+
+// The last to leave makes everything ready for the next dispatch.
+fn leave(lane: u32) {
+    if lane == 0u && atomicAdd(&meeting.left, 1u) + 1u == WORKGROUPS {
+        atomicStore(&meeting.arrived, 0u);
+        atomicStore(&meeting.left, 0u);
+    }
+}

@@ -1,0 +1,105 @@
+// The products of one token with a matrix whose rows are dealt evenly to UNITS workgroups. Each holds all of x once. A
+// team of SPLIT times LANES invocations takes ROWS rows at a time, UNROLL pieces of each at once; where a team is more than
+// one group of LANES, their sums meet in workgroup memory. Needs `const K, WG, UNITS, LANES, SPLIT, ROWS, UNROLL` and
+// columns in workgroup memory.
+#import params
+#import epilogue
+#import reduce_lanes
+#import piece/f16 as w binding 2
+
+const RUNS: u32 = K / 16u;
+const TEAM: u32 = LANES * SPLIT;
+const TEAMS: u32 = WG / TEAM;
+const PIECES: u32 = K / w_span;
+const ROUNDS: u32 = (PIECES + TEAM * UNROLL - 1u) / (TEAM * UNROLL);
+// A workgroup that splits rows has few of them.
+const PARTIALS: u32 = min(SPLIT - 1u, 1u) * 511u + 1u;
+
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+
+var<workgroup> partials: array<f32, PARTIALS>;
+
+// The pieces of a round for member `own` of a team. Past the last row or piece the last one is read again; the sums of the
+// first are not stored, the others count for nothing.
+fn take(group: u32, round: u32, own: u32) -> array<w_piece, ROWS * UNROLL> {
+    var taken: array<w_piece, ROWS * UNROLL>;
+    for (var u = 0u; u < UNROLL; u++) {         // unroll
+        let piece = min((round * UNROLL + u) * TEAM + own, PIECES - 1u);
+        for (var i = 0u; i < ROWS; i++) {       // unroll
+            taken[u * ROWS + i] = w_take(min(group * ROWS + i, params.window - 1u), piece);
+        }
+    }
+    return taken;
+}
+
+// What is in the place of a row's sum.
+fn before(token: u32, row: u32) -> f32 {
+    return residual(token * params.m + params.first + min(row, params.window - 1u));
+}
+
+fn dealt(unit: u32, lane: u32) {
+    let token = unit / UNITS;
+    let groups = (params.window + ROWS - 1u) / ROWS;
+    let begin = unit % UNITS * groups / UNITS;
+    let end = (unit % UNITS + 1u) * groups / UNITS;
+    if token >= params.rows || begin == end {
+        return;
+    }
+    let own = lane % TEAM;
+    let place = own % LANES;
+    // Weights and residual do not depend on x: they are on their way while it is held.
+    var group = select(begin + lane / TEAM, end, lane >= TEAMS * TEAM);
+    var next: array<w_piece, ROWS * UNROLL>;
+    if group < end {
+        next = take(group, 0u, own);
+    }
+    var residue = before(token, select(begin * ROWS + lane, group * ROWS + place, SPLIT == 1u));
+    hold_runs(lane, token * RUNS, 0u, RUNS);
+    workgroupBarrier();
+
+    while group < end {
+        let after = group + TEAMS;
+        var sums: array<f32, ROWS>;
+        for (var round = 0u; round < ROUNDS; round++) {
+            for (var u = 0u; u < UNROLL; u++) {         // unroll
+                let piece = (round * UNROLL + u) * TEAM + own;
+                let columns = w_meet(0u, min(piece, PIECES - 1u));
+                for (var i = 0u; i < ROWS; i++) {       // unroll
+                    sums[i] += select(0.0, w_dot(next[u * ROWS + i], columns), piece < PIECES);
+                }
+            }
+            let is_last = round + 1u == ROUNDS;
+            if !is_last || after < end {
+                next = take(select(group, after, is_last), select(round + 1u, 0u, is_last), own);
+            }
+        }
+        var sum = 0.0;
+        for (var i = 0u; i < ROWS; i++) {               // unroll
+            let all = lanes_sum(sums[i]);
+            sum = select(sum, all, place == i);
+        }
+        let row = group * ROWS + place;
+        if place < ROWS {
+            if SPLIT > 1u {
+                partials[(row - begin * ROWS) * SPLIT + own / LANES] = sum;
+            } else if row < params.window {
+                finish(token * params.m + params.first + row, residue, sum);
+                residue = before(token, after * ROWS + place);
+            }
+        }
+        group = after;
+    }
+
+    if SPLIT > 1u {
+        workgroupBarrier();
+        let row = begin * ROWS + lane;
+        if row < min(end * ROWS, params.window) {
+            var sum = 0.0;
+            for (var i = 0u; i < SPLIT; i++) {          // unroll
+                sum += partials[lane * SPLIT + i];
+            }
+            finish(token * params.m + params.first + row, residue, sum);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// A norm, a token shift, six lerps and the products of `project` in one: the rows of the seven matrices are dealt to UNITS
+// workgroups, each of which norms the token's row for itself and mixes what its rows meet, matrix after matrix. The last
+// one, which always has rows, stores the normed row, and zeros where no adapter fills the fourth plane. Needs `const
+// UNITS`, what its imports need, `keep_columns` and `meet_columns` for the columns that w_r, w_k and w_v meet (the adapters
+// meet theirs as they are), and of the matrices `WORTH`, `ahead_of` and `deal`.
+#import normed_rows
+// The matrices in the order in which their rows are dealt: w1, a1, v1, g1, w_r, w_k, w_v.
+const MATRICES: u32 = 7u;
+const ADAPTERS: u32 = 4u;
+
+@group(0) @binding(15) var<storage, read_write> y: array<f32>;
+
+fn rows_of(matrix: u32) -> u32 {
+    if matrix < ADAPTERS {
+        return params.ranks[matrix];
+    }
+    return params.m;
+}
+
+// The first row that workgroup `part` gets, of all rows in order.
+fn dealt(part: u32) -> u32 {
+    let adapters = params.ranks.x + params.ranks.y + params.ranks.z + params.ranks.w;
+    let worth = part * (adapters * WORTH + 3u * params.m) / UNITS;
+    if worth < adapters * WORTH {
+        return (worth + WORTH - 1u) / WORTH;
+    }
+    return worth - adapters * WORTH + adapters;
+}
+
+// The plane of mixed columns that a matrix meets.
+fn plane_of(matrix: u32) -> u32 {
+    var planes = array(1u, 4u, 3u, 5u, 0u, 2u, 3u);
+    return planes[matrix];
+}
+
+fn norm_project(unit: u32, place: Place) {
+    let lane = place.lane;
+    let token = unit / UNITS;
+    let part = unit % UNITS;
+    let begin = dealt(part);
+    let end = dealt(part + 1u);
+    if token >= params.rows {
+        return;
+    }
+    // The first matrix that it has rows of, and how many rows come before that.
+    var matrix = 0u;
+    var before = 0u;
+    while matrix + 1u < MATRICES && before + rows_of(matrix) <= begin {
+        before += rows_of(matrix);
+        matrix++;
+    }
+    var first = begin - before;
+    var past = min(end - before, rows_of(matrix));
+    var rows: Rows;
+    var is_normed = false;
+    while first < past {
+        let ahead = ahead_of(matrix, first, past, place);
+        let mixes = mixes_of(plane_of(matrix), lane);
+        if is_normed {
+            workgroupBarrier();
+        } else {
+            rows = normed_rows(place, token);
+            is_normed = true;
+        }
+        for (var i = 0u; i < OWN; i++) {        // unroll
+            let mixed = rows.own[i] + rows.step[i] * mixes[i];
+            let is_there = lane + i * WG < QUADS;
+            if matrix >= ADAPTERS {
+                keep_columns(lane + i * WG, is_there, mixed);
+            } else if is_there {
+                keep_quad(lane + i * WG, mixed);
+            }
+        }
+        if matrix >= ADAPTERS {
+            meet_columns(lane);
+        } else {
+            workgroupBarrier();
+        }
+        // The adapters' rows lie one after another in the fourth plane.
+        let is_adapter = matrix < ADAPTERS;
+        let plane = select(matrix - ADAPTERS, 3u, is_adapter);
+        let at = (plane * params.rows + token) * params.m + select(0u, before, is_adapter);
+        deal(matrix, first, past, at, place, ahead);
+
+        // The next matrix with rows for this workgroup, if there is one.
+        first = 0u;
+        past = 0u;
+        while matrix + 1u < MATRICES && first == past {
+            before += rows_of(matrix);
+            matrix++;
+            past = min(max(end, before) - before, rows_of(matrix));
+        }
+    }
+    if part == UNITS - 1u {
+        store_row(rows, lane, (4u * params.rows + token) * params.m);
+        let ranks = params.ranks;
+        for (var c = ranks.x + ranks.y + ranks.z + ranks.w + lane; c < params.m; c += WG) {
+            y[(3u * params.rows + token) * params.m + c] = 0.0;
+        }
+    }
+}
