@@ -9,7 +9,7 @@ use wgoose_loader::synth::{self, Mix, SynthOptions};
 fn blocks(criterion: &mut Criterion) {
     let (_, shape) = wgoose_graph::ModelShape::PRESETS[0];
     let (container, mix) = (Container::Gguf, Mix::F32);
-    let options = SynthOptions { shape, seed: 1, container, mix, hot: false, vocabulary: None };
+    let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     let mut numbers = synth::weight(&options, Weight::Head, 0..1024);
     let mut group = criterion.benchmark_group("blocks");
     group.throughput(Throughput::Elements(numbers.len() as u64));

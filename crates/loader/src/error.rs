@@ -75,6 +75,12 @@ pub enum LoadError {
         /// Its name in this kind of file.
         tensor: String,
     },
+    /// A tensor that was asked for by name is not there.
+    #[error("there is no tensor '{tensor}'")]
+    NoTensor {
+        /// Its name.
+        tensor: String,
+    },
     /// A tensor has other sizes than the model needs.
     #[error("tensor '{tensor}' at byte {offset} has shape {dims:?}, expected {expected}")]
     WrongShape {

@@ -13,9 +13,13 @@
 //! The layers below know nothing of those above: a container's folder knows neither weights nor models. Absent: any GPU,
 //! any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is run).
 
+#![deny(missing_docs)]
+
 pub mod blocks;
+pub mod convert;
 pub mod page_cache;
 pub mod synth;
+pub mod writer;
 
 mod contents;
 mod error;
@@ -30,6 +34,7 @@ mod pth;
 mod read_at;
 mod safetensors;
 mod shape;
+mod tensors;
 mod view;
 
 pub use contents::DirectoryError;
@@ -41,4 +46,5 @@ pub use names::Container;
 pub use pth::{ArchiveError, PickleError, PthError};
 pub use read_at::ReadAt;
 pub use safetensors::SafetensorsError;
+pub use tensors::TensorFile;
 pub use view::TensorView;

@@ -194,7 +194,8 @@ impl Checked {
     }
 }
 
-fn detect(file: &[u8]) -> Result<Container, LoadError> {
+/// The kind of a file.
+pub(crate) fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
         None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),

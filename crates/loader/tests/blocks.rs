@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use wgoose_graph::Format;
-use wgoose_loader::blocks::{decode, encode, tile, untile};
+use wgoose_loader::blocks::{decode, encode, from_columns, tile, to_columns, untile};
 
 const TILED: [Format; 3] = [Format::Q8_0T, Format::Q4_0T, Format::Q6_KT];
 const QUANTISED: [Format; 5] = [Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
@@ -90,7 +90,7 @@ fn bound(format: Format, a: f32, range: f32) -> (usize, f32) {
         Format::Q4_K => (32, range * (1.0 / 30.0 + 2.0 / 126.0 + 2.0 * f16) + 3e-5),
         Format::Q5_K => (32, range * (1.0 / 62.0 + 2.0 / 126.0 + 2.0 * f16) + 6e-5),
         Format::Q6_K => (16, a * (1.0 / 32.0 + 1.0 / 100.0 + f16) + 1.3e-4),
-        tiled => bound(tiled.as_in_file(), a, range),
+        repacked => bound(repacked.as_in_file(), a, range),
     }
 }
 
@@ -235,4 +235,30 @@ fn fields_stand_side_by_side() {
 #[should_panic(expected = "do not fill")]
 fn formats_without_tiles_are_a_bug_of_the_caller() {
     tile(Format::Q4_K, &[0; 144 * 8], &mut [0; 144 * 8]);
+}
+
+/// Every bit of a matrix has a place of its own among the columns, and those of a column stand together.
+#[test]
+fn columns_lose_nothing() {
+    for format in Format::IN_COLUMNS {
+        let in_file = format.as_in_file();
+        for (rows, cols) in [(1, 256), (8, 256), (19, 512)] {
+            let bytes = in_file.bytes(rows, cols).unwrap();
+            let raw: Vec<u8> = (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            let mut columns = vec![0xAA; format.bytes(rows, cols).unwrap()];
+            to_columns(in_file, cols, &raw, &mut columns);
+            let ones = |bytes: &[u8]| bytes.iter().map(|b| b.count_ones()).sum::<u32>();
+            assert_eq!(ones(&columns), ones(&raw), "{format}: {rows} x {cols}");
+            let mut back = vec![0xAA; bytes];
+            from_columns(in_file, cols, &columns, &mut back);
+            assert!(back == raw, "{format}: {rows} x {cols}");
+        }
+    }
+    // F16, two eights of two columns: the first column of all rows, then the second.
+    let raw: Vec<u8> = (0..9u8).flat_map(|row| [row, 0, row + 100, 1]).collect();
+    let mut columns = vec![0; 64];
+    to_columns(Format::F16, 2, &raw, &mut columns);
+    let halves: Vec<u16> = columns.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+    assert_eq!(halves[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(halves[16..25], [356, 357, 358, 359, 360, 361, 362, 363, 364]);
 }

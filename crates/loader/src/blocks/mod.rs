@@ -8,6 +8,7 @@
 //! counts as 0 and everything beyond ±65504, the largest f16, saturates there.
 
 mod affine;
+mod columns;
 mod float;
 mod q4_0;
 mod q4_k;
@@ -17,6 +18,7 @@ mod q8_0;
 mod rounding;
 mod tiles;
 
+pub use columns::{from_columns, to_columns};
 pub use tiles::{tile, untile};
 
 use wgoose_graph::Format;
@@ -24,7 +26,8 @@ use wgoose_graph::Format;
 /// Decodes whole blocks into floats; of a tiled format, a whole matrix.
 ///
 /// # Panics
-/// If `bytes` and `out` are not the same whole number of blocks: the caller has checked the tensor's size.
+/// If `bytes` and `out` are not the same whole number of blocks: the caller has checked the tensor's size. If the format
+/// is one in columns, which has no blocks to decode: [`from_columns`] makes them.
 pub fn decode(format: Format, bytes: &[u8], out: &mut [f32]) {
     assert_whole_blocks(format, out.len(), bytes.len());
     match format {
@@ -41,6 +44,7 @@ pub fn decode(format: Format, bytes: &[u8], out: &mut [f32]) {
             untile(format.as_in_file(), bytes, &mut blocks);
             decode(format.as_in_file(), &blocks, out);
         }
+        Format::F16C | Format::Q8_0C | Format::Q4_0C | Format::Q4_KC | Format::Q6_KC => no_blocks(format),
     }
 }
 
@@ -48,7 +52,8 @@ pub fn decode(format: Format, bytes: &[u8], out: &mut [f32]) {
 /// zeros.
 ///
 /// # Panics
-/// If `weights` and `out` are not the same whole number of blocks: the caller has checked the tensor's size.
+/// If `weights` and `out` are not the same whole number of blocks: the caller has checked the tensor's size. If the format
+/// is one in columns, which [`to_columns`] makes of blocks.
 pub fn encode(format: Format, weights: &[f32], out: &mut [u8]) {
     assert_whole_blocks(format, weights.len(), out.len());
     match format {
@@ -65,7 +70,13 @@ pub fn encode(format: Format, weights: &[f32], out: &mut [u8]) {
             encode(format.as_in_file(), weights, &mut blocks);
             tile(format.as_in_file(), &blocks, out);
         }
+        Format::F16C | Format::Q8_0C | Format::Q4_0C | Format::Q4_KC | Format::Q6_KC => no_blocks(format),
     }
+}
+
+/// A matrix in columns is nothing without its number of rows.
+fn no_blocks(format: Format) -> ! {
+    panic!("{format} has no blocks of its own")
 }
 
 fn assert_whole_blocks(format: Format, weights: usize, bytes: usize) {

@@ -1,61 +1,17 @@
 //! Why a synthetic model cannot be written.
 
-use super::Mix;
-use crate::names::Container;
-use std::io;
-use std::path::PathBuf;
-use wgoose_graph::{Format, ShapeError};
+use crate::writer::{Mix, WriteError};
 
 /// Why [`write`](super::write) wrote nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum SynthError {
-    /// The sizes are no model's.
+    /// The file.
     #[error(transparent)]
-    Shape(#[from] ShapeError),
-    /// A container that is only read.
-    #[error("synthetic models are written as GGUF or safetensors, not as {0}")]
-    Container(Container),
-    /// Rows that are no whole number of blocks.
-    #[error(
-        "tensor '{tensor}' has rows of {cols} weights, {format} needs a multiple of {}: choose another mix or width",
-        format.block_weights()
-    )]
-    RowLength {
-        /// Its name in the file.
-        tensor: String,
-        /// Weights in a row.
-        cols: u32,
-        /// The format the mix asks for.
-        format: Format,
-    },
-    /// A file beyond what can be addressed.
-    #[error("tensor '{tensor}' is too large to be addressed: choose a smaller shape")]
-    TooLarge {
-        /// Its name in the file.
-        tensor: String,
-    },
-    /// A quantised mix in a container without quantised types.
-    #[error("safetensors holds F32, F16 and BF16: write a GGUF file for {0}")]
-    FloatsOnly(Mix),
+    Write(#[from] WriteError),
     /// A hot model in a quantised mix.
     #[error("a hot model's ffn.value is too small for the f16 scales of {0}: choose F32, F16 or BF16")]
     HotQuantised(Mix),
-    /// More tokens than rows of the embedding.
-    #[error("the vocabulary has {tokens} tokens, the model has rows for {rows}")]
-    Vocabulary {
-        /// Tokens given.
-        tokens: usize,
-        /// Rows of embedding and head.
-        rows: u32,
-    },
-    /// The system refused: no such folder, no permission, disk full.
-    #[error("cannot {doing} '{}': {source}", path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The file asked for.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A share of zeros that cannot be drawn.
+    #[error("a share of {0} zeros in the channel mix cannot be drawn: choose 0.5 to 0.99")]
+    Zeros(f32),
 }

@@ -11,6 +11,24 @@ use wgoose_graph::{LayerWeight, ModelShape, Weight};
 /// Hot models: `ffn.key` times this, `ffn.value` divided by its square. A power of two, so nothing else changes.
 const HOT: f32 = 32.0;
 
+/// Models with many zeros in the channel mix: the mean of `ln2.bias`.
+const RAISED: f32 = 0.5;
+
+/// Deviation of `ffn.key` times the root of the width: wide enough that squares in a hot model come near the limit of f16
+/// and stay below it.
+const KEY: f32 = 1.25;
+
+/// The mean of `ffn.key` at which a share of its products is negative. Norms leave a sum of 0, so that a row of width C that
+/// was raised by [`RAISED`] sums up to `RAISED C`, and a mean m of the weights adds `m RAISED C` to every product. Without it
+/// a product is normal with deviation `KEY sqrt(q)`, q being the mean square of what is multiplied: two neighbours of unit
+/// size mixed by u and 1 - u, u uniform from 0.1 to 0.9, have 0.61, and the raise adds its square.
+fn lowered(zeros: f32, width: u32) -> f32 {
+    let q = 0.61 + RAISED * RAISED;
+    // The quantile of the normal distribution (Tukey's lambda of shape 0.135, right to 0.01).
+    let quantile = (zeros.powf(0.135) - (1.0 - zeros).powf(0.135)) / 0.1975;
+    -quantile * KEY * q.sqrt() / (RAISED * width as f32)
+}
+
 /// A distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
@@ -33,6 +51,14 @@ impl Source {
             match layer {
                 LayerWeight::FfnKey => *deviation *= HOT,
                 LayerWeight::FfnValue => *deviation /= HOT * HOT,
+                _ => {}
+            }
+        }
+        if let (Some(zeros), Weight::Layer(_, layer), Law::Normal { mean, .. }) = (options.ffn_zeros, weight, &mut law)
+        {
+            match layer {
+                LayerWeight::Ln2Bias => *mean = RAISED,
+                LayerWeight::FfnKey => *mean = lowered(zeros, cols) * if options.hot { HOT } else { 1.0 },
                 _ => {}
             }
         }
@@ -91,8 +117,7 @@ fn law(weight: Weight, shape: &ModelShape, cols: u32) -> Law {
         LayerWeight::RemovalKey | LayerWeight::KeyIclr => normal(1.0, 0.2),
         LayerWeight::Bonus => normal(0.0, 0.1),
         LayerWeight::Output => normal(0.0, share * keep),
-        // Wide enough that squares in a hot model come near the limit of f16 and stay below it.
-        LayerWeight::FfnKey => normal(0.0, 1.25 * keep),
+        LayerWeight::FfnKey => normal(0.0, KEY * keep),
         LayerWeight::FfnValue => normal(0.0, share * keep),
     }
 }

@@ -5,24 +5,21 @@
 //! options give the same bytes on every machine, whatever the number of threads.
 //!
 //! ```text
-//! options -> layout: which tensor lies where, in which format -> gguf | safetensors: header -> stream: the file
-//!               law, noise: the numbers of any row on its own ----------------------------------^
+//! options -> writer: the file
+//! law, noise: the numbers of any row on its own --^
 //! ```
 
 mod error;
-mod gguf;
 mod law;
-mod layout;
-mod mix;
 mod noise;
-mod safetensors;
-mod stream;
 
+pub use crate::writer::{Mix, UnknownMix, WriteReport as SynthReport};
 pub use error::SynthError;
-pub use mix::{Mix, UnknownMix};
 
+use crate::blocks;
 use crate::names::Container;
-use layout::Layout;
+use crate::writer::{self, Ending, Outline, Rows, Tensor};
+use law::Source;
 use std::ops::Range;
 use std::path::Path;
 use wgoose_graph::{ModelShape, Weight};
@@ -42,20 +39,13 @@ pub struct SynthOptions {
     /// limit of f16, as they do in some trained models. For float mixes only. In an F16 file of a large model
     /// `ffn.value` is then subnormal, which GPUs may flush to zero: BF16 and F32 are free of that.
     pub hot: bool,
+    /// About this share of the squares between `ffn.key` and `ffn.value` is zero, from 0.5 to 0.99; half of them are if it
+    /// is not given. Trained models have 0.86 to 0.90. `ln2.bias` is spread about a constant instead of about 0 and the
+    /// weights of `ffn.key` about a small negative number: together they lower every key alike.
+    pub ffn_zeros: Option<f32>,
     /// The bytes of each token by id, written to GGUF files. Id 0 is the end of text whatever is given here; ids past
     /// the end of the list are padding. Without a list, ids 1 to 256 are the single bytes.
     pub vocabulary: Option<Vec<Vec<u8>>>,
-}
-
-/// What was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SynthReport {
-    /// Length of the file.
-    pub bytes: u64,
-    /// Number of tensors in it.
-    pub tensors: usize,
-    /// Number of weights in them.
-    pub weights: u64,
 }
 
 /// Writes a synthetic model, calling `progress` with the bytes done and in total. The file appears under its name
@@ -68,36 +58,48 @@ pub fn write(
     path: &Path,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<SynthReport, SynthError> {
-    options.shape.validate()?;
     if options.hot && options.mix.is_quantised() {
         return Err(SynthError::HotQuantised(options.mix));
     }
-    let (layout, header) = match options.container {
-        Container::Gguf => {
-            let layout = Layout::new(options, gguf::ALIGNMENT)?;
-            let header = gguf::header(options, &layout)?;
-            (layout, header)
-        }
-        Container::Safetensors if options.mix.is_quantised() => return Err(SynthError::FloatsOnly(options.mix)),
-        Container::Safetensors => {
-            let layout = Layout::new(options, 1)?;
-            let header = safetensors::header(&layout);
-            (layout, header)
-        }
-        Container::Pth => return Err(SynthError::Container(options.container)),
+    if let Some(zeros) = options.ffn_zeros.filter(|zeros| !(0.5..=0.99).contains(zeros)) {
+        return Err(SynthError::Zeros(zeros));
+    }
+    let outline = Outline {
+        shape: &options.shape,
+        container: options.container,
+        mix: options.mix,
+        name: &format!("synthetic RWKV-7, seed {}", options.seed),
+        vocabulary: options.vocabulary.as_deref(),
+        chat_template: None,
     };
-    stream::write(options, &layout, &header, path, progress)?;
-    Ok(SynthReport {
-        bytes: header.len() as u64 + layout.data_len,
-        tensors: layout.tensors.len(),
-        weights: layout.tensors.iter().map(layout::Tensor::weights).sum(),
-    })
+    writer::write(&outline, options, path, Ending::Replace, progress)
+}
+
+impl Rows for SynthOptions {
+    type Error = SynthError;
+
+    fn fill(
+        &self,
+        tensor: &Tensor,
+        rows: Range<u32>,
+        numbers: &mut Vec<f32>,
+        out: &mut [u8],
+    ) -> Result<(), SynthError> {
+        let source = Source::new(self, tensor.weight, tensor.cols);
+        let cols = tensor.cols as usize;
+        numbers.resize(rows.len() * cols, 0.0);
+        for (row, out) in rows.zip(numbers.chunks_mut(cols)) {
+            source.row(tensor.first_row + row, out);
+        }
+        blocks::encode(tensor.format, numbers, out);
+        Ok(())
+    }
 }
 
 /// The numbers of some rows of a weight before they are rounded to the format of the file, row by row.
 pub fn weight(options: &SynthOptions, weight: Weight, rows: Range<u32>) -> Vec<f32> {
     let [_, cols] = weight.shape(&options.shape);
-    let source = law::Source::new(options, weight, cols);
+    let source = Source::new(options, weight, cols);
     let mut numbers = vec![0.0; rows.len() * cols as usize];
     for (row, out) in rows.zip(numbers.chunks_mut(cols as usize)) {
         source.row(row, out);

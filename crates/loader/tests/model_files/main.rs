@@ -6,4 +6,5 @@ mod containers;
 mod hostile;
 mod refusals;
 mod support;
+mod tensor_files;
 mod views;

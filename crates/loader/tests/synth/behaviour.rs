@@ -98,3 +98,21 @@ fn a_hot_model_is_the_same_function_near_the_limit_of_f16() {
     }
     assert!((24_000.0..60_000.0).contains(&hot.peak), "squares peak at {}", hot.peak);
 }
+
+#[test]
+fn zeros_of_the_channel_mix_are_as_many_as_asked_for() {
+    let share = |ffn_zeros: Option<f32>| {
+        let options = SynthOptions { ffn_zeros, ..options(Mix::F16) };
+        let mut model = Model::new(&options, false);
+        tokens(200, options.shape.vocab).for_each(|token| drop(model.step(token)));
+        model.squares.1 as f64 / model.squares.0 as f64
+    };
+    assert!((share(None) - 0.5).abs() < 0.03, "{}", share(None));
+    for zeros in [0.5, 0.75, 0.88, 0.95] {
+        let got = share(Some(zeros));
+        assert!((got - f64::from(zeros)).abs() < 0.04, "{got} instead of {zeros}");
+    }
+    let options = SynthOptions { ffn_zeros: Some(1.0), ..options(Mix::F16) };
+    let refused = wgoose_loader::synth::write(&options, std::path::Path::new("never.gguf"), &|_, _| {});
+    assert!(matches!(refused, Err(wgoose_loader::synth::SynthError::Zeros(_))), "{refused:?}");
+}

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight, WeightClass};
 use wgoose_loader::blocks::encode;
 use wgoose_loader::synth::{self, Mix, SynthError, SynthOptions};
+use wgoose_loader::writer::WriteError;
 use wgoose_loader::{Container, Model};
 
 fn write(options: &SynthOptions, path: &Path) -> Result<synth::SynthReport, SynthError> {
@@ -127,19 +128,19 @@ fn impossible_options_are_refused() {
     let refused = |options: SynthOptions| write(&options, &path).unwrap_err();
 
     let row_length = refused(options(Mix::Q4_K_M));
-    assert!(matches!(row_length, SynthError::RowLength { cols: 128, format: Format::Q4_K, .. }));
+    assert!(matches!(row_length, SynthError::Write(WriteError::RowLength { cols: 128, format: Format::Q4_K, .. })));
     assert!(row_length.to_string().contains("'token_embd.weight'"), "{row_length}");
     let safetensors = SynthOptions { container: Container::Safetensors, ..options(Mix::Q8_0) };
-    assert!(matches!(refused(safetensors), SynthError::FloatsOnly(Mix::Q8_0)));
+    assert!(matches!(refused(safetensors), SynthError::Write(WriteError::FloatsOnly(Mix::Q8_0))));
     let pth = SynthOptions { container: Container::Pth, ..options(Mix::F16) };
-    assert!(matches!(refused(pth), SynthError::Container(Container::Pth)));
+    assert!(matches!(refused(pth), SynthError::Write(WriteError::Container(Container::Pth))));
     let hot = SynthOptions { hot: true, ..options(Mix::Q8_0) };
     assert!(matches!(refused(hot), SynthError::HotQuantised(Mix::Q8_0)));
     let crowded = SynthOptions { vocabulary: Some(vec![vec![b'x']; 321]), ..options(Mix::F16) };
-    assert!(matches!(refused(crowded), SynthError::Vocabulary { tokens: 321, rows: 320 }));
+    assert!(matches!(refused(crowded), SynthError::Write(WriteError::Vocabulary { tokens: 321, rows: 320 })));
     let mut headless = options(Mix::F16);
     headless.shape.width = 100;
-    assert!(matches!(refused(headless), SynthError::Shape(_)));
+    assert!(matches!(refused(headless), SynthError::Write(WriteError::Shape(_))));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -153,6 +154,6 @@ fn a_failure_leaves_nothing_behind() {
     // A folder stands where the file should go: everything is written, the last step fails.
     let taken = folder.path().join("model.gguf");
     std::fs::create_dir(&taken).unwrap();
-    assert!(matches!(write(&options(Mix::F16), &taken), Err(SynthError::Io { .. })));
+    assert!(matches!(write(&options(Mix::F16), &taken), Err(SynthError::Write(WriteError::Io { .. }))));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -13,6 +13,8 @@ pub(crate) struct Model {
     layers: Vec<Layer>,
     /// The largest square of the channel mix so far.
     pub(crate) peak: f64,
+    /// How many squares there were, and how many of them were zero.
+    pub(crate) squares: (usize, usize),
 }
 
 #[derive(Clone)]
@@ -41,7 +43,7 @@ impl Model {
         let layer =
             Layer { att_shift: vec![0.0; c], ffn_shift: vec![0.0; c], wkv: vec![0.0; c * shape.head_size as usize] };
         let layers = vec![layer; shape.layers as usize];
-        Model { shape, weights: Weight::all(&shape).map(load).collect(), layers, peak: 0.0 }
+        Model { shape, weights: Weight::all(&shape).map(load).collect(), layers, peak: 0.0, squares: (0, 0) }
     }
 
     /// The logits after one more token.
@@ -103,6 +105,8 @@ impl Model {
             let hidden = matvec(w(L::FfnKey), &lerp(&xx, &state.ffn_shift, w(L::FfnMix)));
             state.ffn_shift = xx;
             let squares = map(&hidden, |h| h.max(0.0).powi(2));
+            let zeros = squares.iter().filter(|x| **x == 0.0).count();
+            self.squares = (self.squares.0 + squares.len(), self.squares.1 + zeros);
             self.peak = squares.iter().copied().fold(self.peak, f64::max);
             x = add(&x, &matvec(w(L::FfnValue), &squares));
         }

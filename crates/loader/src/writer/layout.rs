@@ -1,21 +1,21 @@
 //! Which tensors a file holds, in which format, where.
 
-use super::{SynthError, SynthOptions};
+use super::{Outline, WriteError};
 use crate::names::{Container, Names};
 use wgoose_graph::{Format, LayerWeight, ModelShape, Weight, WeightClass};
 
 /// A tensor of the file: some rows of a weight.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor {
-    pub(super) name: String,
-    pub(super) weight: Weight,
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) weight: Weight,
     /// The weight's first row that lies in this tensor.
-    pub(super) first_row: u32,
-    pub(super) rows: u32,
-    pub(super) cols: u32,
+    pub(crate) first_row: u32,
+    pub(crate) rows: u32,
+    pub(crate) cols: u32,
     /// Sizes, slowest-varying first, as the container writes them.
     pub(super) dims: Vec<u32>,
-    pub(super) format: Format,
+    pub(crate) format: Format,
     /// First byte, from the start of the data section.
     pub(super) offset: u64,
     pub(super) bytes: u64,
@@ -28,6 +28,11 @@ impl Tensor {
     pub(super) fn weights(&self) -> u64 {
         u64::from(self.rows) * u64::from(self.cols)
     }
+
+    /// Bytes of a row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        (self.bytes / u64::from(self.rows)) as usize
+    }
 }
 
 /// All tensors, one behind the other.
@@ -39,30 +44,30 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Lays out the model in the order the forward pass needs it, each tensor at a multiple of `alignment`.
-    pub(super) fn new(options: &SynthOptions, alignment: u64) -> Result<Self, SynthError> {
+    pub(super) fn new(outline: &Outline<'_>, alignment: u64) -> Result<Self, WriteError> {
         let mut layout = Layout { tensors: Vec::new(), data_len: 0 };
-        for weight in Weight::all(&options.shape) {
-            match options.container.names(weight) {
+        for weight in Weight::all(outline.shape) {
+            match outline.container.names(weight) {
                 Names::One(name) => {
-                    let [rows, cols] = weight.shape(&options.shape);
-                    layout.push(options, alignment, weight, name, 0..rows, cols)?;
+                    let [rows, cols] = weight.shape(outline.shape);
+                    layout.push(outline, alignment, weight, name, 0..rows, cols)?;
                 }
                 Names::Stacked(names) => {
                     for (row, name) in (0..).zip(names) {
-                        layout.push(options, alignment, weight, name, row..row + 1, options.shape.width)?;
+                        layout.push(outline, alignment, weight, name, row..row + 1, outline.shape.width)?;
                     }
                 }
             }
         }
-        if options.container == Container::Gguf {
-            layout.push_unused(options, alignment)?;
+        if outline.container == Container::Gguf {
+            layout.push_unused(outline, alignment)?;
         }
         Ok(layout)
     }
 
     /// llama.cpp demands a value residual of layer 0, with the rank of the in-context learning rate, and never uses it.
-    fn push_unused(&mut self, options: &SynthOptions, alignment: u64) -> Result<(), SynthError> {
-        let ModelShape { width, ranks, .. } = options.shape;
+    fn push_unused(&mut self, outline: &Outline<'_>, alignment: u64) -> Result<(), WriteError> {
+        let ModelShape { width, ranks, .. } = *outline.shape;
         let unused = [
             (LayerWeight::ValueBias, 1, width),
             (LayerWeight::ValueDown, ranks.iclr, width),
@@ -70,8 +75,8 @@ impl Layout {
         ];
         for (weight, rows, cols) in unused {
             let weight = Weight::Layer(0, weight);
-            if let Names::One(name) = options.container.names(weight) {
-                self.push(options, alignment, weight, name, 0..rows, cols)?;
+            if let Names::One(name) = outline.container.names(weight) {
+                self.push(outline, alignment, weight, name, 0..rows, cols)?;
             }
         }
         Ok(())
@@ -79,28 +84,28 @@ impl Layout {
 
     fn push(
         &mut self,
-        options: &SynthOptions,
+        outline: &Outline<'_>,
         alignment: u64,
         weight: Weight,
         name: String,
         rows: std::ops::Range<u32>,
         cols: u32,
-    ) -> Result<(), SynthError> {
-        let format = match options.container {
-            Container::Gguf => options.mix.in_gguf(weight),
-            Container::Safetensors | Container::Pth => options.mix.matrix(),
+    ) -> Result<(), WriteError> {
+        let format = match outline.container {
+            Container::Gguf => outline.mix.in_gguf(weight),
+            Container::Safetensors | Container::Pth => outline.mix.matrix(),
         };
         if !(cols as usize).is_multiple_of(format.block_weights()) {
-            return Err(SynthError::RowLength { tensor: name, cols, format });
+            return Err(WriteError::RowLength { tensor: name, cols, format });
         }
         let count = rows.len() as u32;
         let Some(bytes) = format.bytes(count as usize, cols as usize) else {
-            return Err(SynthError::TooLarge { tensor: name });
+            return Err(WriteError::TooLarge { tensor: name });
         };
         let bytes = bytes as u64;
-        let dims = match options.container {
+        let dims = match outline.container {
             Container::Gguf => gguf_dims(weight, count, cols),
-            Container::Safetensors | Container::Pth => checkpoint_dims(weight, options.shape.head_size, count, cols),
+            Container::Safetensors | Container::Pth => checkpoint_dims(weight, outline.shape.head_size, count, cols),
         };
         let (offset, padding) = (self.data_len, bytes.next_multiple_of(alignment) - bytes);
         self.data_len = offset + bytes + padding;
@@ -143,14 +148,15 @@ fn checkpoint_dims(weight: Weight, head_size: u32, rows: u32, cols: u32) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::Mix;
+    use crate::writer::Mix;
     use wgoose_graph::LoraRanks;
 
     fn layout(container: Container, alignment: u64) -> Layout {
         let ranks = LoraRanks { decay: 3, iclr: 5, value: 7, gate: 9 };
         let shape = ModelShape { layers: 2, width: 64, ffn: 80, head_size: 32, vocab: 11, ranks };
-        let options = SynthOptions { shape, seed: 1, container, mix: Mix::F16, hot: false, vocabulary: None };
-        Layout::new(&options, alignment).unwrap()
+        let (name, mix) = ("tiny", Mix::F16);
+        let outline = Outline { shape: &shape, container, mix, name, vocabulary: None, chat_template: None };
+        Layout::new(&outline, alignment).unwrap()
     }
 
     #[test]

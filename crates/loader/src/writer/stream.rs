@@ -1,8 +1,7 @@
 //! Writes the file: pieces are made in parallel, written in order, and appear under the file's name when all are there.
 
+use super::WriteError;
 use super::layout::{Layout, Tensor};
-use super::{SynthError, SynthOptions, law::Source};
-use crate::blocks;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,29 +20,72 @@ struct Piece<'a> {
     rows: Range<u32>,
 }
 
+/// Whose rows are written.
+pub(crate) trait Rows: Sync {
+    /// What can go wrong with them, or with the file.
+    type Error: From<WriteError> + Send;
+
+    /// Fills `out` with the bytes of some of a tensor's rows, in its format, row major. `numbers` is room to work in.
+    fn fill(
+        &self,
+        tensor: &Tensor,
+        rows: Range<u32>,
+        numbers: &mut Vec<f32>,
+        out: &mut [u8],
+    ) -> Result<(), Self::Error>;
+
+    /// The last word on the complete file, which does not have its name yet.
+    fn approve(&self, _written: &Path) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It is replaced.
+    Replace,
+    /// It stays, and nothing is written.
+    Refuse,
+}
+
 /// Writes `header` and the tensors to a file beside `path`, then renames it.
-pub(super) fn write(
-    options: &SynthOptions,
+pub(super) fn write<R: Rows>(
+    rows: &R,
     layout: &Layout,
     header: &[u8],
     path: &Path,
+    ending: Ending,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<(), SynthError> {
-    let failed = |doing| move |source| SynthError::Io { doing, path: path.to_owned(), source };
+) -> Result<(), R::Error> {
+    let failed = |doing| move |source| WriteError::Io { doing, path: path.to_owned(), source };
+    let exists = || WriteError::Exists { path: path.to_owned() };
+    // Before the long part; the rename below looks again.
+    if ending == Ending::Refuse && path.symlink_metadata().is_ok() {
+        return Err(exists().into());
+    }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".synth-").suffix(".part");
+    builder.prefix(".wgoose-").suffix(".part");
     #[cfg(unix)] // a temporary file is private by default, a model is an ordinary file
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(failed("create a file for"))?;
 
-    let out = file.as_file_mut();
-    write_all(options, layout, header, out, progress).and_then(|()| out.sync_all()).map_err(failed("write"))?;
-    file.persist(path).map_err(|e| failed("rename the complete file to")(e.error))?;
-    sync_folder(folder).map_err(failed("make durable"))
+    write_all(rows, layout, header, file.as_file_mut(), &failed("write"), progress)?;
+    file.as_file().sync_all().map_err(failed("write"))?;
+    rows.approve(file.path())?;
+    let renamed = match ending {
+        Ending::Replace => file.persist(path),
+        Ending::Refuse => file.persist_noclobber(path),
+    };
+    renamed.map_err(|e| match e.error.kind() {
+        io::ErrorKind::AlreadyExists if ending == Ending::Refuse => exists(),
+        _ => failed("rename the complete file to")(e.error),
+    })?;
+    Ok(sync_folder(folder).map_err(failed("make durable"))?)
 }
 
 /// Makes the new name survive a crash.
@@ -58,13 +100,14 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn write_all(
-    options: &SynthOptions,
+fn write_all<R: Rows>(
+    rows: &R,
     layout: &Layout,
     header: &[u8],
     out: &mut File,
+    failed: &(dyn Fn(io::Error) -> WriteError + Sync),
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> io::Result<()> {
+) -> Result<(), R::Error> {
     let total = header.len() as u64 + layout.data_len;
     let mut done = 0;
     let mut ready = vec![header.to_vec()];
@@ -73,18 +116,18 @@ fn write_all(
     // The disk works on one batch while the threads make the next.
     while !ready.is_empty() {
         let batch: Vec<Piece<'_>> = pieces.by_ref().take(batch_len).collect();
-        let write = || -> io::Result<()> {
+        let write = || -> Result<(), WriteError> {
             for bytes in &ready {
-                out.write_all(bytes)?;
+                out.write_all(bytes).map_err(failed)?;
                 done += bytes.len() as u64;
             }
             progress(done, total);
             Ok(())
         };
-        let make = || batch.par_iter().map_init(Vec::new, |numbers, piece| bytes(options, piece, numbers)).collect();
-        let (written, next) = rayon::join(write, make);
+        let make = || batch.par_iter().map_init(Vec::new, |numbers, piece| bytes(rows, piece, numbers)).collect();
+        let (written, next): (_, Result<Vec<Vec<u8>>, R::Error>) = rayon::join(write, make);
         written?;
-        ready = next;
+        ready = next?;
     }
     Ok(())
 }
@@ -96,17 +139,11 @@ fn pieces(tensor: &Tensor) -> impl Iterator<Item = Piece<'_>> {
 }
 
 /// The bytes of a piece, with the padding behind the tensor if it is the last.
-fn bytes(options: &SynthOptions, piece: &Piece<'_>, numbers: &mut Vec<f32>) -> Vec<u8> {
+fn bytes<R: Rows>(source: &R, piece: &Piece<'_>, numbers: &mut Vec<f32>) -> Result<Vec<u8>, R::Error> {
     let Piece { tensor, rows } = piece;
-    let source = Source::new(options, tensor.weight, tensor.cols);
-    let cols = tensor.cols as usize;
-    numbers.resize(rows.len() * cols, 0.0);
-    for (row, out) in rows.clone().zip(numbers.chunks_mut(cols)) {
-        source.row(tensor.first_row + row, out);
-    }
     let padding = if rows.end == tensor.rows { tensor.padding as usize } else { 0 };
-    let len = rows.len() * (tensor.bytes / u64::from(tensor.rows)) as usize;
+    let len = rows.len() * tensor.row_bytes();
     let mut bytes = vec![0; len + padding];
-    blocks::encode(tensor.format, numbers, &mut bytes[..len]);
-    bytes
+    source.fill(tensor, rows.clone(), numbers, &mut bytes[..len])?;
+    Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! The header of a GGUF file, version 3 (layout: ggml's `docs/gguf.md`; keys: llama.cpp's converter for RWKV-7).
 
 use super::layout::Layout;
-use super::{Mix, SynthError, SynthOptions};
+use super::{Mix, Outline, WriteError};
 use wgoose_graph::Format;
 
 /// Tensors begin at multiples of this, the default where a file states no other.
@@ -19,16 +19,16 @@ const CONTROL: i32 = 3;
 const UNUSED: i32 = 5;
 
 /// The bytes before the first tensor.
-pub(super) fn header(options: &SynthOptions, layout: &Layout) -> Result<Vec<u8>, SynthError> {
-    let tokens = tokens(options)?;
+pub(super) fn header(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<u8>, WriteError> {
+    let tokens = tokens(outline)?;
     let mut pairs = Pairs::default();
     pairs.string("general.architecture", "rwkv7");
-    pairs.string("general.name", &format!("synthetic RWKV-7, seed {}", options.seed));
-    pairs.u32("general.file_type", file_type(options.mix));
-    if options.mix.is_quantised() {
+    pairs.string("general.name", outline.name);
+    pairs.u32("general.file_type", file_type(outline.mix));
+    if outline.mix.is_quantised() {
         pairs.u32("general.quantization_version", 2);
     }
-    let shape = &options.shape;
+    let shape = outline.shape;
     let sizes = [
         ("context_length", CONTEXT),
         ("embedding_length", shape.width),
@@ -51,6 +51,9 @@ pub(super) fn header(options: &SynthOptions, layout: &Layout) -> Result<Vec<u8>,
     if shape.vocab > END_OF_TURN {
         pairs.u32("tokenizer.ggml.eot_token_id", END_OF_TURN);
     }
+    if let Some(name) = outline.chat_template {
+        pairs.string("tokenizer.chat_template", name);
+    }
 
     let mut header = b"GGUF".to_vec();
     header.extend(3_u32.to_le_bytes());
@@ -71,18 +74,18 @@ pub(super) fn header(options: &SynthOptions, layout: &Layout) -> Result<Vec<u8>,
 }
 
 /// The text and kind of each token, one per row of the embedding.
-fn tokens(options: &SynthOptions) -> Result<Vec<(String, i32)>, SynthError> {
-    let rows = options.shape.vocab;
-    let given = options.vocabulary.as_deref().unwrap_or(&[]);
+fn tokens(outline: &Outline<'_>) -> Result<Vec<(String, i32)>, WriteError> {
+    let rows = outline.shape.vocab;
+    let given = outline.vocabulary.unwrap_or(&[]);
     if given.len() > rows as usize {
-        return Err(SynthError::Vocabulary { tokens: given.len(), rows });
+        return Err(WriteError::Vocabulary { tokens: given.len(), rows });
     }
-    let token = |id: u32| match (id, &options.vocabulary) {
+    let token = |id: u32| match (id, &outline.vocabulary) {
         (0, _) => ("<s>".to_owned(), CONTROL),
         (1..=256, None) => (python_repr(&[(id - 1) as u8]), NORMAL),
         _ => match given.get(id as usize) {
-            Some(bytes) => (python_repr(bytes), NORMAL),
-            None => (format!("[PAD{id}]"), UNUSED),
+            Some(bytes) if !bytes.is_empty() => (python_repr(bytes), NORMAL),
+            _ => (format!("[PAD{id}]"), UNUSED),
         },
     };
     Ok((0..rows).map(token).collect())
@@ -162,17 +165,17 @@ fn push_string(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.bytes());
 }
 
-/// Numbers of ggml's `enum ggml_type`, which knows no tiles: a tiled format has the number of its blocks.
+/// Numbers of ggml's `enum ggml_type`, which knows no repacked format: those have the number of their blocks.
 const fn ggml_type(format: Format) -> u32 {
-    match format {
+    match format.as_in_file() {
         Format::F32 => 0,
-        Format::F16 => 1,
-        Format::Q4_0 | Format::Q4_0T => 2,
-        Format::Q8_0 | Format::Q8_0T => 8,
+        Format::Q4_0 => 2,
+        Format::Q8_0 => 8,
         Format::Q4_K => 12,
         Format::Q5_K => 13,
-        Format::Q6_K | Format::Q6_KT => 14,
+        Format::Q6_K => 14,
         Format::BF16 => 30,
+        _ => 1,
     }
 }
 

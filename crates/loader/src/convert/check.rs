@@ -1,0 +1,120 @@
+//! Reading a copy back, and comparing it with what it was made of.
+
+use super::ConvertError;
+use super::source::{decode_rows, read_rows};
+use crate::blocks;
+use crate::model::Model;
+use rayon::prelude::*;
+use std::ops::Range;
+use wgoose_graph::Weight;
+
+/// Numbers compared at a time by one thread, give or take a row.
+const PIECE: usize = 1 << 18;
+
+/// What reading a copy back has shown: every weight is, to the bit, the source's in the new format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checked {
+    /// Weights compared.
+    pub weights: usize,
+    /// The largest error that rounding has made of one weight: root mean square, relative to the source's.
+    pub rounding: f64,
+    /// Where that is.
+    pub worst: Weight,
+}
+
+/// Compares every weight, and the vocabulary of a copy that has one.
+pub(super) fn compare(source: &Model, copy: &Model, vocabulary: Option<&[Vec<u8>]>) -> Result<Checked, ConvertError> {
+    let mut checked = Checked { weights: 0, rounding: 0.0, worst: Weight::Embedding };
+    for weight in Weight::all(source.shape()) {
+        let rounding = compare_weight(source, copy, weight)?;
+        checked.weights += 1;
+        if rounding > checked.rounding {
+            (checked.rounding, checked.worst) = (rounding, weight);
+        }
+        source.release(weight);
+    }
+    if let (Some(wanted), Some(found)) = (vocabulary, copy.vocabulary()) {
+        // Id 0 is the end of text, whatever was given.
+        let differs = |token: &usize| found.get(*token) != wanted.get(*token);
+        if let Some(token) = (1..wanted.len()).find(differs) {
+            return Err(ConvertError::VocabularyDiffers { token });
+        }
+    }
+    copy.check_unchanged()?;
+    Ok(checked)
+}
+
+/// The relative error of one weight, by rounding alone.
+fn compare_weight(source: &Model, copy: &Model, weight: Weight) -> Result<f64, ConvertError> {
+    let (from, to) = (source.tensor(weight), copy.tensor(weight));
+    if (from.rows(), from.cols()) != (to.rows(), to.cols()) {
+        return Err(ConvertError::Differs { weight });
+    }
+    let step = (PIECE / from.cols()).max(1);
+    let pieces = (0..from.rows()).step_by(step).map(|start| start..(start + step).min(from.rows()));
+    let pieces: Vec<Range<usize>> = pieces.collect();
+    let sums: Vec<[f64; 2]> =
+        pieces.into_par_iter().map(|rows| compare_rows(source, copy, weight, rows)).collect::<Result<_, _>>()?;
+    let [error, size] = sums.iter().fold([0.0, 0.0], |[error, size], [e, s]| [error + e, size + s]);
+    Ok(if error == 0.0 { 0.0 } else { (error / size).sqrt() })
+}
+
+/// Sums of squares of some rows: of the error, and of the source.
+fn compare_rows(source: &Model, copy: &Model, weight: Weight, rows: Range<usize>) -> Result<[f64; 2], ConvertError> {
+    let (from, to) = (source.tensor(weight), copy.tensor(weight));
+    let mut bytes = vec![0; rows.len() * to.row_bytes()];
+    read_rows(copy, weight, rows.clone(), &mut bytes)?;
+    let mut numbers = vec![0.0; rows.len() * from.cols()];
+    decode_rows(source, weight, rows.clone(), &mut numbers)?;
+    let mut wanted = vec![0; bytes.len()];
+    match from.format() == to.format() {
+        true => read_rows(source, weight, rows, &mut wanted)?,
+        false => blocks::encode(to.format(), &numbers, &mut wanted),
+    }
+    if bytes != wanted {
+        return Err(ConvertError::Differs { weight });
+    }
+    let mut rounded = vec![0.0; numbers.len()];
+    blocks::decode(to.format(), &bytes, &mut rounded);
+    let pairs = numbers.iter().zip(&rounded).map(|(x, y)| (f64::from(*x), f64::from(*y)));
+    Ok(pairs.fold([0.0, 0.0], |[error, size], (x, y)| [error + (x - y).powi(2), size + x * x]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Container;
+    use crate::synth::{self, Mix, SynthOptions};
+    use wgoose_graph::{LayerWeight, LoraRanks, ModelShape};
+
+    #[test]
+    fn one_wrong_bit_is_found() {
+        let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
+        let shape = ModelShape { layers: 2, width: 64, ffn: 96, head_size: 64, vocab: 260, ranks };
+        let (container, vocabulary) = (Container::Gguf, None);
+        let options =
+            SynthOptions { shape, seed: 1, container, mix: Mix::Q8_0, hot: false, ffn_zeros: None, vocabulary };
+        let folder = tempfile::tempdir().unwrap();
+        let [path, copy] = ["a", "b"].map(|name| folder.path().join(name));
+        synth::write(&options, &path, &|_, _| {}).unwrap();
+        let source = Model::open(&path).unwrap();
+        let vocabulary = source.vocabulary().unwrap();
+        let mut file = std::fs::read(&path).unwrap();
+        let compare_with = |file: &[u8], vocabulary: &[Vec<u8>]| {
+            std::fs::write(&copy, file).unwrap();
+            compare(&source, &Model::open(&copy).unwrap(), Some(vocabulary))
+        };
+        assert_eq!(compare_with(&file, &vocabulary).unwrap().rounding, 0.0);
+
+        let mut other = vocabulary.clone();
+        other[77] = b"goose".to_vec();
+        let lost = compare_with(&file, &other).unwrap_err();
+        assert!(matches!(lost, ConvertError::VocabularyDiffers { token: 77 }), "{lost}");
+
+        let weight = Weight::Layer(1, LayerWeight::FfnValue);
+        let last = source.tensor(weight).file_range().unwrap().end - 1;
+        file[last] ^= 1;
+        let error = compare_with(&file, &vocabulary).unwrap_err();
+        assert!(matches!(error, ConvertError::Differs { weight: w } if w == weight), "{error}");
+    }
+}

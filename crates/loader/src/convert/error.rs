@@ -1,0 +1,38 @@
+//! Why a model was not converted.
+
+use crate::error::LoadError;
+use crate::writer::WriteError;
+use wgoose_graph::{Format, Weight};
+
+/// Why [`convert`](super::convert) wrote nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The file to be made.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The file to be read, or the copy when it is read back.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A number beyond the format's range.
+    #[error("tensor '{tensor}' holds {value:e}, beyond the range of {format}: choose BF16 or F32")]
+    Range {
+        /// Its name in the new file.
+        tensor: String,
+        /// The number.
+        value: f32,
+        /// The format asked for.
+        format: Format,
+    },
+    /// The copy holds something else than it should.
+    #[error("the copy differs from the source in {weight}: nothing was kept (check memory and disk, and try again)")]
+    Differs {
+        /// The first weight that differs.
+        weight: Weight,
+    },
+    /// The copy has lost tokens.
+    #[error("the copy has another vocabulary than the source from token {token} on: nothing was kept")]
+    VocabularyDiffers {
+        /// The first token that differs.
+        token: usize,
+    },
+}

@@ -1,0 +1,87 @@
+//! One model file made of another: containers and formats change, numbers only as far as the new format rounds them.
+//!
+//! Where the format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
+//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate.
+
+mod check;
+mod error;
+mod source;
+
+pub use check::Checked;
+pub use error::ConvertError;
+
+use crate::model::Model;
+use crate::names::Container;
+use crate::writer::{self, Ending, Mix, Outline, WriteReport};
+use source::Source;
+use std::path::Path;
+use std::sync::OnceLock;
+use wgoose_graph::{Format, Weight};
+
+/// llama.cpp's name of the template that the World models were trained with.
+const CHAT_TEMPLATE: &str = "rwkv-world";
+
+/// What to write.
+#[derive(Clone, Debug)]
+pub struct ConvertOptions {
+    /// The kind of file: GGUF or safetensors.
+    pub container: Container,
+    /// Which format each tensor is stored in; floats only for safetensors.
+    pub mix: Mix,
+    /// What a GGUF file calls the model.
+    pub name: String,
+    /// The bytes of each token by id, for a GGUF file made of one without a vocabulary. Id 0 is the end of text whatever is
+    /// given here; without a list, ids 1 to 256 are the single bytes.
+    pub vocabulary: Option<Vec<Vec<u8>>>,
+    /// Whether a file of that name is replaced; otherwise it is refused.
+    pub replace: bool,
+    /// Whether the file is read back and compared before it gets its name.
+    pub check: bool,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Converted {
+    /// The file.
+    pub written: WriteReport,
+    /// What reading it back has shown, if that was asked for.
+    pub checked: Option<Checked>,
+}
+
+/// The mix that keeps the precision of a model's matrices: that of the embedding where it is a float, otherwise F16.
+pub fn kept_mix(model: &Model) -> Mix {
+    match model.tensor(Weight::Embedding).format() {
+        Format::F32 => Mix::F32,
+        Format::BF16 => Mix::BF16,
+        _ => Mix::F16,
+    }
+}
+
+/// Writes a model into another file, calling `progress` with the bytes done and in total. The file appears under its name
+/// when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
+///
+/// # Errors
+/// A format that cannot hold the model, a file of that name, a source that cannot be read, a copy that differs when read
+/// back, or what the system said. Nothing is left behind.
+pub fn convert(
+    model: &Model,
+    options: &ConvertOptions,
+    path: &Path,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Converted, ConvertError> {
+    let own = model.vocabulary();
+    let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
+    let outline = Outline {
+        shape: model.shape(),
+        container: options.container,
+        mix: options.mix,
+        name: &options.name,
+        vocabulary,
+        chat_template: Some(CHAT_TEMPLATE),
+    };
+    let checked = OnceLock::new();
+    let source = Source { model, vocabulary, checked: options.check.then_some(&checked) };
+    let ending = if options.replace { Ending::Replace } else { Ending::Refuse };
+    let written = writer::write(&outline, &source, path, ending, progress)?;
+    Ok(Converted { written, checked: checked.into_inner() })
+}

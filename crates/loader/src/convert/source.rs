@@ -1,0 +1,99 @@
+//! The rows of an open model in the formats of a new file.
+
+use super::ConvertError;
+use super::check::{self, Checked};
+use crate::blocks;
+use crate::error::LoadError;
+use crate::model::Model;
+use crate::writer::{Rows, Tensor};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::OnceLock;
+use wgoose_graph::{Format, LayerWeight, Weight};
+
+/// The largest f16, and what quantised formats saturate at: their scales are f16.
+const LARGEST: f32 = 65504.0;
+
+/// A model that is read to be written.
+pub(super) struct Source<'a> {
+    pub(super) model: &'a Model,
+    /// The tokens of the new file, where it has some of its own.
+    pub(super) vocabulary: Option<&'a [Vec<u8>]>,
+    /// Where the result of reading the copy back goes; `None` if it is not to be read.
+    pub(super) checked: Option<&'a OnceLock<Checked>>,
+}
+
+impl Rows for Source<'_> {
+    type Error = ConvertError;
+
+    fn fill(
+        &self,
+        tensor: &Tensor,
+        rows: Range<u32>,
+        numbers: &mut Vec<f32>,
+        out: &mut [u8],
+    ) -> Result<(), ConvertError> {
+        let first = tensor.first_row as usize;
+        let rows = first + rows.start as usize..first + rows.end as usize;
+        let weight = in_place_of(tensor.weight);
+        if self.model.tensor(weight).format() == tensor.format {
+            return Ok(read_rows(self.model, weight, rows, out)?);
+        }
+        numbers.resize(rows.len() * tensor.cols as usize, 0.0);
+        decode_rows(self.model, weight, rows, numbers)?;
+        let narrow = !matches!(tensor.format, Format::F32 | Format::BF16);
+        if let Some(value) = numbers.iter().find(|x| narrow && x.is_finite() && x.abs() > LARGEST) {
+            return Err(ConvertError::Range { tensor: tensor.name.clone(), value: *value, format: tensor.format });
+        }
+        blocks::encode(tensor.format, numbers, out);
+        Ok(())
+    }
+
+    fn approve(&self, written: &Path) -> Result<(), ConvertError> {
+        if let Some(checked) = self.checked {
+            let found = check::compare(self.model, &Model::open(written)?, self.vocabulary)?;
+            checked.get_or_init(|| found);
+        }
+        // What was read until here can be believed only now.
+        Ok(self.model.check_unchanged()?)
+    }
+}
+
+/// The value residual that no layer 0 has.
+fn in_place_of(weight: Weight) -> Weight {
+    match weight {
+        Weight::Layer(0, LayerWeight::ValueBias) => Weight::Layer(0, LayerWeight::IclrBias),
+        Weight::Layer(0, LayerWeight::ValueDown) => Weight::Layer(0, LayerWeight::IclrDown),
+        Weight::Layer(0, LayerWeight::ValueUp) => Weight::Layer(0, LayerWeight::IclrUp),
+        weight => weight,
+    }
+}
+
+/// Reads the canonical bytes of some rows: by position where they lie in one piece, else through the map.
+pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
+    let view = model.tensor(weight);
+    match view.file_range() {
+        Some(range) => {
+            let start = range.start + rows.start * view.row_bytes();
+            model.read(start..start + out.len(), out)
+        }
+        None => {
+            view.copy_rows(rows, out);
+            Ok(())
+        }
+    }
+}
+
+/// Reads some rows as numbers.
+pub(super) fn decode_rows(
+    model: &Model,
+    weight: Weight,
+    rows: Range<usize>,
+    numbers: &mut [f32],
+) -> Result<(), LoadError> {
+    let view = model.tensor(weight);
+    let mut bytes = vec![0; rows.len() * view.row_bytes()];
+    read_rows(model, weight, rows, &mut bytes)?;
+    blocks::decode(view.format(), &bytes, numbers);
+    Ok(())
+}

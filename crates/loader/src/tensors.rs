@@ -1,0 +1,60 @@
+//! A file of named tensors that is no whole model: initial states, for instance.
+
+use crate::blocks;
+use crate::contents::{Directory, Element};
+use crate::error::LoadError;
+use crate::file::ModelFile;
+use crate::names::Container;
+use crate::{gguf, model, pth, safetensors};
+use std::path::Path;
+
+/// The tensors of a safetensors, .pth or GGUF file, whatever they are for.
+#[derive(Debug)]
+pub struct TensorFile {
+    file: ModelFile,
+    directory: Directory,
+}
+
+impl TensorFile {
+    /// Opens a file and reads what it says of its tensors, but none of them.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let file = ModelFile::open(path.as_ref())?;
+        let contents = match model::detect(file.bytes())? {
+            Container::Gguf => gguf::read(file.bytes())?,
+            Container::Safetensors => safetensors::read(file.bytes())?,
+            Container::Pth => pth::read(file.bytes())?,
+        };
+        file.check_unchanged()?;
+        Ok(TensorFile { file, directory: contents.directory })
+    }
+
+    /// The names of all tensors, in no particular order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.directory.names()
+    }
+
+    /// A tensor as f32 in row-major order, and its sizes, slowest-varying first.
+    ///
+    /// # Errors
+    /// There is none of that name, it is stored in a type or an order that is not known here, or the file fails.
+    pub fn read(&self, name: &str) -> Result<(Vec<usize>, Vec<f32>), LoadError> {
+        let tensor = self.directory.get(name).ok_or_else(|| LoadError::NoTensor { tensor: name.to_owned() })?;
+        let unsupported = |found: String| LoadError::UnsupportedType { tensor: name.to_owned(), found };
+        let format = match &tensor.element {
+            Element::Known(format) => *format,
+            Element::Other(found) => return Err(unsupported(found.clone())),
+        };
+        if tensor.first_dim_fastest {
+            return Err(unsupported(format!("{format}, transposed")));
+        }
+        let mut bytes = vec![0; tensor.bytes.len()];
+        self.file.read(tensor.bytes.start as u64, &mut bytes)?;
+        let mut floats = vec![0.0; tensor.dims.iter().product()];
+        blocks::decode(format, &bytes, &mut floats);
+        self.file.check_unchanged()?;
+        Ok((tensor.dims.clone(), floats))
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a model file cannot be written.
+
+use super::Mix;
+use crate::names::Container;
+use std::io;
+use std::path::PathBuf;
+use wgoose_graph::{Format, ShapeError};
+
+/// Why no model file was written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The sizes are no model's.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A container that is only read.
+    #[error("models are written as GGUF or safetensors, not as {0}")]
+    Container(Container),
+    /// Rows that are no whole number of blocks.
+    #[error(
+        "tensor '{tensor}' has rows of {cols} weights, {format} needs a multiple of {}: choose another mix or width",
+        format.block_weights()
+    )]
+    RowLength {
+        /// Its name in the file.
+        tensor: String,
+        /// Weights in a row.
+        cols: u32,
+        /// The format the mix asks for.
+        format: Format,
+    },
+    /// A file beyond what can be addressed.
+    #[error("tensor '{tensor}' is too large to be addressed: choose a smaller shape")]
+    TooLarge {
+        /// Its name in the file.
+        tensor: String,
+    },
+    /// A quantised mix in a container without quantised types.
+    #[error("safetensors holds F32, F16 and BF16: write a GGUF file for {0}")]
+    FloatsOnly(Mix),
+    /// More tokens than rows of the embedding.
+    #[error("the vocabulary has {tokens} tokens, the model has rows for {rows}")]
+    Vocabulary {
+        /// Tokens given.
+        tokens: usize,
+        /// Rows of embedding and head.
+        rows: u32,
+    },
+    /// The name is taken.
+    #[error("'{}' exists already: choose another name, or have it replaced (--force)", path.display())]
+    Exists {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// The system refused: no such folder, no permission, disk full.
+    #[error("cannot {doing} '{}': {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,90 @@
+//! Model files as they are written: which tensor lies where, in which format, under which name; whose numbers they are,
+//! somebody else knows ([`Rows`]). Synthetic and converted models are written by it.
+//!
+//! ```text
+//! outline -> layout: tensors, offsets -> gguf | safetensors: header -> stream: the file
+//!               Rows: the bytes of some rows of a tensor ------------------^
+//! ```
+
+mod error;
+mod gguf;
+mod layout;
+mod mix;
+mod safetensors;
+mod stream;
+
+pub use error::WriteError;
+pub use mix::{Mix, UnknownMix};
+
+pub(crate) use layout::Tensor;
+pub(crate) use stream::{Ending, Rows};
+
+use crate::names::Container;
+use layout::Layout;
+use std::path::Path;
+use wgoose_graph::ModelShape;
+
+/// What is known of a file before any number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outline<'a> {
+    /// The model's sizes.
+    pub(crate) shape: &'a ModelShape,
+    /// The kind of file: GGUF or safetensors.
+    pub(crate) container: Container,
+    /// Which format each tensor is stored in.
+    pub(crate) mix: Mix,
+    /// What a GGUF file calls the model.
+    pub(crate) name: &'a str,
+    /// The bytes of each token by id, for GGUF files; without, ids 1 to 256 are the single bytes.
+    pub(crate) vocabulary: Option<&'a [Vec<u8>]>,
+    /// llama.cpp's name of a chat template, for GGUF files.
+    pub(crate) chat_template: Option<&'a str>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteReport {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Number of tensors in it.
+    pub tensors: usize,
+    /// Number of weights in them.
+    pub weights: u64,
+}
+
+/// Writes a file, calling `progress` with the bytes done and in total. It appears under its name when it is complete and
+/// `rows` is content with it; otherwise nothing is left behind.
+pub(crate) fn write<R: Rows>(
+    outline: &Outline<'_>,
+    rows: &R,
+    path: &Path,
+    ending: Ending,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<WriteReport, R::Error> {
+    let (layout, header) = plan(outline)?;
+    stream::write(rows, &layout, &header, path, ending, progress)?;
+    Ok(WriteReport {
+        bytes: header.len() as u64 + layout.data_len,
+        tensors: layout.tensors.len(),
+        weights: layout.tensors.iter().map(Tensor::weights).sum(),
+    })
+}
+
+/// Where everything lies, and the bytes before the first tensor.
+fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
+    outline.shape.validate()?;
+    match outline.container {
+        Container::Gguf => {
+            let layout = Layout::new(outline, gguf::ALIGNMENT)?;
+            let header = gguf::header(outline, &layout)?;
+            Ok((layout, header))
+        }
+        Container::Safetensors if outline.mix.is_quantised() => Err(WriteError::FloatsOnly(outline.mix)),
+        Container::Safetensors => {
+            let layout = Layout::new(outline, 1)?;
+            let header = safetensors::header(&layout);
+            Ok((layout, header))
+        }
+        Container::Pth => Err(WriteError::Container(outline.container)),
+    }
+}

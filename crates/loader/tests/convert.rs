@@ -1,0 +1,216 @@
+//! Conversions: what comes out is what went in, rounded once; what cannot be written leaves nothing behind.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
+use wgoose_loader::synth::{self, SynthOptions};
+use wgoose_loader::writer::{Mix, WriteError};
+use wgoose_loader::{Container, LoadError, Model, ReadAt, TensorFile, blocks};
+
+/// Two layers with rows of whole 256-blocks, four different ranks, a vocabulary with a gap.
+fn options(container: Container, mix: Mix) -> SynthOptions {
+    let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 40 };
+    let shape = ModelShape { layers: 2, width: 256, ffn: 768, head_size: 64, vocab: 1101, ranks };
+    let vocabulary = (0..1000_u32).map(|id| if id == 700 { vec![] } else { id.to_le_bytes()[..2].to_vec() }).collect();
+    SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: Some(vocabulary) }
+}
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn synth(&self, name: &str, options: &SynthOptions) -> Model {
+        synth::write(options, &self.path(name), &|_, _| {}).unwrap();
+        Model::open(self.path(name)).unwrap()
+    }
+
+    fn convert(&self, model: &Model, name: &str, container: Container, mix: Mix) -> Result<Converted, ConvertError> {
+        convert(model, &to(container, mix), &self.path(name), &|_, _| {})
+    }
+
+    fn files(&self) -> usize {
+        std::fs::read_dir(self.0.path()).unwrap().count()
+    }
+}
+
+fn to(container: Container, mix: Mix) -> ConvertOptions {
+    ConvertOptions { container, mix, name: "a goose".into(), vocabulary: None, replace: false, check: true }
+}
+
+fn bytes(model: &Model, weight: Weight) -> Vec<u8> {
+    let view = model.tensor(weight);
+    let mut bytes = vec![0; view.byte_len()];
+    view.copy_rows(0..view.rows(), &mut bytes);
+    bytes
+}
+
+#[test]
+fn there_and_back_is_the_same_file() {
+    for mix in [Mix::F32, Mix::F16, Mix::BF16] {
+        let place = Place::new();
+        let source = place.synth("source.st", &options(Container::Safetensors, mix));
+        assert_eq!(kept_mix(&source), mix);
+        let there = place.convert(&source, "there.gguf", Container::Gguf, mix).unwrap();
+        let checked = there.checked.unwrap();
+        assert_eq!((checked.rounding, checked.weights), (0.0, Weight::all(source.shape()).count()), "{mix}");
+        let there = Model::open(place.path("there.gguf")).unwrap();
+        assert_eq!((kept_mix(&there), there.shape()), (mix, source.shape()));
+        place.convert(&there, "back.st", Container::Safetensors, mix).unwrap();
+        let read = |name| std::fs::read(place.path(name)).unwrap();
+        assert!(read("back.st") == read("source.st"), "{mix}");
+    }
+}
+
+#[test]
+fn every_mix_is_encoded_once() {
+    let place = Place::new();
+    let source = place.synth("source.gguf", &options(Container::Gguf, Mix::F32));
+    for mix in Mix::ALL {
+        let name = format!("{mix}.gguf");
+        place.convert(&source, &name, Container::Gguf, mix).unwrap();
+        let copy = Model::open(place.path(&name)).unwrap();
+        assert_eq!(copy.vocabulary(), source.vocabulary());
+        for weight in Weight::all(source.shape()) {
+            let view = copy.tensor(weight);
+            assert_eq!(view.format(), mix.in_gguf(weight), "{weight} of {mix}");
+            let mut wanted = vec![0; view.byte_len()];
+            blocks::encode(view.format(), &source.tensor(weight).to_f32(), &mut wanted);
+            assert!(bytes(&copy, weight) == wanted, "{weight} of {mix}");
+        }
+        // Again in the same mix: not quantised twice.
+        place.convert(&copy, &format!("again-{name}"), Container::Gguf, mix).unwrap();
+        let again = Model::open(place.path(&format!("again-{name}"))).unwrap();
+        assert!(Weight::all(source.shape()).all(|weight| bytes(&again, weight) == bytes(&copy, weight)), "{mix}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_pytorch_becomes_gguf() {
+    let place = Place::new();
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/goldens/tiny.pth");
+    let source = Model::open(tiny).unwrap();
+    place.convert(&source, "tiny.gguf", Container::Gguf, kept_mix(&source)).unwrap();
+    let copy = Model::open(place.path("tiny.gguf")).unwrap();
+    for weight in Weight::all(source.shape()) {
+        assert_eq!(copy.tensor(weight).to_f32(), source.tensor(weight).to_f32(), "{weight}");
+    }
+}
+
+#[test]
+fn layer_0_gets_the_value_residual_that_llama_cpp_demands() {
+    let place = Place::new();
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
+    place.convert(&source, "copy.gguf", Container::Gguf, Mix::Q8_0).unwrap();
+    let copy = TensorFile::open(place.path("copy.gguf")).unwrap();
+    for part in 0..3 {
+        let read = |adapter| copy.read(&format!("blk.0.time_mix_{adapter}{part}.weight")).unwrap();
+        assert_eq!(read('v'), read('a'), "{part}");
+    }
+    let [down, up] = [LayerWeight::IclrDown, LayerWeight::IclrUp].map(|w| source.tensor(Weight::Layer(0, w)).to_f32());
+    assert_eq!(copy.read("blk.0.time_mix_v1.weight").unwrap(), (vec![24, 256], down));
+    assert_eq!(copy.read("blk.0.time_mix_v2.weight").unwrap(), (vec![256, 24], up));
+}
+
+#[test]
+fn a_file_that_is_there_stays_unless_it_is_to_be_replaced() {
+    let place = Place::new();
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
+    std::fs::write(place.path("copy.gguf"), b"precious").unwrap();
+    let refused = place.convert(&source, "copy.gguf", Container::Gguf, Mix::F16).unwrap_err();
+    assert!(matches!(refused, ConvertError::Write(WriteError::Exists { .. })), "{refused}");
+    assert_eq!(std::fs::read(place.path("copy.gguf")).unwrap(), b"precious");
+    let replacing = ConvertOptions { replace: true, ..to(Container::Gguf, Mix::F16) };
+    convert(&source, &replacing, &place.path("copy.gguf"), &|_, _| {}).unwrap();
+    assert_eq!(Model::open(place.path("copy.gguf")).unwrap().shape(), source.shape());
+    // Over its own source, which stays open.
+    convert(&source, &replacing, source.path(), &|_, _| {}).unwrap();
+    assert_eq!(Model::open(source.path()).unwrap().container(), Container::Gguf);
+    assert_eq!(place.files(), 2);
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut narrow = options(Container::Safetensors, Mix::F32);
+    narrow.shape.width = 64; // rows that are no whole blocks of 256
+    let source = place.synth("source.st", &narrow);
+    let file = std::fs::read(source.path()).unwrap();
+    let at = source.tensor(Weight::Layer(1, LayerWeight::FfnKey)).file_range().unwrap().start;
+    std::fs::write(place.path("far.st"), [&file[..at], &7e4_f32.to_le_bytes(), &file[at + 4..]].concat()).unwrap();
+    let far = Model::open(place.path("far.st")).unwrap();
+
+    let refused = |model: &Model, container, mix| place.convert(model, "copy", container, mix).unwrap_err();
+    for mix in [Mix::F16, Mix::Q8_0] {
+        let range = refused(&far, Container::Gguf, mix);
+        assert!(range.to_string().starts_with("tensor 'blk.1.channel_mix_key.weight' holds 7e4, beyond"), "{range}");
+    }
+    place.convert(&far, "far.gguf", Container::Gguf, Mix::BF16).unwrap();
+    let row_length = refused(&source, Container::Gguf, Mix::Q4_K_M);
+    let is_row_length = matches!(&row_length, ConvertError::Write(WriteError::RowLength { format: Format::Q4_K, .. }));
+    assert!(is_row_length, "{row_length}");
+    let floats = refused(&source, Container::Safetensors, Mix::Q8_0);
+    assert!(matches!(floats, ConvertError::Write(WriteError::FloatsOnly(Mix::Q8_0))), "{floats}");
+    let pth = refused(&source, Container::Pth, Mix::F16);
+    assert!(matches!(pth, ConvertError::Write(WriteError::Container(Container::Pth))), "{pth}");
+    let crowded = ConvertOptions { vocabulary: Some(vec![vec![b'x']; 2000]), ..to(Container::Gguf, Mix::F16) };
+    let crowded = convert(&source, &crowded, &place.path("copy"), &|_, _| {}).unwrap_err();
+    assert!(matches!(crowded, ConvertError::Write(WriteError::Vocabulary { tokens: 2000, rows: 1101 })), "{crowded}");
+    assert_eq!(place.files(), 3);
+}
+
+/// A disk that fails past a byte.
+#[derive(Debug)]
+struct Faulty {
+    file: std::fs::File,
+    good: u64,
+}
+
+impl ReadAt for Faulty {
+    fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        match offset + out.len() as u64 <= self.good {
+            true => ReadAt::read_exact_at(&self.file, out, offset),
+            false => Err(io::Error::other("a bad sector")),
+        }
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_read_leaves_nothing_behind() {
+    let place = Place::new();
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
+    let good = source.file_len() as u64 / 2;
+    let faulty = Faulty { file: std::fs::File::open(source.path()).unwrap(), good };
+    let source = source.with_reader(Arc::new(faulty));
+    let error = place.convert(&source, "copy.gguf", Container::Gguf, Mix::Q4_K_M).unwrap_err();
+    assert!(matches!(error, ConvertError::Load(LoadError::Read { .. })), "{error}");
+    assert_eq!(place.files(), 1);
+}
+
+#[test]
+fn a_source_that_changes_meanwhile_is_noticed() {
+    let place = Place::new();
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
+    let path = source.path().to_owned();
+    let unchecked = ConvertOptions { check: false, ..to(Container::Gguf, Mix::F16) };
+    let touch = |done: u64, total: u64| {
+        if done == total {
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+    };
+    let error = convert(&source, &unchecked, &place.path("copy.gguf"), &touch).unwrap_err();
+    assert!(matches!(error, ConvertError::Load(LoadError::Rewritten { .. })), "{error}");
+    assert_eq!(place.files(), 1);
+}
