@@ -1,9 +1,9 @@
 //! Batches: sequences packed one after another, never padded.
 
 use crate::BatchError;
-use wgoose_graph::BatchShape;
+use wgoose_graph::{BatchShape, ModelShape, Target};
 
-/// Which of a sequence's logits are wanted.
+/// Which of a sequence's rows are wanted: logits, or hidden states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outputs {
     /// None: only the state moves on.
@@ -14,6 +14,17 @@ pub enum Outputs {
     All,
 }
 
+impl Outputs {
+    /// How many rows that is for so many tokens.
+    pub const fn rows(self, tokens: usize) -> usize {
+        match self {
+            Outputs::None => 0,
+            Outputs::Last => 1,
+            Outputs::All => tokens,
+        }
+    }
+}
+
 /// Tokens that continue one sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
@@ -21,8 +32,22 @@ pub struct Sequence<'a> {
     pub slot: usize,
     /// Token ids, at least one.
     pub tokens: &'a [u32],
-    /// Which logits are wanted.
+    /// Which rows are wanted.
     pub outputs: Outputs,
+}
+
+/// Checks that a sequence can be read at all.
+///
+/// # Errors
+/// It is empty, or has a token outside the vocabulary; `sequence` is its index in the error.
+pub fn check_tokens(sequence: usize, tokens: &[u32], vocab: u32) -> Result<(), BatchError> {
+    if tokens.is_empty() {
+        return Err(BatchError::Empty(sequence));
+    }
+    match tokens.iter().position(|t| *t >= vocab) {
+        Some(position) => Err(BatchError::Token { sequence, position, token: tokens[position], vocab }),
+        None => Ok(()),
+    }
 }
 
 /// What one pass computes: the tables that the kernels read.
@@ -36,22 +61,34 @@ pub struct Batch {
     pub segments: Vec<u32>,
     /// Token index of each requested output.
     pub outputs: Vec<u32>,
+    /// What the pass ends in.
+    pub target: Target,
+}
+
+/// What tells the recording of one pass from that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PassShape {
+    pub(crate) batch: BatchShape,
+    pub(crate) target: Target,
+}
+
+impl From<BatchShape> for PassShape {
+    /// A pass that ends in logits.
+    fn from(batch: BatchShape) -> Self {
+        PassShape { batch, target: Target::Logits }
+    }
 }
 
 impl Batch {
-    /// Packs sequences.
+    /// Packs sequences, for logits.
     ///
     /// # Errors
     /// An empty sequence, a token outside the vocabulary, a slot that does not exist or is named twice.
     pub fn pack(sequences: &[Sequence<'_>], vocab: u32, slots: usize) -> Result<Batch, BatchError> {
-        let mut batch = Batch { tokens: vec![], token_segments: vec![], segments: vec![], outputs: vec![] };
+        let (tokens, token_segments, segments, outputs) = (vec![], vec![], vec![], vec![]);
+        let mut batch = Batch { tokens, token_segments, segments, outputs, target: Target::Logits };
         for (i, s) in sequences.iter().enumerate() {
-            if s.tokens.is_empty() {
-                return Err(BatchError::Empty(i));
-            }
-            if let Some(position) = s.tokens.iter().position(|t| *t >= vocab) {
-                return Err(BatchError::Token { sequence: i, position, token: s.tokens[position], vocab });
-            }
+            check_tokens(i, s.tokens, vocab)?;
             if s.slot >= slots {
                 return Err(BatchError::Slot { sequence: i, slot: s.slot, slots });
             }
@@ -70,6 +107,28 @@ impl Batch {
             }
         }
         Ok(batch)
+    }
+
+    /// The same sequences for another target.
+    pub fn to(self, target: Target) -> Batch {
+        Batch { target, ..self }
+    }
+
+    /// Rows of the result.
+    pub fn rows(&self) -> usize {
+        match self.target {
+            Target::Logits | Target::Hidden(_) => self.outputs.len(),
+            Target::HiddenSum(_) => self.segments.len() / 4,
+        }
+    }
+
+    /// Floats of the result.
+    pub fn result_len(&self, model: &ModelShape) -> usize {
+        self.rows() * self.target.cols(model) as usize
+    }
+
+    pub(crate) fn pass(&self) -> PassShape {
+        PassShape { batch: self.shape(), target: self.target }
     }
 
     /// Its sizes.

@@ -25,6 +25,11 @@ pub struct Continuation<'a> {
     pub slot: usize,
     /// How its tokens are chosen.
     pub sampling: Sampling,
+    /// Added to the logits of tokens, minus infinity rules one out; of several for one token the last counts.
+    pub bias: &'a [(u32, f32)],
+    /// How often tokens count as chosen before, for the penalties: 1 for the last one, `decay` for the one before it if
+    /// it is another, and so on.
+    pub chosen: &'a [(u32, f32)],
     /// Tokens at which it ends, at most [`MAX_STOPS`]; the token itself is still given.
     pub stops: &'a [u32],
     /// Most tokens to choose.
@@ -40,6 +45,11 @@ pub struct DecodeReport {
     pub repeated: u64,
     /// Seconds in which steps were encoded, all together; that they are submitted is not counted.
     pub encode_seconds: f64,
+    /// Steps that ran in their persistent form.
+    pub persistent: u64,
+    /// Whether workgroups of the persistent form waited in vain: what they did was taken back, and the rest was done by the
+    /// chain of dispatches.
+    pub gave_up: bool,
 }
 
 /// Why sequences cannot be continued on the device.
@@ -68,6 +78,16 @@ pub enum DecodeError {
         sequence: usize,
         /// How many were given.
         got: usize,
+    },
+    /// A bias or a count of a token that there is not.
+    #[error("sequence {sequence} has a bias for token {token}, the vocabulary has {vocab}")]
+    Token {
+        /// Index of the sequence.
+        sequence: usize,
+        /// The token.
+        token: u32,
+        /// Size of the vocabulary.
+        vocab: u32,
     },
     /// A setting that chooses no token.
     #[error("{setting} {value} of sequence {sequence} is not {allowed}")]

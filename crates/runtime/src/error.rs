@@ -70,8 +70,10 @@ pub enum RuntimeError {
         /// What it lacks.
         why: &'static str,
     },
-    /// A pass of which weights are uploaded each time has no dispatches that could be timed on their own.
-    #[error("weights pass through a ring: a profile needs all of them on the GPU, raise --gpu-budget or leave it out")]
+    /// A pass of which weights are uploaded each time has no dispatches that could be timed or looked at on their own.
+    #[error(
+        "weights pass through a ring: a profile or a trace needs all of them on the GPU, raise --gpu-budget or leave it out"
+    )]
     Streamed,
     /// The plan does not fit.
     #[error(transparent)]
@@ -179,15 +181,23 @@ pub enum BatchError {
         /// Slots there are.
         slots: usize,
     },
-    /// A sequence that was in a pass that failed.
+    /// A sequence that was in a pass that failed, or that left out layers.
     #[error(
-        "sequence {sequence} names state slot {slot}, whose last pass failed half way: set or reset its state first"
+        "sequence {sequence} names state slot {slot}, whose last pass failed or ended half way: set or reset its state first"
     )]
     Spoiled {
         /// Index of the sequence.
         sequence: usize,
         /// The slot.
         slot: usize,
+    },
+    /// A layer that the model does not have.
+    #[error("there is no layer {layer}: the model has {layers}, numbered from 0")]
+    Layer {
+        /// The layer.
+        layer: u32,
+        /// Layers of the model.
+        layers: u32,
     },
     /// Two sequences on one state.
     #[error("sequences {0} and {1} share a state slot")]

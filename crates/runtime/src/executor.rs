@@ -1,7 +1,8 @@
 //! What runs batches: a GPU or, as the definition of right, the CPU.
 
 use crate::report::LoadReport;
-use crate::{Batch, GpuExecutor, RuntimeError};
+use crate::{Batch, GpuExecutor, RuntimeError, Traced};
+use std::ops::Range;
 use wgoose_graph::{ModelShape, State};
 
 /// The recurrent state of one sequence: every piece with its floats.
@@ -41,23 +42,59 @@ pub trait Executor: Send {
     /// How many sequences can have a state at once.
     fn slots(&self) -> usize;
 
-    /// Runs a batch; returns the logits of its outputs, `[R, V]` row major.
+    /// Runs a batch; returns what its target says, row major: `[R, V]` logits, `[R, C]` or `[S, C]` hidden states.
     ///
     /// # Errors
-    /// No kernel serves an op, or the device fails.
+    /// The model has no such layer, no kernel serves an op, or the device fails.
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError>;
+
+    /// As [`Executor::run`], op by op: `on_value` is shown what each op made, in the order in which they run. Ops that
+    /// only update state make nothing.
+    ///
+    /// # Errors
+    /// As [`Executor::run`]; [`RuntimeError::Streamed`] where the weights do not all fit on the device.
+    fn trace(&mut self, batch: &Batch, on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, RuntimeError>;
+
+    /// Copies one piece of a slot's state out.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError>;
 
     /// Copies a slot's state out.
     ///
     /// # Errors
     /// The device fails.
-    fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError>;
+    fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
+        let shape = *self.shape();
+        let pieces = State::all(&shape).map(|piece| Ok((piece, self.state_piece(slot, piece)?)));
+        pieces.collect::<Result<_, _>>().map(StateData)
+    }
 
     /// Overwrites a slot's state.
     ///
     /// # Errors
     /// The state is not of this model, or the device fails.
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError>;
+
+    /// Sets the states of slots to zero.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError>;
+
+    /// Makes room for that many sequences, with states of zero; returns how many there are then. Within a memory budget,
+    /// or where the device binds no more, that is as many as before.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError>;
+
+    /// Another executor with states of its own, all zero, sharing what the first has of the model.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError>;
 
     /// Itself, where it can choose tokens on its device.
     fn decoder(&mut self) -> Option<&mut GpuExecutor> {

@@ -3,6 +3,8 @@
 //! The only crate that names wgpu. Start with [`Engine`]; below it, [`GpuExecutor`] replays recordings of
 //! [`schedule`], [`CpuExecutor`] interprets the graph, and [`lab`] checks and times single kernels.
 
+#![deny(missing_docs)]
+
 mod batch;
 mod cpu;
 mod decode;
@@ -12,16 +14,18 @@ mod error;
 mod executor;
 mod gpu;
 pub mod lab;
+pub mod logits;
 mod pipelines;
 mod profile;
 mod report;
 mod sampler;
 pub mod schedule;
 pub mod timeline;
+mod trace;
 mod upload;
 mod weights;
 
-pub use batch::{Batch, Outputs, Sequence};
+pub use batch::{Batch, Outputs, Sequence, check_tokens};
 pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
@@ -31,7 +35,8 @@ pub use executor::{Executor, StateData};
 pub use gpu::GpuExecutor;
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
-pub use report::{Footprint, LoadReport};
-pub use sampler::{Penalties, Sampling};
+pub use report::{Footprint, LoadReport, PersistentForm};
+pub use sampler::{Penalties, Sampling, is_bias};
+pub use trace::{OpError, Place, Traced};
 pub use upload::StagingSize;
 pub use weights::{Residency, windows};

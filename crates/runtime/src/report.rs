@@ -50,7 +50,7 @@ impl Footprint {
 }
 
 /// What loading has taken so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
     /// Bytes of weights uploaded; streamed ones count every time.
     pub uploaded: u64,
@@ -66,4 +66,20 @@ pub struct LoadReport {
     pub device: Option<DeviceMemory>,
     /// See [`LoadReport::device`].
     pub peak_device: Option<DeviceMemory>,
+    /// How the step of a single token runs, if the plan asks for its persistent form and it was tried.
+    pub persistent: Option<PersistentForm>,
+}
+
+/// What became of the persistent step that a plan asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PersistentForm {
+    /// It is used.
+    Runs {
+        /// Dispatches of a step.
+        dispatches: usize,
+        /// Layers that are part of one.
+        layers: usize,
+    },
+    /// The chain of dispatches is used instead: why.
+    Refused(String),
 }

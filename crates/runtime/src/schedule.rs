@@ -39,7 +39,7 @@ pub enum Table {
     TokenSegments,
     /// Segments.
     Segments,
-    /// Rows whose logits are wanted.
+    /// Rows that are wanted.
     Outputs,
 }
 
@@ -67,7 +67,7 @@ pub struct Recording {
     pub dispatches: Vec<Dispatch>,
     /// Where the values live.
     pub arena: Arena,
-    /// Slot of the logits, if any are wanted.
+    /// Slot of the result, if any is wanted.
     pub output: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ pub struct Tensors<'a> {
     pub windows: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
 }
 
-/// Records a pass over a batch.
+/// Records a pass over a batch. With `like_rows`, kernels are those that sites of so many rows take, whatever they have.
 ///
 /// # Errors
 /// No kernel serves an op here, or a value is larger than the device binds.
@@ -88,6 +88,7 @@ pub fn record(
     batch: &BatchShape,
     tensors: &Tensors<'_>,
     plan: &Plan,
+    like_rows: Option<u32>,
     limits: &Limits,
     sources: &Sources,
 ) -> Result<Recording, RuntimeError> {
@@ -118,8 +119,11 @@ pub fn record(
         }
     }
     // Reading and checking WGSL takes most of the time of recording.
-    let kernels: Vec<Kernel> =
-        sites.par_iter().map(|site| plan.kernel(site, limits, sources)).collect::<Result<_, _>>()?;
+    let kernel = |site| match like_rows {
+        Some(rows) => plan.kernel_as(site, rows, limits, sources),
+        None => plan.kernel(site, limits, sources),
+    };
+    let kernels: Vec<Kernel> = sites.par_iter().map(kernel).collect::<Result<_, _>>()?;
     let mut dispatches = Vec::with_capacity(units.len());
     for (node, window, params, kernel) in units {
         let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], window);

@@ -18,7 +18,7 @@ fn model() -> Arc<Model> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     let (container, mix) = (Container::Gguf, Mix::F16);
-    let options = SynthOptions { shape, seed: 1, container, mix, hot: false, vocabulary: None };
+    let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     write(&options, &path, &|_, _| {}).unwrap();
     Arc::new(Model::open(path).unwrap())
 }

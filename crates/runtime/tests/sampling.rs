@@ -19,7 +19,7 @@ fn sampling(temperature: f32, top_p: f32, top_k: u32) -> Sampling {
 }
 
 fn one(sampling: Sampling) -> Continuation<'static> {
-    Continuation { slot: 0, sampling, stops: &[], max_tokens: u32::MAX }
+    Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: u32::MAX }
 }
 
 fn draw(logits: &[f32], sampling: Sampling, rounds: usize) -> Samples {
@@ -142,8 +142,9 @@ fn broken_logits_and_settings_are_refused() {
         assert!(why(&[f32::NEG_INFINITY; 1500]).contains("ruled out"));
     }
     let bad = [sampling(-1.0, 1.0, 0), sampling(f32::NAN, 1.0, 0), sampling(1.0, 1.5, 0), sampling(1.0, f32::NAN, 0)];
+    let typical = [-0.1, 1.1, f32::NAN].map(|typical| Sampling { typical, ..Sampling::default() });
     let penalties = Penalties { decay: 2.0, ..Penalties::default() };
-    for how in bad.into_iter().chain([Sampling { penalties, ..Sampling::default() }]) {
+    for how in bad.into_iter().chain(typical).chain([Sampling { penalties, ..Sampling::default() }]) {
         assert!(matches!(error(&[0.0], one(how)), DecodeError::Setting { sequence: 0, .. }));
     }
     let stops = [0; MAX_STOPS + 1];
@@ -280,6 +281,107 @@ fn random_numbers_are_those_of_philox() {
         let want = |step| philox([step, 0, stream, 0], [seed as u32, (seed >> 32) as u32])[0] >> 26;
         assert_eq!(samples.tokens.concat(), (0..20).map(want).collect::<Vec<_>>());
     }
+}
+
+/// What is wrong with the weights drawn among by typical sampling, given the weights before it: those kept are nearest
+/// to the mean, no fewer and no more than have the mass asked for. Distances may be off by rounding.
+fn atypical(logits: &[f32], among: &[f32], kept: &[f32], typical: f32) -> Option<String> {
+    let best = logits.iter().copied().fold(f32::MIN, f32::max);
+    let ids: Vec<usize> = (0..logits.len()).filter(|id| among[*id] > 0.0).collect();
+    let x = |id: usize| f64::from(logits[id]) - f64::from(best);
+    let sum: f64 = ids.iter().map(|id| x(*id).exp()).sum();
+    let mean = ids.iter().map(|id| x(*id) * x(*id).exp()).sum::<f64>() / sum;
+    let distance = |id: usize| (x(id) - mean).abs();
+    let (mut inside, mut outside): (Vec<usize>, Vec<usize>) = ids.iter().partition(|id| kept[**id] > 0.0);
+    if kept.iter().filter(|w| **w > 0.0).count() != inside.len() {
+        return Some("a token is kept that top_p or top_k leaves out".to_owned());
+    }
+    inside.sort_by(|a, b| distance(*a).total_cmp(&distance(*b)));
+    outside.sort_by(|a, b| distance(*a).total_cmp(&distance(*b)));
+    let Some(last) = inside.last().copied() else { return Some("none is kept".to_owned()) };
+    if let Some(first) = outside.first().filter(|id| distance(**id) < distance(last) - 1e-4) {
+        return Some(format!("{first} at {} is left out, {last} at {} is kept", distance(*first), distance(last)));
+    }
+    let mass = inside.iter().map(|id| x(*id).exp()).sum::<f64>() / sum;
+    let without = mass - inside.iter().map(|id| x(*id).exp()).fold(f64::MAX, f64::min) / sum;
+    let goal = f64::from(typical);
+    match inside.len() {
+        _ if mass < goal - MASS => Some(format!("{mass} is kept, not {goal}")),
+        1 => None,
+        _ if mass - x(last).exp() / sum < goal + MASS || without < goal + MASS => None,
+        _ => Some(format!("{without} was enough for {goal}")),
+    }
+}
+
+#[test]
+fn what_is_typical_is_near_the_mean() {
+    let settings = (prop_oneof![Just(0.0f32), 0.0f32..1.0], prop_oneof![Just(1.0f32), 0.3f32..1.0], 0u32..60);
+    let logits =
+        (1usize..3000, prop_oneof![Just(0.0f32), 0.01f32..8.0], prop_oneof![Just(0.0f32), 0.1f32..1.0], any::<u32>());
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let result = runner.run(&(settings, logits), |((typical, top_p, top_k), (vocab, spread, step, seed))| {
+        let logits = bell(vocab, spread, step, seed);
+        let how = sampling(1.0, top_p, top_k);
+        let among = draw(&logits, how, 1).weights;
+        let samples = draw(&logits, Sampling { typical, ..how }, 1);
+        prop_assert_eq!(atypical(&logits, &among, &samples.weights, typical), None);
+        prop_assert!(samples.weights[samples.tokens[0][0] as usize] > 0.0);
+        Ok(())
+    });
+    result.unwrap();
+    // Not the likeliest of four: that one is too likely, with p = 0.4 against e^-entropy = 0.23.
+    let logits: Vec<f32> = [0.4f32, 0.2, 0.2, 0.1, 0.1].iter().map(|p| p.ln()).collect();
+    let weights = draw(&logits, Sampling { typical: 0.35, ..sampling(1.0, 1.0, 0) }, 1).weights;
+    assert_eq!(weights.iter().map(|w| *w > 0.0).collect::<Vec<_>>(), [false, true, true, false, false]);
+    // Cold enough, the best of the two typical ones is all that is left: the scale is theirs.
+    let logits = [9.0, 8.0, 7.9, 7.0].map(|x: f32| x * 0.4);
+    let cold = Sampling { typical: 0.3, ..sampling(1e-3, 1.0, 0) };
+    assert_eq!(draw(&logits, cold, 2).tokens, [[1], [1]]);
+}
+
+#[test]
+fn biases_move_tokens_and_ban_them() {
+    let logits = bell(1500, 1.0, 0.0, 4);
+    let never = f32::NEG_INFINITY;
+    let best = draw(&logits, sampling(0.0, 1.0, 0), 1).tokens[0][0];
+    let bias = [(best, never), (1400, 50.0), (7, 3.0), (7, -2.0)];
+    let how = sampling(0.7, 0.95, 0);
+    let two = [Continuation { bias: &bias, ..one(how) }, one(how)];
+    let samples = sample(&DEVICE, &logits.repeat(2), &two, 1).unwrap();
+    let mut moved = logits.clone();
+    moved[best as usize] = never;
+    moved[1400] += 50.0;
+    moved[7] -= 2.0;
+    for (row, weights) in [&moved, &logits].into_iter().zip(samples.weights.chunks_exact(1500)) {
+        assert_eq!(Reference::new(row, &how).disagreement(row, &how, weights), None);
+    }
+    let greedy = Continuation { bias: &[(best, never)], ..one(sampling(0.0, 1.0, 0)) };
+    assert_ne!(sample(&DEVICE, &logits, &[greedy], 3).unwrap().tokens[2], [best]);
+    let refused =
+        |bias: &[(u32, f32)]| sample(&DEVICE, &[0.0; 3], &[Continuation { bias, ..one(how) }], 1).unwrap_err();
+    let all = refused(&[(0, never), (1, never), (2, never)]).to_string();
+    assert!(all.contains("ruled out"), "{all}");
+    assert!(matches!(refused(&[(3, 0.0)]), RuntimeError::Decode(DecodeError::Token { token: 3, vocab: 3, .. })));
+    for wrong in [f32::NAN, f32::INFINITY, -2e30] {
+        assert!(matches!(refused(&[(0, wrong)]), RuntimeError::Decode(DecodeError::Setting { .. })));
+    }
+}
+
+/// Rounds in one call are as rounds over two, if the second is told what the first has chosen.
+#[test]
+fn what_was_chosen_before_is_penalised() {
+    let logits = bell(400, 0.3, 0.0, 9);
+    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
+    let how = Sampling { penalties, seed: 5, ..sampling(1.0, 0.9, 0) };
+    let all: Vec<u32> = draw(&logits, how, 30).tokens.concat();
+    let mut chosen = vec![0.0f32; 400];
+    for token in &all[..12] {
+        chosen.iter_mut().for_each(|count| *count *= penalties.decay);
+        chosen[*token as usize] += 1.0;
+    }
+    let chosen: Vec<(u32, f32)> = (0..).zip(chosen).filter(|(_, count)| *count > 0.0).collect();
+    let later = Continuation { chosen: &chosen, ..one(Sampling { drawn: 12, ..how }) };
+    assert_eq!(sample(&DEVICE, &logits, &[later], 18).unwrap().tokens.concat(), all[12..]);
 }
 
 /// Every round is the definition: penalise what was chosen, in f64, and compare the last round's weights.

@@ -49,12 +49,32 @@ pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
     .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES)
     .union(wgpu::Features::SUBGROUP)
     .union(wgpu::Features::SHADER_F16)
+    .union(wgpu::Features::MEMORY_DECORATION_COHERENT)
+    .union(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     .union(wgpu::Features::PIPELINE_CACHE);
+
+/// Whether kernels may use the matrix units: products of 16 x 16 x 16 with f16 operands and f32 sums, which naga does not
+/// check against what the adapter lists, in subgroups that have 32 invocations whatever the driver thinks of a kernel.
+fn has_matrix_units(adapter: &wgpu::Adapter) -> bool {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let info = adapter.get_info();
+    let suits = |p: &wgpu::CooperativeMatrixProperties| {
+        (p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type) == (16, 16, 16, F16, F32)
+    };
+    adapter.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+        && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
+        && adapter.cooperative_matrix_properties().iter().any(suits)
+}
 
 pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
-    let optional = [(Feature::Subgroups, wgpu::Features::SUBGROUP), (Feature::F16, wgpu::Features::SHADER_F16)];
+    let optional = [
+        (Feature::Subgroups, wgpu::Features::SUBGROUP),
+        (Feature::F16, wgpu::Features::SHADER_F16),
+        (Feature::CoherentMemory, wgpu::Features::MEMORY_DECORATION_COHERENT),
+    ];
     let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
+    let matrix_units = has_matrix_units(adapter).then_some(Feature::CooperativeMatrix);
     AdapterSummary {
         fingerprint: DeviceFingerprint {
             adapter: info.name,
@@ -77,7 +97,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             storage_alignment: limits.min_storage_buffer_offset_alignment,
             uniform_alignment: limits.min_uniform_buffer_offset_alignment,
             min_subgroup: info.subgroup_min_size,
-            features: has.collect::<BTreeSet<_>>(),
+            features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
         },
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
     }

@@ -97,7 +97,7 @@ impl Device {
             label: None,
             required_features: features,
             required_limits: adapter.limits(),
-            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            experimental_features: experimental(features),
             // The largest tensors get memory of their own; small blocks leave little of the rest unused.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             trace: wgpu::Trace::Off,
@@ -233,6 +233,20 @@ impl Device {
         let data = view.map_err(|e| RuntimeError::Device { during: "mapping results", why: e.to_string() })?.to_vec();
         staging.unmap();
         Ok(data)
+    }
+}
+
+/// wgpu's consent to features that it calls experimental, where one is asked for.
+fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
+    if !features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+        return wgpu::ExperimentalFeatures::disabled();
+    }
+    // SAFETY: such features may have bugs that lead to undefined behaviour. The one that we ask for is used only by kernels
+    // that need `Feature::CooperativeMatrix`: with the one shape and the types that the adapter lists, in uniform control
+    // flow, at addresses within their arrays. Other kernels are translated as they are without it.
+    #[allow(unsafe_code)]
+    unsafe {
+        wgpu::ExperimentalFeatures::enabled()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Memory: what a plan will take, what it takes now, and how a budget is divided.
 
+use super::states::States;
 use super::{GpuExecutor, lock, table_bytes};
 use crate::report::Footprint;
 use crate::sampler::Sampler;
@@ -8,7 +9,7 @@ use crate::upload::StagingSize;
 use crate::weights::{Residency, Room, Window};
 use crate::{Executor, RuntimeError};
 use std::collections::HashMap;
-use wgoose_graph::{BatchShape, State, Weight};
+use wgoose_graph::{BatchShape, Weight};
 
 /// Steps kept within a budget: each has its uniform blocks.
 const STEPS_WITHIN_BUDGET: usize = 8;
@@ -29,7 +30,7 @@ impl GpuExecutor {
             Residency::Budget(budget) => {
                 let (room, staging) = self.divide(budget)?;
                 lock(&self.weights).limit(room, staging);
-                self.steps.clear();
+                self.forget_steps();
                 self.steps_kept = STEPS_WITHIN_BUDGET;
                 Ok(())
             }
@@ -71,7 +72,7 @@ impl GpuExecutor {
             weights,
             ring,
             staging,
-            state: self.states.values().map(wgpu::Buffer::size).sum::<u64>() + snapshot,
+            state: self.states.bytes() + snapshot,
             activations: self.arena.iter().map(wgpu::Buffer::size).sum(),
             tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
                 + self.steps.values().map(super::Step::bytes).sum::<u64>()
@@ -121,9 +122,7 @@ impl GpuExecutor {
         let slots = self.slots + usize::from(self.has_spare);
         Footprint {
             mapped: self.model.file_len() as u64,
-            state: State::all(self.model.shape())
-                .map(|s| (s.len(self.model.shape()) * slots * 4).next_multiple_of(16) as u64)
-                .sum(),
+            state: States::predict(&self.device, self.model.shape(), slots),
             activations: arena.values().sum(),
             tables: tables.values().sum::<u64>() + blocks,
             read_back: row * u64::from(passes[0].0.outputs),

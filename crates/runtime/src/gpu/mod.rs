@@ -3,20 +3,29 @@
 mod decode;
 mod memory;
 mod pass;
+mod persistent;
 mod profile;
+mod states;
 mod step;
 mod stopwatch;
+mod trace;
 
+use crate::batch::PassShape;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
 use crate::schedule::{Recording, Table, Tensors, record};
 use crate::timeline::{Timeline, Track};
 use crate::weights::Weights;
-use crate::{Batch, Device, Executor, RuntimeError, StateData};
+use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
+use persistent::{MEETING, Persistence};
+use states::States;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
-use wgoose_graph::{BatchShape, Format, FusionSet, Graph, ModelShape, State, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_graph::{
+    BatchShape, Format, FusionSet, Graph, ModelShape, State, Target, Weight, WeightClass, rewrite, rwkv7,
+};
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
@@ -34,16 +43,21 @@ pub struct GpuExecutor {
     decode: Graph,
     /// For all others.
     prefill: Graph,
+    /// For passes that end in hidden states, made on first use.
+    hidden: HashMap<Target, Graph>,
     slots: usize,
     /// Whether there is one more slot, for sequences that have ended while steps were in flight.
     has_spare: bool,
     weights: Arc<Mutex<Weights>>,
     pipelines: Arc<Mutex<Pipelines>>,
-    states: HashMap<State, wgpu::Buffer>,
+    states: States,
     arena: Vec<wgpu::Buffer>,
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
-    steps: HashMap<BatchShape, Step>,
+    steps: HashMap<PassShape, Step>,
+    persistent: Persistence,
+    /// The counters of persistent steps; see `kernels-wgsl/persistent/meeting.wgsl`.
+    meeting: wgpu::Buffer,
     decoder: decode::Decoder,
     steps_kept: usize,
 }
@@ -111,19 +125,10 @@ impl GpuExecutor {
         plan.check_kernels(model.shape(), &sources)?;
         wgoose_graph::check(&decode)?;
         wgoose_graph::check(&prefill)?;
-        let shape = *model.shape();
-        let limit = device.limits().storage_binding;
         let span = device.timeline().span(Track::Allocate, "state");
-        let state_bytes = |state: &State, slots: usize| slots as u64 * state.len(&shape) as u64 * 4;
-        let has_spare = State::all(&shape).all(|state| state_bytes(&state, slots + 1) <= limit);
-        let mut states = HashMap::new();
-        for state in State::all(&shape) {
-            let need = state_bytes(&state, slots + usize::from(has_spare));
-            if need > limit {
-                return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need, limit });
-            }
-            states.insert(state, device.storage(&state.to_string(), need));
-        }
+        let has_spare = States::fit(&device, model.shape(), slots + 1);
+        let states = States::new(&device, model.shape(), slots + usize::from(has_spare))?;
+        let meeting = device.storage("meeting", MEETING);
         drop(span);
         Ok(GpuExecutor {
             weights: Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model)))),
@@ -134,6 +139,7 @@ impl GpuExecutor {
             sources,
             decode,
             prefill,
+            hidden: HashMap::new(),
             slots,
             has_spare,
             states,
@@ -141,6 +147,8 @@ impl GpuExecutor {
             tables: HashMap::new(),
             staging: None,
             steps: HashMap::new(),
+            persistent: Persistence::default(),
+            meeting,
             decoder: decode::Decoder::default(),
             steps_kept: STEPS_KEPT,
         })
@@ -173,6 +181,11 @@ impl GpuExecutor {
     /// # Errors
     /// No kernel serves an op here, or a value is larger than the device binds.
     pub fn record(&self, batch: &BatchShape) -> Result<Recording, RuntimeError> {
+        self.record_pass(&PassShape::from(*batch))
+    }
+
+    /// As [`GpuExecutor::record`]. For a target other than logits there must be a graph.
+    fn record_pass(&self, pass: &PassShape) -> Result<Recording, RuntimeError> {
         let tensors = Tensors {
             format: &|weight| self.format(weight),
             windows: &|weight| {
@@ -180,15 +193,35 @@ impl GpuExecutor {
                 Ok(windows.iter().map(|w| w.first..w.first + w.rows).collect())
             },
         };
-        let graph = if batch.tokens == batch.segments { &self.decode } else { &self.prefill };
-        record(graph, batch, &tensors, &self.plan, self.device.limits(), &self.sources)
+        let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
+        record(self.graph(pass), &pass.batch, &tensors, &self.plan, like_rows, self.device.limits(), &self.sources)
+    }
+
+    fn graph(&self, pass: &PassShape) -> &Graph {
+        match pass.target {
+            Target::Logits if pass.batch.tokens == pass.batch.segments => &self.decode,
+            Target::Logits => &self.prefill,
+            target => &self.hidden[&target],
+        }
+    }
+
+    /// Makes the graph for a target, if there is none yet.
+    fn make_graph(&mut self, target: Target) -> Result<(), RuntimeError> {
+        if target != Target::Logits && !self.hidden.contains_key(&target) {
+            let mut graph = rwkv7::forward_to(self.model.shape(), target)?;
+            rewrite::apply(&mut graph, &self.plan.fusions.prefill)?;
+            self.hidden.insert(target, graph);
+        }
+        Ok(())
     }
 
     /// The format that a weight has on the device.
     fn format(&self, weight: Weight) -> Format {
         match weight.class() {
             WeightClass::Vector => Format::F32,
-            WeightClass::Adapter | WeightClass::Matrix => self.plan.format_on_gpu(self.model.tensor(weight).format()),
+            WeightClass::Adapter | WeightClass::Matrix => {
+                self.plan.format_on_gpu(weight, self.model.tensor(weight).format())
+            }
         }
     }
 
@@ -197,31 +230,33 @@ impl GpuExecutor {
     /// # Errors
     /// No kernel serves an op, the file cannot be read any more, or the device fails.
     pub fn prepare(&mut self, batch: &BatchShape) -> Result<(), RuntimeError> {
-        match self.open_step(batch)? {
-            step if step.ready => self.keep_step(*batch, Ok(step)),
+        let pass = PassShape::from(*batch);
+        match self.open_step(&pass)? {
+            step if step.ready => self.keep_step(pass, Ok(step)),
             mut step => {
                 let brought_up = self.bring_up(&mut step, false).map(|()| step);
-                self.keep_step(*batch, brought_up)
+                self.keep_step(pass, brought_up)
             }
         }
     }
 
     /// Takes out the step for a shape, or makes it.
-    fn open_step(&mut self, batch: &BatchShape) -> Result<Step, RuntimeError> {
-        if let Some(step) = self.steps.remove(batch) {
+    fn open_step(&mut self, pass: &PassShape) -> Result<Step, RuntimeError> {
+        if let Some(step) = self.steps.remove(pass) {
             return Ok(step);
         }
+        self.make_graph(pass.target)?;
         let span = self.device.timeline().span(Track::Schedule, "record");
-        let recording = self.record(batch)?;
+        let recording = self.record_pass(pass)?;
         drop(span);
-        let tables = table_bytes(batch);
+        let tables = table_bytes(&pass.batch);
         let grown_tables = tables.iter().any(|(t, bytes)| self.tables.get(t).is_none_or(|b| b.size() < *bytes));
         let slots: Vec<u64> = recording.arena.slot_len.iter().map(|len| len * 4).collect();
         let grown_slots =
             slots.iter().enumerate().any(|(i, bytes)| self.arena.get(i).is_none_or(|b| b.size() < *bytes));
         if grown_tables || grown_slots || self.steps.len() >= self.steps_kept {
             // What is bound to the old buffers goes with them.
-            self.steps.clear();
+            self.forget_steps();
         }
         for (table, bytes) in tables {
             if self.tables.get(&table).is_none_or(|b| b.size() < bytes) {
@@ -240,18 +275,23 @@ impl GpuExecutor {
     }
 
     /// Puts a step back; after a failure nothing that was half done is kept.
-    fn keep_step(&mut self, batch: BatchShape, step: Result<Step, RuntimeError>) -> Result<(), RuntimeError> {
+    fn keep_step(&mut self, pass: PassShape, step: Result<Step, RuntimeError>) -> Result<(), RuntimeError> {
         match step {
             Ok(step) => {
-                self.steps.insert(batch, step);
+                self.steps.insert(pass, step);
                 Ok(())
             }
             Err(e) => {
-                self.steps.clear();
+                self.forget_steps();
                 lock(&self.weights).forget();
                 Err(e)
             }
         }
+    }
+
+    pub(super) fn forget_steps(&mut self) {
+        self.steps.clear();
+        self.persistent.forget();
     }
 
     fn write_tables(&self, batch: &Batch) {
@@ -279,18 +319,21 @@ impl Executor for GpuExecutor {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError> {
-        let shape = batch.shape();
-        let mut step = self.open_step(&shape)?;
+        if let Some(logits) = self.run_persistent(batch)? {
+            return Ok(logits);
+        }
+        let pass = batch.pass();
+        let mut step = self.open_step(&pass)?;
         self.write_tables(batch);
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         if step.ready {
             step.encode(0..step.groups.len(), &mut encoder);
         } else if let Err(e) = self.bring_up(&mut step, true) {
-            return self.keep_step(shape, Err(e)).map(|()| Vec::new());
+            return self.keep_step(pass, Err(e)).map(|()| Vec::new());
         }
         let output = step.recording.output;
-        self.keep_step(shape, Ok(step))?;
-        let bytes = batch.outputs.len() as u64 * u64::from(self.model.shape().vocab) * 4;
+        self.keep_step(pass, Ok(step))?;
+        let bytes = batch.result_len(self.model.shape()) as u64 * 4;
         let Some(output) = output.filter(|_| bytes > 0) else {
             self.device.queue.submit([encoder.finish()]);
             self.device.wait("running a pass")?;
@@ -306,23 +349,44 @@ impl Executor for GpuExecutor {
         Ok(bytemuck::pod_collect_to_vec(&data))
     }
 
-    fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
-        let mut data = Vec::new();
-        for state in State::all(self.model.shape()) {
-            let bytes = state.len(self.model.shape()) as u64 * 4;
-            let raw = self.device.read(&self.states[&state], slot as u64 * bytes, bytes)?;
-            data.push((state, bytemuck::pod_collect_to_vec(&raw)));
-        }
-        Ok(StateData(data))
+    fn trace(&mut self, batch: &Batch, on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, RuntimeError> {
+        self.trace_values(batch, on_value)
+    }
+
+    fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
+        self.read_state(slot, piece)
     }
 
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         state.check(self.model.shape())?;
         for (piece, data) in &state.0 {
-            let offset = slot as u64 * data.len() as u64 * 4;
-            self.device.queue.write_buffer(&self.states[piece], offset, bytemuck::cast_slice(data));
+            let place = self.states.place(*piece);
+            let offset = place.offset + slot as u64 * data.len() as u64 * 4;
+            self.device.queue.write_buffer(&place.buffer, offset, bytemuck::cast_slice(data));
         }
         self.device.check("writing state")
+    }
+
+    fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for state in State::all(self.model.shape()) {
+            let bytes = state.len(self.model.shape()) as u64 * 4;
+            let (first, len) = (slots.start as u64 * bytes, slots.len() as u64 * bytes);
+            let place = self.states.place(state);
+            encoder.clear_buffer(&place.buffer, place.offset + first, Some(len));
+        }
+        self.device.queue.submit([encoder.finish()]);
+        self.device.check("clearing states")
+    }
+
+    fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError> {
+        self.add_slots(slots)
+    }
+
+    fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
+        let mut other = self.sibling(self.plan.clone(), self.slots)?;
+        other.steps_kept = self.steps_kept;
+        Ok(Box::new(other))
     }
 
     fn decoder(&mut self) -> Option<&mut GpuExecutor> {
@@ -349,6 +413,7 @@ impl Executor for GpuExecutor {
             peak_staging: taken.staging,
             device,
             peak_device: taken.device.or(device),
+            persistent: self.persistent.form(),
         }
     }
 }

@@ -3,13 +3,14 @@
 use super::step::{BoundDispatch, Step};
 use super::stopwatch::Stopwatch;
 use super::{GpuExecutor, lock};
+use crate::batch::PassShape;
 use crate::lab::Clock;
 use crate::lab::roofline::Quantity;
 use crate::profile::{DispatchProfile, Profile};
 use crate::schedule::{Bound, Dispatch};
 use crate::{Batch, Executor, RuntimeError};
 use std::time::Instant;
-use wgoose_graph::{BatchShape, OperandKind};
+use wgoose_graph::OperandKind;
 use wgoose_kernels::{Access, Kernel, Site, ops};
 
 /// Passes before the first that counts.
@@ -24,7 +25,7 @@ impl GpuExecutor {
     /// # Errors
     /// The device cannot time dispatches or fails, weights are streamed, or what [`Executor::run`] fails with.
     pub fn profile(&mut self, batch: &Batch, runs: usize) -> Result<Profile, RuntimeError> {
-        let shape = batch.shape();
+        let pass = batch.pass();
         for _ in 0..WARM_UP {
             self.run(batch)?;
         }
@@ -34,19 +35,13 @@ impl GpuExecutor {
             self.run(batch)?;
             wall.push(begun.elapsed().as_nanos() as f64);
         }
-        let step = self.open_step(&shape)?;
-        let profile = self.profile_step(&step, shape, wall, runs);
-        self.keep_step(shape, Ok(step))?;
+        let step = self.open_step(&pass)?;
+        let profile = self.profile_step(&step, pass, wall, runs);
+        self.keep_step(pass, Ok(step))?;
         profile
     }
 
-    fn profile_step(
-        &self,
-        step: &Step,
-        shape: BatchShape,
-        wall: Vec<f64>,
-        runs: usize,
-    ) -> Result<Profile, RuntimeError> {
+    fn profile_step(&self, step: &Step, pass: PassShape, wall: Vec<f64>, runs: usize) -> Result<Profile, RuntimeError> {
         if !step.ready {
             return Err(RuntimeError::Streamed);
         }
@@ -64,8 +59,8 @@ impl GpuExecutor {
         };
         let dispatches = step.recording.dispatches.iter().zip(middle(each));
         let kernel = |d: &Dispatch| &step.recording.kernels[d.kernel];
-        let dispatches = dispatches.map(|(d, ns)| self.describe(&shape, d, kernel(d), ns)).collect();
-        Ok(Profile { batch: shape, clock: clock.source(), wall, gpu, independent, dispatches })
+        let dispatches = dispatches.map(|(d, ns)| self.describe(&pass, d, kernel(d), ns)).collect();
+        Ok(Profile { batch: pass.batch, clock: clock.source(), wall, gpu, independent, dispatches })
     }
 
     /// The dispatches of a step, each writing to activations of its own and reading those that earlier passes have left:
@@ -105,10 +100,10 @@ impl GpuExecutor {
         Ok(Some(free))
     }
 
-    fn describe(&self, shape: &BatchShape, dispatch: &Dispatch, kernel: &Kernel, ns: f64) -> DispatchProfile {
-        let graph = if shape.tokens == shape.segments { &self.decode } else { &self.prefill };
+    fn describe(&self, pass: &PassShape, dispatch: &Dispatch, kernel: &Kernel, ns: f64) -> DispatchProfile {
+        let graph = self.graph(pass);
         let node = graph.op(dispatch.node);
-        let site = Site::of(graph, dispatch.node, shape, &|weight| self.model.tensor(weight).format());
+        let site = Site::of(graph, dispatch.node, &pass.batch, &|weight| self.model.tensor(weight).format());
         // A matrix in windows: each dispatch has its share of the op.
         let rows = site.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(site.m, |i| i.rows);
         let [_, _, _, _, _, _, window, ..] = dispatch.params;

@@ -1,7 +1,7 @@
 //! A step: a pass of one shape with everything bound, ready to be encoded over and over.
 
 use super::{GpuExecutor, lock};
-use crate::pipelines::Pipelines;
+use crate::pipelines::{Pipeline, Pipelines};
 use crate::schedule::{Bound, Dispatch, Recording};
 use crate::weights::{Group, Need, Placed, Weights, Window, route};
 use crate::{Device, RuntimeError};
@@ -24,6 +24,7 @@ pub(super) struct Step {
 }
 
 /// One dispatch with everything it needs.
+#[derive(Clone)]
 pub(super) struct BoundDispatch {
     pipeline: wgpu::ComputePipeline,
     group: wgpu::BindGroup,
@@ -100,9 +101,25 @@ impl Step {
         pipelines: &Pipelines,
         slot: &dyn Fn(u32, usize, u64) -> (wgpu::Buffer, u64),
     ) -> Result<Option<BoundDispatch>, RuntimeError> {
-        let (group, dispatch) = (&self.groups[number], &self.recording.dispatches[i]);
+        let dispatch = &self.recording.dispatches[i];
         let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { return Ok(None) };
-        let mut entries = Vec::with_capacity(dispatch.bindings.len());
+        let ranges = self.locate((number, i), executor, weights, slot)?;
+        Ok(Some(BoundDispatch::new(&executor.device, pipeline, &ranges, dispatch.grid)))
+    }
+
+    /// Where everything lies that dispatch `i` of a group binds.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub(super) fn locate(
+        &self,
+        (number, i): (usize, usize),
+        executor: &GpuExecutor,
+        weights: &mut Weights,
+        slot: &dyn Fn(u32, usize, u64) -> (wgpu::Buffer, u64),
+    ) -> Result<Vec<BoundRange>, RuntimeError> {
+        let (group, dispatch) = (&self.groups[number], &self.recording.dispatches[i]);
+        let mut ranges = Vec::with_capacity(dispatch.bindings.len());
         for &(binding, what) in &dispatch.bindings {
             let (buffer, offset, size) = match what {
                 Bound::Params => (self.params.0.clone(), i as u64 * self.params.1, PARAMS),
@@ -115,24 +132,19 @@ impl Step {
                     let (buffer, offset) = weights.buffer(&placed)?;
                     (buffer, offset, placed.window.bytes)
                 }
-                Bound::State(state) => (executor.states[&state].clone(), 0, 0),
-                Bound::Table(table) => (executor.tables[&table].clone(), 0, 0),
+                Bound::State(state) => {
+                    let place = executor.states.place(state).clone();
+                    (place.buffer, place.offset, place.bytes)
+                }
+                Bound::Table(table) => {
+                    let buffer = executor.tables[&table].clone();
+                    let size = buffer.size();
+                    (buffer, 0, size)
+                }
             };
-            entries.push((binding, buffer, offset, NonZeroU64::new(size)));
+            ranges.push(BoundRange { binding, buffer, offset, size });
         }
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = entries
-            .iter()
-            .map(|(binding, buffer, offset, size)| wgpu::BindGroupEntry {
-                binding: *binding,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: *offset, size: *size }),
-            })
-            .collect();
-        let group = executor.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &pipeline.layout,
-            entries: &entries,
-        });
-        Ok(Some(BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid: dispatch.grid }))
+        Ok(ranges)
     }
 
     /// Encodes groups that are bound, as one compute pass.
@@ -148,7 +160,34 @@ impl Step {
     }
 }
 
+/// A range of a buffer, in bytes, at a binding.
+pub(super) struct BoundRange {
+    pub(super) binding: u32,
+    pub(super) buffer: wgpu::Buffer,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
 impl BoundDispatch {
+    /// Binds everything.
+    pub(super) fn new(device: &Device, pipeline: &Pipeline, ranges: &[BoundRange], grid: [u32; 3]) -> Self {
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = ranges
+            .iter()
+            .map(|range| wgpu::BindGroupEntry {
+                binding: range.binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: &range.buffer,
+                    offset: range.offset,
+                    size: NonZeroU64::new(range.size),
+                }),
+            })
+            .collect();
+        let layout = &pipeline.layout;
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout, entries: &entries };
+        let group = device.device.create_bind_group(&descriptor);
+        BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid }
+    }
+
     /// Encodes it into a pass.
     pub(super) fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
         let [x, y, z] = self.grid;

@@ -52,13 +52,19 @@ impl Bench {
         let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), units: kernel.units };
         let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
         let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
-        let sets = cases.iter().map(|case| Set::new(device, &pipeline, kernel, case)).collect::<Result<_, _>>()?;
+        // One y for all: each dispatch waits for the one before, as in a step.
+        let y = device.storage("y", cases.first().map_or(0, |case| initial_y(case).len() as u64 * 4));
+        let set = |case: &Case| Set::new(device, &pipeline, kernel, case, y.clone());
+        let sets = cases.iter().map(set).collect::<Result<_, _>>()?;
         device.check("uploading a case")?;
         Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, numerics: kernel.numerics })
     }
 
     /// Runs the first set once: y with its canaries, and the state.
-    pub(crate) fn run(&self, case: &Case) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn run(&self, case: &Case) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
         let set = &self.sets[0];
         self.device.queue.write_buffer(&set.y, 0, bytemuck::cast_slice(&initial_y(case)));
         if let (Some(buffer), Some(data)) = (&set.state, case.data.get("state")) {
@@ -127,8 +133,13 @@ fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
 }
 
 impl Set {
-    fn new(device: &Device, pipeline: &Pipeline, kernel: &Kernel, case: &Case) -> Result<Self, RuntimeError> {
-        let y = device.storage("y", initial_y(case).len() as u64 * 4);
+    fn new(
+        device: &Device,
+        pipeline: &Pipeline,
+        kernel: &Kernel,
+        case: &Case,
+        y: wgpu::Buffer,
+    ) -> Result<Self, RuntimeError> {
         device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial_y(case)));
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),

@@ -69,6 +69,7 @@ impl Case {
                     let format = input.format.unwrap_or(Format::F32);
                     matrix(format, input.rows as usize, input.cols as usize, range, &mut rng)
                 }
+                OperandKind::OldState => Data::Floats(rng.floats(slots * len, range)),
                 OperandKind::State => Data::State(rng.floats(slots * len, range)),
                 OperandKind::Segments => Data::Indices(segments.clone()),
                 OperandKind::TokenSegments => Data::Indices(token_segments.clone()),
@@ -81,6 +82,17 @@ impl Case {
             data.insert(input.name, random);
         }
         Case { site: site.clone(), data, before }
+    }
+
+    /// With zeros in place of about that share of a value's elements.
+    #[must_use]
+    pub fn with_zeros(mut self, operand: &str, share: f32, seed: u64) -> Case {
+        let mut rng = Rng(seed);
+        if let Some(Data::Floats(values)) = self.data.get_mut(operand) {
+            let drawn = rng.floats(values.len(), (0.0, 1.0));
+            values.iter_mut().zip(drawn).filter(|(_, drawn)| *drawn < share).for_each(|(value, _)| *value = 0.0);
+        }
+        self
     }
 
     /// The site it is for.
@@ -116,7 +128,8 @@ impl Case {
 /// Splits the tokens among the segments, at least one each, and gives each a slot of its own.
 fn segments(site: &Site, slots: usize, rng: &mut Rng) -> (Vec<u32>, Vec<u32>) {
     let count = site.segments.max(1);
-    let tokens = site.rows.max(count);
+    // An op with a row per segment has the tokens in what it reads.
+    let tokens = site.input("x").map_or(site.rows, |x| x.rows).max(count);
     let mut cuts: Vec<u32> = Vec::new();
     while cuts.len() + 1 < count as usize {
         let cut = 1 + rng.below(u64::from(tokens) - 1) as u32;
@@ -156,6 +169,11 @@ fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut
         let mut tiles = vec![0; bytes.len().next_multiple_of(Format::TILE_BLOCKS * format.block_bytes())];
         blocks::tile(in_file, &bytes, &mut tiles);
         bytes = tiles;
+    }
+    if format.is_in_columns() {
+        let mut columns = vec![0; format.bytes(rows, cols).unwrap_or_default()];
+        blocks::to_columns(in_file, cols, &bytes, &mut columns);
+        bytes = columns;
     }
     Data::Matrix(bytes, Dense { cols, data })
 }

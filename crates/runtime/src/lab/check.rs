@@ -54,15 +54,16 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
         fault = Some("two runs on the same data differ".to_owned());
     }
-    let mut worst = deviation(written, &expected.y);
+    let mut worst = largest_error(written, &expected.y).1;
     if let (Some(got), Some(want)) = (&state, &expected.state) {
-        worst = worst.max(deviation(got, want));
+        worst = worst.max(largest_error(got, want).1);
     }
     Ok(Deviation { worst, tolerance: expected.tolerance + bench.numerics().error(&case.site), fault })
 }
 
-/// The largest error relative to the root mean square; infinite where one is NaN and the other is not.
-fn deviation(got: &[f32], want: &[f32]) -> f32 {
+/// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is
+/// NaN and the other is not.
+pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
     let finite = want.iter().filter(|w| !w.is_nan());
     let squares: f64 = finite.clone().map(|w| f64::from(*w).powi(2)).sum();
     let rms = (squares / finite.count().max(1) as f64).sqrt().max(1e-6);
@@ -71,7 +72,9 @@ fn deviation(got: &[f32], want: &[f32]) -> f32 {
         (false, false) => f64::from((g - w).abs()) / rms,
         _ => f64::INFINITY,
     };
-    got.iter().zip(want).map(error).fold(0.0, f64::max) as f32
+    let largest = |worst: (usize, f64), (i, e)| if e > worst.1 { (i, e) } else { worst };
+    let (at, error) = got.iter().zip(want).map(error).enumerate().fold((0, 0.0), largest);
+    (at, error as f32)
 }
 
 impl Case {

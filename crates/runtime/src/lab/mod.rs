@@ -11,7 +11,8 @@ pub mod upload;
 
 pub use bench::{Bench, Timing};
 pub use case::Case;
+pub(crate) use check::largest_error;
 pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};
-pub use repack::{Piece, repack};
+pub use repack::repack;
 pub use sample::{Samples, sample};

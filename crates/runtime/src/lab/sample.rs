@@ -29,20 +29,17 @@ pub fn sample(
     if sequences.is_empty() {
         return Err(DecodeError::NoSequences.into());
     }
-    for (i, sequence) in sequences.iter().enumerate() {
-        check(i, sequence)?;
-    }
     let count = sequences.len();
-    let size = SamplerSize {
-        sequences: count as u32,
-        vocab: (logits.len() / count) as u32,
-        spare: 0,
-        counts: sequences.iter().any(|s| s.sampling.penalties.any()),
-    };
+    let vocab = (logits.len() / count) as u32;
+    for (i, sequence) in sequences.iter().enumerate() {
+        check(i, sequence, vocab)?;
+    }
+    let size = SamplerSize::of(sequences, vocab, 0);
     let wiring = Wiring {
         logits: device.storage("logits", logits.len() as u64 * 4),
         tokens: device.storage("tokens", count as u64 * 4),
         segments: device.storage("segments", count as u64 * 16),
+        meeting: device.storage("meeting", 16),
     };
     device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(logits));
     let mut pipelines = Pipelines::new(Arc::clone(device));

@@ -133,14 +133,14 @@ mod tests {
     use wgoose_kernels::{Binding, KernelHash, Numerics, Reflection};
 
     fn kernel() -> Kernel {
-        let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite };
+        let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite, element: None };
         Kernel {
             label: "seven".to_owned(),
             wgsl: "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
                    @compute @workgroup_size(1) fn main() { y[0] = 7u; }"
                 .to_owned(),
             hash: KernelHash([7; 16]),
-            reflection: Reflection { bindings: vec![y], workgroup_size: [1; 3], workgroup_memory: 0 },
+            reflection: Reflection { bindings: vec![y], workgroup_size: [1; 3], workgroup_memory: 0, room: 0 },
             units: 1,
             numerics: Numerics::F32,
         }

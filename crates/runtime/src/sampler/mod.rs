@@ -11,7 +11,7 @@ use crate::decode::Continuation;
 use crate::pipelines::Pipelines;
 use crate::{Device, RuntimeError};
 use settings::Settings;
-pub use settings::{Penalties, Sampling};
+pub use settings::{Penalties, Sampling, is_bias};
 pub(crate) use settings::{Progress, Standing, check};
 use wgoose_kernels::{Kernel, PlanError, Sources, dispatch_size, sample};
 
@@ -24,6 +24,17 @@ pub(crate) struct SamplerSize {
     pub(crate) spare: u32,
     /// Whether any sequence has penalties, for which tokens are counted.
     pub(crate) counts: bool,
+    /// Whether any token of any sequence has a bias.
+    pub(crate) biases: bool,
+}
+
+impl SamplerSize {
+    /// Of a sampler for these sequences.
+    pub(crate) fn of(sequences: &[Continuation<'_>], vocab: u32, spare: u32) -> Self {
+        let counts = sequences.iter().any(|s| s.sampling.penalties.any());
+        let biases = sequences.iter().any(|s| !s.bias.is_empty());
+        SamplerSize { sequences: sequences.len() as u32, vocab, spare, counts, biases }
+    }
 }
 
 /// The buffers of a step that the sampler reads and writes.
@@ -35,6 +46,8 @@ pub(crate) struct Wiring {
     pub(crate) tokens: wgpu::Buffer,
     /// `[B, 4]`; the slot of what has ended.
     pub(crate) segments: wgpu::Buffer,
+    /// Says whether the step went wrong: then no token is chosen, and everything stays as it is.
+    pub(crate) meeting: wgpu::Buffer,
 }
 
 /// Chooses tokens for a fixed number of sequences.
@@ -44,6 +57,7 @@ pub(crate) struct Sampler {
     settings: wgpu::Buffer,
     progress: wgpu::Buffer,
     counts: wgpu::Buffer,
+    biases: wgpu::Buffer,
     scores: wgpu::Buffer,
     pieces: wgpu::Buffer,
     stages: [Stage; 2],
@@ -68,7 +82,7 @@ impl Sampler {
         size: SamplerSize,
         wiring: Wiring,
     ) -> Result<Self, RuntimeError> {
-        let SamplerSize { sequences, vocab, spare, counts } = size;
+        let SamplerSize { sequences, vocab, spare, counts, biases } = size;
         let (limits, rows) = (device.limits(), u64::from(sequences));
         let matrix = rows * u64::from(vocab) * 4;
         if matrix > limits.storage_binding {
@@ -91,6 +105,7 @@ impl Sampler {
         let settings = device.storage("sampling settings", rows * size_of::<Settings>() as u64);
         let progress = device.storage("sampling progress", rows * size_of::<Progress>() as u64);
         let counts = device.storage("token counts", if counts { matrix } else { 0 });
+        let biases = device.storage("token biases", if biases { matrix } else { 0 });
         let scores = device.storage("scores", matrix);
         let pieces = device.storage("pieces", rows * u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES);
         let buffers = [
@@ -98,16 +113,18 @@ impl Sampler {
             ("logits", &wiring.logits),
             ("tokens", &wiring.tokens),
             ("segments", &wiring.segments),
+            ("meeting", &wiring.meeting),
             ("settings", &settings),
             ("progress", &progress),
             ("counts", &counts),
+            ("biases", &biases),
             ("scores", &scores),
             ("pieces", &pieces),
         ];
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
         let stages = [stage(&kernels[0])?, stage(&kernels[1])?];
         device.check("preparing to sample")?;
-        Ok(Sampler { size, settings, progress, counts, scores, pieces, stages, wiring })
+        Ok(Sampler { size, settings, progress, counts, biases, scores, pieces, stages, wiring })
     }
 
     /// Whether it is of that size and wired so.
@@ -122,10 +139,21 @@ impl Sampler {
         device.queue.write_buffer(&self.settings, 0, bytemuck::cast_slice(&settings));
         device.queue.write_buffer(&self.progress, 0, bytemuck::cast_slice(&progress));
         if self.size.counts {
-            let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.clear_buffer(&self.counts, 0, None);
-            device.queue.submit([encoder.finish()]);
+            self.fill(device, &self.counts, sequences.iter().map(|s| s.chosen));
         }
+        if self.size.biases {
+            self.fill(device, &self.biases, sequences.iter().map(|s| s.bias));
+        }
+    }
+
+    /// Writes a table `[B, V]`, given what is not 0 in each row.
+    fn fill<'a>(&self, device: &Device, table: &wgpu::Buffer, rows: impl Iterator<Item = &'a [(u32, f32)]>) {
+        let vocab = self.size.vocab as usize;
+        let mut values = vec![0.0f32; self.size.sequences as usize * vocab];
+        for (row, entries) in values.chunks_exact_mut(vocab).zip(rows) {
+            entries.iter().for_each(|(token, value)| row[*token as usize] = *value);
+        }
+        device.queue.write_buffer(table, 0, bytemuck::cast_slice(&values));
     }
 
     /// Appends choosing the next tokens.
@@ -150,14 +178,14 @@ impl Sampler {
 
     /// Most bytes that one for that many sequences holds on the device.
     pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
-        let row = 2 * u64::from(vocab) * 4 + u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES;
-        // A buffer is at least 16 bytes.
-        sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 16
+        let row = 3 * u64::from(vocab) * 4 + u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES;
+        // A buffer is at least 16 bytes, and two may be empty.
+        sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 32
     }
 
     /// Bytes it holds on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = [&self.settings, &self.progress, &self.counts, &self.scores, &self.pieces];
+        let own = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores, &self.pieces];
         own.into_iter().map(wgpu::Buffer::size).sum()
     }
 }

@@ -16,6 +16,10 @@ pub struct Sampling {
     pub top_p: f32,
     /// Keep at most that many of the likeliest tokens.
     pub top_k: Option<NonZeroU32>,
+    /// Of the tokens that `top_p` and `top_k` keep, keep those whose -log p is nearest to its mean (the entropy), until
+    /// their probabilities, among these tokens, reach this sum (and at least one). 1 keeps all. Locally typical sampling:
+    /// Meister et al., arXiv 2202.00666.
+    pub typical: f32,
     /// Applied to the logits before all else.
     pub penalties: Penalties,
     /// Where the random numbers begin.
@@ -28,12 +32,20 @@ pub struct Sampling {
 
 impl Default for Sampling {
     fn default() -> Self {
-        let (temperature, top_p) = (1.0, 1.0);
-        Sampling { temperature, top_p, top_k: None, penalties: Penalties::default(), seed: 0, stream: 0, drawn: 0 }
+        Sampling {
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: None,
+            typical: 1.0,
+            penalties: Penalties::default(),
+            seed: 0,
+            stream: 0,
+            drawn: 0,
+        }
     }
 }
 
-/// What a token loses for having been chosen before, in this call. The default is nothing.
+/// What a token loses for having been chosen before. The default is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalties {
     /// Subtracted from its logit, if it was ever chosen.
@@ -52,7 +64,7 @@ impl Default for Penalties {
 
 impl Penalties {
     /// Whether they change anything.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.presence != 0.0 || self.frequency != 0.0
     }
 }
@@ -70,7 +82,8 @@ pub(super) struct Settings {
     seed: [u32; 2],
     stream: u32,
     stops: u32,
-    unused: [u32; 2],
+    typical: f32,
+    biased: u32,
     stop: [u32; MAX_STOPS],
 }
 
@@ -130,17 +143,23 @@ impl Settings {
             seed: [how.seed as u32, (how.seed >> 32) as u32],
             stream: how.stream,
             stops: stops as u32,
-            unused: [0; 2],
+            typical: how.typical,
+            biased: u32::from(!sequence.bias.is_empty()),
             stop,
         }
     }
 }
 
+/// Whether that may be added to a logit: no sum overflows.
+pub fn is_bias(bias: f32) -> bool {
+    bias == f32::NEG_INFINITY || bias.abs() <= 1e30
+}
+
 /// Checks what a sequence asks for.
 ///
 /// # Errors
-/// The setting that is out of range, or too many stop tokens.
-pub(crate) fn check(sequence: usize, asked: &Continuation<'_>) -> Result<(), DecodeError> {
+/// The setting that is out of range, too many stop tokens, or a token outside the vocabulary.
+pub(crate) fn check(sequence: usize, asked: &Continuation<'_>, vocab: u32) -> Result<(), DecodeError> {
     let (how, penalties) = (&asked.sampling, &asked.sampling.penalties);
     let finite = "a finite number";
     let settings = [
@@ -151,12 +170,20 @@ pub(crate) fn check(sequence: usize, asked: &Continuation<'_>) -> Result<(), Dec
             "a finite number from 0 (greedy) upwards",
         ),
         ("top_p", how.top_p, (0.0..=1.0).contains(&how.top_p), "between 0 and 1 (1 keeps every token)"),
+        ("typical", how.typical, (0.0..=1.0).contains(&how.typical), "between 0 and 1 (1 keeps every token)"),
         ("presence penalty", penalties.presence, penalties.presence.is_finite(), finite),
         ("frequency penalty", penalties.frequency, penalties.frequency.is_finite(), finite),
         ("penalty decay", penalties.decay, (0.0..=1.0).contains(&penalties.decay), "between 0 and 1"),
     ];
     if let Some((setting, value, _, allowed)) = settings.into_iter().find(|(_, _, fine, _)| !fine) {
         return Err(DecodeError::Setting { sequence, setting, value, allowed });
+    }
+    if let Some((_, value)) = asked.bias.iter().find(|(_, bias)| !is_bias(*bias)) {
+        let allowed = "minus infinity (never) or a number within 1e30";
+        return Err(DecodeError::Setting { sequence, setting: "logit bias", value: *value, allowed });
+    }
+    if let Some((token, _)) = asked.bias.iter().chain(asked.chosen).find(|(token, _)| *token >= vocab) {
+        return Err(DecodeError::Token { sequence, token: *token, vocab });
     }
     match asked.stops.len() {
         got if got > MAX_STOPS => Err(DecodeError::Stops { sequence, got }),

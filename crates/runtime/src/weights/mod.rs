@@ -13,11 +13,12 @@ pub use window::windows;
 use crate::timeline::Track;
 use crate::upload::{Staging, StagingSize};
 use crate::{Device, DeviceMemory, RuntimeError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use wgoose_graph::{Format, Weight};
+use wgoose_kernels::Limits;
 use wgoose_loader::Model;
 
 /// When weights reach the device, and how long they stay. The results are the same bits.
@@ -60,9 +61,21 @@ struct Slab {
     coming: Option<Receiver<wgpu::Buffer>>,
 }
 
-/// Bytes of a slab, but for a window that alone is larger. More than the blocks that wgpu's allocator makes, so that each
-/// has memory of its own size.
-const SLAB: u64 = 256 << 20;
+/// Bytes of the first slab, but for a window that alone is larger. More than the blocks that wgpu's allocator makes, so that
+/// each has memory of its own size; little enough to be there before the first weights are.
+const FIRST_SLAB: u64 = 256 << 20;
+
+/// Most bytes of the slab with that number: later ones are larger, up to what can be bound at once.
+fn slab_bytes(number: usize, limits: &Limits) -> u64 {
+    (FIRST_SLAB << (2 * number.min(3))).min(limits.storage_binding).min(limits.buffer)
+}
+
+fn layer_of(window: &Window) -> Option<u32> {
+    match window.weight {
+        Weight::Layer(layer, _) => Some(layer),
+        _ => None,
+    }
+}
 
 /// The model's tensors on a device.
 pub(crate) struct Weights {
@@ -115,24 +128,35 @@ impl Weights {
         (self.room, self.staging_size) = (Some(room), staging_size);
     }
 
-    /// Decides, for windows not seen before, which stay: the first that fit. Gives them their places.
+    /// Decides, for windows not seen before, which stay: the first that fit. Gives them their places. Those of a layer lie
+    /// in one slab, so that one dispatch can bind those of many layers.
     pub(crate) fn admit(&mut self, windows: impl Iterator<Item = Window>) {
-        let largest = SLAB.min(self.device.limits().buffer);
         let mut bytes: u64 = self.slabs.iter().map(|s| s.bytes).sum();
-        // The slab that is being filled; older ones may be in use.
-        let mut open = usize::MAX;
+        let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for window in windows {
             let room = window.room();
-            if self.own.contains_key(&window) || self.room.is_some_and(|r| bytes + room > r.pinned) {
-                continue;
+            let stays = self.room.is_none_or(|r| bytes + room <= r.pinned);
+            if stays && !self.own.contains_key(&window) && seen.insert(window) {
+                bytes += room;
+                new.push(window);
             }
-            bytes += room;
-            if self.slabs.get(open).is_none_or(|s| s.bytes + room > largest) {
-                open = self.slabs.len();
-                self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
+        }
+        // The slab that is being filled; older ones may be in use.
+        let mut open = usize::MAX;
+        for layer in new.chunk_by(|a, b| layer_of(a).is_some() && layer_of(a) == layer_of(b)) {
+            let all: u64 = layer.iter().map(Window::room).sum();
+            for (i, window) in layer.iter().enumerate() {
+                let largest = |number| slab_bytes(number, self.device.limits());
+                let whole = i == 0 && all <= largest(self.slabs.len());
+                let ahead = if whole { all } else { window.room() };
+                let largest = largest(open);
+                if self.slabs.get(open).is_none_or(|s| s.bytes + ahead > largest) {
+                    open = self.slabs.len();
+                    self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
+                }
+                self.own.insert(*window, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
+                self.slabs[open].bytes += window.room();
             }
-            self.own.insert(window, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
-            self.slabs[open].bytes += room;
         }
     }
 
@@ -264,7 +288,8 @@ impl Weights {
         let window = |(index, rows): (usize, std::ops::Range<u32>)| {
             let rows_here = rows.end - rows.start;
             let bytes = format.bytes(rows_here as usize, view.cols()).unwrap_or_default() as u64;
-            Window { weight, format, index, first: rows.start, rows: rows_here, bytes: bytes.next_multiple_of(16) }
+            let (cols, bytes) = (view.cols() as u32, bytes.next_multiple_of(16));
+            Window { weight, format, index, first: rows.start, rows: rows_here, cols, bytes }
         };
         Ok(rows.into_iter().enumerate().map(window).collect())
     }

@@ -1,4 +1,4 @@
-//! Repacking: blocks that arrive as they lie in the file are brought into tiles by the device, piece by piece.
+//! Repacking: blocks that arrive as they lie in the file are brought into tiles or columns by the device, piece by piece.
 
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::upload::Part;
@@ -7,38 +7,38 @@ use crate::{Device, RuntimeError};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 use wgoose_graph::Format;
-use wgoose_kernels::{Binding, Kernel, PlanError, Sources, dispatch_size, repack};
+use wgoose_kernels::repack::{self, Piece};
+use wgoose_kernels::{Binding, Kernel, PlanError, Sources, dispatch_size};
 use wgpu::util::DeviceExt;
 
-/// The kernel that brings the blocks of one format in tiles, compiled.
+/// The kernel that makes matrices of one format, compiled.
 pub(crate) struct RepackKernel {
-    from: Format,
     kernel: Kernel,
     pipeline: Pipeline,
 }
 
 impl RepackKernel {
-    /// Compiles the kernel for a format of files.
+    /// Compiles the kernel for a format that no file holds.
     ///
     /// # Errors
-    /// The format has no tiles, or the kernel does not compile.
+    /// Nothing is repacked to that format, or the kernel does not compile.
     pub(crate) fn new(
         device: &Device,
         pipelines: &mut Pipelines,
         sources: &Sources,
-        from: Format,
+        to: Format,
     ) -> Result<Self, RuntimeError> {
-        let refused = |refusal| PlanError::Refused { kernel: format!("repacking of {from}"), refusal };
-        let kernel = repack::kernel(from, device.limits(), sources).map_err(refused)?;
+        let refused = |refusal| PlanError::Refused { kernel: format!("repacking to {to}"), refusal };
+        let kernel = repack::kernel(to, device.limits(), sources).map_err(refused)?;
         pipelines.compile(&[&kernel])?;
         match pipelines.get(&kernel.hash).cloned() {
-            Some(pipeline) => Ok(RepackKernel { from, kernel, pipeline }),
+            Some(pipeline) => Ok(RepackKernel { kernel, pipeline }),
             // It was compiled just now.
             None => unreachable!("{} is not compiled", kernel.label),
         }
     }
 
-    /// Encodes the repacking of the first `bytes` bytes of `raw` into `tiles`, from tile `first` on.
+    /// Encodes the repacking of a piece, from the beginning of `raw` on, into a matrix.
     ///
     /// # Errors
     /// The piece is too large for one dispatch.
@@ -46,23 +46,22 @@ impl RepackKernel {
         &self,
         device: &Device,
         raw: &wgpu::Buffer,
-        bytes: u32,
-        tiles: &wgpu::BindingResource<'_>,
-        first: u32,
+        piece: Piece,
+        matrix: &wgpu::BindingResource<'_>,
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<(), RuntimeError> {
-        let units = repack::units(self.from, bytes);
+        let units = piece.units();
         let too_large = || RuntimeError::DispatchTooLarge { kernel: self.kernel.label.clone(), units };
         let [x, y, z] = dispatch_size(units, device.limits()).ok_or_else(too_large)?;
         let params = device.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
             label: Some("params"),
-            contents: bytemuck::cast_slice(&repack::params(self.from, bytes, first)),
+            contents: bytemuck::cast_slice(&piece.params()),
             usage: wgpu::BufferUsages::UNIFORM,
         });
         let bound = |name: &str| match name {
             "params" => params.as_entire_binding(),
             "raw" => raw.as_entire_binding(),
-            _ => tiles.clone(),
+            _ => matrix.clone(),
         };
         let bindings = &self.kernel.reflection.bindings;
         let entry = |b: &Binding| wgpu::BindGroupEntry { binding: b.number, resource: bound(&b.name) };
@@ -98,10 +97,10 @@ impl<'a> Repacker<'a> {
         windows: impl Iterator<Item = Window>,
         largest: usize,
     ) -> Result<Self, RuntimeError> {
-        let formats: BTreeSet<Format> = windows.map(|w| w.format).filter(|f| f.is_tiled()).collect();
+        let formats: BTreeSet<Format> = windows.map(|w| w.format).filter(|f| f.is_repacked()).collect();
         let mut kernels = HashMap::new();
         for format in formats {
-            kernels.insert(format, RepackKernel::new(device, pipelines, sources, format.as_in_file())?);
+            kernels.insert(format, RepackKernel::new(device, pipelines, sources, format)?);
         }
         let scratch = (!kernels.is_empty()).then(|| device.storage("repack", largest as u64));
         device.check("allocating staging memory")?;
@@ -127,8 +126,10 @@ impl<'a> Repacker<'a> {
         };
         encoder.copy_buffer_to_buffer(from, part.at as u64, scratch, 0, bytes);
         let size = NonZeroU64::new(part.window.bytes);
-        let tiles = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: to, offset, size });
+        let matrix = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: to, offset, size });
+        let Window { format, rows, cols, .. } = part.window;
         let first = part.to / part.window.unit() as u64;
-        kernel.encode(self.device, scratch, part.len as u32, &tiles, first as u32, encoder)
+        let piece = Piece { to: format, bytes: part.len as u32, first: first as u32, cols, rows };
+        kernel.encode(self.device, scratch, piece, &matrix, encoder)
     }
 }

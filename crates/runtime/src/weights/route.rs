@@ -105,7 +105,7 @@ mod tests {
 
     fn window(layer: u32, which: usize, bytes: u64) -> Window {
         let weight = Weight::Layer(layer, LayerWeight::Key);
-        Window { weight, format: Format::F32, index: which, first: 0, rows: 1, bytes }
+        Window { weight, format: Format::F32, index: which, first: 0, rows: 1, cols: 1, bytes }
     }
 
     proptest! {

@@ -4,6 +4,7 @@ use crate::RuntimeError;
 use std::ops::Range;
 use wgoose_graph::{Format, Weight, WeightClass};
 use wgoose_kernels::Limits;
+use wgoose_kernels::repack::Piece;
 
 /// Some rows of a weight, in the format they have on the device: one buffer, one binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,14 +17,16 @@ pub(crate) struct Window {
     pub(crate) first: u32,
     /// Number of rows.
     pub(crate) rows: u32,
+    /// Weights of a row.
+    pub(crate) cols: u32,
     /// Bytes on the device.
     pub(crate) bytes: u64,
 }
 
 impl Window {
-    /// Bytes that are uploaded together: whole tiles, where the device makes them.
+    /// Bytes that are uploaded together: whole tiles or eights of rows, where the device makes them.
     pub(crate) fn unit(&self) -> usize {
-        if self.format.is_tiled() { self.format.block_bytes() * Format::TILE_BLOCKS } else { 16 }
+        if self.format.is_repacked() { Piece::quantum(self.format, self.cols) as usize } else { 16 }
     }
 
     /// Bytes from its first to where another can begin: bindings begin at multiples of 256 on any device.
@@ -53,7 +56,7 @@ impl Window {
 pub fn windows(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
     let limit = limits.storage_binding.min(limits.buffer) / 16 * 16;
     let at_once = u32::try_from(limit / row_bytes.max(1)).unwrap_or(u32::MAX);
-    // Whole tiles of eight blocks, whatever a row has.
+    // Whole tiles of eight blocks, whatever a row has; and whole eights of rows.
     let at_once = if at_once >= 8 { at_once / 8 * 8 } else { at_once };
     if at_once == 0 {
         return Err(RuntimeError::RowTooLarge { weight, row_bytes, limit });

@@ -15,9 +15,16 @@ fn fusion_sets() -> impl Iterator<Item = FusionSet> {
     [FusionSet::new()].into_iter().chain(alone).chain(without).chain([all])
 }
 
-/// Whether a fusion has something to do: the projections take in adapters that are grouped.
+/// Whether a fusion has something to do: some take in the ops of others.
 fn applies(fusion: Fusion, fusions: &FusionSet) -> bool {
-    fusion != Fusion::Project || fusions.contains(&Fusion::LoraGroup)
+    let needs: &[Fusion] = match fusion {
+        Fusion::Project => &[Fusion::LoraGroup],
+        Fusion::TimeMixHeads => &[Fusion::LoraGroup, Fusion::TimeMixCore],
+        Fusion::NormProject => &[Fusion::NormShift, Fusion::LoraGroup, Fusion::Project],
+        Fusion::NormMatmul => &[Fusion::NormShift],
+        _ => &[],
+    };
+    needs.iter().all(|needed| fusions.contains(needed))
 }
 
 /// A prompt over several passes, then single tokens: kernels for many rows, for few and for one take part.

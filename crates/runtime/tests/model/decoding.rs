@@ -11,11 +11,11 @@ use wgoose_runtime::{
 };
 
 const GREEDY: Sampling =
-    Sampling { temperature: 0.0, top_p: 1.0, top_k: None, penalties: NONE, seed: 0, stream: 0, drawn: 0 };
+    Sampling { temperature: 0.0, top_p: 1.0, top_k: None, typical: 1.0, penalties: NONE, seed: 0, stream: 0, drawn: 0 };
 const NONE: wgoose_runtime::Penalties = wgoose_runtime::Penalties { presence: 0.0, frequency: 0.0, decay: 1.0 };
 
 fn continuation(slot: usize, sampling: Sampling, max_tokens: u32) -> Continuation<'static> {
-    Continuation { slot, sampling, stops: &[], max_tokens }
+    Continuation { slot, sampling, bias: &[], chosen: &[], stops: &[], max_tokens }
 }
 
 fn argmax(logits: &[f32]) -> u32 {

@@ -31,8 +31,15 @@ impl ReadAt for Faulty {
 
 fn file(folder: &tempfile::TempDir, seed: u64) -> std::path::PathBuf {
     let path = folder.path().join(format!("{seed}.gguf"));
-    let options =
-        SynthOptions { shape: SHAPE, seed, container: Container::Gguf, mix: Mix::F16, hot: false, vocabulary: None };
+    let options = SynthOptions {
+        shape: SHAPE,
+        seed,
+        container: Container::Gguf,
+        mix: Mix::F16,
+        hot: false,
+        ffn_zeros: None,
+        vocabulary: None,
+    };
     write(&options, &path, &|_, _| {}).unwrap();
     path
 }

@@ -1,12 +1,64 @@
-//! Blocks that the device brings into tiles give the numbers that they give as they lie in the file.
+//! What the device repacks gives the numbers that it gives as it lies in the file.
 
-use crate::world::{all, default_plan, device, model, tokens};
+use crate::numbers::{Tolerance, assert_agree};
+use crate::world::{SHAPE, all, default_plan, device, model, tokens};
 use std::sync::Arc;
-use wgoose_graph::Format;
+use wgoose_graph::{Format, LayerWeight};
 use wgoose_kernels::{Limits, Plan, Sources};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Residency, RuntimeError};
+
+/// Logits of 40 tokens, read eight at a time and the last eight one by one, the state after them, and the bytes uploaded.
+fn run_in_columns(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    columns: &[LayerWeight],
+    residency: Residency,
+) -> Result<((Vec<f32>, wgoose_runtime::StateData), u64), RuntimeError> {
+    let plan = Plan { columns: columns.iter().copied().collect(), ..default_plan(device, model) };
+    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, 1)?;
+    executor.reside(residency)?;
+    let mut engine = Engine::new(Box::new(executor), 8);
+    let tokens = tokens(9, 40);
+    let (prompt, last) = tokens.split_at(32);
+    let mut logits = engine.forward(&[all(0, prompt)])?.remove(0);
+    for token in last {
+        logits.extend(engine.forward(&[all(0, &[*token])])?.remove(0));
+    }
+    Ok(((logits, engine.state(0)?), engine.report().uploaded))
+}
+
+#[test]
+fn columns_give_the_same_numbers_wherever_weights_are() {
+    for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_0, Mix::Q4_K_M, Mix::Q6_K] {
+        let (device, model) = (device(), model(mix));
+        let columns = [LayerWeight::FfnValue];
+        let (want, bytes) = run_in_columns(&device, &model, &[], Residency::Lazy).unwrap();
+        let (lazy, uploaded) = run_in_columns(&device, &model, &columns, Residency::Lazy).unwrap();
+        assert_agree(&format!("{mix}"), SHAPE.vocab, &lazy, &want, Tolerance::ROUNDING);
+        assert_eq!(uploaded, bytes, "{mix}: the width is a multiple of eight");
+        let need = match run_in_columns(&device, &model, &columns, Residency::Budget(1)) {
+            Err(RuntimeError::BudgetTooSmall { need, .. }) => need,
+            other => panic!("{other:?}"),
+        };
+        for residency in [Residency::Eager, Residency::Budget(need)] {
+            let (got, _) = run_in_columns(&device, &model, &columns, residency).unwrap();
+            assert!(got == lazy, "{mix} {residency:?}");
+        }
+    }
+}
+
+#[test]
+fn every_window_has_columns_of_its_own() {
+    let restrict = |limits: &mut Limits| limits.storage_binding = 1 << 16;
+    let little = Device::open_limited(&DeviceOptions::default(), &restrict).unwrap();
+    let model = model(Mix::F16);
+    let columns = [LayerWeight::FfnValue];
+    let (want, _) = run_in_columns(&little, &model, &[], Residency::Lazy).unwrap();
+    let (got, _) = run_in_columns(&little, &model, &columns, Residency::Lazy).unwrap();
+    assert_agree("windows", SHAPE.vocab, &got, &want, Tolerance::ROUNDING);
+}
 
 fn run(
     device: &Arc<Device>,

@@ -2,17 +2,21 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod agreement;
 mod backends;
 mod decoding;
 mod faults;
+mod hidden;
 mod layouts;
 mod laziness;
 mod lesser_devices;
 mod numbers;
 mod packing;
+mod persistent;
 mod profiles;
 mod refusals;
 mod residency;
 mod splits;
 mod states;
+mod traces;
 mod world;

@@ -27,7 +27,8 @@ pub(crate) fn model(mix: Mix) -> Arc<Model> {
 pub(crate) fn model_of(shape: ModelShape, mix: Mix) -> Arc<Model> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
-    let options = SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, vocabulary: None };
+    let options =
+        SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, ffn_zeros: None, vocabulary: None };
     write(&options, &path, &|_, _| {}).unwrap();
     Arc::new(Model::open(path).unwrap())
 }

@@ -4,11 +4,12 @@ mod snapshot;
 mod stream;
 
 use super::{GpuExecutor, lock};
+use crate::batch::PassShape;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
 use crate::schedule::Table;
 use crate::{Batch, Outputs, RuntimeError, Sequence};
-use snapshot::Snapshot;
+pub(super) use snapshot::Snapshot;
 use std::ops::ControlFlow;
 use stream::Stream;
 use wgoose_graph::BatchShape;
@@ -17,7 +18,7 @@ use wgoose_graph::BatchShape;
 #[derive(Default)]
 pub(super) struct Decoder {
     sampler: Option<Sampler>,
-    snapshot: Option<Snapshot>,
+    pub(super) snapshot: Option<Snapshot>,
 }
 
 impl Decoder {
@@ -46,19 +47,25 @@ impl GpuExecutor {
         let in_flight = if lock(&self.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
         let shape = batch.shape();
         self.prepare(&shape)?;
+        self.settle(&shape)?;
         let mut decoder = std::mem::take(&mut self.decoder);
         let result = self.begin(&mut decoder, &shape, &batch, start, sequences, in_flight).and_then(|()| {
-            let (Some(step), Some(sampler)) = (self.steps.get(&shape), &decoder.sampler) else {
+            let (Some(step), Some(sampler)) = (self.steps.get(&shape.into()), &decoder.sampler) else {
                 return Err(DecodeError::Unsupported.into());
             };
             let snapshot = decoder.snapshot.as_ref().filter(|_| in_flight > 1);
-            let mut stream = Stream::new(self, step, sampler, snapshot, batch, in_flight);
+            // What went wrong could not be taken back without a copy of the states.
+            let persistent = self.persistent.step(&shape).filter(|_| snapshot.is_some());
+            let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
             let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
             let result = stream.run(start, u64::from(most), on_tokens);
             // Whoever runs something next must find the tables and the states at rest.
             self.device.wait("decoding").and(result)
         });
         self.decoder = decoder;
+        if result.as_ref().is_ok_and(|report| report.gave_up) {
+            self.unsettle(&shape);
+        }
         result
     }
 
@@ -70,10 +77,10 @@ impl GpuExecutor {
         if sequences.is_empty() {
             return Err(DecodeError::NoSequences.into());
         }
-        for (i, sequence) in sequences.iter().enumerate() {
-            check(i, sequence)?;
-        }
         let vocab = self.model.shape().vocab;
+        for (i, sequence) in sequences.iter().enumerate() {
+            check(i, sequence, vocab)?;
+        }
         let (what, got, want) = match start {
             Start::Logits(logits) => ("logits", logits.len(), sequences.len() * vocab as usize),
             Start::Tokens(tokens) => ("tokens", tokens.len(), sequences.len()),
@@ -99,16 +106,13 @@ impl GpuExecutor {
         sequences: &[Continuation<'_>],
         in_flight: usize,
     ) -> Result<(), RuntimeError> {
-        let output = self.steps.get(shape).filter(|step| step.ready).and_then(|step| step.recording.output);
+        let output =
+            self.steps.get(&PassShape::from(*shape)).filter(|step| step.ready).and_then(|step| step.recording.output);
         let logits = self.arena[output.ok_or(DecodeError::Unsupported)?].clone();
-        let size = SamplerSize {
-            sequences: shape.segments,
-            vocab: self.model.shape().vocab,
-            spare: self.slots as u32,
-            counts: sequences.iter().any(|s| s.sampling.penalties.any()),
-        };
+        let size = SamplerSize::of(sequences, self.model.shape().vocab, self.slots as u32);
         let tables = |table| self.tables[&table].clone();
-        let wiring = Wiring { logits, tokens: tables(Table::Tokens), segments: tables(Table::Segments) };
+        let (tokens, segments) = (tables(Table::Tokens), tables(Table::Segments));
+        let wiring = Wiring { logits, tokens, segments, meeting: self.meeting.clone() };
         self.write_tables(batch);
         if let Start::Logits(given) = start {
             self.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));

@@ -5,33 +5,33 @@ use std::collections::HashMap;
 use wgoose_graph::State;
 
 /// Room for the states of some sequences.
-pub(super) struct Snapshot {
+pub(in crate::gpu) struct Snapshot {
     pieces: HashMap<State, wgpu::Buffer>,
     sequences: usize,
 }
 
 impl Snapshot {
     /// Room for that many sequences.
-    pub(super) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
+    pub(in crate::gpu) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
         let shape = executor.model.shape();
         let room = |state: State| executor.device.storage("snapshot", (sequences * state.len(shape)) as u64 * 4);
         Snapshot { pieces: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
     }
 
     /// Whether it has room for that many sequences.
-    pub(super) fn holds(&self, sequences: usize) -> bool {
+    pub(in crate::gpu) fn holds(&self, sequences: usize) -> bool {
         sequences <= self.sequences
     }
 
     /// Appends copying the states of these slots.
-    pub(super) fn save(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
+    pub(in crate::gpu) fn save(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
         self.each(executor, slots, |state, at, piece, place, bytes| {
             encoder.copy_buffer_to_buffer(state, at, piece, place, bytes);
         });
     }
 
     /// Appends putting them back.
-    pub(super) fn restore(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
+    pub(in crate::gpu) fn restore(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
         self.each(executor, slots, |state, at, piece, place, bytes| {
             encoder.copy_buffer_to_buffer(piece, place, state, at, bytes);
         });
@@ -46,13 +46,15 @@ impl Snapshot {
         for state in State::all(executor.model.shape()) {
             let bytes = state.len(executor.model.shape()) as u64 * 4;
             for (i, slot) in slots.iter().enumerate() {
-                copy(&executor.states[&state], *slot as u64 * bytes, &self.pieces[&state], i as u64 * bytes, bytes);
+                let place = executor.states.place(state);
+                let at = place.offset + *slot as u64 * bytes;
+                copy(&place.buffer, at, &self.pieces[&state], i as u64 * bytes, bytes);
             }
         }
     }
 
     /// Bytes it holds on the device.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::gpu) fn bytes(&self) -> u64 {
         self.pieces.values().map(wgpu::Buffer::size).sum()
     }
 }

@@ -11,6 +11,7 @@
 use super::snapshot::Snapshot;
 use crate::decode::{DecodeError, DecodeReport, Start};
 use crate::gpu::GpuExecutor;
+use crate::gpu::persistent::{GAVE_UP, MEETING, PersistentStep};
 use crate::gpu::step::Step;
 use crate::sampler::{Progress, Sampler, Standing};
 use crate::{Batch, RuntimeError};
@@ -31,6 +32,8 @@ struct Returning {
 pub(super) struct Stream<'a> {
     executor: &'a GpuExecutor,
     step: &'a Step,
+    /// The same in fewer dispatches, until it is found not to work.
+    persistent: Option<&'a PersistentStep>,
     sampler: &'a Sampler,
     snapshot: Option<&'a Snapshot>,
     slots: Vec<usize>,
@@ -52,7 +55,7 @@ impl<'a> Stream<'a> {
     /// Begins with what is in the tables; without a snapshot every round must wait for the one before it.
     pub(super) fn new(
         executor: &'a GpuExecutor,
-        step: &'a Step,
+        (step, persistent): (&'a Step, Option<&'a PersistentStep>),
         sampler: &'a Sampler,
         snapshot: Option<&'a Snapshot>,
         batch: Batch,
@@ -60,11 +63,12 @@ impl<'a> Stream<'a> {
     ) -> Self {
         let slots: Vec<usize> = batch.segments.chunks_exact(4).map(|segment| segment[2] as usize).collect();
         let count = slots.len();
-        let bytes = (count * size_of::<Progress>()) as u64;
+        let bytes = (count * size_of::<Progress>()) as u64 + MEETING;
         Stream {
             ring: (0..in_flight).map(|_| Returning { buffer: executor.device.staging(bytes), filled: None }).collect(),
             executor,
             step,
+            persistent,
             sampler,
             snapshot,
             slots,
@@ -101,7 +105,9 @@ impl<'a> Stream<'a> {
             while self.submitted < most.min(end_of_stretch) && self.submitted - self.seen < self.ring.len() as u64 {
                 self.submit(self.submitted > 0 || !starts_with_logits);
             }
-            self.collect(&mut chosen)?;
+            if !self.collect(&mut chosen)? {
+                continue;
+            }
             if on_tokens(&chosen).is_break() {
                 if self.submitted > self.seen && self.going.contains(&true) {
                     self.take_back();
@@ -128,14 +134,23 @@ impl<'a> Stream<'a> {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            if with_step {
-                self.step.dispatch(0..self.step.groups.len(), &mut pass);
+            match self.persistent.filter(|_| with_step) {
+                Some(persistent) => {
+                    persistent.dispatch(&mut pass);
+                    self.report.persistent += 1;
+                }
+                None if with_step => self.step.dispatch(0..self.step.groups.len(), &mut pass),
+                None => {}
             }
             self.sampler.encode(&mut pass);
         }
         let place = (self.submitted % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
-        encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, returning.buffer.size());
+        let bytes = returning.buffer.size() - MEETING;
+        encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, bytes);
+        if self.persistent.is_some() {
+            encoder.copy_buffer_to_buffer(&self.executor.meeting, 0, &returning.buffer, bytes, MEETING);
+        }
         let commands = encoder.finish();
         self.report.encode_seconds += begun.elapsed().as_secs_f64();
         returning.filled = Some(self.executor.device.queue.submit([commands]));
@@ -143,8 +158,9 @@ impl<'a> Stream<'a> {
         self.submitted += 1;
     }
 
-    /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before.
-    fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<(), RuntimeError> {
+    /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before. False: its step went
+    /// wrong, and everything was put back to where it can be run again.
+    fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<bool, RuntimeError> {
         const DURING: &str = "reading tokens back";
         let fail = |why: String| RuntimeError::Device { during: DURING, why };
         let device = &self.executor.device;
@@ -154,10 +170,15 @@ impl<'a> Stream<'a> {
         let polled = device.device.poll(wait);
         device.check(DURING)?;
         polled.map_err(|e| fail(e.to_string()))?;
-        self.accepted.extend_from_slice(if self.snapshot.is_some() { &self.reads } else { &[] });
         {
             let view = returning.buffer.get_mapped_range(..).map_err(|e| fail(e.to_string()))?;
-            let progress: &[Progress] = bytemuck::cast_slice(&view);
+            let (progress, meeting) = view.split_at(view.len() - MEETING as usize);
+            if self.persistent.is_some() && bytemuck::pod_collect_to_vec::<u8, u32>(meeting)[GAVE_UP / 4] != 0 {
+                drop(view);
+                return self.fall_back().map(|()| false);
+            }
+            self.accepted.extend_from_slice(if self.snapshot.is_some() { &self.reads } else { &[] });
+            let progress: &[Progress] = bytemuck::cast_slice(progress);
             for (i, progress) in progress.iter().enumerate() {
                 chosen[i] = self.going[i].then_some(progress.token);
                 match progress.standing() {
@@ -170,6 +191,25 @@ impl<'a> Stream<'a> {
         }
         returning.buffer.unmap();
         self.seen += 1;
+        Ok(true)
+    }
+
+    /// Goes on with the chain of dispatches, from before the step that went wrong: since then no token was chosen, and no
+    /// state is what it was.
+    fn fall_back(&mut self) -> Result<(), RuntimeError> {
+        self.executor.device.wait("taking back steps")?;
+        self.executor.reset_meeting();
+        for round in self.seen..self.submitted {
+            self.ring[(round % self.ring.len() as u64) as usize].buffer.unmap();
+        }
+        self.report.persistent -= self.submitted - self.seen;
+        self.report.gave_up = true;
+        self.persistent = None;
+        self.submitted = self.seen;
+        self.take_back();
+        let reads = std::mem::take(&mut self.reads);
+        self.give(&reads);
+        self.reads = reads;
         Ok(())
     }
 
@@ -179,20 +219,27 @@ impl<'a> Stream<'a> {
         let mut encoder = self.encoder();
         snapshot.restore(self.executor, &self.slots, &mut encoder);
         self.executor.device.queue.submit([encoder.finish()]);
-        for reads in self.accepted.chunks_exact(self.slots.len()) {
+        let accepted = std::mem::take(&mut self.accepted);
+        for reads in accepted.chunks_exact(self.slots.len()) {
             if reads.iter().all(Option::is_none) {
                 continue;
             }
-            for (i, read) in reads.iter().enumerate() {
-                self.batch.tokens[i] = read.unwrap_or(0);
-                self.batch.segments[4 * i + 2] = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
-            }
-            self.executor.write_tables(&self.batch);
+            self.give(reads);
             let mut encoder = self.encoder();
             self.step.encode(0..self.step.groups.len(), &mut encoder);
             self.executor.device.queue.submit([encoder.finish()]);
             self.report.repeated += 1;
         }
+        self.accepted = accepted;
+    }
+
+    /// Has the next step read these tokens; who has none goes on into the spare slot.
+    fn give(&mut self, reads: &[Option<u32>]) {
+        for (i, read) in reads.iter().enumerate() {
+            self.batch.tokens[i] = read.unwrap_or(0);
+            self.batch.segments[4 * i + 2] = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
+        }
+        self.executor.write_tables(&self.batch);
     }
 
     fn encoder(&self) -> wgpu::CommandEncoder {

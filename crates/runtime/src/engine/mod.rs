@@ -1,25 +1,31 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
+mod hidden;
+mod trace;
+
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::report::LoadReport;
 use crate::{
     Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
 };
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use wgoose_graph::ModelShape;
+use wgoose_graph::{ModelShape, State};
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 
 /// Chunk of the CPU executor; it only bounds memory.
 const CPU_CHUNK: usize = 128;
 
+/// What runs one batch: the executor's way to do it.
+type Runner<'a> = dyn FnMut(&mut dyn Executor, &Batch) -> Result<Vec<f32>, RuntimeError> + 'a;
+
 /// Runs sequences on a GPU or on the CPU.
 pub struct Engine {
     executor: Box<dyn Executor>,
     chunk: usize,
-    /// Slots whose sequences were in a pass that failed: how far their states got is not known.
+    /// Slots whose sequences were in a pass that failed, or that left out layers: their states are those of no text.
     spoiled: BTreeSet<usize>,
 }
 
@@ -84,12 +90,16 @@ impl Engine {
     /// A sequence that cannot be run (nothing has been run then), or the device or the file fails: the states of the
     /// sequences are spoiled then, and refused until they are set again.
     pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        let vocab = self.shape().vocab;
-        Batch::pack(sequences, vocab, self.slots())?;
-        let spoiled = |s: &Sequence<'_>| self.spoiled.contains(&s.slot);
-        if let Some(sequence) = sequences.iter().position(spoiled) {
-            return Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into());
-        }
+        self.forward_by(sequences, &mut |executor, batch| executor.run(batch))
+    }
+
+    /// As [`Engine::forward`], each pass by a runner.
+    fn forward_by(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        runner: &mut Runner<'_>,
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        self.check(sequences)?;
         let mut logits: Vec<Vec<f32>> = vec![Vec::new(); sequences.len()];
         let mut pass: Vec<(usize, Sequence<'_>)> = Vec::new();
         let most_outputs = self.executor.max_outputs().max(1);
@@ -105,44 +115,62 @@ impl Engine {
                 };
                 pass.push((i, Sequence { tokens: now, outputs, ..*sequence }));
                 room -= now.len();
-                output_room -= match outputs {
-                    Outputs::None => 0,
-                    Outputs::Last => 1,
-                    Outputs::All => now.len(),
-                };
+                output_room -= outputs.rows(now.len());
                 rest = later;
                 if room == 0 || output_room == 0 {
-                    self.pass(&pass, &mut logits)?;
+                    self.pass(&pass, &mut logits, runner)?;
                     pass.clear();
                     (room, output_room) = (self.chunk, most_outputs);
                 }
             }
         }
         if !pass.is_empty() {
-            self.pass(&pass, &mut logits)?;
+            self.pass(&pass, &mut logits, runner)?;
         }
         Ok(logits)
     }
 
-    fn pass(&mut self, pass: &[(usize, Sequence<'_>)], logits: &mut [Vec<f32>]) -> Result<(), RuntimeError> {
+    fn pass(
+        &mut self,
+        pass: &[(usize, Sequence<'_>)],
+        logits: &mut [Vec<f32>],
+        runner: &mut Runner<'_>,
+    ) -> Result<(), RuntimeError> {
         let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, s)| *s).collect();
         let vocab = self.shape().vocab;
         let batch = Batch::pack(&sequences, vocab, self.slots())?;
-        let all = self.executor.run(&batch).inspect_err(|_| {
-            self.spoiled.extend(pass.iter().map(|(_, s)| s.slot));
-        })?;
+        let all = self.run_by(&batch, &sequences, runner)?;
         let mut rest = &all[..];
         for (i, s) in pass {
-            let rows = match s.outputs {
-                Outputs::None => 0,
-                Outputs::Last => 1,
-                Outputs::All => s.tokens.len(),
-            };
-            let (own, others) = rest.split_at(rows * vocab as usize);
+            let (own, others) = rest.split_at(s.outputs.rows(s.tokens.len()) * vocab as usize);
             logits[*i].extend_from_slice(own);
             rest = others;
         }
         Ok(())
+    }
+
+    /// Refuses sequences that cannot be run.
+    fn check(&self, sequences: &[Sequence<'_>]) -> Result<(), RuntimeError> {
+        Batch::pack(sequences, self.shape().vocab, self.slots())?;
+        let spoiled = |s: &Sequence<'_>| self.spoiled.contains(&s.slot);
+        match sequences.iter().position(spoiled) {
+            Some(sequence) => Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the batch that was packed from these sequences.
+    fn run(&mut self, batch: &Batch, sequences: &[Sequence<'_>]) -> Result<Vec<f32>, RuntimeError> {
+        self.run_by(batch, sequences, &mut |executor, batch| executor.run(batch))
+    }
+
+    fn run_by(
+        &mut self,
+        batch: &Batch,
+        sequences: &[Sequence<'_>],
+        runner: &mut Runner<'_>,
+    ) -> Result<Vec<f32>, RuntimeError> {
+        runner(&mut *self.executor, batch).inspect_err(|_| self.spoiled.extend(sequences.iter().map(|s| s.slot)))
     }
 
     /// Whether tokens can be chosen where the model runs, see [`Engine::decode`].
@@ -189,6 +217,51 @@ impl Engine {
             return Err(BatchError::Spoiled { sequence: 0, slot }.into());
         }
         self.executor.state(slot)
+    }
+
+    /// Copies one piece of a slot's state out.
+    ///
+    /// # Errors
+    /// There is no such slot, the model has no such layer, or the device fails. A state that was spoiled because layers
+    /// were left out may be asked for pieces of the others.
+    pub fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
+        self.check_slot(slot)?;
+        let (layer, layers) = (piece.layer(), self.shape().layers);
+        if layer >= layers {
+            return Err(BatchError::Layer { layer, layers }.into());
+        }
+        self.executor.state_piece(slot, piece)
+    }
+
+    /// Sets the states of slots to zero.
+    ///
+    /// # Errors
+    /// There is no such slot, or the device fails.
+    pub fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        self.check_slot(slots.end - 1)?;
+        self.executor.reset(slots.clone())?;
+        self.spoiled.retain(|slot| !slots.contains(slot));
+        Ok(())
+    }
+
+    /// Makes room for that many sequences, whose states are zero; returns how many there are then: as many as before
+    /// within a memory budget, or where the device cannot bind so many states.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError> {
+        self.executor.grow(slots)
+    }
+
+    /// Another engine on the same weights and kernels, with as many slots, all zero.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub fn fork(&self) -> Result<Engine, RuntimeError> {
+        Ok(Engine::new(self.executor.fork()?, self.chunk))
     }
 
     /// Overwrites a slot's state.

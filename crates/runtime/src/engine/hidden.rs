@@ -1,0 +1,127 @@
+//! Hidden states instead of logits: passes that end before the output head, which is neither computed nor uploaded.
+
+use super::Engine;
+use crate::{Batch, BatchError, Outputs, RuntimeError, Sequence};
+use std::ops::Range;
+use wgoose_graph::{Level, Target};
+
+impl Engine {
+    /// Continues sequences; returns for each the hidden states asked for, `[outputs, C]` row major.
+    ///
+    /// On a GPU all passes take the kernels of a full one, so that a sequence has the same bits alone and in company; a
+    /// pass never ends within a sequence because of the others. Layers above the level are not computed: unless it
+    /// reaches the last layer, the states of the sequences are spoiled afterwards, and refused until they are set.
+    ///
+    /// # Errors
+    /// A sequence that cannot be run or a layer that the model does not have (nothing has been run then), or the device
+    /// or the file fails: the states of the sequences are spoiled then.
+    pub fn hidden(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let mut rows = vec![Vec::new(); sequences.len()];
+        self.read_whole(sequences, Target::Hidden(level), &mut |i, own| rows[i].extend_from_slice(own))?;
+        Ok(rows)
+    }
+
+    /// As [`Engine::hidden`], but for each sequence the mean over all its tokens, `[C]`, whatever its `outputs` say. Only
+    /// this one row comes back from the device.
+    ///
+    /// # Errors
+    /// As [`Engine::hidden`].
+    pub fn hidden_mean(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let mut sums = vec![vec![0.0f64; self.shape().width as usize]; sequences.len()];
+        self.read_whole(sequences, Target::HiddenSum(level), &mut |i, own| {
+            sums[i].iter_mut().zip(own).for_each(|(sum, x)| *sum += f64::from(*x));
+        })?;
+        let mean = |(sums, s): (Vec<f64>, &Sequence<'_>)| {
+            sums.into_iter().map(|sum| (sum / s.tokens.len() as f64) as f32).collect()
+        };
+        Ok(sums.into_iter().zip(sequences).map(mean).collect())
+    }
+
+    /// Reads sequences in whole pieces; `on_rows` is given the result rows of each piece, with its sequence's index.
+    fn read_whole(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        target: Target,
+        on_rows: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), RuntimeError> {
+        let shape = *self.shape();
+        self.check(sequences)?;
+        let depth = target.depth(&shape);
+        if depth > shape.layers {
+            return Err(BatchError::Layer { layer: depth - 1, layers: shape.layers }.into());
+        }
+        let lengths: Vec<usize> = sequences.iter().map(|s| s.tokens.len()).collect();
+        for pass in whole_pieces(&lengths, self.chunk) {
+            let piece = |(i, range): &(usize, Range<usize>)| {
+                let whole = &sequences[*i];
+                let outputs = match whole.outputs {
+                    Outputs::Last if range.end < whole.tokens.len() => Outputs::None,
+                    outputs => outputs,
+                };
+                Sequence { tokens: &whole.tokens[range.clone()], outputs, ..*whole }
+            };
+            let pieces: Vec<Sequence<'_>> = pass.iter().map(piece).collect();
+            let batch = Batch::pack(&pieces, shape.vocab, self.slots())?.to(target);
+            let result = self.run(&batch, &pieces)?;
+            let mut rest = &result[..];
+            for ((i, _), piece) in pass.iter().zip(&pieces) {
+                let rows = match target {
+                    Target::HiddenSum(_) => 1,
+                    _ => piece.outputs.rows(piece.tokens.len()),
+                };
+                let (own, others) = rest.split_at(rows * target.cols(&shape) as usize);
+                on_rows(*i, own);
+                rest = others;
+            }
+        }
+        if depth < shape.layers {
+            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+        }
+        Ok(())
+    }
+}
+
+/// Divides sequences of these lengths into passes of at most `chunk` tokens: each is cut at multiples of `chunk` from
+/// its own beginning and nowhere else, so that its cuts do not depend on its neighbours.
+fn whole_pieces(lengths: &[usize], chunk: usize) -> Vec<Vec<(usize, Range<usize>)>> {
+    let mut passes = Vec::new();
+    let (mut pass, mut room) = (Vec::new(), chunk);
+    for (i, &len) in lengths.iter().enumerate() {
+        for start in (0..len).step_by(chunk) {
+            let piece = start..len.min(start + chunk);
+            if piece.len() > room {
+                passes.push(std::mem::take(&mut pass));
+                room = chunk;
+            }
+            room -= piece.len();
+            pass.push((i, piece));
+        }
+    }
+    if !pass.is_empty() {
+        passes.push(pass);
+    }
+    passes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cuts_depend_on_nobody_else(lengths in prop::collection::vec(1usize..50, 0..12), chunk in 1usize..20) {
+            let passes = whole_pieces(&lengths, chunk);
+            for pass in &passes {
+                prop_assert!(!pass.is_empty() && pass.iter().map(|(_, piece)| piece.len()).sum::<usize>() <= chunk);
+                let distinct: std::collections::BTreeSet<usize> = pass.iter().map(|(i, _)| *i).collect();
+                prop_assert_eq!(distinct.len(), pass.len(), "one piece of a sequence a pass");
+            }
+            let all: Vec<_> = passes.into_iter().flatten().collect();
+            let alone = |(i, len): (usize, &usize)| {
+                whole_pieces(&[*len], chunk).into_iter().flatten().map(move |(_, piece)| (i, piece)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(all, lengths.iter().enumerate().flat_map(alone).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A pass op by op: each op's value is copied out before another op overwrites it.
+
+use super::GpuExecutor;
+use super::step::{BoundDispatch, Step};
+use crate::trace::Names;
+use crate::{Batch, RuntimeError, Traced};
+use std::sync::Arc;
+use wgoose_graph::{Graph, NodeId};
+use wgoose_kernels::Kernel;
+use wgoose_loader::Model;
+
+/// An op that has run.
+pub(crate) struct Ran<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) node: NodeId,
+    /// What computed it; where a matrix is bound in windows, the kernel of the first.
+    pub(crate) kernel: &'a Kernel,
+    /// What it made; empty if it only updates state.
+    pub(crate) values: Vec<f32>,
+}
+
+/// Is given each op as it has run.
+type OnOp<'a> = dyn FnMut(&GpuExecutor, Ran<'_>) -> Result<(), RuntimeError> + 'a;
+
+impl GpuExecutor {
+    /// The model.
+    pub(crate) fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The graph of a batch.
+    pub(crate) fn graph_of(&mut self, batch: &Batch) -> Result<&Graph, RuntimeError> {
+        self.make_graph(batch.target)?;
+        Ok(self.graph(&batch.pass()))
+    }
+
+    /// See [`crate::Executor::trace`].
+    pub(super) fn trace_values(
+        &mut self,
+        batch: &Batch,
+        on_value: &mut dyn FnMut(&Traced<'_>),
+    ) -> Result<Vec<f32>, RuntimeError> {
+        let (mut names, shape) = (Names::default(), batch.shape());
+        self.run_by_op(batch, &mut |_, ran| {
+            if !ran.values.is_empty() {
+                on_value(&names.traced(ran.graph, ran.node, &shape, &ran.values));
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs a batch op by op, waiting for each; returns the result of the pass.
+    ///
+    /// # Errors
+    /// As [`crate::Executor::run`], what `on_op` returns, and [`RuntimeError::Streamed`] if weights take turns.
+    pub(crate) fn run_by_op(&mut self, batch: &Batch, on_op: &mut OnOp<'_>) -> Result<Vec<f32>, RuntimeError> {
+        let pass = batch.pass();
+        let mut step = self.open_step(&pass)?;
+        if !step.ready
+            && let Err(e) = self.bring_up(&mut step, false)
+        {
+            return self.keep_step(pass, Err(e)).map(|()| Vec::new());
+        }
+        let result = match step.ready {
+            true => self.ops_of(&step, batch, on_op),
+            false => Err(RuntimeError::Streamed),
+        };
+        self.keep_step(pass, Ok(step))?;
+        result
+    }
+
+    fn ops_of(&self, step: &Step, batch: &Batch, on_op: &mut OnOp<'_>) -> Result<Vec<f32>, RuntimeError> {
+        self.write_tables(batch);
+        let (graph, shape, recording) = (self.graph(&batch.pass()), batch.shape(), &step.recording);
+        let bound: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
+        let (mut first, mut result) = (0, Vec::new());
+        for windows in recording.dispatches.chunk_by(|a, b| a.node == b.node) {
+            let node = windows[0].node;
+            let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            bound[first..first + windows.len()].iter().for_each(|dispatch| dispatch.encode(&mut pass));
+            drop(pass);
+            self.device.queue.submit([encoder.finish()]);
+            first += windows.len();
+            let value = graph.op(node).shape;
+            let floats = u64::from(value.planes) * u64::from(shape.rows(value.rows)) * u64::from(value.cols);
+            let values = match recording.arena.slot.get(&node) {
+                Some(slot) => bytemuck::pod_collect_to_vec(&self.device.read(&self.arena[*slot], 0, floats * 4)?),
+                None => Vec::new(),
+            };
+            if graph.output() == Some(node) {
+                result.clone_from(&values);
+            }
+            on_op(self, Ran { graph, node, kernel: &recording.kernels[windows[0].kernel], values })?;
+        }
+        self.device.wait("tracing a pass")?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,139 @@
+//! Every way to decode computes the same step: on a thousand random states, whatever a state holds.
+
+use crate::numbers::{Tolerance, assert_agree};
+use crate::world::{cpu, default_plan, device, model_of};
+use std::sync::Arc;
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, LoraRanks, ModelShape, State};
+use wgoose_kernels::plan::Fusions;
+use wgoose_kernels::{Plan, Sources, ops};
+use wgoose_loader::Model;
+use wgoose_loader::synth::Mix;
+use wgoose_runtime::{Device, Engine, Outputs, Sequence, StateData};
+
+/// Small enough for a thousand steps in many forms on a CPU; K-quants, which need rows of 256, are tested elsewhere.
+const SHAPE: ModelShape = ModelShape {
+    layers: 3,
+    width: 128,
+    ffn: 512,
+    head_size: 64,
+    vocab: 96,
+    ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
+};
+
+/// Sequences of a pass, and passes: 1000 states.
+const SEQUENCES: usize = 50;
+const PASSES: u64 = 20;
+
+/// Passes that the reference runs too.
+const REFERENCE_PASSES: u64 = 2;
+
+/// A way to decode: its name, and what it changes in the default plan.
+struct Form {
+    name: String,
+    change: Box<dyn Fn(&mut Plan)>,
+}
+
+impl Form {
+    fn new(name: impl Into<String>, change: impl Fn(&mut Plan) + 'static) -> Self {
+        Form { name: name.into(), change: Box::new(change) }
+    }
+
+    fn fused(name: impl Into<String>, set: FusionSet) -> Self {
+        Form::new(name, move |plan| plan.fusions = Fusions::both(set.clone()))
+    }
+}
+
+/// Fusions. The first is what all others are compared with.
+fn fusions() -> Vec<Form> {
+    let mut forms = vec![Form::fused("unfused", FusionSet::new()), Form::new("default", |_| ())];
+    forms.extend(Fusion::ALL.map(|fusion| Form::fused(format!("only {fusion}"), FusionSet::from([fusion]))));
+    forms
+}
+
+/// How matrices lie.
+fn layouts(format: Format) -> Vec<Form> {
+    let mut forms = vec![Form::fused("unfused", FusionSet::new())];
+    if format.tiled().is_some() {
+        forms.push(Form::new("in tiles", move |plan| plan.repack.extend([format])));
+    }
+    if format.in_columns().is_some() {
+        forms.push(Form::new("in columns", |plan| plan.columns.extend([LayerWeight::FfnValue])));
+    }
+    forms
+}
+
+/// A small deterministic generator (splitmix64, Steele et al. 2014), and numbers of a range.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn floats(&mut self, count: usize, (low, high): (f32, f32)) -> Vec<f32> {
+        (0..count).map(|_| low + (high - low) * (self.next() >> 40) as f32 / (1u64 << 24) as f32).collect()
+    }
+}
+
+/// A state whose pieces lie where those of a model do: the range that the op which reads it is tested in.
+fn random_state(rng: &mut Rng) -> StateData {
+    let piece = |state: State| {
+        let op = if matches!(state, State::Wkv(_)) { "wkv" } else { "token_shift" };
+        let domain = ops::ALL.iter().find(|o| o.name == op).unwrap().domain;
+        (state, rng.floats(state.len(&SHAPE), domain("state")))
+    };
+    StateData(State::all(&SHAPE).map(piece).collect())
+}
+
+/// A pass: for each sequence the state it begins with and its token.
+fn pass(seed: u64) -> (Vec<StateData>, Vec<u32>) {
+    let mut rng = Rng(seed);
+    let states = (0..SEQUENCES).map(|_| random_state(&mut rng)).collect();
+    (states, (0..SEQUENCES).map(|_| (rng.next() % u64::from(SHAPE.vocab)) as u32).collect())
+}
+
+/// The logits and the new state of each sequence.
+fn step(engine: &mut Engine, states: &[StateData], tokens: &[u32]) -> Vec<(Vec<f32>, StateData)> {
+    states.iter().enumerate().for_each(|(slot, state)| engine.set_state(slot, state).unwrap());
+    let sequence = |(slot, token)| Sequence { slot, tokens: std::slice::from_ref(token), outputs: Outputs::Last };
+    let sequences: Vec<Sequence<'_>> = tokens.iter().enumerate().map(sequence).collect();
+    let logits = engine.forward(&sequences).unwrap();
+    logits.into_iter().enumerate().map(|(slot, logits)| (logits, engine.state(slot).unwrap())).collect()
+}
+
+fn assert_forms_agree(device: &Arc<Device>, model: &Arc<Model>, forms: &[Form]) {
+    let engine = |form: &Form| {
+        let mut plan = default_plan(device, model);
+        (form.change)(&mut plan);
+        Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, SEQUENCES).unwrap()
+    };
+    let mut engines: Vec<Engine> = forms.iter().map(engine).collect();
+    let mut reference = cpu(model, SEQUENCES);
+    for seed in 0..PASSES {
+        let (states, tokens) = pass(seed);
+        let mut results = engines.iter_mut().map(|engine| step(engine, &states, &tokens));
+        let want = results.next().unwrap();
+        let agree = |name: &str, got: &[(Vec<f32>, StateData)], tolerance: Tolerance| {
+            for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                assert_agree(&format!("{name}, pass {seed}, sequence {i}"), SHAPE.vocab, got, want, tolerance);
+            }
+        };
+        for (form, got) in forms[1..].iter().zip(results) {
+            agree(&form.name, &got, Tolerance::ROUNDING);
+        }
+        if seed < REFERENCE_PASSES {
+            agree("the reference", &step(&mut reference, &states, &tokens), Tolerance::REFERENCE);
+        }
+    }
+}
+
+#[test]
+fn every_form_agrees_on_a_thousand_states() {
+    let device = device();
+    let f16 = fusions().into_iter().chain(layouts(Format::F16).into_iter().skip(1)).collect::<Vec<_>>();
+    assert_forms_agree(&device, &model_of(SHAPE, Mix::F16), &f16);
+    assert_forms_agree(&device, &model_of(SHAPE, Mix::Q8_0), &layouts(Format::Q8_0));
+}

@@ -1,0 +1,117 @@
+//! The persistent step: what it computes is what the chain of dispatches computes.
+
+use crate::world::{SHAPE, default_plan, device, model_of, tokens};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
+use wgoose_kernels::persistent::can_be_stage;
+use wgoose_kernels::plan::{Choice, SiteClass};
+use wgoose_kernels::{Kernel, Plan, Site, Sources, ops};
+use wgoose_loader::Model;
+use wgoose_loader::synth::Mix;
+use wgoose_runtime::{
+    Continuation, DecodeReport, Device, Engine, GpuExecutor, Outputs, Penalties, PersistentForm, Sampling, Sequence,
+    Start,
+};
+
+/// Layers enough for a run of them: the first is unlike the others.
+const LAYERS: u32 = 5;
+
+/// The default plan with kernels that can be stages of workgroups of that many invocations.
+fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
+    let mut plan = default_plan(device, model);
+    let [graph, _] = GpuExecutor::graphs(model.shape(), &plan.fusions, device.timeline()).unwrap();
+    let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+    let format = |w: Weight| match w.class() {
+        WeightClass::Vector => Format::F32,
+        _ => plan.format_on_gpu(w, model.tensor(w).format()),
+    };
+    let mut choices: Vec<Choice> = Vec::new();
+    for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
+        let site = Site::of(&graph, id, &batch, &format);
+        let class = SiteClass::of(&site);
+        if choices.iter().any(|c| c.site == class) {
+            continue;
+        }
+        let variants = ops::variants(&class.op).iter();
+        let points = variants.flat_map(|v| v.points(&Sources::Embedded).unwrap().into_iter().map(move |p| (v, p)));
+        let fits = |v: &wgoose_kernels::Variant, p: &wgoose_kernels::Tunables| {
+            Kernel::new(v, &site, p, device.limits(), &Sources::Embedded).is_ok_and(|k| can_be_stage(&k, threads))
+        };
+        if let Some((variant, tunables)) = { points }.find(|(v, p)| fits(v, p)) {
+            let source = variant.source_hash(&class.formats, &Sources::Embedded).unwrap();
+            choices.push(Choice { site: class, variant: variant.name.to_owned(), tunables, source });
+        }
+    }
+    plan.choices = choices;
+    plan
+}
+
+fn engine(device: &Arc<Device>, model: &Arc<Model>, plan: Plan) -> Engine {
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, 2).unwrap()
+}
+
+/// Logits of a text read token by token.
+fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
+    text.iter()
+        .flat_map(|token| {
+            let tokens = [*token];
+            engine.forward(&[Sequence { slot: 0, tokens: &tokens, outputs: Outputs::Last }]).unwrap().remove(0)
+        })
+        .collect()
+}
+
+#[test]
+fn a_persistent_step_is_the_chain_of_its_stages() {
+    let device = device();
+    for mix in [Mix::F16, Mix::Q4_K_M] {
+        let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, mix);
+        let chain = plan(&device, &model, 256);
+        let merged = Plan { persistent: Some(1), ..chain.clone() };
+        let (mut chain, mut merged) = (engine(&device, &model, chain), engine(&device, &model, merged));
+        let text = tokens(3, 12);
+        let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut merged, &text));
+        let form = merged.report().persistent;
+        assert!(
+            matches!(form, Some(PersistentForm::Runs { layers, dispatches }) if layers >= 5 && dispatches < 20),
+            "{form:?}"
+        );
+        assert_eq!(want, got, "{mix:?}");
+        assert_eq!(chain.state(0).unwrap(), merged.state(0).unwrap());
+    }
+}
+
+/// Tokens chosen on the device, and the state after them.
+fn decode(engine: &mut Engine, count: u32) -> (Vec<u32>, DecodeReport) {
+    let penalties = Penalties { presence: 0.0, frequency: 0.0, decay: 1.0 };
+    let sampling =
+        Sampling { temperature: 0.0, top_p: 1.0, top_k: None, typical: 1.0, penalties, seed: 0, stream: 0, drawn: 0 };
+    let sequence = Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: count };
+    let mut text = Vec::new();
+    let report = engine.decode(Start::Tokens(&[5]), &[sequence], 3, &mut |ids| {
+        text.extend(ids.iter().flatten());
+        ControlFlow::Continue(())
+    });
+    (text, report.unwrap())
+}
+
+#[test]
+fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_run() {
+    let device = device();
+    let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, Mix::F16);
+    let chain = plan(&device, &model, 256);
+    let of = |workgroups| Plan { persistent: workgroups, ..chain.clone() };
+    let mut by_chain = engine(&device, &model, of(None));
+    let want = decode(&mut by_chain, 40);
+    let mut merged = engine(&device, &model, of(Some(1)));
+    let got = decode(&mut merged, 40);
+    assert_eq!(want.0, got.0);
+    assert_eq!(by_chain.state(0).unwrap(), merged.state(0).unwrap());
+    assert_eq!((want.1.persistent, got.1.persistent > 0, got.1.gave_up), (0, true, false));
+
+    // More than any device keeps at a time.
+    let mut crowded = engine(&device, &model, of(Some(20_000)));
+    let got = decode(&mut crowded, 40);
+    assert!(matches!(crowded.report().persistent, Some(PersistentForm::Refused(_))));
+    assert_eq!((want.0, got.1.persistent), (got.0, 0));
+}
