@@ -1,9 +1,11 @@
 //! How to open a session.
 
+use crate::embedding_cache::EmbeddingCache;
+use crate::prompt::Prefixes;
 use crate::tokenizer::Tokenizer;
-use crate::{Session, SessionError};
+use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
@@ -32,6 +34,8 @@ pub struct SessionBuilder {
     pipeline_cache: Option<PathBuf>,
     timeline: Timeline,
     residency: Residency,
+    prefixes: Option<PrefixOptions>,
+    embeddings: Option<EmbeddingCacheOptions>,
 }
 
 impl Default for SessionBuilder {
@@ -46,6 +50,8 @@ impl Default for SessionBuilder {
             pipeline_cache: default_cache_dir(),
             timeline: Timeline::off(),
             residency: Residency::default(),
+            prefixes: None,
+            embeddings: None,
         }
     }
 }
@@ -105,6 +111,18 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps states of prompts that were read, to start from: see [`PrefixOptions`]. Default: none.
+    pub fn prefix_cache(mut self, options: Option<PrefixOptions>) -> Self {
+        self.prefixes = options;
+        self
+    }
+
+    /// Keeps embeddings: see [`EmbeddingCacheOptions`]. Default: none.
+    pub fn embedding_cache(mut self, options: Option<EmbeddingCacheOptions>) -> Self {
+        self.embeddings = options;
+        self
+    }
+
     /// Opens the model; weights reach the GPU on first use.
     ///
     /// # Errors
@@ -120,8 +138,11 @@ impl SessionBuilder {
     /// As [`SessionBuilder::open`], for a model that is open already.
     ///
     /// # Errors
-    /// The device or the plan.
+    /// The device, the plan, or the file of the embedding cache.
     pub fn open_model(self, model: Arc<Model>) -> Result<Session, SessionError> {
+        let prefixes = self.prefixes.as_ref().map(Prefixes::new);
+        let embeddings = self.embeddings.as_ref().map(EmbeddingCache::open).transpose()?;
+        let embeddings = embeddings.map(|cache| Arc::new(Mutex::new(cache)));
         if self.backend == Backend::Cpu {
             let engine = Engine::cpu(Arc::clone(&model), 1)?;
             let engine = match self.chunk {
@@ -129,7 +150,7 @@ impl SessionBuilder {
                 None => engine,
             };
             let tokenizer = tokenizer_of(&model);
-            return Ok(Session { model, engine, device: None, tokenizer });
+            return Ok(Session { model, engine, device: None, tokenizer, prefixes, embeddings });
         }
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
         let likely = match &self.plan {
@@ -159,7 +180,7 @@ impl SessionBuilder {
         executor.reside(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
-        Ok(Session { model, engine, device: Some(device), tokenizer })
+        Ok(Session { model, engine, device: Some(device), tokenizer, prefixes, embeddings })
     }
 
     /// What runs a plan with `slots` sequences, its weights where this builder wants them.

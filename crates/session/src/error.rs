@@ -1,5 +1,6 @@
 //! What can go wrong in a session.
 
+use crate::StoreError;
 use crate::sampling::{SampleError, SamplerOptionsError};
 use crate::tokenizer::VocabularyError;
 use std::path::PathBuf;
@@ -28,9 +29,31 @@ pub enum SessionError {
     /// Sampling.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// As many sequences as there is room for.
+    #[error("all {0} places of the batch are taken: wait until a sequence ends, or let one leave")]
+    NoRoom(usize),
+    /// A sequence that has left, or never joined.
+    #[error("sequence {0} is not in the batch: it has ended, has left, or never joined")]
+    NoSequence(crate::SequenceId),
     /// An empty prompt.
     #[error("the prompt is empty: give at least one character")]
     EmptyPrompt,
+    /// The file of the embedding cache.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A state file of another model.
+    #[error(
+        "state file {}: it belongs to the model with fingerprint {theirs}, this one has {ours}: open the model that it was saved with",
+        path.display()
+    )]
+    OtherModel {
+        /// The file.
+        path: PathBuf,
+        /// Fingerprint of the model that it was saved with.
+        theirs: String,
+        /// Fingerprint of this model.
+        ours: String,
+    },
     /// A state file.
     #[error("state file {}: {why}", path.display())]
     StateFile {

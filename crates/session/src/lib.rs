@@ -1,16 +1,113 @@
-//! What people call: sessions, tokenizer, sampling, state. Start with [`Session`].
+//! What people call: sessions, tokenizer, sampling, embeddings, state. Start with [`Session`].
 //!
-//! Names neither wgpu nor WGSL.
+//! # A text
+//! A session is one model on one device, with one sequence going on. Opening takes milliseconds: weights reach the GPU
+//! with the first pass.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use wgoose_session::{GenerateOptions, Session};
+//! use wgoose_session::sampling::SamplerOptions;
+//!
+//! let mut session = Session::builder().open("model.gguf")?;
+//! let sampling = SamplerOptions { temperature: 0.8, top_p: 0.9, seed: 1, ..SamplerOptions::default() };
+//! let options = GenerateOptions { sampling, max_tokens: 64, ..GenerateOptions::default() };
+//! session.generate(b"The goose flies over", &options, &mut |text| {
+//!     print!("{text}");
+//!     ControlFlow::Continue(())
+//! })?;
+//! # Ok::<(), wgoose_session::SessionError>(())
+//! ```
+//!
+//! [`SessionBuilder`] says where and how: a device by name, a plan that `wgoose tune` wrote, a budget of GPU memory, the
+//! CPU reference, caches.
+//!
+//! # Tokens and logits
+//! ```no_run
+//! # let mut session = wgoose_session::Session::builder().open("model.gguf")?;
+//! let tokens = session.tokenizer()?.encode("今天天气很好".as_bytes());
+//! let logits = session.prefill(&tokens)?;         // [V], after the last token
+//! let likeliest = (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap_or(0);
+//! let logits = session.decode(likeliest as u32)?; // and after one more
+//! # Ok::<(), wgoose_session::SessionError>(())
+//! ```
+//!
+//! The tokenizer needs no model:
+//!
+//! ```
+//! use wgoose_session::tokenizer::Tokenizer;
+//!
+//! let ids = Tokenizer::world().encode("Honk!".as_bytes());
+//! assert_eq!(Tokenizer::world().decode(&ids)?, b"Honk!");
+//! # Ok::<(), wgoose_session::tokenizer::UnknownToken>(())
+//! ```
+//!
+//! # State
+//! All that RWKV keeps of a text is a state of fixed size. [`Session::state`] and [`Session::set_state`] copy it,
+//! [`Session::save_state`] and [`Session::load_state`] keep it in a file, [`Session::fork`] goes on from it twice, and
+//! [`PrefixOptions`] has a cache start from the longest beginning that was read before.
+//!
+//! # Embeddings
+//! ```no_run
+//! use wgoose_session::EmbedOptions;
+//!
+//! # let mut session = wgoose_session::Session::builder().open("model.gguf")?;
+//! let texts = ["A goose.", "A swan."].map(|text| session.tokenizer().map(|t| t.encode(text.as_bytes())));
+//! let texts: Vec<Vec<u32>> = texts.into_iter().collect::<Result<_, _>>()?;
+//! let vectors = session.embed_batch(&texts, &EmbedOptions::default())?; // [C] each, of length 1
+//! # Ok::<(), wgoose_session::SessionError>(())
+//! ```
+//!
+//! # Looking inside
+//! [`Session::trace`] shows what every op makes, by name:
+//!
+//! ```no_run
+//! # let mut session = wgoose_session::Session::builder().open("model.gguf")?;
+//! session.trace(&[1, 2, 3], &mut |value| {
+//!     let largest = value.values.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+//!     println!("{:?} {} {:?}: up to {largest}", value.layer, value.name, value.shape);
+//! })?;
+//! # Ok::<(), wgoose_session::SessionError>(())
+//! ```
+//!
+//! The folder `examples/` has whole programs: `generate`, `embed_batch`, `state_cache` and `custom_kernel`. Each runs
+//! without a model file as well. Nothing here names wgpu or WGSL: kernels are the business of `wgoose_kernels` and
+//! `wgoose_runtime`.
 
+#![deny(missing_docs)]
+
+mod batch;
 mod builder;
+mod chat;
+mod embed;
+mod embedding_cache;
 mod error;
+pub mod eval;
 mod generate;
+pub mod initial_state;
+mod prefix;
+mod prompt;
 pub mod sampling;
 mod session;
 pub mod state_file;
 pub mod tokenizer;
 
+pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder};
+pub use chat::{Chat, ChatOptions};
+pub use embed::{EmbedOptions, Pooling};
+pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::SessionError;
-pub use generate::{GenerateOptions, Generated};
+pub use generate::{Ending, GenerateOptions, Generated};
+pub use prefix::{PrefixOptions, PrefixStats};
 pub use session::Session;
+pub use wgoose_graph::Level;
+pub use wgoose_loader::Model;
+pub use wgoose_runtime::{LoadReport, Residency, StateData, Traced};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A panic elsewhere leaves nothing half done in the caches.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

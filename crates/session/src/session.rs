@@ -1,11 +1,15 @@
 //! A session: one model on one device, one sequence going on.
 
+use crate::embedding_cache::EmbeddingCache;
+use crate::prefix::Beginning;
+use crate::prompt::Prefixes;
 use crate::tokenizer::{Tokenizer, VocabularyError};
-use crate::{SessionBuilder, SessionError};
-use std::sync::Arc;
+use crate::{EmbeddingCacheStats, PrefixStats, SessionBuilder, SessionError, initial_state, lock, state_file};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, LoadReport, Outputs, Sequence, StateData};
+use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
 
 /// One model, one sequence.
 pub struct Session {
@@ -14,6 +18,10 @@ pub struct Session {
     /// None for the CPU reference.
     pub(crate) device: Option<Arc<Device>>,
     pub(crate) tokenizer: Result<Tokenizer, VocabularyError>,
+    /// The prefix cache, if there is one.
+    pub(crate) prefixes: Option<Prefixes>,
+    /// The embedding cache, if there is one.
+    pub(crate) embeddings: Option<Arc<Mutex<EmbeddingCache>>>,
 }
 
 impl Session {
@@ -69,9 +77,29 @@ impl Session {
         self.forward(&[token], Outputs::Last)
     }
 
-    fn forward(&mut self, tokens: &[u32], outputs: Outputs) -> Result<Vec<f32>, SessionError> {
-        let mut logits = self.engine.forward(&[Sequence { slot: 0, tokens, outputs }])?;
-        Ok(logits.pop().unwrap_or_default())
+    /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the order
+    /// in which they run. Which ops there are depends on the plan's fusions: `wgoose graph` prints them, and the CPU
+    /// reference has them all.
+    ///
+    /// # Errors
+    /// As [`Session::prefill`]; or the weights do not all fit on the device, within its memory budget.
+    pub fn trace(&mut self, tokens: &[u32], on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, SessionError> {
+        let read = self.engine.trace(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }], on_value);
+        self.after(tokens, read)
+    }
+
+    pub(crate) fn forward(&mut self, tokens: &[u32], outputs: Outputs) -> Result<Vec<f32>, SessionError> {
+        let read = self.engine.forward(&[Sequence { slot: 0, tokens, outputs }]);
+        self.after(tokens, read)
+    }
+
+    /// What a pass over these tokens has returned.
+    fn after(&mut self, tokens: &[u32], read: Result<Vec<Vec<f32>>, RuntimeError>) -> Result<Vec<f32>, SessionError> {
+        // Where the batch was refused, nothing was read.
+        if !matches!(read, Err(RuntimeError::Batch(_))) {
+            self.note(read.is_ok(), tokens);
+        }
+        Ok(read?.pop().unwrap_or_default())
     }
 
     /// Copies the state out.
@@ -87,7 +115,62 @@ impl Session {
     /// # Errors
     /// The state is not of this model, or the device fails.
     pub fn set_state(&mut self, state: &StateData) -> Result<(), SessionError> {
-        Ok(self.engine.set_state(0, state)?)
+        self.engine.set_state(0, state)?;
+        self.begin(|| Beginning::of(state));
+        Ok(())
+    }
+
+    /// Writes the state to a file, atomically, with the fingerprint of the model.
+    ///
+    /// # Errors
+    /// The device fails, or the folder cannot be written.
+    pub fn save_state(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        let state = self.state()?;
+        state_file::save(path.as_ref(), &state, self.model.shape(), &self.model.fingerprint().to_string())
+    }
+
+    /// Reads the state from a file: one that [`Session::save_state`] wrote, or a tuned initial state
+    /// ([`initial_state`]). Which of them it is, its tensors tell.
+    ///
+    /// # Errors
+    /// The file is neither, it is of another model ([`SessionError::OtherModel`] where it says so), or the device fails;
+    /// the state then stays as it was.
+    pub fn load_state(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        let path = path.as_ref();
+        let state = match initial_state::is_one(path) {
+            true => initial_state::load(path, self.model.shape())?,
+            false => state_file::load(path, self.model.shape(), &self.model.fingerprint().to_string())?,
+        };
+        self.set_state(&state)
+    }
+
+    /// Another session that goes on from this one's state, on the same weights, kernels and caches. What either reads from
+    /// then on is no concern of the other.
+    ///
+    /// # Errors
+    /// The device fails or has no memory left: a fork has a state and activations of its own, beside any memory budget.
+    pub fn fork(&mut self) -> Result<Session, SessionError> {
+        let state = self.engine.state(0)?;
+        let mut engine = self.engine.fork()?;
+        engine.set_state(0, &state)?;
+        Ok(Session {
+            model: Arc::clone(&self.model),
+            engine,
+            device: self.device.clone(),
+            tokenizer: self.tokenizer.clone(),
+            prefixes: self.prefixes.clone(),
+            embeddings: self.embeddings.clone(),
+        })
+    }
+
+    /// What the prefix cache has done; `None` without one.
+    pub fn prefix_stats(&self) -> Option<PrefixStats> {
+        self.prefixes.as_ref().map(|kept| lock(&kept.cache).stats())
+    }
+
+    /// What the embedding cache has done; `None` without one.
+    pub fn embedding_stats(&self) -> Option<EmbeddingCacheStats> {
+        self.embeddings.as_ref().map(|cache| lock(cache).stats())
     }
 
     /// Forgets everything read.
@@ -95,7 +178,8 @@ impl Session {
     /// # Errors
     /// The device fails.
     pub fn reset(&mut self) -> Result<(), SessionError> {
-        let zero = StateData::zero(self.model.shape());
-        self.set_state(&zero)
+        self.engine.reset(0..1)?;
+        self.begin(|| Beginning::ZERO);
+        Ok(())
     }
 }

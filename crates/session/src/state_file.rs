@@ -49,7 +49,7 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
 /// Reads a state; a file of another model is refused.
 ///
 /// # Errors
-/// The file is no state file, or of another model.
+/// The file is no state file, or of another model ([`SessionError::OtherModel`] where it says so itself).
 pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateData, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
     let file = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
@@ -57,7 +57,7 @@ pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateD
     let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| fail(e.to_string()))?;
     let made_with = header.metadata().as_ref().and_then(|m| m.get(MODEL)).cloned();
     if let Some(theirs) = made_with.filter(|theirs| theirs != fingerprint) {
-        return Err(fail(format!("it belongs to the model with fingerprint {theirs}, this one has {fingerprint}")));
+        return Err(SessionError::OtherModel { path: path.to_owned(), theirs, ours: fingerprint.to_owned() });
     }
     let mut pieces = Vec::new();
     for piece in State::all(model) {

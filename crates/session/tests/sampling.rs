@@ -4,10 +4,12 @@
 
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
-use wgoose_session::sampling::{SampleError, Sampler, SamplerOptions, SamplerOptionsError, greedy};
+use wgoose_runtime::{Continuation, Device, Sampling, lab};
+use wgoose_session::sampling::{Penalties, SampleError, Sampler, SamplerOptions, SamplerOptionsError, greedy};
 
 fn sampler(temperature: f32, top_p: f32, top_k: usize, seed: u64) -> Sampler {
-    Sampler::new(SamplerOptions { temperature, top_p, top_k: NonZeroUsize::new(top_k), seed }).unwrap()
+    let top_k = NonZeroUsize::new(top_k);
+    Sampler::new(SamplerOptions { temperature, top_p, top_k, seed, ..SamplerOptions::default() }).unwrap()
 }
 
 /// The definition, with a full sort: (token, its probability) for every token kept, the likeliest first; beside it the
@@ -77,6 +79,19 @@ fn broken_options_are_refused() {
     for top_p in [-0.1, 1.1, f32::NAN] {
         let error = Sampler::new(SamplerOptions { top_p, ..Default::default() }).unwrap_err();
         assert!(matches!(error, SamplerOptionsError::TopP(p) if p.to_bits() == top_p.to_bits()));
+        let error = Sampler::new(SamplerOptions { typical: top_p, ..Default::default() }).unwrap_err();
+        assert!(matches!(error, SamplerOptionsError::Typical(_)));
+    }
+    let penalised = |presence, frequency, decay| {
+        let penalties = Penalties { presence, frequency, decay };
+        Sampler::new(SamplerOptions { penalties, ..Default::default() }).unwrap_err()
+    };
+    assert!(matches!(penalised(f32::NAN, 0.0, 1.0), SamplerOptionsError::Penalty("presence", _)));
+    assert!(matches!(penalised(0.0, f32::INFINITY, 1.0), SamplerOptionsError::Penalty("frequency", _)));
+    assert!(matches!(penalised(0.0, 0.0, 1.5), SamplerOptionsError::PenaltyDecay(_)));
+    for bias in [f32::NAN, f32::INFINITY, -2e30] {
+        let error = Sampler::new(SamplerOptions { bias: vec![(3, bias)], ..Default::default() }).unwrap_err();
+        assert!(matches!(error, SamplerOptionsError::Bias(3, _)));
     }
 }
 
@@ -172,4 +187,55 @@ proptest! {
         let first = sampler(1e-40, 1.0, 0, seed).sample(&logits).unwrap();
         prop_assert_eq!(logits[first as usize], logits[likeliest.unwrap() as usize]);
     }
+}
+
+/// Where host and device differ, they do by random numbers only: hot enough, the host draws every token that it keeps, and
+/// these are the tokens that the device keeps.
+#[test]
+fn host_and_device_keep_the_same_tokens() {
+    let device = Device::open(None).unwrap();
+    let logits: Vec<f32> = bell(16, 1.5);
+    let bias = vec![(3, f32::NEG_INFINITY), (5, 1.25), (6, 3.0), (6, 0.5)];
+    for (top_p, top_k, typical) in
+        [(1.0, 0, 1.0), (0.8, 0, 1.0), (1.0, 5, 1.0), (1.0, 0, 0.6), (0.9, 9, 0.5), (1.0, 0, 0.0)]
+    {
+        let options = SamplerOptions {
+            temperature: 1e20,
+            top_p,
+            top_k: NonZeroUsize::new(top_k),
+            typical,
+            bias: bias.clone(),
+            ..SamplerOptions::default()
+        };
+        let mut sampler = Sampler::new(options).unwrap();
+        let mut host: Vec<u32> = (0..1000).map(|_| sampler.sample(&logits).unwrap()).collect();
+        host.sort_unstable();
+        host.dedup();
+        let top_k = std::num::NonZeroU32::new(top_k as u32);
+        let sampling = Sampling { temperature: 1e20, top_p, top_k, typical, ..Sampling::default() };
+        let sequence = Continuation { slot: 0, sampling, bias: &bias, chosen: &[], stops: &[], max_tokens: 9 };
+        let weights = lab::sample(&device, &logits, &[sequence], 1).unwrap().weights;
+        let kept: Vec<u32> = (0..16).filter(|id| weights[*id as usize] > 0.0).collect();
+        assert_eq!(host, kept, "top_p {top_p}, top_k {top_k:?}, typical {typical}");
+    }
+}
+
+/// The host penalises as the definition does, in every round.
+#[test]
+fn what_was_chosen_is_penalised() {
+    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
+    let logits = bell(200, 0.4);
+    let options = SamplerOptions { temperature: 0.0, penalties, ..SamplerOptions::default() };
+    let mut sampler = Sampler::new(options).unwrap();
+    let mut counts = vec![0.0f32; 200];
+    for _ in 0..60 {
+        let present = |count: f32| if count > 0.0 { penalties.presence } else { 0.0 };
+        let moved: Vec<f32> =
+            logits.iter().zip(&counts).map(|(x, count)| x - present(*count) - penalties.frequency * count).collect();
+        let token = sampler.sample(&logits).unwrap();
+        assert_eq!(Ok(token), greedy(&moved));
+        counts.iter_mut().for_each(|count| *count *= penalties.decay);
+        counts[token as usize] += 1.0;
+    }
+    assert!(counts.iter().filter(|count| **count > 0.0).count() > 5);
 }

@@ -18,7 +18,8 @@ use wgoose_session::{GenerateOptions, Generated, Session, SessionError};
 const PROMPT: &[u8] = b"A goose";
 
 fn options(max_tokens: usize, temperature: f32, seed: u64) -> GenerateOptions {
-    GenerateOptions { sampling: SamplerOptions { temperature, seed, ..SamplerOptions::default() }, max_tokens }
+    let sampling = SamplerOptions { temperature, seed, ..SamplerOptions::default() };
+    GenerateOptions { sampling, max_tokens, ..GenerateOptions::default() }
 }
 
 /// Generates to the end; what was generated, and the pieces of text.
@@ -146,12 +147,12 @@ fn options_that_make_no_sense_are_refused_before_anything_is_read() {
     let model = tiny(1);
     let mut session = on_cpu(&model);
     let mut refused = |prompt: &[u8], sampling: SamplerOptions| {
-        let options = GenerateOptions { sampling, max_tokens: 1 };
+        let options = GenerateOptions { sampling, max_tokens: 1, ..GenerateOptions::default() };
         session.generate(prompt, &options, &mut |_| ControlFlow::Continue(())).unwrap_err()
     };
-    let default = SamplerOptions::default();
-    assert!(matches!(refused(b"", default), SessionError::EmptyPrompt));
-    for bad in [SamplerOptions { temperature: f32::NAN, ..default }, SamplerOptions { top_p: 1.5, ..default }] {
+    let default = SamplerOptions::default;
+    assert!(matches!(refused(b"", default()), SessionError::EmptyPrompt));
+    for bad in [SamplerOptions { temperature: f32::NAN, ..default() }, SamplerOptions { top_p: 1.5, ..default() }] {
         let error = refused(PROMPT, SamplerOptions { top_k: NonZeroUsize::new(3), ..bad });
         assert!(matches!(error, SessionError::SamplerOptions(_)), "{error}");
     }

@@ -1,47 +1,21 @@
-//! Logits to a token: greedy, or drawn from the model's distribution, cut to its likeliest tokens and tempered.
+//! Logits to a token: greedy, or drawn from the model's distribution, cut to its likeliest or most typical tokens and
+//! tempered. What `wgoose_runtime` does on a device is of the same definition, with random numbers of its own.
 //!
 //! The same options, seed and logits give the same tokens on every platform: weights come from [`weight`]'s portable
 //! exponential as integers, so that no sum depends on an order or a maths library; randomness is xoshiro256++ (crate
 //! `rand_xoshiro`: its output is specified, it is small and it needs nothing but `rand_core`).
 
+mod counts;
 mod nucleus;
+mod options;
 mod weight;
 
+pub(crate) use counts::Counts;
 use nucleus::Candidate;
+pub use options::{SamplerOptions, SamplerOptionsError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::num::NonZeroUsize;
-
-/// How a token is chosen. The default draws from the model's own distribution with seed 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SamplerOptions {
-    /// Divides the logits of the tokens that `top_p` and `top_k` keep; 0 takes the likeliest token.
-    pub temperature: f32,
-    /// Keep the nucleus: the likeliest tokens whose probabilities, before the temperature, first reach this sum (and
-    /// at least one). 1 keeps all.
-    pub top_p: f32,
-    /// Keep at most that many of the likeliest tokens.
-    pub top_k: Option<NonZeroUsize>,
-    /// Where the random numbers begin.
-    pub seed: u64,
-}
-
-impl Default for SamplerOptions {
-    fn default() -> Self {
-        SamplerOptions { temperature: 1.0, top_p: 1.0, top_k: None, seed: 0 }
-    }
-}
-
-/// Options that choose no token.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum SamplerOptionsError {
-    /// Negative, infinite or not a number.
-    #[error("temperature {0} is not a finite number from 0 (greedy) upwards; 1 is the model's own distribution")]
-    Temperature(f32),
-    /// Outside the probabilities.
-    #[error("top_p {0} is not between 0 and 1 (1 keeps every token)")]
-    TopP(f32),
-}
+pub use wgoose_runtime::Penalties;
 
 /// Logits that name no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +42,9 @@ pub enum SampleError {
 pub struct Sampler {
     options: SamplerOptions,
     random: Xoshiro256PlusPlus,
+    chosen: Counts,
+    /// Kept between calls for its memory only.
+    moved: Vec<f32>,
     /// Kept between calls for its memory only.
     candidates: Vec<Candidate>,
 }
@@ -78,14 +55,10 @@ impl Sampler {
     /// # Errors
     /// The option that is out of range.
     pub fn new(options: SamplerOptions) -> Result<Self, SamplerOptionsError> {
-        if !(options.temperature.is_finite() && options.temperature >= 0.0) {
-            return Err(SamplerOptionsError::Temperature(options.temperature));
-        }
-        if !(0.0..=1.0).contains(&options.top_p) {
-            return Err(SamplerOptionsError::TopP(options.top_p));
-        }
+        options.check()?;
         let random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
-        Ok(Sampler { options, random, candidates: Vec::new() })
+        let chosen = Counts::new(options.penalties);
+        Ok(Sampler { options, random, chosen, moved: Vec::new(), candidates: Vec::new() })
     }
 
     /// The options it was made with.
@@ -94,7 +67,8 @@ impl Sampler {
     }
 
     /// The next token for `logits`, one per id; minus infinity rules a token out. One random number is used per call,
-    /// none at temperature 0.
+    /// none at temperature 0. The token is counted for the penalties of the next. Biases of tokens beyond the logits mean
+    /// nothing.
     ///
     /// As in the reference sampler (`sample_logits` of the PyPI package `rwkv`), `top_p` and `top_k` look at the
     /// model's own probabilities; the temperature then acts among the tokens kept.
@@ -102,13 +76,40 @@ impl Sampler {
     /// # Errors
     /// A logit is NaN or plus infinity, or there is no token to choose; no random number is used then.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, SampleError> {
-        let best = greedy(logits)?;
-        if self.options.temperature == 0.0 {
-            return Ok(best);
+        let mut best = greedy(logits)?;
+        let mut moved = std::mem::take(&mut self.moved);
+        let moves = self.options.penalties.any() || !self.options.bias.is_empty();
+        if moves {
+            self.move_logits(logits, &mut moved);
+            best = greedy(&moved)?;
         }
+        let token =
+            if self.options.temperature == 0.0 { best } else { self.draw(if moves { &moved } else { logits }, best) };
+        self.moved = moved;
+        self.chosen.push(token);
+        Ok(token)
+    }
+
+    /// Penalises and biases.
+    fn move_logits(&self, logits: &[f32], moved: &mut Vec<f32>) {
+        moved.clear();
+        moved.extend_from_slice(logits);
+        self.chosen.penalise(moved);
+        let unbiased = |token: &u32| moved.get(*token as usize).copied();
+        let biased: Vec<(u32, f32)> =
+            self.options.bias.iter().filter_map(|(token, bias)| Some((*token, unbiased(token)? + bias))).collect();
+        biased.into_iter().for_each(|(token, logit)| moved[token as usize] = logit);
+    }
+
+    /// Draws a token; `best` has the largest logit.
+    fn draw(&mut self, logits: &[f32], best: u32) -> u32 {
         let max = logits[best as usize];
         nucleus::select(&mut self.candidates, logits, max, self.options.top_p, self.options.top_k);
-
+        if self.options.typical < 1.0 {
+            nucleus::keep_typical(&mut self.candidates, max, self.options.typical);
+        }
+        // The best may not be typical.
+        let max = self.candidates.iter().map(|c| c.logit).fold(f32::MIN, f32::max);
         let temperature = f64::from(self.options.temperature);
         let tempered = |c: &Candidate| weight::weight((f64::from(c.logit) - f64::from(max)) / temperature);
         let total: u64 = self.candidates.iter().map(tempered).sum();
@@ -117,7 +118,7 @@ impl Sampler {
         for candidate in &self.candidates {
             match point.checked_sub(tempered(candidate)) {
                 Some(rest) => point = rest,
-                None => return Ok(candidate.id),
+                None => return candidate.id,
             }
         }
         unreachable!("the point lies below the sum of all weights")

@@ -1,4 +1,5 @@
-//! Which tokens may be drawn: the likeliest ones that reach a probability or a number, found without sorting.
+//! Which tokens may be drawn: the likeliest or most typical ones that reach a probability or a number, found without
+//! sorting.
 
 use super::weight::{ONE, weight};
 use std::cmp::Ordering;
@@ -37,7 +38,7 @@ pub(super) fn select(kept: &mut Vec<Candidate>, logits: &[f32], max: f32, top_p:
         // of the vocabulary aside. The margin of 1 makes the precision of `ln` irrelevant.
         let share = total.saturating_sub(target) as f64 / logits.len() as f64;
         kept.extend(above(f64::from(max) + (share / ONE).ln() - 1.0));
-        let nucleus = shortest_prefix(kept, max, target);
+        let nucleus = shortest_prefix(kept, max, target, Candidate::by_likelihood);
         kept.truncate(nucleus);
     } else {
         kept.extend(above(f64::from(f32::MIN)));
@@ -50,13 +51,33 @@ pub(super) fn select(kept: &mut Vec<Candidate>, logits: &[f32], max: f32, top_p:
     kept.sort_unstable_by_key(|c| c.id);
 }
 
-/// Moves the fewest likeliest candidates that together weigh `target` to the front and returns their number, at least
-/// 1. Halves the range in question each time, hence linear.
-fn shortest_prefix(candidates: &mut [Candidate], max: f32, mut target: u64) -> usize {
+/// Keeps the most typical of the tokens, whose weights first are a share of all; in order of ids.
+///
+/// With p = exp(logit) / z, the distance of -log p from the entropy is that of the logit from its mean: z cancels, and no
+/// logarithm is needed. Ties go to the lower id.
+pub(super) fn keep_typical(kept: &mut Vec<Candidate>, max: f32, share: f32) {
+    let total: u64 = kept.iter().map(|c| c.weight(max)).sum();
+    let above_max = |c: &Candidate| f64::from(c.logit) - f64::from(max);
+    let mean = kept.iter().map(|c| c.weight(max) as f64 * above_max(c)).sum::<f64>() / total as f64;
+    let distance = |c: &Candidate| (above_max(c) - mean).abs();
+    let target = (f64::from(share) * total as f64).ceil() as u64;
+    let typical = shortest_prefix(kept, max, target, |a, b| distance(a).total_cmp(&distance(b)).then(a.id.cmp(&b.id)));
+    kept.truncate(typical);
+    kept.sort_unstable_by_key(|c| c.id);
+}
+
+/// Moves the fewest candidates, the first in that order, that together weigh `target` to the front and returns their
+/// number, at least 1. Halves the range in question each time, hence linear.
+fn shortest_prefix(
+    candidates: &mut [Candidate],
+    max: f32,
+    mut target: u64,
+    order: impl Fn(&Candidate, &Candidate) -> Ordering,
+) -> usize {
     let (mut low, mut high) = (0, candidates.len());
     while high - low > 1 {
         let middle = low.midpoint(high);
-        candidates[low..high].select_nth_unstable_by(middle - low, Candidate::by_likelihood);
+        candidates[low..high].select_nth_unstable_by(middle - low, &order);
         let weight: u64 = candidates[low..middle].iter().map(|c| c.weight(max)).sum();
         if weight >= target {
             high = middle;

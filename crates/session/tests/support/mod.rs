@@ -1,5 +1,7 @@
 //! Tiny models that can be given text.
 
+#![allow(dead_code)] // no test needs all of it
+
 use std::path::PathBuf;
 use tempfile::TempDir;
 use wgoose_graph::{LoraRanks, ModelShape};
@@ -34,7 +36,15 @@ pub(crate) fn tiny(seed: u64) -> Tiny {
 pub(crate) fn tiny_of(shape: ModelShape, seed: u64, vocabulary: Option<Vec<Vec<u8>>>) -> Tiny {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
-    let options = SynthOptions { shape, seed, container: Container::Gguf, mix: Mix::F16, hot: false, vocabulary };
+    let options = SynthOptions {
+        shape,
+        seed,
+        container: Container::Gguf,
+        mix: Mix::F16,
+        hot: false,
+        ffn_zeros: None,
+        vocabulary,
+    };
     write(&options, &path, &|_, _| {}).unwrap();
     Tiny { folder, path }
 }

@@ -1,0 +1,164 @@
+//! Many sequences generated together, each with its own settings, joining and leaving between steps.
+//!
+//! What a sequence gives is what [`Session::generate`] gives from the same beginning, prompt and options. Its prompt is
+//! read alone, in the same passes: the same bits. Steps read one token of every sequence at once. On the CPU reference
+//! that changes no bit. On a GPU a plan chooses kernels by how many sequences there are, up to 1, 4, 16, ..., and kernels
+//! may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
+//! tokens are that close, or a draw falls that close to where one token ends and the next begins. Random numbers depend on
+//! a sequence's own seed and number of tokens only. A plan whose decode kernels are the same for all numbers of sequences
+//! gives the same text in any company.
+
+mod member;
+mod step;
+
+use crate::generate::{GenerateOptions, Generated};
+use crate::sampling::Sampler;
+use crate::tokenizer::Tokenizer;
+use crate::{Session, SessionError};
+use member::Member;
+use std::collections::BTreeMap;
+use wgoose_runtime::{Engine, StateData};
+
+/// A sequence of a batch; no other sequence of that batch ever has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(u64);
+
+impl std::fmt::Display for SequenceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What happened to a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchEvent {
+    /// Text that is certain by now, never empty.
+    Text(SequenceId, String),
+    /// It has ended and left; all its text was given.
+    Ended(SequenceId, Generated),
+}
+
+/// Sequences that are generated together. All begin with the state that the session had when the batch was made.
+pub struct Batch {
+    engine: Engine,
+    tokenizer: Tokenizer,
+    /// `None`: nothing was read.
+    beginning: Option<StateData>,
+    capacity: usize,
+    /// Slots that nobody has.
+    free: Vec<usize>,
+    members: BTreeMap<SequenceId, Member>,
+    /// What happened since the last step.
+    events: Vec<BatchEvent>,
+    next: u64,
+}
+
+impl Session {
+    /// A batch with room for that many sequences, at least 1, on this session's weights and kernels. Within a memory
+    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`Batch::capacity`].
+    ///
+    /// # Errors
+    /// The model can only be given token ids, or the device fails or has no memory left: a batch has states and
+    /// activations of its own, beside any memory budget.
+    pub fn batch(&mut self, sequences: usize) -> Result<Batch, SessionError> {
+        let tokenizer = self.tokenizer()?.clone();
+        let state = self.engine.state(0)?;
+        let is_zero = state.0.iter().all(|(_, piece)| piece.iter().all(|x| x.to_bits() == 0));
+        let mut engine = self.engine.fork()?;
+        let capacity = engine.grow(sequences.max(1))?.min(sequences.max(1));
+        Ok(Batch {
+            engine,
+            tokenizer,
+            beginning: (!is_zero).then_some(state),
+            capacity,
+            free: (0..capacity).rev().collect(),
+            members: BTreeMap::new(),
+            events: Vec::new(),
+            next: 0,
+        })
+    }
+}
+
+impl Batch {
+    /// How many sequences there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many more may join now.
+    pub fn room(&self) -> usize {
+        self.free.len()
+    }
+
+    /// The sequences that have not ended, in the order in which they joined.
+    pub fn sequences(&self) -> impl Iterator<Item = SequenceId> {
+        self.members.keys().copied()
+    }
+
+    /// Whether a step would do nothing: no sequence goes on, and every event was given.
+    pub fn is_idle(&self) -> bool {
+        self.members.is_empty() && self.events.is_empty()
+    }
+
+    /// Reads a prompt and chooses its first token, which the next step tells of.
+    ///
+    /// # Errors
+    /// There is no room ([`SessionError::NoRoom`]), an empty prompt, options that make no sense, or the device fails. The
+    /// other sequences are not touched.
+    pub fn join(&mut self, prompt: &[u8], options: &GenerateOptions) -> Result<SequenceId, SessionError> {
+        options.sampling.check_tokens(self.engine.shape().vocab)?;
+        let sampler = Sampler::new(options.sampling.clone())?;
+        let prompt = self.tokenizer.encode(prompt);
+        if prompt.is_empty() {
+            return Err(SessionError::EmptyPrompt);
+        }
+        let slot = self.free.pop().ok_or(SessionError::NoRoom(self.capacity))?;
+        let id = SequenceId(self.next);
+        let mut member = Member::new(slot, prompt.len(), options.clone(), sampler);
+        let begun = self.read(slot, &prompt).and_then(|logits| match options.max_tokens {
+            0 => Ok(()),
+            _ => {
+                let first = self.first_token(&mut member, &logits)?;
+                member.push(id, &self.tokenizer, first, &mut self.events);
+                Ok(())
+            }
+        });
+        if let Err(why) = begun {
+            self.free.push(slot);
+            return Err(why);
+        }
+        self.next += 1;
+        self.members.insert(id, member);
+        self.part_with_ended();
+        Ok(id)
+    }
+
+    /// Ends a sequence; returns the rest of its text, with that of which no step has told, and what was generated.
+    ///
+    /// # Errors
+    /// It is not in the batch.
+    pub fn leave(&mut self, id: SequenceId) -> Result<(String, Generated), SessionError> {
+        let member = self.members.remove(&id).ok_or(SessionError::NoSequence(id))?;
+        self.free.push(member.slot);
+        let mut untold = String::new();
+        self.events.retain(|event| match event {
+            BatchEvent::Text(of, text) if *of == id => {
+                untold.push_str(text);
+                false
+            }
+            _ => true,
+        });
+        let (rest, generated) = member.finish();
+        Ok((untold + &rest, generated))
+    }
+
+    /// Gives back the slots of those that have ended, and tells of it.
+    fn part_with_ended(&mut self) {
+        for (id, member) in self.members.extract_if(.., |_, member| member.has_ended()) {
+            self.free.push(member.slot);
+            let (rest, generated) = member.finish();
+            self.events.extend((!rest.is_empty()).then_some(BatchEvent::Text(id, rest)));
+            self.events.push(BatchEvent::Ended(id, generated));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Steps of a batch: a token for every sequence, chosen on the device where it can, else from logits read back.
+
+use super::member::Member;
+use super::{Batch, BatchEvent};
+use crate::SessionError;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use wgoose_runtime::{Continuation, IN_FLIGHT, Outputs, Sequence, Start};
+
+impl Batch {
+    /// Chooses a token for every sequence; tells what happened since the step before, joining included.
+    ///
+    /// # Errors
+    /// The device fails, or the model's arithmetic breaks down. All sequences have left then.
+    pub fn step(&mut self) -> Result<Vec<BatchEvent>, SessionError> {
+        self.steps(NonZeroUsize::MIN)
+    }
+
+    /// As many steps at once, fewer if all sequences end: the same events. On a device they run ahead of one another, so
+    /// that many steps a call are faster than one; who joins or leaves has to wait that long.
+    ///
+    /// # Errors
+    /// As of [`Batch::step`].
+    pub fn steps(&mut self, steps: NonZeroUsize) -> Result<Vec<BatchEvent>, SessionError> {
+        if !self.members.is_empty() {
+            let gone = match self.engine.can_decode() {
+                true => self.steps_on_device(steps.get()),
+                false => (0..steps.get()).try_for_each(|_| self.step_here()),
+            };
+            if let Err(why) = gone {
+                // Whose states are still good is not known.
+                self.free.extend(std::mem::take(&mut self.members).into_values().map(|member| member.slot));
+                self.events.clear();
+                return Err(why);
+            }
+            self.part_with_ended();
+        }
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    fn steps_on_device(&mut self, steps: usize) -> Result<(), SessionError> {
+        let Batch { engine, tokenizer, members, events, .. } = self;
+        let reads: Vec<u32> = members.values().map(Member::last).collect();
+        let chosen: Vec<Vec<(u32, f32)>> = members.values().map(Member::chosen).collect();
+        let mut rounds: Vec<Vec<Option<u32>>> = Vec::new();
+        {
+            let going: Vec<Continuation<'_>> =
+                members.values().zip(&chosen).map(|(member, chosen)| member.continuation(chosen, steps)).collect();
+            engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), &mut |ids| {
+                rounds.push(ids.to_vec());
+                ControlFlow::Continue(())
+            })?;
+        }
+        for ids in rounds {
+            for ((id, member), token) in members.iter_mut().zip(ids) {
+                if let Some(token) = token {
+                    member.push(*id, tokenizer, token, events);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step_here(&mut self) -> Result<(), SessionError> {
+        self.part_with_ended();
+        let Batch { engine, tokenizer, members, events, .. } = self;
+        if members.is_empty() {
+            return Ok(());
+        }
+        let reads: Vec<[u32; 1]> = members.values().map(|member| [member.last()]).collect();
+        let sequences = members.values().zip(&reads);
+        let sequences: Vec<Sequence<'_>> =
+            sequences.map(|(member, tokens)| Sequence { slot: member.slot, tokens, outputs: Outputs::Last }).collect();
+        for ((id, member), logits) in members.iter_mut().zip(engine.forward(&sequences)?) {
+            let token = member.sampler.sample(&logits)?;
+            member.push(*id, tokenizer, token, events);
+        }
+        Ok(())
+    }
+
+    /// Reads a prompt from the beginning of all sequences; returns the logits after it.
+    pub(super) fn read(&mut self, slot: usize, prompt: &[u32]) -> Result<Vec<f32>, SessionError> {
+        match &self.beginning {
+            Some(state) => self.engine.set_state(slot, state)?,
+            None => self.engine.reset(slot..slot + 1)?,
+        }
+        let read = Sequence { slot, tokens: prompt, outputs: Outputs::Last };
+        Ok(self.engine.forward(&[read])?.pop().unwrap_or_default())
+    }
+
+    /// Chooses the token after a prompt, as every other is chosen.
+    pub(super) fn first_token(&mut self, member: &mut Member, logits: &[f32]) -> Result<u32, SessionError> {
+        if !self.engine.can_decode() {
+            return Ok(member.sampler.sample(logits)?);
+        }
+        let mut first = 0;
+        self.engine.decode(Start::Logits(logits), &[member.continuation(&[], 1)], 1, &mut |ids| {
+            ids.iter().flatten().for_each(|id| first = *id);
+            ControlFlow::Continue(())
+        })?;
+        Ok(first)
+    }
+}

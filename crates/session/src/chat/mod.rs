@@ -1,0 +1,126 @@
+//! Chat: what was said lies in the state, and is never read again.
+
+mod template;
+
+use crate::{Ending, GenerateOptions, Generated, Session, SessionError, initial_state};
+use std::ops::ControlFlow;
+use std::path::Path;
+use template::NEXT_USER;
+
+/// How to chat.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatOptions {
+    /// What the model is told before the first message.
+    pub system: Option<String>,
+    /// Whether the model thinks before it answers.
+    pub think: bool,
+    /// How answers are generated. The beginning of the next message ends them too.
+    pub generate: GenerateOptions,
+}
+
+/// A conversation with an RWKV-7 G1 model, or one that knows its format.
+pub struct Chat {
+    session: Session,
+    options: ChatOptions,
+    place: Place,
+}
+
+/// What the state has read.
+enum Place {
+    /// Nothing of the conversation.
+    Beginning,
+    /// An answer that ends with these bytes, but for the last few, which were not read.
+    Answer { read: Vec<u8>, unread: Vec<u8> },
+    /// All up to where a message begins.
+    User,
+}
+
+impl Chat {
+    /// A conversation that begins with the session's state, as of an initial state made for chats.
+    pub fn new(session: Session, mut options: ChatOptions) -> Self {
+        options.generate.stop_strings.push(NEXT_USER.to_owned());
+        Chat { session, options, place: Place::Beginning }
+    }
+
+    /// The opening of an answer that the model is given: it belongs to the answer, but `on_text` is not given it.
+    pub fn opening(&self) -> &'static str {
+        if self.options.think { "<think" } else { "" }
+    }
+
+    /// Says something; the answer goes to `on_text` as it comes, until it ends or `on_text` breaks. Then the conversation
+    /// can go on. Only the message is read, and what the answer left unread.
+    ///
+    /// # Errors
+    /// As of [`Session::generate`].
+    pub fn say(
+        &mut self,
+        message: &str,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Generated, SessionError> {
+        let mut prompt = self.lead();
+        prompt.extend(template::asked(message, self.options.think).into_bytes());
+        let generated = self.session.generate(&prompt, &self.options.generate, on_text)?;
+        let tokenizer = self.session.tokenizer()?;
+        let bytes = |tokens: &[u32]| -> Vec<u8> {
+            tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()
+        };
+        // A token that only completes a stop string is not said.
+        let unread = generated.unread().filter(|_| !matches!(generated.ending, Ending::StopString(_)));
+        self.place = Place::Answer { read: bytes(generated.read()), unread: bytes(unread.as_slice()) };
+        Ok(generated)
+    }
+
+    /// Forgets all that was said.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn reset(&mut self) -> Result<(), SessionError> {
+        self.session.reset()?;
+        self.place = Place::Beginning;
+        Ok(())
+    }
+
+    /// Writes the conversation to a file: the state where the next message begins. See [`Session::save_state`].
+    ///
+    /// # Errors
+    /// The device fails, or the folder cannot be written.
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        let lead = self.session.tokenizer()?.encode(&self.lead());
+        if !lead.is_empty() {
+            self.session.prefill(&lead)?;
+        }
+        self.place = Place::User;
+        self.session.save_state(path)
+    }
+
+    /// Goes on with the conversation of a file that [`Chat::save`] wrote, or begins one with a tuned initial state. See
+    /// [`Session::load_state`].
+    ///
+    /// # Errors
+    /// The file is neither, it is of another model, or the device fails; the conversation then is what it was.
+    pub fn load(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        self.session.load_state(path.as_ref())?;
+        self.place = if initial_state::is_one(path.as_ref()) { Place::Beginning } else { Place::User };
+        Ok(())
+    }
+
+    /// The session, with the state as the last answer left it.
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+
+    /// What is to be read before a message.
+    fn lead(&self) -> Vec<u8> {
+        match &self.place {
+            Place::Beginning => template::first_user(self.options.system.as_deref()).into_bytes(),
+            Place::Answer { read, unread } => {
+                // An answer that ended by going on with the next message has read the beginning of it.
+                let said = [&read[..], unread].concat();
+                let next = NEXT_USER.as_bytes();
+                let overlap = (0..=next.len()).rev().find(|&len| said.ends_with(&next[..len])).unwrap_or(0);
+                [unread, &next[overlap..]].concat()
+            }
+            Place::User => Vec::new(),
+        }
+    }
+}

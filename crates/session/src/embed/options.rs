@@ -1,0 +1,42 @@
+//! What an embedding is made of.
+
+use std::num::NonZeroUsize;
+use wgoose_graph::Level;
+
+/// What is made of a text's hidden states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Pooling {
+    /// The one after the last token, `[C]`.
+    Last,
+    /// Their mean over the text's tokens, `[C]`.
+    #[default]
+    Mean,
+    /// All of them, `[T, C]` row major.
+    Every,
+    /// The WKV state of the layer instead, `[H, value, key]` row major: for the final level that of the last layer.
+    State,
+}
+
+/// How to embed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbedOptions {
+    /// Where hidden states are taken; layers above it are not computed.
+    pub level: Level,
+    /// What is made of them.
+    pub pooling: Pooling,
+    /// Whether each row (the whole state for [`Pooling::State`]) is divided by its L2 norm.
+    pub normalise: bool,
+    /// Tokens read before each text, such as an instruction: read once, in a pass of its own, and kept in the prefix cache
+    /// if there is one. Their hidden states are not part of a mean.
+    pub prefix: Vec<u32>,
+    /// Most tokens of several texts in one pass; a longer text is read alone. Default: the plan's chunk. Changes no bit.
+    pub token_budget: Option<NonZeroUsize>,
+}
+
+impl Default for EmbedOptions {
+    /// The normalised mean of the final hidden states.
+    fn default() -> Self {
+        let (level, pooling, prefix) = (Level::Final, Pooling::default(), Vec::new());
+        EmbedOptions { level, pooling, normalise: true, prefix, token_budget: None }
+    }
+}

@@ -1,0 +1,267 @@
+//! Embeddings on disk: a file that is only appended to, each record with a checksum.
+//!
+//! ```text
+//! header:  "wgoose embeddings 1\n"
+//! record:  "wgeR", floats: u32, key: 32 bytes, floats, first 16 bytes of the BLAKE3 of all that
+//! ```
+//! All little endian. A writer that is killed leaves a torn record at the end; a broken disk may leave broken ones
+//! anywhere. Opening skips what is broken, looks for the next sound record, and, if there was anything of the kind, writes
+//! the sound ones to a new file and renames it over the old one.
+
+mod record;
+
+use super::Key;
+use record::{encode, floats, scan, sound};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+const HEADER: &[u8] = b"wgoose embeddings 1\n";
+
+/// Why embeddings cannot be kept in a file.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refuses.
+    #[error("cannot {doing} the embedding store '{}': {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process writes to it.
+    #[error("the embedding store '{}' is in use by another process: wait for it, or name another file", .0.display())]
+    Locked(PathBuf),
+    /// The file is something else; it is left untouched.
+    #[error("'{}' is no embedding store: name another file, or remove it", .0.display())]
+    NotAStore(PathBuf),
+}
+
+/// An open store; the file is locked while this lives.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    file: File,
+    /// Where each record lies; the last one of a key counts.
+    index: HashMap<Key, Range<u64>>,
+    /// End of the sound records.
+    end: u64,
+    /// Whether something half written may lie behind it.
+    dirty: bool,
+    skipped: u64,
+}
+
+impl Store {
+    /// Opens a store, or makes one; repairs it where it is damaged.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let io = |doing| move |source| StoreError::Io { doing, path: path.to_owned(), source };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
+        lock(&file, path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io("read"))?;
+        let start = bytes.len().min(HEADER.len());
+        if bytes[..start] != HEADER[..start] {
+            return Err(StoreError::NotAStore(path.to_owned()));
+        }
+        let found = scan(&bytes, HEADER.len());
+        let whole = bytes.len() >= HEADER.len() && found.broken == 0;
+        if !whole {
+            file = rewrite(path, found.records.iter().map(|(_, range)| &bytes[range.clone()])).map_err(io("repair"))?;
+        }
+        let mut end = HEADER.len() as u64;
+        let mut index = HashMap::new();
+        for (key, range) in found.records {
+            let len = range.len() as u64;
+            index.insert(key, end..end + len);
+            end += len;
+        }
+        Ok(Store { path: path.to_owned(), file, index, end, dirty: false, skipped: found.broken })
+    }
+
+    /// Broken stretches that were skipped when it was opened.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The floats of a key. A record that has been damaged since counts for nothing.
+    pub(super) fn get(&mut self, key: &Key) -> Option<Vec<f32>> {
+        let range = self.index.get(key)?.clone();
+        let mut record = vec![0; (range.end - range.start) as usize];
+        self.file.seek(SeekFrom::Start(range.start)).ok()?;
+        self.file.read_exact(&mut record).ok()?;
+        match sound(&record) {
+            Some((found, len)) if found == *key && len == record.len() => Some(floats(&record)),
+            _ => {
+                self.index.remove(key);
+                None
+            }
+        }
+    }
+
+    /// Appends a record, unless the key has one. It outlives this process once this returns, not a power cut.
+    pub(super) fn append(&mut self, key: Key, value: &[f32]) -> Result<(), StoreError> {
+        if self.index.contains_key(&key) {
+            return Ok(());
+        }
+        let record = encode(&key, value);
+        let write = |file: &mut File| {
+            file.seek(SeekFrom::Start(self.end))?;
+            file.write_all(&record)
+        };
+        // After a full disk, what was half written goes first.
+        let cleared = if self.dirty { self.file.set_len(self.end) } else { Ok(()) };
+        let written = cleared.and_then(|()| write(&mut self.file));
+        self.dirty = written.is_err();
+        written.map_err(|source| StoreError::Io { doing: "append to", path: self.path.clone(), source })?;
+        let range = self.end..self.end + record.len() as u64;
+        self.end = range.end;
+        self.index.insert(key, range);
+        Ok(())
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
+        TryLockError::Error(source) => StoreError::Io { doing: "lock", path: path.to_owned(), source },
+    })
+}
+
+/// Writes a header and these records to a file that then takes the place of the old one.
+fn rewrite<'a>(path: &Path, records: impl Iterator<Item = &'a [u8]>) -> io::Result<File> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(HEADER)?;
+    for record in records {
+        new.write_all(record)?;
+    }
+    new.as_file().sync_all()?;
+    new.as_file().lock()?;
+    new.persist(path).map_err(|e| e.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(n: usize) -> Key {
+        Key(*blake3::hash(&n.to_le_bytes()).as_bytes())
+    }
+
+    fn value(n: usize) -> Vec<f32> {
+        (0..n % 7).map(|i| (n * 10 + i) as f32).collect()
+    }
+
+    fn filled(path: &Path, records: usize) {
+        let mut store = Store::open(path).unwrap();
+        (0..records).for_each(|n| store.append(key(n), &value(n)).unwrap());
+    }
+
+    proptest! {
+        /// Bytes overwritten, taken out or cut off: what is sound is found, what is not is gone, the next opening is clean.
+        #[test]
+        fn damage_costs_what_it_hits(
+            hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0usize..3), 1..4),
+        ) {
+            const RECORDS: usize = 20;
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store");
+            filled(&path, RECORDS);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let mut hurt = 0;
+            for (at, byte, how) in hits {
+                let at = HEADER.len() + at.index(bytes.len() - HEADER.len());
+                hurt += 1;
+                match how {
+                    0 => bytes[at] = byte,
+                    1 => drop(bytes.remove(at)),
+                    _ => {
+                        let left = scan(&bytes[..at], HEADER.len()).records.len();
+                        hurt += scan(&bytes, HEADER.len()).records.len() - left;
+                        bytes.truncate(at);
+                    }
+                }
+                if bytes.len() == HEADER.len() {
+                    break;
+                }
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            let mut store = Store::open(&path).unwrap();
+            let mut left = 0;
+            for n in 0..RECORDS {
+                if let Some(got) = store.get(&key(n)) {
+                    prop_assert_eq!(got, value(n));
+                    left += 1;
+                }
+            }
+            prop_assert!(left + hurt >= RECORDS, "{} left of {}, {} hit", left, RECORDS, hurt);
+            store.append(key(99), &[9.0]).unwrap();
+            drop(store);
+            let mut again = Store::open(&path).unwrap();
+            prop_assert_eq!((again.skipped(), again.index.len()), (0, left + 1));
+            prop_assert_eq!(again.get(&key(99)), Some(vec![9.0]));
+            drop(again);
+            prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        }
+    }
+
+    #[test]
+    fn only_one_writes_and_only_to_stores() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = Store::open(&path).unwrap();
+        assert!(matches!(Store::open(&path), Err(StoreError::Locked(_))));
+        drop(store);
+        Store::open(&path).unwrap();
+        std::fs::write(&path, b"a goose").unwrap();
+        assert!(matches!(Store::open(&path), Err(StoreError::NotAStore(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), b"a goose", "it is left untouched");
+        assert!(matches!(Store::open(&folder.path().join("no/store")), Err(StoreError::Io { doing: "open", .. })));
+    }
+
+    #[test]
+    fn a_repaired_store_stays_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        filled(&path, 3);
+        let torn = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &torn[..torn.len() - 1]).unwrap();
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!((store.skipped(), store.get(&key(1)), store.get(&key(2))), (1, Some(value(1)), None));
+        assert!(matches!(Store::open(&path), Err(StoreError::Locked(_))));
+    }
+
+    #[test]
+    fn what_breaks_while_it_is_open_is_a_miss() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        filled(&path, 3);
+        let mut store = Store::open(&path).unwrap();
+        let at = store.index[&key(2)].start + 40;
+        store.file.seek(SeekFrom::Start(at)).unwrap();
+        store.file.write_all(&[0xff]).unwrap();
+        assert_eq!((store.get(&key(2)), store.get(&key(1))), (None, Some(value(1))));
+        store.append(key(2), &value(2)).unwrap();
+        assert_eq!(store.get(&key(2)), Some(value(2)));
+    }
+
+    #[test]
+    fn a_failed_append_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let mut store = Store::open(&path).unwrap();
+        store.append(key(1), &value(1)).unwrap();
+        // As after a full disk.
+        store.file.write_all(&[b'x'; 1000]).unwrap();
+        store.dirty = true;
+        store.append(key(2), &value(2)).unwrap();
+        drop(store);
+        assert_eq!(Store::open(&path).unwrap().skipped(), 0);
+    }
+}

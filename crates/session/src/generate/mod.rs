@@ -1,0 +1,96 @@
+//! Generation: a prompt in, text out as it comes, never splitting a character, never giving a part of a stop string.
+
+mod choose;
+mod options;
+mod stop_strings;
+mod text;
+
+use crate::sampling::Sampler;
+use crate::{Session, SessionError};
+pub(crate) use choose::continuation;
+pub use options::{Ending, GenerateOptions, Generated};
+use std::ops::ControlFlow;
+pub(crate) use text::Text;
+use wgoose_runtime::{Engine, IN_FLIGHT, Outputs, Sequence, Start};
+
+impl Session {
+    /// Continues with a prompt and generates until a stop token, a stop string, `max_tokens`, or `on_text` breaks; it is
+    /// called for every token. On a device whose memory holds all weights, tokens are chosen there, by random numbers of
+    /// its own; however it ends, the state is that after the prompt and all tokens but the last one chosen.
+    ///
+    /// # Errors
+    /// An empty prompt, options that make no sense, or the device fails.
+    pub fn generate(
+        &mut self,
+        prompt: &[u8],
+        options: &GenerateOptions,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Generated, SessionError> {
+        let sampler = self.sampler(options)?;
+        let prompt = self.tokenizer()?.encode(prompt);
+        if prompt.is_empty() {
+            return Err(SessionError::EmptyPrompt);
+        }
+        let logits = self.read_prompt(&prompt)?;
+        let tokenizer = self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))?;
+        let mut text = Text::new(options);
+        let mut broken = false;
+        let mut push = |token: u32| {
+            let piece = text.push(tokenizer, token);
+            broken = piece.is_some_and(|piece| on_text(&piece).is_break());
+            if broken || text.has_ended() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let chosen = match (options.max_tokens, self.engine.can_decode()) {
+            (0, _) => Ok(()),
+            (_, true) => choose_on_device(&mut self.engine, &logits, options, &mut push),
+            (_, false) => choose_here(&mut self.engine, logits, sampler, &mut push),
+        };
+        let (rest, generated) = text.finish(prompt.len());
+        self.note(chosen.is_ok(), generated.read());
+        chosen?;
+        if !broken {
+            let _ = on_text(&rest);
+        }
+        if !generated.read().is_empty() {
+            self.keep_state(None)?;
+        }
+        Ok(generated)
+    }
+
+    /// A sampler with these options, if they make sense for the model.
+    fn sampler(&self, options: &GenerateOptions) -> Result<Sampler, SessionError> {
+        options.sampling.check_tokens(self.model.shape().vocab)?;
+        Ok(Sampler::new(options.sampling.clone())?)
+    }
+}
+
+/// Tokens are chosen where the model runs, ahead of the text.
+fn choose_on_device(
+    engine: &mut Engine,
+    logits: &[f32],
+    options: &GenerateOptions,
+    push: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<(), SessionError> {
+    let sequence = continuation(0, options, &[], 0, options.max_tokens);
+    engine.decode(Start::Logits(logits), &[sequence], IN_FLIGHT, &mut |ids| {
+        ids.iter().flatten().try_for_each(|id| push(*id))
+    })?;
+    Ok(())
+}
+
+/// Tokens are chosen here, from logits read back.
+fn choose_here(
+    engine: &mut Engine,
+    mut logits: Vec<f32>,
+    mut sampler: Sampler,
+    push: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<(), SessionError> {
+    loop {
+        let token = sampler.sample(&logits)?;
+        if push(token).is_break() {
+            return Ok(());
+        }
+        let read = Sequence { slot: 0, tokens: &[token], outputs: Outputs::Last };
+        logits = engine.forward(&[read])?.pop().unwrap_or_default();
+    }
+}

@@ -1,0 +1,45 @@
+//! Tuned initial states: .pth or safetensors files with `blocks.i.att.time_state`, `[H, N, N]`, and nothing else that
+//! matters here. State tuning trains the matrices that the recurrence starts from; the token shifts start from zero.
+//!
+//! For RWKV-7 the file has each head's matrix as the recurrence of the model uses it, `[value][key]`, which is the order of
+//! [`State::Wkv`]: `y[value] = sum over key of S[value][key] r[key]`. (Engines of RWKV-5 and 6 keep `[key][value]` and
+//! transpose these files; doing so here would be wrong.)
+
+use crate::SessionError;
+use std::path::Path;
+use wgoose_graph::{ModelShape, State};
+use wgoose_loader::TensorFile;
+use wgoose_runtime::StateData;
+
+const SUFFIX: &str = ".att.time_state";
+
+/// Whether a file has the tensors of a tuned initial state.
+pub fn is_one(path: &Path) -> bool {
+    TensorFile::open(path).is_ok_and(|file| file.names().any(|name| name.ends_with(SUFFIX)))
+}
+
+/// Reads a tuned initial state for a model of that shape.
+///
+/// # Errors
+/// The file cannot be read, or is for a model with other heads or another number of layers.
+pub fn load(path: &Path, model: &ModelShape) -> Result<StateData, SessionError> {
+    let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
+    let file = TensorFile::open(path).map_err(|e| fail(e.to_string()))?;
+    let layers = file.names().filter(|name| name.ends_with(SUFFIX)).count();
+    if layers != model.layers as usize {
+        return Err(fail(format!("a tuned initial state of {layers} layers, this model has {}", model.layers)));
+    }
+    let mut state = StateData::zero(model);
+    for (piece, data) in &mut state.0 {
+        let State::Wkv(layer) = piece else { continue };
+        let name = format!("blocks.{layer}{SUFFIX}");
+        let (dims, floats) = file.read(&name).map_err(|e| fail(e.to_string()))?;
+        let n = model.head_size as usize;
+        let want = [model.heads() as usize, n, n];
+        if dims != want {
+            return Err(fail(format!("{name} is {dims:?}, this model has {want:?} (heads, value, key)")));
+        }
+        *data = floats;
+    }
+    Ok(state)
+}

@@ -1,0 +1,83 @@
+//! Prompts, read from the longest prefix that the cache knows.
+
+use crate::prefix::{Beginning, History, PrefixCache, PrefixOptions, Snapshot};
+use crate::{Session, SessionError, lock};
+use std::sync::{Arc, Mutex};
+use wgoose_runtime::Outputs;
+
+/// A prefix cache, and where its session stands.
+#[derive(Clone)]
+pub(crate) struct Prefixes {
+    /// Shared with forks.
+    pub(crate) cache: Arc<Mutex<PrefixCache>>,
+    history: History,
+    every: Option<usize>,
+}
+
+impl Prefixes {
+    pub(crate) fn new(options: &PrefixOptions) -> Self {
+        let cache = Arc::new(Mutex::new(PrefixCache::new(options.budget)));
+        Prefixes { cache, history: History::since(Beginning::ZERO), every: options.every.map(usize::from) }
+    }
+}
+
+impl Session {
+    /// The state is that of a beginning.
+    pub(crate) fn begin(&mut self, beginning: impl FnOnce() -> Beginning) {
+        if let Some(kept) = &mut self.prefixes {
+            kept.history = History::since(beginning());
+        }
+    }
+
+    /// These tokens were read, or something went wrong on the way.
+    pub(crate) fn note(&mut self, went_well: bool, tokens: &[u32]) {
+        match &mut self.prefixes {
+            Some(kept) if went_well => kept.history.tokens.extend_from_slice(tokens),
+            Some(kept) => kept.history.lose(),
+            None => {}
+        }
+    }
+
+    /// Reads a prompt; returns the logits after its last token.
+    pub(crate) fn read_prompt(&mut self, prompt: &[u32]) -> Result<Vec<f32>, SessionError> {
+        let Some(Prefixes { cache, history: History { beginning: Some(beginning), tokens: read }, every }) =
+            &self.prefixes
+        else {
+            return self.prefill(prompt);
+        };
+        let vocab = self.model.shape().vocab;
+        wgoose_runtime::check_tokens(0, prompt, vocab).map_err(wgoose_runtime::RuntimeError::from)?;
+        let (beginning, every, whole) = (*beginning, *every, [&read[..], prompt].concat());
+        let found = lock(cache).longest(&beginning, &whole, read.len(), true);
+        let mut at = read.len();
+        if let Some((len, snapshot)) = found {
+            self.engine.set_state(0, &snapshot.state)?;
+            if let Some(kept) = &mut self.prefixes {
+                kept.history.tokens = whole[..len].to_vec();
+            }
+            if let Some(logits) = snapshot.logits.filter(|_| len == whole.len()) {
+                return Ok(logits.to_vec());
+            }
+            at = len;
+        }
+        // Between snapshots lie whole passes, so that they cut the text where it is cut without them.
+        let every = every.map(|every| every.next_multiple_of(self.engine.chunk()));
+        while let Some(next) = every.map(|every| (at / every + 1) * every).filter(|next| *next < whole.len()) {
+            self.forward(&whole[at..next], Outputs::None)?;
+            self.keep_state(None)?;
+            at = next;
+        }
+        let logits = self.forward(&whole[at..], Outputs::Last)?;
+        self.keep_state(Some(&logits))?;
+        Ok(logits)
+    }
+
+    /// Keeps a copy of the state in the prefix cache, if there is one, with the logits after the last token.
+    pub(crate) fn keep_state(&mut self, logits: Option<&[f32]>) -> Result<(), SessionError> {
+        let Some(kept) = self.prefixes.as_ref() else { return Ok(()) };
+        let History { beginning: Some(beginning), tokens } = &kept.history else { return Ok(()) };
+        let state = Arc::new(self.engine.state(0)?);
+        lock(&kept.cache).insert(*beginning, tokens, Snapshot { state, logits: logits.map(Arc::from) });
+        Ok(())
+    }
+}

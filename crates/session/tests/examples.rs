@@ -1,0 +1,44 @@
+//! Every example runs to its end on the model that it writes itself.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What an example must print, so that one that does nothing is noticed.
+const EXAMPLES: [(&str, &[&str]); 4] = [
+    ("generate", &["The goose flies over", "tokens read, "]),
+    ("embed_batch", &["4 texts, 128 numbers each", " 1.000", "computed"]),
+    ("state_cache", &["a fork answers", "bytes of state", "tokens not read again"]),
+    ("custom_kernel", &["activate/elements", "activate/fours WG=64", "activate/fours WG=128"]),
+];
+
+#[test]
+fn all_run() {
+    // Where this test was built, the examples were or will be: a single test is built without them.
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let profile = test.parent().and_then(Path::parent).expect("tests lie in deps");
+    let target = profile.parent().expect("profiles lie in the target folder");
+    for (name, says) in EXAMPLES {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["run", "--quiet", "--package", "wgoose-session", "--example", name, "--target-dir"]).arg(target);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let output = cargo.output().expect("cargo runs");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        for words in says {
+            assert!(printed.contains(words), "{name} does not say '{words}':\n{printed}");
+        }
+    }
+}
+
+#[test]
+fn none_is_forgotten_and_none_is_long() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for file in std::fs::read_dir(folder).expect("there are examples").flatten().filter(|f| f.path().is_file()) {
+        let name = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        assert!(EXAMPLES.iter().any(|(known, _)| *known == name), "{name} is not among those that are run");
+        let lines = std::fs::read_to_string(file.path()).unwrap_or_default().lines().count();
+        assert!(lines < 80, "{name} has {lines} lines");
+    }
+}
