@@ -1,5 +1,7 @@
 //! Finds the plan: space, measurement, quality gate, ledger. Start with [`sweep`](sweep::sweep).
 
+#![deny(missing_docs)]
+
 pub mod journal;
 pub mod ledger;
 pub mod quality;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::Numerics;
 use wgoose_loader::Model;
+use wgoose_runtime::logits::{best, divergence, relative_rms};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
 
 /// Distance of two logits, in standard deviations of the position's logits, beyond which their order is certain. The
@@ -93,13 +94,15 @@ pub struct Quality {
 
 impl Quality {
     /// Whether the numbers are those of a correct implementation that computes with these numerics. What is certified
-    /// is so for f32; of rounded activations nothing is asked but that the logits stay close.
+    /// is so for f32, and asked of 15 bits too; of operands rounded further nothing is asked but that the logits stay
+    /// close.
     pub fn passed(&self, numerics: Numerics) -> bool {
+        let within = |rms: f64, first: f64, kl: f64| self.rms <= rms && self.first_rms <= first && self.kl <= kl;
         match numerics {
-            Numerics::F32 => self.disagreements == 0 && self.rms <= RMS_LIMIT && self.first_rms <= FIRST_RMS_LIMIT,
-            Numerics::Int8Activations => {
-                self.rms <= INT8_RMS_LIMIT && self.first_rms <= INT8_FIRST_RMS_LIMIT && self.kl <= INT8_KL_LIMIT
+            Numerics::F32 | Numerics::Int16Activations => {
+                self.disagreements == 0 && within(RMS_LIMIT, FIRST_RMS_LIMIT, f64::INFINITY)
             }
+            Numerics::Int8Activations => within(INT8_RMS_LIMIT, INT8_FIRST_RMS_LIMIT, INT8_KL_LIMIT),
         }
     }
 }
@@ -268,12 +271,6 @@ fn prompts(shape: &ModelShape) -> Vec<Vec<u32>> {
     PROMPTS.map(|len| (0..len).map(|_| token()).collect()).to_vec()
 }
 
-/// The largest logit's token; the lowest id wins ties.
-fn best(logits: &[f32]) -> u32 {
-    let larger = |best: usize, i: usize| if logits[i] > logits[best] { i } else { best };
-    (0..logits.len()).reduce(larger).unwrap_or(0) as u32
-}
-
 /// The best tokens of a position, and which of their orders are certain.
 fn rank(logits: &[f32], is_first: bool) -> Ranking {
     let n = logits.len() as f32;
@@ -285,28 +282,4 @@ fn rank(logits: &[f32], is_first: bool) -> Ranking {
     tokens.truncate(BEST);
     let certain = tokens.windows(2).map(|w| logits[w[0] as usize] - logits[w[1] as usize] > margin).collect();
     Ranking { tokens, certain }
-}
-
-fn relative_rms(got: &[f32], want: &[f32]) -> f64 {
-    let square = |x: f32| f64::from(x).powi(2);
-    let error: f64 = got.iter().zip(want).map(|(g, w)| square(g - w)).sum();
-    let scale: f64 = want.iter().map(|w| square(*w)).sum();
-    (error / scale.max(1e-30)).sqrt()
-}
-
-/// Kullback-Leibler divergence of softmax(got) from softmax(want), in nats.
-fn divergence(want: &[f32], got: &[f32]) -> f64 {
-    let log_sum = |x: &[f32]| -> f64 {
-        let max = x.iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
-        f64::from(max) + x.iter().map(|v| f64::from(v - max).exp()).sum::<f64>().ln()
-    };
-    let (want_sum, got_sum) = (log_sum(want), log_sum(got));
-    want.iter()
-        .zip(got)
-        .map(|(w, g)| {
-            let log_p = f64::from(*w) - want_sum;
-            log_p.exp() * (log_p - (f64::from(*g) - got_sum))
-        })
-        .sum::<f64>()
-        .max(0.0)
 }

@@ -108,6 +108,9 @@ impl Track<'_> {
         for format in &plan.repack {
             variant += &format!(", {format} in tiles");
         }
+        for role in &plan.columns {
+            variant += &format!(", {role:?} in columns");
+        }
         let subject = Subject {
             op: op.to_owned(),
             variant,

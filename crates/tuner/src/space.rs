@@ -86,12 +86,12 @@ pub fn neighbours<'a>(points: &'a [Point], from: &'a Point) -> impl Iterator<Ite
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wgoose_graph::Fusion;
+    use wgoose_kernels::Plan;
 
     #[test]
     fn the_space_names_every_kind_of_site_once_and_every_refusal() {
         let model = ModelShape::preset("0.1B").unwrap();
-        let groups = groups(&model, Step::DECODE, &FusionSet::from(Fusion::ALL), &|_| Format::F16);
+        let groups = groups(&model, Step::DECODE, &Plan::default_fusions().decode, &|_| Format::F16);
         let count = |op: &str| groups.iter().filter(|g| g.class.op == op).map(|g| g.count).sum::<u32>();
         assert_eq!((count("time_mix_core"), count("project"), count("norm_shift")), (12, 12, 24));
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));

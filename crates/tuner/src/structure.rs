@@ -1,9 +1,9 @@
-//! What whole steps decide: how quantised matrices lie on the GPU, the prefill chunk, the fusions.
+//! What whole steps decide: how matrices lie on the GPU, the prefill chunk, the fusions.
 
 use crate::race::Step;
 use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
-use wgoose_graph::{Format, Fusion, FusionSet, Weight, WeightClass};
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
 use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 
@@ -25,18 +25,22 @@ impl Change {
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
 /// share one; then the fusions of decode; then the chunk, which decides most of a prompt's time, before the fusions of
-/// its passes. Fusions, those that the device can bind, are toggled one at a time.
+/// its passes. Fusions, those that the device can bind, are toggled one at a time; those for decode in decode only.
 pub(crate) fn changes(
     start: &Plan,
-    tileable: &BTreeSet<Format>,
+    layouts: &Layouts,
     fusions: &FusionSet,
     chunks: &[u32],
     prompt: Step,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    for format in tileable.difference(&start.repack).copied() {
+    for format in layouts.tiles.difference(&start.repack).copied() {
         let apply = move |plan: &mut Plan| plan.repack.extend([format]);
         changes.push(Change::new(format!("{format} in tiles"), &[Step::DECODE, prompt], apply));
+    }
+    for role in layouts.columns.difference(&start.columns).copied() {
+        let apply = move |plan: &mut Plan| plan.columns.extend([role]);
+        changes.push(Change::new(format!("{role:?} in columns"), &[Step::DECODE, prompt], apply));
     }
     for fusion in fusions.iter().copied() {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
@@ -45,17 +49,32 @@ pub(crate) fn changes(
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
         changes.push(Change::new(format!("chunk {chunk}"), &[prompt], move |plan| plan.prefill_chunk = chunk));
     }
-    for fusion in fusions.iter().copied() {
+    for fusion in fusions.iter().copied().filter(|fusion| !fusion.is_for_decode()) {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
         changes.push(Change::new(name, &[prompt], move |plan| toggle(&mut plan.fusions.prefill, fusion)));
     }
     changes
 }
 
-/// The formats of the model's matrices that can be repacked in tiles.
-pub(crate) fn tileable(model: &Model) -> BTreeSet<Format> {
-    let matrices = Weight::all(model.shape()).filter(|w| w.class() != WeightClass::Vector);
-    matrices.map(|w| model.tensor(w).format()).filter(|f| f.tiled().is_some()).collect()
+/// The layouts that there are for a model's matrices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layouts {
+    /// Formats that can be repacked in tiles.
+    pub(crate) tiles: BTreeSet<Format>,
+    /// Matrices of a layer that can be brought into columns, and meet zeros.
+    pub(crate) columns: BTreeSet<LayerWeight>,
+}
+
+impl Layouts {
+    /// Those of a model.
+    pub(crate) fn of(model: &Model) -> Self {
+        let matrices = Weight::all(model.shape()).filter(|w| w.class() != WeightClass::Vector);
+        let tiles = matrices.map(|w| model.tensor(w).format()).filter(|f| f.tiled().is_some()).collect();
+        let role = LayerWeight::FfnValue;
+        let mut all = (0..model.shape().layers).map(|layer| model.tensor(Weight::Layer(layer, role)).format());
+        let columns = all.any(|f| f.in_columns().is_some()).then_some(role).into_iter().collect();
+        Layouts { tiles, columns }
+    }
 }
 
 /// Whether a change takes place: it speeds up one of its steps and slows down none.
@@ -95,31 +114,36 @@ mod tests {
     #[test]
     fn every_change_is_one_and_named() {
         let (default, prompt) = (default(), Step::prefill(256));
-        let tileable = BTreeSet::from([Format::Q8_0, Format::Q6_K]);
-        let all = changes(&default, &tileable, &Fusion::ALL.into(), &[16, 64, 256], prompt);
-        assert_eq!(all.len(), 2 + 2 + 2 * Fusion::ALL.len());
+        let layouts = Layouts {
+            tiles: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
+            columns: BTreeSet::from([LayerWeight::FfnValue]),
+        };
+        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], prompt);
+        assert_eq!(all.len(), 3 + 2 + 2 * Fusion::ALL.len() - 2);
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
             let mut changed = default.clone();
             (change.apply)(&mut changed);
             assert!(hashes.insert(changed.hash()), "{} changes nothing new", change.name);
         }
-        let layouts: Vec<&str> = all[..2].iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(layouts, ["Q8_0 in tiles", "Q6_K in tiles"]);
-        assert!(all[..2].iter().all(|c| c.steps == [Step::DECODE, prompt]));
-        assert!(all[2..].iter().all(|c| c.steps.len() == 1));
+        let layouts: Vec<&str> = all[..3].iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(layouts, ["Q8_0 in tiles", "Q6_K in tiles", "FfnValue in columns"]);
+        assert!(all[..3].iter().all(|c| c.steps == [Step::DECODE, prompt]));
+        assert!(all[3..].iter().all(|c| c.steps.len() == 1));
     }
 
     #[test]
     fn layouts_add_up() {
-        let tileable = BTreeSet::from([Format::Q8_0, Format::Q4_0]);
+        let layouts = Layouts {
+            tiles: BTreeSet::from([Format::Q8_0, Format::Q4_0]),
+            columns: BTreeSet::from([LayerWeight::FfnValue]),
+        };
         let mut plan = default();
-        for change in &changes(&default(), &tileable, &FusionSet::new(), &[], Step::DECODE)[..2] {
+        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Step::DECODE) {
             (change.apply)(&mut plan);
         }
-        assert_eq!(plan.repack, tileable);
-        let names = changes(&plan, &tileable, &FusionSet::new(), &[], Step::DECODE).into_iter().map(|c| c.name);
-        assert_eq!(names.filter(|n| n.contains("tiles")).count(), 0);
+        assert_eq!((&plan.repack, &plan.columns), (&layouts.tiles, &layouts.columns));
+        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Step::DECODE).len(), 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::screen::{Screen, ScreenError, rotate_bytes};
 use crate::space::{SiteGroup, groups};
 use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
-use crate::structure::{changes, tileable, wins};
+use crate::structure::{Layouts, changes, wins};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub struct SweepOptions {
     pub sequences: Option<u32>,
     /// The kernels' text.
     pub sources: Sources,
-    /// The roughest numbers that a kernel may compute with. Those beyond f32 have a quality gate of their own.
+    /// The roughest numbers that a kernel may compute with. Int8 activations have a quality gate of their own.
     pub allowed: Numerics,
 }
 
@@ -168,7 +168,7 @@ impl Sweep<'_> {
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(self.model.shape(), self.device.limits());
-        let changes = changes(&best, &tileable(self.model), &fusions, &self.options.chunks, self.prompt());
+        let changes = changes(&best, &Layouts::of(self.model), &fusions, &self.options.chunks, self.prompt());
         (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(0.35);
         let steps: usize = changes.iter().map(|c| c.steps.len()).sum();
@@ -224,7 +224,7 @@ impl Sweep<'_> {
 
     /// Kernels, the costliest kind of site first.
     fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
-        let format = |w: Weight| plan.format_on_gpu(self.model.tensor(w).format());
+        let format = |w: Weight| plan.format_on_gpu(w, self.model.tensor(w).format());
         let shape = self.model.shape();
         let (decode, prefill) = (&plan.fusions.decode, &plan.fusions.prefill);
         let mut passes = vec![(Step::DECODE, decode), (Step::prefill(plan.prefill_chunk), prefill)];
@@ -325,15 +325,16 @@ impl Sweep<'_> {
         Ok((Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?, Some(bench)))
     }
 
-    /// Takes out what rounds too much for this model, so that the other kernels still have their race.
+    /// Takes out what rounds too much for this model, the roughest first, so that the other kernels still have their race.
     fn drop_rough(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
-        if plan.numerics() == Numerics::F32 {
-            return Ok(());
-        }
-        let gate = self.track.gate(&mut self.journal, plan)?;
-        if !gate.passed {
-            plan.choices.retain(|c| c.numerics() == Numerics::F32);
-            (self.listen)(Event::Notice(format!("kernels that round are dropped: {}", gate.detail)));
+        while plan.numerics() > Numerics::F32 {
+            let gate = self.track.gate(&mut self.journal, plan)?;
+            if gate.passed {
+                break;
+            }
+            let rough = plan.numerics();
+            plan.choices.retain(|c| c.numerics() < rough);
+            (self.listen)(Event::Notice(format!("kernels with {rough} are dropped: {}", gate.detail)));
         }
         Ok(())
     }
