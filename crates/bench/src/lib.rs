@@ -1,0 +1,16 @@
+//! Measures whole sessions the way their users meet them; the command-line tool and the Python package report it.
+
+mod decode;
+mod measure;
+pub mod process_memory;
+pub mod record;
+mod subject;
+
+pub use measure::{BenchError, Load, measure};
+pub use record::Record;
+pub use subject::{Configured, Subject};
+
+/// A prompt of that many tokens, always the same.
+pub fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
+    (0..tokens).map(|t| (t * 7919 + 13) % vocab).collect()
+}

@@ -1,0 +1,135 @@
+//! Measures a session the way its user meets it.
+
+use crate::record::Record;
+use crate::{Subject, decode, process_memory, prompt};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_kernels::Plan;
+use wgoose_loader::Model;
+use wgoose_runtime::RuntimeError;
+use wgoose_session::SessionError;
+use wgoose_session::sampling::SampleError;
+use wgoose_tuner::quality::{QualityError, Reference};
+use wgoose_tuner::stats::summary::median;
+
+/// Tokens of the prompt that is timed until its logits are there.
+const FIRST_PROMPT: usize = 32;
+
+/// How much to measure.
+pub struct Load {
+    /// Tokens of the prompt whose reading is timed.
+    pub prefill_tokens: usize,
+    /// Sequences that are continued together.
+    pub sequences: usize,
+    /// Tokens generated for each.
+    pub decode_tokens: usize,
+    /// How often each is measured, after one that is not counted.
+    pub runs: usize,
+}
+
+/// What stops a benchmark.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The model, the device or the plan.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The quality reference.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+    /// Speed of wrong results says nothing.
+    #[error("wrong results, not recorded: {disagreements} positions disagree, rms {rms:.1e}")]
+    Wrong {
+        /// Certified positions with another answer.
+        disagreements: u32,
+        /// The logits' error.
+        rms: f64,
+    },
+}
+
+impl From<RuntimeError> for BenchError {
+    fn from(error: RuntimeError) -> Self {
+        BenchError::Session(error.into())
+    }
+}
+
+impl From<SampleError> for BenchError {
+    fn from(error: SampleError) -> Self {
+        BenchError::Session(error.into())
+    }
+}
+
+/// Benchmarks one configuration. `cache` is a folder where the quality reference is kept.
+///
+/// # Errors
+/// It cannot be run, or gives wrong results.
+pub fn measure(
+    model: &Path,
+    subject: &Subject,
+    load: &Load,
+    title: &str,
+    change: &str,
+    cache: Option<&Path>,
+) -> Result<Record, BenchError> {
+    let start = Instant::now();
+    let mut session = subject.builder.clone().open(model)?;
+    let load_ms = ms(start);
+    let vocab = session.model().shape().vocab;
+    let prompt = prompt(load.prefill_tokens.max(FIRST_PROMPT) as u32, vocab);
+    session.prefill(&prompt[..FIRST_PROMPT])?;
+    let first_token_ms = ms(start);
+
+    let mut prefill_ms = Vec::new();
+    for run in 0..=load.runs {
+        session.reset()?;
+        let begun = Instant::now();
+        session.prefill(&prompt[..load.prefill_tokens])?;
+        if run > 0 {
+            prefill_ms.push(ms(begun));
+        }
+    }
+    drop(session);
+    let mut configured = subject.engine(model, load.sequences)?;
+    let decoded = decode::measure(&mut configured.engine, load)?;
+    drop(configured);
+    let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
+
+    // After everything is timed: the reference runs on the CPU and takes memory of its own.
+    let mut configured = subject.engine(model, Reference::SLOTS)?;
+    let opened = Arc::new(Model::open(model).map_err(SessionError::from)?);
+    let reference = match cache {
+        Some(folder) => Reference::cached(&opened, folder)?,
+        None => Reference::compute(&opened)?,
+    };
+    let quality = reference.evaluate(&mut configured.engine)?;
+    if !quality.passed(configured.plan.as_ref().map(Plan::numerics).unwrap_or_default()) {
+        return Err(BenchError::Wrong { disagreements: quality.disagreements, rms: quality.rms });
+    }
+    let rate = |tokens: usize, times: &[f64]| tokens as f64 / median(times).unwrap_or(f64::NAN) * 1e3;
+    Ok(Record {
+        title: title.to_owned(),
+        change: change.to_owned(),
+        at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        fingerprint: opened.fingerprint().to_string(),
+        device: configured.device,
+        plan: configured.plan.map_or("none".to_owned(), |p| p.hash()),
+        prefill_chunk: configured.engine.chunk() as u32,
+        prefill_tokens: load.prefill_tokens,
+        sequences: load.sequences,
+        decode_tokens: load.decode_tokens,
+        encode_share: decoded.encode_share,
+        load_ms,
+        first_token_ms,
+        prefill_tok_s: rate(load.prefill_tokens, &prefill_ms),
+        decode_tok_s: rate(load.decode_tokens * load.sequences, &decoded.ms),
+        peak_memory_mib,
+        quality_hash: quality.hash,
+        prefill_ms,
+        decode_ms: decoded.ms,
+    })
+}
+
+pub(crate) fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

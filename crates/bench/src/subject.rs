@@ -1,0 +1,59 @@
+//! What is measured: how its session is opened, and the engine below it.
+
+use std::path::Path;
+use std::sync::Arc;
+use wgoose_kernels::Plan;
+use wgoose_loader::Model;
+use wgoose_runtime::{Device, Engine, GpuExecutor};
+use wgoose_session::{Backend, SessionBuilder, SessionError};
+
+/// How a session is opened.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Opens it.
+    pub builder: SessionBuilder,
+    /// Where the builder runs it.
+    pub backend: Backend,
+    /// Most tokens in a pass that the builder allows, instead of the plan's choice.
+    pub chunk: Option<u32>,
+}
+
+/// An engine and what it is.
+pub struct Configured {
+    /// The engine.
+    pub engine: Engine,
+    /// None for the CPU reference.
+    pub plan: Option<Plan>,
+    /// Adapter and driver.
+    pub device: String,
+}
+
+impl Subject {
+    /// The executor that a session would run on, with that many sequences, whatever the backend.
+    ///
+    /// # Errors
+    /// The model file, the device or the plan.
+    pub fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, SessionError> {
+        let model = Arc::new(Model::open(model)?);
+        let device = Device::open_with(&self.builder.device_options())?;
+        let mut plan = self.builder.plan_for(&device, model.shape())?;
+        plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
+        Ok(self.builder.executor(device, model, plan, slots)?)
+    }
+
+    /// The engine that a session would run on, with that many sequences, and what it is.
+    ///
+    /// # Errors
+    /// The model file, the device or the plan.
+    pub fn engine(&self, model: &Path, slots: usize) -> Result<Configured, SessionError> {
+        if self.backend == Backend::Cpu {
+            let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
+            return Ok(Configured { engine, plan: None, device: "CPU reference".to_owned() });
+        }
+        let executor = self.executor(model, slots)?;
+        let (plan, device) = (executor.plan().clone(), executor.device().fingerprint());
+        let device = format!("{}, {}", device.adapter, device.driver);
+        let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
+        Ok(Configured { engine, plan: Some(plan), device })
+    }
+}
