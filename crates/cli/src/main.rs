@@ -3,13 +3,19 @@
 #[macro_use]
 mod out;
 mod bench;
+mod chat;
+mod embed;
+mod eval;
+mod generate;
 mod npy;
 mod options;
-mod process_memory;
 mod profile;
+mod sampling;
+mod texts;
 mod trace;
 mod verbs;
 mod write;
+mod written;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -31,13 +37,18 @@ enum Verb {
     Info(verbs::info::Args),
     Graph(verbs::graph::Args),
     Synth(verbs::synth::Args),
+    Convert(verbs::convert::Args),
     Tune(verbs::tune::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
+    Eval(verbs::eval::Args),
     Roofline(verbs::roofline::Args),
     Profile(verbs::profile::Args),
     Generate(verbs::generate::Args),
+    Chat(verbs::chat::Args),
+    Embed(verbs::embed::Args),
     Logits(verbs::logits::Args),
+    Trace(verbs::trace::Args),
     #[command(hide = true)]
     ColdChild(bench::cold::child::Args),
 }
@@ -59,13 +70,18 @@ fn main() -> ExitCode {
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),
         Verb::Synth(args) => verbs::synth::run(&args),
+        Verb::Convert(args) => verbs::convert::run(&args),
         Verb::Tune(args) => verbs::tune::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
+        Verb::Eval(args) => verbs::eval::run(&args),
         Verb::Roofline(args) => verbs::roofline::run(&args),
         Verb::Profile(args) => verbs::profile::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
+        Verb::Chat(args) => verbs::chat::run(&args),
+        Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
+        Verb::Trace(args) => verbs::trace::run(&args),
         Verb::ColdChild(args) => bench::cold::child::run(&args, started),
     };
     match result {

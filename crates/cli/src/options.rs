@@ -5,10 +5,8 @@ use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use wgoose_kernels::Plan;
-use wgoose_loader::Model;
-use wgoose_runtime::{Device, Engine, GpuExecutor, Residency, default_cache_dir};
+use wgoose_bench::{Configured, Subject};
+use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
 /// Where a model runs, and how.
@@ -97,6 +95,17 @@ pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// The token ids in a file: a JSON list, not empty.
+pub(crate) fn tokens(path: &Path) -> Result<Vec<u32>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let tokens: Vec<u32> = serde_json::from_str(&text)
+        .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", path.display()))?;
+    match tokens.is_empty() {
+        true => Err(format!("{}: the list of token ids is empty", path.display()).into()),
+        false => Ok(tokens),
+    }
+}
+
 impl RunOptions {
     pub(crate) fn session(&self) -> SessionBuilder {
         let backend = match self.backend {
@@ -139,29 +148,26 @@ impl RunOptions {
         arguments
     }
 
+    /// The same, for what measures sessions.
+    pub(crate) fn subject(&self) -> Subject {
+        let backend = match self.backend {
+            BackendName::Gpu => Backend::Gpu,
+            BackendName::Cpu => Backend::Cpu,
+        };
+        Subject { builder: self.session(), backend, chunk: self.chunk }
+    }
+
     /// The executor itself, for verbs that look inside.
     pub(crate) fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
         if let BackendName::Cpu = self.backend {
             return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
         }
-        let model = Arc::new(Model::open(model)?);
-        let device = Device::open_with(&self.session().device_options())?;
-        let mut plan = self.session().plan_for(&device, model.shape())?;
-        plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
-        Ok(self.session().executor(device, model, plan, slots)?)
+        Ok(self.subject().executor(model, slots)?)
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
     pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<Configured, Failure> {
-        if let BackendName::Cpu = self.backend {
-            let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
-            return Ok(Configured { engine, plan: None, device: "CPU reference".to_owned() });
-        }
-        let executor = self.executor(model, slots)?;
-        let (plan, device) = (executor.plan().clone(), executor.device().fingerprint());
-        let device = format!("{}, {}", device.adapter, device.driver);
-        let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-        Ok(Configured { engine, plan: Some(plan), device })
+        Ok(self.subject().engine(model, slots)?)
     }
 }
 
@@ -171,15 +177,6 @@ pub(crate) fn argument(name: &str, value: impl AsRef<OsStr>) -> OsString {
     text.push("=");
     text.push(value);
     text
-}
-
-/// An engine and what it is.
-pub(crate) struct Configured {
-    pub(crate) engine: Engine,
-    /// None for the CPU reference.
-    pub(crate) plan: Option<Plan>,
-    /// Adapter and driver.
-    pub(crate) device: String,
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
-use super::record::Record;
 use std::fmt::Write as _;
 use std::path::Path;
+use wgoose_bench::Record;
 
 /// The whole report.
 pub(crate) fn markdown(records: &[Record]) -> String {

@@ -2,10 +2,10 @@
 
 use crate::Failure;
 use crate::bench::cold::{self, ColdOptions};
-use crate::bench::measure::{Load, measure};
-use crate::bench::{record, report};
+use crate::bench::report;
 use crate::options::RunOptions;
 use std::path::PathBuf;
+use wgoose_bench::{Load, measure, record};
 use wgoose_tuner::stats::Summary;
 
 /// Benchmark a session and append the result to the benchmarks, beside what was measured under the same title.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         sequences: args.sequences as usize,
         runs: args.runs as usize,
     };
-    let result = measure(&args.model, &args.options, &load, title, change, args.cache.as_deref())?;
+    let result = measure(&args.model, &args.options.subject(), &load, title, change, args.cache.as_deref())?;
     let records = args.out.with_extension("jsonl");
     if let Some(folder) = args.out.parent() {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -30,12 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(&args.tokens).map_err(|e| format!("{}: {e}", args.tokens.display()))?;
-    let tokens: Vec<u32> = serde_json::from_str(&text)
-        .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", args.tokens.display()))?;
-    if tokens.is_empty() {
-        return Err(format!("{}: the list of token ids is empty", args.tokens.display()).into());
-    }
+    let tokens = crate::options::tokens(&args.tokens)?;
     // Before the long part: is there a place for the result?
     let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|f| !f.is_dir()) {
@@ -47,7 +42,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let logits = session.logits(&tokens)?;
     let fail = |e: std::io::Error| format!("{}: {e}", args.out.display());
     let mut out = BufWriter::new(File::create(&args.out).map_err(fail)?);
-    npy::write(&mut out, tokens.len(), vocab, &logits).and_then(|()| out.flush()).map_err(fail)?;
+    npy::write(&mut out, &[tokens.len(), vocab], &logits).and_then(|()| out.flush()).map_err(fail)?;
     if let Some(path) = &args.state_out {
         let state = session.state()?;
         state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;

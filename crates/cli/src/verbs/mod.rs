@@ -1,7 +1,11 @@
 //! The verbs, one file each.
 
 pub(crate) mod bench;
+pub(crate) mod chat;
+pub(crate) mod convert;
 pub(crate) mod devices;
+pub(crate) mod embed;
+pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod info;
@@ -9,5 +13,6 @@ pub(crate) mod logits;
 pub(crate) mod profile;
 pub(crate) mod roofline;
 pub(crate) mod synth;
+pub(crate) mod trace;
 pub(crate) mod tune;
 pub(crate) mod verify;

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut executor = args.options.executor(&args.model, args.sequences as usize)?;
     let vocab = executor.shape().vocab;
-    let tokens = crate::bench::prompt(args.tokens, vocab);
+    let tokens = wgoose_bench::prompt(args.tokens, vocab);
     let sequence = |slot| Sequence { slot, tokens: &tokens, outputs: Outputs::Last };
     let sequences: Vec<Sequence<'_>> = (0..args.sequences as usize).map(sequence).collect();
     let batch = Batch::pack(&sequences, vocab, sequences.len())?;

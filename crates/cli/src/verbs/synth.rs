@@ -1,12 +1,10 @@
 //! `wgoose synth`
 
 use crate::Failure;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::written::{bar, container, show, world_vocabulary};
 use std::path::PathBuf;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_loader::Container;
 use wgoose_loader::synth::{Mix, SynthOptions, write};
-use wgoose_session::tokenizer::Tokenizer;
 
 /// Make a synthetic model: same options, same bytes.
 #[derive(clap::Args)]
@@ -43,6 +41,9 @@ pub(crate) struct Args {
     /// Let relu^2 come near the largest f16.
     #[arg(long)]
     hot: bool,
+    /// Share of zeros among the squares that ffn.value is multiplied with, 0.5 to 0.99: 0.88 as in trained models.
+    #[arg(long, value_name = "SHARE")]
+    ffn_zeros: Option<f32>,
 }
 
 fn preset(name: &str) -> Result<ModelShape, String> {
@@ -59,15 +60,7 @@ fn ranks(text: &str) -> Result<LoraRanks, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let container = match args.out.extension().and_then(|e| e.to_str()) {
-        Some("gguf") => Container::Gguf,
-        Some("st" | "safetensors") => Container::Safetensors,
-        _ => {
-            return Err(
-                format!("{}: expected a name that ends in .gguf, .st or .safetensors", args.out.display()).into()
-            );
-        }
-    };
+    let container = container(&args.out)?;
     let mut shape = args.preset.unwrap_or_else(|| {
         let width = args.width.unwrap_or_default();
         let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 };
@@ -84,16 +77,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     shape.head_size = args.head_size.unwrap_or(shape.head_size);
     shape.vocab = args.vocab.unwrap_or(shape.vocab);
     shape.ranks = args.ranks.unwrap_or(shape.ranks);
-    // As much of the World vocabulary as there are rows, if that covers the single bytes.
-    let world = Tokenizer::world();
-    let vocabulary = world.truncated((shape.vocab as usize).min(world.len())).ok();
-    let vocabulary = vocabulary.map(|t| t.vocabulary().map(<[u8]>::to_vec).collect());
-    let options = SynthOptions { shape, seed: args.seed, container, mix: args.mix, hot: args.hot, vocabulary };
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}")?);
-    let report = write(&options, &args.out, &|done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
-    })?;
+    let options = SynthOptions {
+        shape,
+        seed: args.seed,
+        container,
+        mix: args.mix,
+        hot: args.hot,
+        ffn_zeros: args.ffn_zeros,
+        vocabulary: world_vocabulary(shape.vocab),
+    };
+    let bar = bar()?;
+    let report = write(&options, &args.out, &show(&bar))?;
     bar.finish_and_clear();
     let (bytes, weights) = (report.bytes as f64 / 1e6, report.weights as f64 / 1e6);
     outln!("{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}", args.out.display(), report.tensors, args.mix);

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         exhaustive: args.exhaustive,
         chunks,
         sources: args.kernels.clone().map_or(Sources::Embedded, Sources::Folder),
-        allowed: if args.allow_int8 { Numerics::Int8Activations } else { Numerics::F32 },
+        allowed: if args.allow_int8 { Numerics::Int8Activations } else { Numerics::Int16Activations },
     };
     eprintln!("tuning {} on {}, about {} s", args.model.display(), device.fingerprint().adapter, args.budget);
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;

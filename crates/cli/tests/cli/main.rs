@@ -3,9 +3,15 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod binary;
+mod chat;
 mod cold;
+mod convert;
+mod embed;
+mod eval;
+mod generate;
 mod goldens;
 mod memory;
+mod op_traces;
 mod profiles;
 mod refusals;
 mod traces;

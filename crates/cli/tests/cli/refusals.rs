@@ -20,6 +20,8 @@ fn folder() -> tempfile::TempDir {
     file("words.json", b"[\"a\", \"goose\"]");
     file("negative.json", b"[-1]");
     file("none.json", b"[]");
+    file("words.jsonl", b"\"a\"\n[1]\n");
+    file("blank.txt", b"a\n\nb\n");
     file("cut.json", b"[1, 2");
     file("binary.json", b"\xff\xfe");
     file("large.json", b"[1, 320]");
@@ -62,6 +64,35 @@ const FAILURES: &[(&str, &str)] = &[
     ("logits good.gguf --out logits.npy --tokens none.json", "empty"),
     ("logits good.gguf --out logits.npy --tokens large.json", "token 320"),
     ("logits good.gguf --out logits.npy --tokens large.json --backend cpu", "token 320"),
+    // Texts.
+    ("embed good.gguf --file missing.txt", "missing.txt"),
+    ("embed good.gguf --file folder", "folder"),
+    ("embed good.gguf --file binary.json", "binary.json"),
+    ("embed good.gguf --file empty.ron", "no text"),
+    ("embed good.gguf --file words.jsonl", "line 2: expected a JSON string"),
+    ("embed good.gguf --file blank.txt", "line 2: the text is empty"),
+    ("embed good.gguf a --layer 2", "no layer 2"),
+    ("embed good.gguf a --pooling every --out new.npy", "JSON lines"),
+    ("embed good.gguf a --store text.gguf", "no embedding store"),
+    ("embed few-bytes.gguf a", "token ids"),
+    ("embed missing.gguf a", "missing.gguf"),
+    ("eval good.gguf --text missing.txt", "missing.txt"),
+    ("eval good.gguf --text folder", "folder: the text cannot be read"),
+    ("eval good.gguf --text empty.ron", "empty.ron: the text is empty"),
+    ("eval missing.gguf --text tokens.json", "missing.gguf"),
+    ("eval good.gguf --text tokens.json --against missing.gguf", "missing.gguf"),
+    ("eval good.gguf --text tokens.json --against few-bytes.gguf", "one has logits of 320 tokens, the other of 100"),
+    ("eval good.gguf --text tokens.json --against reference --against-plan plan.ron", "has no plan"),
+    ("eval good.gguf --text tokens.json --against good.gguf --against-plan garbage.ron", "garbage.ron: line 1"),
+    ("eval few-bytes.gguf --text tokens.json", "token ids"),
+    // Conversions.
+    ("convert missing.pth new.gguf", "missing.pth"),
+    ("convert cut.gguf new.st", "truncated"),
+    ("convert text.gguf new.st", "no model file"),
+    ("convert good.gguf good.gguf", "exists already"),
+    ("convert good.gguf new.pth", ".gguf, .st or .safetensors"),
+    ("convert good.gguf new.st --to Q8_0", "safetensors holds F32, F16 and BF16"),
+    ("convert good.gguf new.gguf --to Q4_K_M", "multiple of 256"),
     // Places to write to.
     ("logits good.gguf --tokens tokens.json --out nowhere/logits.npy", "nowhere/logits.npy"),
     ("logits good.gguf --tokens tokens.json --out folder", "folder"),
@@ -91,6 +122,14 @@ const FAILURES: &[(&str, &str)] = &[
     ("generate good.gguf --prompt=", "prompt is empty"),
     ("generate good.gguf --prompt a --temperature=-1", "temperature -1"),
     ("generate good.gguf --prompt a --top-p 2", "top_p 2"),
+    ("generate good.gguf --prompt a --typical 2", "typical 2"),
+    ("generate good.gguf --prompt a --penalty-decay 2", "penalty decay 2"),
+    ("generate good.gguf --prompt a --logit-bias 320=1", "token 320, the model has tokens below 320"),
+    ("generate good.gguf --prompt a --logit-bias 3=nan", "bias NaN of token 3"),
+    ("generate good.gguf --prompt a --prompt=", "prompt is empty"),
+    ("generate good.gguf --prompts missing.txt", "missing.txt"),
+    ("chat missing.gguf --prompt a", "missing.gguf"),
+    ("chat few-bytes.gguf --prompt a", "token ids"),
 ];
 
 /// Arguments that no verb takes: exit code 2, and clap's explanation with this in it.
@@ -102,12 +141,23 @@ const USAGE: &[(&str, &str)] = &[
     ("synth new.gguf --preset 9B", "0.1B, 0.4B"),
     ("synth new.gguf --layers 1 --width 64 --ranks 1,2", "decay,iclr,value,gate"),
     ("synth new.gguf --layers 1 --width 64 --mix Q9", "unknown mix 'Q9'"),
+    ("convert good.gguf", "<OUT>"),
+    ("convert good.gguf new.gguf --to Q9", "unknown mix 'Q9'"),
+    ("convert good.gguf nowhere/new.gguf", "there is no folder nowhere"),
+    ("convert good.gguf folder.gguf", "it is a folder"),
+    ("eval good.gguf", "--text"),
+    ("eval good.gguf --text tokens.json --against-plan plan.ron", "--against"),
+    ("eval good.gguf --text tokens.json --context 0", "--context"),
+    ("eval good.gguf --text tokens.json --limit 0", "--limit"),
     ("logits good.gguf --tokens tokens.json --out logits.npy --chunk 0", "--chunk"),
     ("generate good.gguf --prompt a --kernels nowhere", "no such folder"),
     ("generate good.gguf --prompt a --kernels tokens.json", "no such folder"),
     ("tune good.gguf --out plan.ron --kernels nowhere", "no such folder"),
     ("tune good.gguf --out plan.ron --chunks 0", "--chunks"),
     ("generate good.gguf --prompt a --top-k 0", "--top-k"),
+    ("generate good.gguf --prompt a --logit-bias 3", "expected TOKEN=BIAS"),
+    ("generate good.gguf --prompt a --prompts tokens.json", "--prompts"),
+    ("generate good.gguf", "--prompt"),
     ("generate good.gguf --prompt a --backend tpu", "gpu, cpu"),
     ("graph good.gguf --dispatches 0", "--dispatches"),
     ("generate good.gguf --prompt a --cache-dir folder --no-cache", "--cache-dir"),
@@ -119,6 +169,10 @@ const USAGE: &[(&str, &str)] = &[
     ("bench --cold --model good.gguf --decode-tokens 3", "--decode-tokens"),
     ("bench --cold --model good.gguf --prompt-tokens 0", "--prompt-tokens"),
     ("bench --cold --model good.gguf --trace nowhere/trace.json", "there is no folder nowhere"),
+    ("embed good.gguf", "<TEXTS"),
+    ("embed good.gguf a --file tokens.json", "cannot be used with"),
+    ("embed good.gguf a --out folder", "it is a folder"),
+    ("embed good.gguf a --pooling sum", "last, mean, every, state"),
     ("generate good.gguf --prompt a --trace folder", "it is a folder"),
 ];
 
@@ -138,7 +192,7 @@ fn failures_are_one_line() {
         assert!(code == 1 && stderr.starts_with("wgoose: ") && stderr.lines().count() == 1, "{line}: {code} {stderr}");
         assert!(stderr.contains(says), "{line}: '{says}' is not in {stderr}");
     }
-    for left in ["new.gguf", "new.st", "plan.ron", "report.md"] {
+    for left in ["new.gguf", "new.st", "new.npy", "plan.ron", "report.md"] {
         assert!(!folder.path().join(left).exists(), "{left} was written all the same");
     }
 }

@@ -2,7 +2,6 @@
 
 use super::phases::busy;
 use crate::Failure;
-use crate::bench::prompt;
 use crate::options::RunOptions;
 use crate::trace::TraceOptions;
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wgoose_bench::prompt;
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
 

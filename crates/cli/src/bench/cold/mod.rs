@@ -12,10 +12,10 @@ mod phases;
 mod process;
 mod report;
 
-use super::record;
 use crate::Failure;
 use crate::options::{BackendName, RunOptions, place};
 use std::path::{Path, PathBuf};
+use wgoose_bench::record;
 
 /// Options that `bench` takes with `--cold` only. A condition of its own for `title`: where it conflicts with `cold`, clap
 /// waives that `cold` is required.

@@ -1,11 +1,11 @@
 //! A fresh process, watched until it has said its line.
 
-use crate::process_memory;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use wgoose_bench::process_memory;
 
 /// Time between two looks at the memory of the process.
 const LOOK: Duration = Duration::from_millis(2);

@@ -1,11 +1,10 @@
 //! `wgoose info MODEL --memory`: where the bytes go, as predicted and as measured.
 
 use crate::Failure;
-use crate::bench::prompt;
 use crate::options::RunOptions;
-use crate::process_memory;
 use serde::Serialize;
 use std::path::Path;
+use wgoose_bench::{process_memory, prompt};
 use wgoose_runtime::{Engine, Executor, LoadReport, Outputs, Sequence};
 
 /// Bytes of one part.

@@ -112,6 +112,10 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
         let names: Vec<&str> = plan.repack.iter().map(|format| format.name()).collect();
         outln!("repacked in tiles: {}", names.join(", "));
     }
+    if !plan.columns.is_empty() {
+        let names: Vec<String> = plan.columns.iter().map(|role| format!("{role:?}")).collect();
+        outln!("repacked in columns, zeros left out: {}", names.join(", "));
+    }
     for choice in &plan.choices {
         let rounds = match choice.numerics() {
             Numerics::F32 => String::new(),

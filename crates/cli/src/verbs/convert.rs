@@ -1,0 +1,67 @@
+//! `wgoose convert`
+
+use crate::Failure;
+use crate::options::place;
+use crate::written::{bar, container, show, world_vocabulary};
+use std::path::PathBuf;
+use wgoose_loader::convert::{ConvertOptions, convert, kept_mix};
+use wgoose_loader::writer::Mix;
+use wgoose_loader::{Container, Model};
+
+/// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
+///
+/// A GGUF file keeps its vocabulary; one made of a .pth or .st gets the World vocabulary. Numbers are rounded to the new
+/// format, nothing else; what has it already is copied. The file appears when it is complete.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file: .pth, .st, .safetensors or .gguf.
+    #[arg(value_name = "IN")]
+    model: PathBuf,
+    /// File to write: .gguf, or .st / .safetensors.
+    #[arg(value_parser = place)]
+    out: PathBuf,
+    /// Formats: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K; default: the precision of the source, F16 if it is
+    /// quantised.
+    #[arg(long)]
+    to: Option<Mix>,
+    /// Replace a file of that name.
+    #[arg(long)]
+    force: bool,
+    /// Read the file back and compare every tensor with the source before it appears.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let container = container(&args.out)?;
+    let model = Model::open(&args.model)?;
+    let mix = args.to.unwrap_or_else(|| kept_mix(&model));
+    let name = args.model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
+    let options = ConvertOptions {
+        container,
+        mix,
+        name,
+        vocabulary: if lacks_tokens { world_vocabulary(model.shape().vocab) } else { None },
+        replace: args.force,
+        check: args.check,
+    };
+    let bar = bar()?;
+    let converted = convert(&model, &options, &args.out, &show(&bar))?;
+    bar.finish_and_clear();
+    let written = converted.written;
+    let (bytes, before) = (written.bytes as f64 / 1e6, model.file_len() as f64 / 1e6);
+    outln!("{}: {bytes:.1} MB ({before:.1} MB before), {} tensors, {mix}", args.out.display(), written.tensors);
+    if let Some(checked) = converted.checked {
+        outln!("checked: {} weights as written; {}", checked.weights, rounding(checked.rounding, checked.worst));
+    }
+    Ok(())
+}
+
+/// What rounding has changed, in words.
+fn rounding(error: f64, worst: wgoose_graph::Weight) -> String {
+    match error {
+        0.0 => "no number has changed".to_owned(),
+        _ => format!("rounding has changed none by more than {error:.1e} of its size (rms; {worst})"),
+    }
+}

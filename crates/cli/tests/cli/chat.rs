@@ -1,0 +1,90 @@
+//! `wgoose chat`, typed into through a pipe.
+
+use crate::binary::{printed, synth};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Settings with which the model says "A" (token 66) until it is ended.
+const CHEAP: &str = "--backend cpu --temperature 0 --presence-penalty 0 --frequency-penalty 0 --logit-bias 66=1000";
+
+fn start(folder: &Path, flags: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    command.arg("chat").arg("tiny.gguf").args(flags.split_whitespace()).current_dir(folder);
+    command.env("XDG_RUNTIME_DIR", folder).env_remove("RUST_LOG");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Types everything at once; what was printed, and what was complained about.
+fn typed(folder: &Path, flags: &str, lines: &str) -> (String, String) {
+    let mut chat = start(folder, flags);
+    chat.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = chat.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{errors}");
+    (String::from_utf8(output.stdout).unwrap(), errors)
+}
+
+#[test]
+fn each_line_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let flags = format!("{CHEAP} --max-tokens 3");
+    assert_eq!(typed(folder.path(), &flags, "hi\n\nwhat?\n/quit\nnever said\n").0, "AAA\nAAA\n");
+    assert_eq!(typed(folder.path(), &format!("{flags} --think"), "no end of line").0, "<thinkAAA\n");
+    let line = format!("chat tiny.gguf --prompt hi {flags} --think --no-think --system be-kind");
+    assert_eq!(printed(folder.path(), line.split_whitespace()), "AAA\n");
+}
+
+#[test]
+fn conversations_are_reset_kept_and_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let flags = "--max-tokens 12 --seed 3 --top-p 0.9 --stop-token 11";
+    let answers = |lines: &str| typed(folder.path(), flags, lines);
+    let parts = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (whole, _) = answers("one\n/save chat.st\ntwo\n");
+    let (again, _) = answers("one\n/reset\none\n/reset\n/load chat.st\ntwo\n");
+    let (other, _) = answers("/load chat.st\ntwo\n");
+    let (whole, again, other) = (parts(&whole), parts(&again), parts(&other));
+    assert_eq!((whole.len(), again.len(), other.len()), (2, 3, 1), "{whole:?} {again:?}");
+    assert_eq!([&again[0], &again[1], &again[2]], [&whole[0], &whole[0], &whole[1]]);
+    assert_eq!(other[0], whole[1]);
+    assert_ne!(parts(&answers("two\n").0)[0], whole[1], "what was said before matters");
+}
+
+#[test]
+fn what_fails_is_said_and_the_chat_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let lines = "/nonsense\n/load nowhere.st\n/save no/folder/chat.st\nhi\n";
+    let (answers, errors) = typed(folder.path(), &format!("{CHEAP} --max-tokens 2"), lines);
+    assert_eq!(answers, "AA\n");
+    let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("wgoose: ")).collect();
+    for (error, names) in errors.iter().zip(["'/nonsense' is no command", "nowhere.st", "no/folder/chat.st"]) {
+        assert!(error.contains(names), "{error}");
+    }
+    assert_eq!(errors.len(), 3, "{errors:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_ends_the_answer_only() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let mut chat = start(folder.path(), &format!("{CHEAP} --max-tokens 100000000"));
+    let (mut lines, mut answers) = (chat.stdin.take().unwrap(), BufReader::new(chat.stdout.take().unwrap()));
+    for message in ["one\n", "two\n"] {
+        lines.write_all(message.as_bytes()).unwrap();
+        let mut begun = [0; 4];
+        answers.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b"AAAA");
+        let kill = Command::new("kill").args(["-INT", &chat.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        let mut rest = String::new();
+        answers.read_line(&mut rest).unwrap();
+        assert!(rest.ends_with('\n') && rest.trim_end().chars().all(|c| c == 'A'), "{rest}");
+    }
+    lines.write_all(b"/quit\n").unwrap();
+    assert!(chat.wait().unwrap().success());
+}

@@ -1,0 +1,76 @@
+//! `wgoose convert`: files of other kinds with the same answers, and failures that leave nothing behind.
+
+use crate::binary::{deviation, npy, printed, synth, wgoose};
+use std::path::Path;
+
+fn run(folder: &Path, line: &str) -> String {
+    printed(folder, line.split_whitespace())
+}
+
+fn logits(folder: &Path, model: &str) -> Vec<f32> {
+    std::fs::write(folder.join("tokens.json"), "[72, 101, 108, 108, 111, 300, 1, 0]").unwrap();
+    run(folder, &format!("logits {model} --tokens tokens.json --out logits.npy --backend cpu"));
+    npy(&folder.join("logits.npy")).2
+}
+
+#[test]
+fn there_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.st", "");
+    let said = run(folder, "convert tiny.st tiny.gguf --check");
+    assert!(said.starts_with("tiny.gguf: ") && said.contains(" tensors, F16\nchecked: 59 weights"), "{said}");
+    assert!(said.ends_with("no number has changed\n"), "{said}");
+    run(folder, "convert tiny.gguf back.st");
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert!(read("back.st") == read("tiny.st"));
+    let wanted = logits(folder, "tiny.st");
+    assert_eq!(logits(folder, "tiny.gguf"), wanted);
+
+    let said = run(folder, "convert tiny.gguf small.gguf --to q8_0 --check");
+    assert!(said.contains("tensors, Q8_0\nchecked: ") && said.contains("rounding has changed none by more"), "{said}");
+    let off = deviation(&logits(folder, "small.gguf"), &wanted);
+    assert!((1e-4..5e-2).contains(&off), "off by {off:.1e}");
+}
+
+#[test]
+fn the_world_vocabulary_comes_with_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Both know the World vocabulary: one from synth, one from the conversion.
+    synth(folder, "made.gguf", "");
+    synth(folder, "tiny.st", "");
+    run(folder, "convert tiny.st converted.gguf");
+    let text = |model: &str| run(folder, &format!("generate {model} --prompt goose --max-tokens 8 --temperature 0"));
+    assert_eq!(text("converted.gguf"), text("made.gguf"));
+}
+
+#[test]
+fn a_file_is_replaced_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.st", "");
+    std::fs::write(folder.join("taken.gguf"), "precious").unwrap();
+    let output = wgoose(folder, "convert tiny.st taken.gguf".split(' '));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("exists already") && error.lines().count() == 1, "{error}");
+    assert_eq!(std::fs::read(folder.join("taken.gguf")).unwrap(), b"precious");
+    run(folder, "convert tiny.st taken.gguf --force --check");
+    assert!(run(folder, "info taken.gguf").contains("GGUF"));
+}
+
+/// A file that may not grow any further stands for a full disk.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.st", "");
+    // Files of at most 100 blocks; a write beyond is an error instead of a signal.
+    let line = format!("trap '' XFSZ; ulimit -f 100; exec {} convert tiny.st new.gguf", env!("CARGO_BIN_EXE_wgoose"));
+    let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("cannot write 'new.gguf': "), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
+}

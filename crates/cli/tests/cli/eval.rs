@@ -1,0 +1,65 @@
+//! `wgoose eval`: one table, the same as JSON, on both backends.
+
+use crate::binary::{printed, synth};
+use serde_json::Value;
+use std::path::Path;
+
+const TEXT: &str = "The goose flies over the house. The goose flies over the house again.";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    synth(folder.path(), "other.gguf", "--seed 1");
+    std::fs::write(folder.path().join("text.txt"), TEXT).unwrap();
+    folder
+}
+
+fn run(folder: &Path, line: &str) -> String {
+    printed(folder, format!("eval tiny.gguf --text text.txt {line}").split_whitespace())
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    serde_json::from_str(&run(folder, &format!("--json {line}"))).unwrap()
+}
+
+#[test]
+fn the_table_and_the_json_say_the_same() {
+    let folder = folder();
+    let json = json(folder.path(), "--backend cpu");
+    assert_eq!(json["bytes"], TEXT.len());
+    assert!(json.get("divergence").is_none());
+    let table = run(folder.path(), "--backend cpu");
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], [&json["tokens"].to_string(), "tokens,", &TEXT.len().to_string(), "bytes"]);
+    let number = |line: usize| lines[line].last().unwrap().parse::<f64>().unwrap();
+    for (line, name, field) in [
+        (1, "bits per byte", "bits_per_byte"),
+        (2, "bits per token", "bits_per_token"),
+        (3, "perplexity per token", "perplexity"),
+    ] {
+        assert!(table.lines().nth(line).unwrap().starts_with(name), "{table}");
+        let wanted = json[field].as_f64().unwrap();
+        assert!((number(line) / wanted - 1.0).abs() < 1e-4, "{field}: {} {wanted}", number(line));
+    }
+    assert!(table.lines().nth(4).unwrap().starts_with("tokens/s") && table.lines().count() == 5, "{table}");
+}
+
+#[test]
+fn the_gpu_is_near_the_reference_and_another_model_is_not() {
+    let folder = folder();
+    let near = json(folder.path(), "--against reference --context 20");
+    let divergence = &near["divergence"];
+    assert!(divergence["mean_kl"].as_f64().unwrap() < 1e-8, "{near}");
+    assert!(divergence["kl_99"].as_f64().unwrap() <= divergence["max_kl"].as_f64().unwrap(), "{near}");
+    assert_eq!(divergence["agreement"], 1.0);
+    let counts = divergence["by_position"].as_array().unwrap().iter().map(|s| s["tokens"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), near["tokens"].as_u64().unwrap());
+
+    let far = json(folder.path(), "--against other.gguf --limit 30");
+    assert!(far["divergence"]["mean_kl"].as_f64().unwrap() > 0.5, "{far}");
+    assert_eq!((&far["tokens"], &far["reference"]["tokens"]), (&30.into(), &30.into()));
+    let table = run(folder.path(), "--against other.gguf --limit 30");
+    for part in ["model   reference", "KL divergence from the reference, nats: mean ", "position", " 16 to 63 "] {
+        assert!(table.contains(part), "'{part}' is not in\n{table}");
+    }
+}
