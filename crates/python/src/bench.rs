@@ -1,0 +1,62 @@
+//! Benchmarks from Python.
+
+use crate::error::{InputError, of_other};
+use crate::load::{Adapter, Bytes, Options};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use wgoose_bench::{Load, Subject, measure};
+use wgoose_session::Backend;
+
+/// Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of so
+/// many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is then
+/// kept in the folder `cache`.
+///
+/// Raises LoadError, DeviceError, PlanError, Error.
+#[pyfunction]
+#[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, chunk=None,
+    prefill_tokens=256, decode_tokens=64, sequences=1, runs=5, cache=None))]
+pub(crate) fn bench(
+    py: Python<'_>,
+    path: PathBuf,
+    plan: Option<PathBuf>,
+    device: Option<Adapter>,
+    gpu_budget: Option<Bytes>,
+    cpu: bool,
+    foreign_plan: bool,
+    chunk: Option<u32>,
+    prefill_tokens: u32,
+    decode_tokens: u32,
+    sequences: u32,
+    runs: u32,
+    cache: Option<PathBuf>,
+) -> PyResult<Py<PyAny>> {
+    if [prefill_tokens, decode_tokens, sequences, runs].contains(&0) {
+        return Err(InputError::new_err("prefill_tokens, decode_tokens, sequences and runs are at least 1"));
+    }
+    let options = Options { plan, foreign_plan, device, cpu, gpu_budget, chunk, ..Options::default() };
+    let backend = if cpu { Backend::Cpu } else { Backend::Gpu };
+    let subject = Subject { builder: options.builder()?, backend, chunk };
+    let load = Load {
+        prefill_tokens: prefill_tokens as usize,
+        decode_tokens: decode_tokens as usize,
+        sequences: sequences as usize,
+        runs: runs as usize,
+    };
+    let record = py.detach(move || {
+        let record = measure(&path, &subject, &load, "", "", cache.as_deref()).map_err(|e| of_bench(&e))?;
+        serde_json::to_string(&record).map_err(|e| of_other(&e))
+    })?;
+    let record = py.import("json")?.call_method1("loads", (record,))?;
+    // They are for records of several benchmarks.
+    for name in ["title", "change"] {
+        record.del_item(name)?;
+    }
+    Ok(record.unbind())
+}
+
+fn of_bench(error: &wgoose_bench::BenchError) -> PyErr {
+    match error {
+        wgoose_bench::BenchError::Session(error) => crate::error::of_session(error),
+        other => of_other(other),
+    }
+}

@@ -1,0 +1,84 @@
+//! Text from the thread that generates to the one that reads, a piece at a time: whoever gives waits until it is taken, so
+//! that nothing runs further ahead than its reader.
+
+use crate::lock;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Where pieces of text change hands.
+#[derive(Default)]
+pub(crate) struct Handoff {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    piece: Option<String>,
+    /// Nobody reads any more.
+    closed: bool,
+    /// Nobody gives any more.
+    done: bool,
+}
+
+/// What a reader is given.
+pub(crate) enum Taken {
+    /// The next piece.
+    Piece(String),
+    /// Nothing yet.
+    Waiting,
+    /// There will be no more.
+    Done,
+}
+
+impl Handoff {
+    /// Gives a piece, if there is any text, and waits until it is taken; breaks if nobody took it, or will take the next.
+    pub(crate) fn give(&self, piece: String) -> ControlFlow<()> {
+        let mut inner = lock(&self.inner);
+        if inner.closed {
+            return ControlFlow::Break(());
+        }
+        if piece.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        inner.piece = Some(piece);
+        self.changed.notify_all();
+        while inner.piece.is_some() && !inner.closed {
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        // A piece that was taken counts as read, even if its reader has gone since.
+        if inner.piece.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Takes the next piece, waiting for it no longer than `patience`.
+    pub(crate) fn take(&self, patience: Duration) -> Taken {
+        let inner = lock(&self.inner);
+        let idle = |inner: &mut Inner| inner.piece.is_none() && !inner.done && !inner.closed;
+        let waited = self.changed.wait_timeout_while(inner, patience, idle);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if inner.closed {
+            return Taken::Done;
+        }
+        match inner.piece.take() {
+            Some(piece) => {
+                self.changed.notify_all();
+                Taken::Piece(piece)
+            }
+            None if inner.done => Taken::Done,
+            None => Taken::Waiting,
+        }
+    }
+
+    /// Says that nobody reads any more.
+    pub(crate) fn close(&self) {
+        lock(&self.inner).closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Says that nobody gives any more.
+    pub(crate) fn finish(&self) {
+        lock(&self.inner).done = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,47 @@
+//! The Python package `wgoose`: sessions with numpy arrays in and out.
+//!
+//! Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
+//! for the other.
+
+mod bench;
+mod completion;
+mod embedding;
+mod error;
+mod generation;
+mod handoff;
+mod input;
+mod load;
+mod model;
+mod running;
+mod state;
+mod tune;
+
+use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// RWKV-7 language models on any GPU: `Model.load`, then `generate`, `embed`, `logits`, `state`.
+#[pymodule]
+fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<model::Model>()?;
+    module.add_class::<generation::Generation>()?;
+    module.add_class::<completion::CompletionStream>()?;
+    module.add_class::<state::State>()?;
+    module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
+    module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
+    error::register(module)?;
+    let atexit = module.py().import("atexit")?;
+    atexit.call_method1("register", (wrap_pyfunction!(at_exit, module)?,))?;
+    Ok(())
+}
+
+/// Called when Python ends.
+#[pyfunction]
+fn at_exit(py: Python<'_>) {
+    py.detach(running::stop_all);
+}
+
+/// A panic elsewhere leaves nothing half done behind these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

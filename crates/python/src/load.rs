@@ -1,0 +1,88 @@
+//! How a model is opened.
+
+use crate::error::InputError;
+use bytesize::ByteSize;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use wgoose_runtime::Residency;
+use wgoose_session::{Backend, EmbeddingCacheOptions, PrefixOptions, Session, SessionBuilder};
+
+/// A number of bytes: an int, or text such as '600MiB'.
+#[derive(FromPyObject)]
+pub(crate) enum Bytes {
+    Number(u64),
+    Text(String),
+}
+
+impl Bytes {
+    fn count(&self) -> PyResult<u64> {
+        match self {
+            Bytes::Number(count) => Ok(*count),
+            Bytes::Text(text) => {
+                let wrong =
+                    |why| InputError::new_err(format!("'{text}' is no number of bytes such as '600MiB': {why}"));
+                text.parse::<ByteSize>().map(|size| size.as_u64()).map_err(wrong)
+            }
+        }
+    }
+}
+
+/// An adapter: its index, or a part of its name.
+#[derive(FromPyObject)]
+pub(crate) enum Adapter {
+    Index(u32),
+    Name(String),
+}
+
+impl Adapter {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Adapter::Index(index) => index.to_string(),
+            Adapter::Name(name) => name,
+        }
+    }
+}
+
+/// The arguments of `Model.load`.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) plan: Option<PathBuf>,
+    pub(crate) foreign_plan: bool,
+    pub(crate) device: Option<Adapter>,
+    pub(crate) cpu: bool,
+    pub(crate) gpu_budget: Option<Bytes>,
+    pub(crate) eager: bool,
+    pub(crate) chunk: Option<u32>,
+    pub(crate) prefix_cache: Option<Bytes>,
+    pub(crate) embedding_cache: Option<Bytes>,
+    pub(crate) embedding_store: Option<PathBuf>,
+}
+
+impl Options {
+    /// What opens a session with these options.
+    pub(crate) fn builder(self) -> PyResult<SessionBuilder> {
+        let residency = match (self.gpu_budget, self.eager) {
+            (Some(_), true) => return Err(InputError::new_err("gpu_budget and eager=True exclude each other")),
+            (Some(budget), false) => Residency::Budget(budget.count()?),
+            (None, true) => Residency::Eager,
+            (None, false) => Residency::Lazy,
+        };
+        let prefixes = self.prefix_cache.map(|bytes| bytes.count()).transpose()?;
+        let prefixes = prefixes.map(|budget| PrefixOptions { budget, ..PrefixOptions::default() });
+        let store = self.embedding_store;
+        let embeddings = match self.embedding_cache {
+            Some(bytes) => Some(EmbeddingCacheOptions { budget: bytes.count()?, store }),
+            None if store.is_some() => Some(EmbeddingCacheOptions { store, ..EmbeddingCacheOptions::default() }),
+            None => None,
+        };
+        Ok(Session::builder()
+            .backend(if self.cpu { Backend::Cpu } else { Backend::Gpu })
+            .device(self.device.map(Adapter::name))
+            .plan(self.plan)
+            .allow_foreign_plan(self.foreign_plan)
+            .chunk(self.chunk)
+            .residency(residency)
+            .prefix_cache(prefixes)
+            .embedding_cache(embeddings))
+    }
+}

@@ -1,0 +1,360 @@
+//! The model, as Python sees it: a session, a sequence to embed in, and the tokenizer.
+
+use crate::completion::{CompletionStream, Heading, whole};
+use crate::embedding::{array, dims, embed, options as embed_options};
+use crate::error::{Error, InputError, LoadError, of_session};
+use crate::generation::Generation;
+use crate::load::{Adapter, Bytes, Options};
+use crate::state::{self, State};
+use crate::{input, lock};
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use wgoose_loader as loader;
+use wgoose_session::sampling::SamplerOptions;
+use wgoose_session::tokenizer::{Tokenizer, VocabularyError};
+use wgoose_session::{GenerateOptions, Session, SessionError};
+
+/// An RWKV-7 model, and the state of what it has read.
+///
+/// `read`, `logits`, `reset`, `load_state` and setting `state` change the state. `generate` and `create_completion` begin
+/// with it, each in a sequence of its own; `embed` and `embed_batch` begin with nothing. None of these changes it. A model
+/// may be used from several threads: calls that use its state take turns.
+#[pyclass(frozen, module = "wgoose")]
+pub(crate) struct Model {
+    path: PathBuf,
+    file: Arc<loader::Model>,
+    session: Mutex<Session>,
+    /// Embeddings have a session apart, shared by forks: it makes room for many texts, which would be there in every
+    /// fork's session too.
+    embedder: Arc<OnceLock<Mutex<Session>>>,
+    tokenizer: Arc<Result<Tokenizer, VocabularyError>>,
+}
+
+impl Model {
+    /// Runs something on the session while other Python threads go on.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut Session) -> Result<T, SessionError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| run(&mut lock(&self.session))).map_err(|e| of_session(&e))
+    }
+
+    fn tokenizer(&self) -> PyResult<&Tokenizer> {
+        self.tokenizer.as_ref().as_ref().map_err(|why| of_session(&SessionError::Vocabulary(why.clone())))
+    }
+
+    fn tokens(&self, input: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        input::tokens(input, &self.tokenizer())
+    }
+
+    fn embedder(&self, py: Python<'_>) -> PyResult<&Mutex<Session>> {
+        if let Some(embedder) = self.embedder.get() {
+            return Ok(embedder);
+        }
+        let fork = self.with(py, Session::fork)?;
+        Ok(self.embedder.get_or_init(|| Mutex::new(fork)))
+    }
+
+    fn start(
+        &self,
+        py: Python<'_>,
+        prompt: Vec<u8>,
+        options: GenerateOptions,
+        stop: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Generation> {
+        let options = GenerateOptions { stop_strings: input::stops(stop)?, ..options };
+        let session = self.with(py, Session::fork)?;
+        Generation::start(session, prompt, options).map_err(|e| Error::new_err(format!("no thread starts: {e}")))
+    }
+}
+
+/// How tokens are chosen, as it comes from Python.
+fn generate_options(max_tokens: usize, temperature: f32, top_p: f32, top_k: usize, seed: u64) -> GenerateOptions {
+    let top_k = NonZeroUsize::new(top_k);
+    let sampling = SamplerOptions { temperature, top_p, top_k, seed, ..SamplerOptions::default() };
+    GenerateOptions { sampling, max_tokens, ..GenerateOptions::default() }
+}
+
+#[pymethods]
+impl Model {
+    /// Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
+    ///
+    /// plan: a file made by `tune`, else the device's default. foreign_plan: accept one made on another device. device: an
+    /// adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
+    /// bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager: upload every weight at once.
+    /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
+    /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
+    ///
+    /// Raises LoadError, DeviceError, PlanError, InputError.
+    #[staticmethod]
+    #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
+        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        plan: Option<PathBuf>,
+        device: Option<Adapter>,
+        gpu_budget: Option<Bytes>,
+        cpu: bool,
+        foreign_plan: bool,
+        eager: bool,
+        chunk: Option<u32>,
+        prefix_cache: Option<Bytes>,
+        embedding_cache: Option<Bytes>,
+        embedding_store: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let options = Options {
+            plan,
+            foreign_plan,
+            device,
+            cpu,
+            gpu_budget,
+            eager,
+            chunk,
+            prefix_cache,
+            embedding_cache,
+            embedding_store,
+        };
+        let builder = options.builder()?;
+        py.detach(|| {
+            let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
+            let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
+            let tokenizer = match session.tokenizer() {
+                Ok(tokenizer) => Ok(tokenizer.clone()),
+                Err(SessionError::Vocabulary(why)) => Err(why),
+                Err(e) => return Err(of_session(&e)),
+            };
+            Ok(Model {
+                path,
+                file,
+                session: Mutex::new(session),
+                embedder: Arc::default(),
+                tokenizer: Arc::new(tokenizer),
+            })
+        })
+    }
+
+    /// The token ids of a str or bytes.
+    #[pyo3(signature = (text))]
+    fn encode(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        let (text, tokenizer) = (input::bytes(text)?, self.tokenizer()?);
+        Ok(tokenizer.encode(&text))
+    }
+
+    /// The text of token ids; bytes that are no character become U+FFFD.
+    fn decode(&self, tokens: &Bound<'_, PyAny>) -> PyResult<String> {
+        Ok(String::from_utf8_lossy(&self.bytes_of(tokens)?).into_owned())
+    }
+
+    /// The same as `encode`, by the name that llama-cpp-python has for it.
+    fn tokenize(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        self.encode(text)
+    }
+
+    /// The bytes of token ids, which may begin or end within a character.
+    fn detokenize<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(tokens.py(), &self.bytes_of(tokens)?))
+    }
+
+    /// Continues a prompt: an iterator over text as it comes.
+    ///
+    /// temperature 0 is greedy; top_p keeps the likeliest tokens whose probabilities reach this sum, top_k at most so many
+    /// (0: all). The same seed, plan and device give the same text. stop: a string, or several, before which the text ends.
+    ///
+    /// Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
+    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None))]
+    fn generate(
+        &self,
+        prompt: &Bound<'_, PyAny>,
+        max_tokens: usize,
+        temperature: f32,
+        top_p: f32,
+        top_k: usize,
+        seed: u64,
+        stop: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Generation> {
+        let options = generate_options(max_tokens, temperature, top_p, top_k, seed);
+        self.start(prompt.py(), input::bytes(prompt)?, options, stop)
+    }
+
+    /// Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts with a piece each.
+    ///
+    /// The options are those of `generate`; echo puts the prompt before the text.
+    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
+        echo=false))]
+    fn create_completion<'py>(
+        &self,
+        prompt: &Bound<'py, PyAny>,
+        max_tokens: usize,
+        temperature: f32,
+        top_p: f32,
+        top_k: usize,
+        seed: u64,
+        stop: Option<&Bound<'py, PyAny>>,
+        stream: bool,
+        echo: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = prompt.py();
+        let prompt = input::bytes(prompt)?;
+        let echo = if echo { String::from_utf8_lossy(&prompt).into_owned() } else { String::new() };
+        let options = generate_options(max_tokens, temperature, top_p, top_k, seed);
+        let generation = self.start(py, prompt, options, stop)?;
+        let heading = Heading::new(self.path.to_string_lossy().into_owned());
+        match stream {
+            true => Ok(CompletionStream::new(heading, generation, echo).into_pyobject(py)?.into_any()),
+            false => Ok(whole(py, &heading, &generation, &echo)?.into_any()),
+        }
+    }
+
+    /// The embedding of a text, or of token ids: float32, [width] for pooling 'mean' and 'last', [tokens, width] for
+    /// 'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states).
+    ///
+    /// layer: take hidden states after this layer, from 0, instead of after the last norm. normalise: divide each row by its
+    /// length. prefix: text or tokens read before, such as an instruction. token_budget: most tokens of several texts in
+    /// one pass; changes no bit.
+    ///
+    /// Raises InputError, DeviceError.
+    #[pyo3(signature = (text, *, layer=None, pooling="mean", normalise=true, prefix=None, token_budget=None))]
+    fn embed<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        layer: Option<u32>,
+        pooling: &str,
+        normalise: bool,
+        prefix: Option<&Bound<'py, PyAny>>,
+        token_budget: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        let py = text.py();
+        let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
+        let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
+        let texts = [self.tokens(text)?];
+        let floats = embed(py, self.embedder(py)?, &texts, &options)?.pop().unwrap_or_default();
+        array(py, &dims(&options, texts[0].len(), self.file.shape()), floats)
+    }
+
+    /// The embeddings of texts, or of lists of token ids: float32, a row each, [texts, width] or [texts, heads, value, key];
+    /// a list of arrays for pooling 'every'. Bit for bit those of single calls. The options are those of `embed`.
+    ///
+    /// Raises InputError, DeviceError; KeyboardInterrupt between passes.
+    #[pyo3(signature = (texts, *, layer=None, pooling="mean", normalise=true, prefix=None, token_budget=None))]
+    fn embed_batch<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        layer: Option<u32>,
+        pooling: &str,
+        normalise: bool,
+        prefix: Option<&Bound<'py, PyAny>>,
+        token_budget: Option<NonZeroUsize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = texts.py();
+        let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
+        let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
+        let texts = texts.try_iter()?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
+        let embeddings = embed(py, self.embedder(py)?, &texts, &options)?;
+        let shape = self.file.shape();
+        if pooling == "every" {
+            let arrays = texts.iter().zip(embeddings);
+            let arrays = arrays.map(|(text, floats)| array(py, &dims(&options, text.len(), shape), floats));
+            return Ok(arrays.collect::<PyResult<Vec<_>>>()?.into_pyobject(py)?.into_any());
+        }
+        let dims = [vec![texts.len()], dims(&options, 0, shape)].concat();
+        Ok(array(py, &dims, py.detach(|| embeddings.concat()))?.into_any())
+    }
+
+    /// Reads text or token ids: goes on from the model's state, and changes it.
+    ///
+    /// Raises InputError, DeviceError, StateError.
+    fn read(&self, text: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.logits(text, false).map(drop)
+    }
+
+    /// Reads text or token ids as `read` does; the logits after the last token, float32 [V], or after every one, [T, V].
+    ///
+    /// Raises InputError, DeviceError, StateError.
+    #[pyo3(signature = (text, every=false))]
+    fn logits<'py>(&self, text: &Bound<'py, PyAny>, every: bool) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        let (py, tokens) = (text.py(), self.tokens(text)?);
+        let vocab = self.file.shape().vocab as usize;
+        let (dims, floats) = match every {
+            true => (vec![tokens.len(), vocab], self.with(py, |session| session.logits(&tokens))?),
+            false => (vec![vocab], self.with(py, |session| session.prefill(&tokens))?),
+        };
+        array(py, &dims, floats)
+    }
+
+    /// What the model has read: arrays that share the memory of a copy made now. Setting it, to a State or to a dict of
+    /// arrays, copies them to the device.
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<State> {
+        Ok(State::new(self.with(py, Session::state)?, *self.file.shape()))
+    }
+
+    #[setter]
+    fn set_state(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = state::from_python(value, self.file.shape())?;
+        self.with(value.py(), |session| session.set_state(&data))
+    }
+
+    /// Forgets everything read.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Session::reset)
+    }
+
+    /// Writes the state to a file, whole or not at all.
+    fn save_state(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |session| session.save_state(path))
+    }
+
+    /// Reads the state from a file written by `save_state`, or a tuned initial state; where it cannot, raises StateError
+    /// and leaves the state as it was.
+    fn load_state(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |session| session.load_state(path))
+    }
+
+    /// Another model that goes on from this one's state, on the same weights, kernels and caches.
+    fn fork(&self, py: Python<'_>) -> PyResult<Model> {
+        let session = Mutex::new(self.with(py, Session::fork)?);
+        let (embedder, tokenizer) = (Arc::clone(&self.embedder), Arc::clone(&self.tokenizer));
+        Ok(Model { path: self.path.clone(), file: Arc::clone(&self.file), session, embedder, tokenizer })
+    }
+
+    /// What the model is and where it runs: a dict.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let device = self.with(py, |session| Ok(session.device().cloned()))?;
+        let shape = self.file.shape();
+        let info = PyDict::new(py);
+        info.set_item("path", &self.path)?;
+        info.set_item("container", self.file.container().to_string())?;
+        info.set_item("fingerprint", self.file.fingerprint().to_string())?;
+        info.set_item("file_bytes", self.file.file_len())?;
+        info.set_item("state_bytes", shape.state_len() * 4)?;
+        info.set_item("layers", shape.layers)?;
+        info.set_item("width", shape.width)?;
+        info.set_item("ffn", shape.ffn)?;
+        info.set_item("heads", shape.heads())?;
+        info.set_item("head_size", shape.head_size)?;
+        info.set_item("vocab", shape.vocab)?;
+        info.set_item("device", device.as_ref().map_or("CPU reference", |d| &d.adapter))?;
+        info.set_item("driver", device.as_ref().map(|d| &d.driver))?;
+        Ok(info)
+    }
+
+    fn __repr__(&self) -> String {
+        let shape = self.file.shape();
+        format!("<wgoose.Model {} ({} layers of {})>", self.path.display(), shape.layers, shape.width)
+    }
+}
+
+impl Model {
+    fn bytes_of(&self, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        let tokenizer = self.tokenizer();
+        let tokens = input::tokens(tokens, &tokenizer)?;
+        tokenizer?.decode(&tokens).map_err(|e| InputError::new_err(e.to_string()))
+    }
+}

@@ -1,0 +1,99 @@
+//! Tuning from Python.
+
+use crate::error::{LoadError, of_other, of_runtime};
+use crate::load::Adapter;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use wgoose_kernels::{Numerics, Sources};
+use wgoose_loader::Model;
+use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
+
+/// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,
+/// then timed. Returns how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
+///
+/// budget: seconds to spend, roughly. ledger: where measurements are kept, by default beside the plan; an interrupted run
+/// goes on where it was. exhaustive: try every point of the space. chunks: prefill chunks to compare. sequences: tune also
+/// for so many decoded together. allow_int8: try also kernels that round to int8, with a quality gate of their own.
+/// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
+///
+/// Raises LoadError, DeviceError, Error.
+#[pyfunction]
+#[pyo3(signature = (path, out, *, ledger=None, budget=300.0, exhaustive=false, chunks=None, sequences=None,
+    allow_int8=false, device=None, listen=None))]
+pub(crate) fn tune(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    ledger: Option<PathBuf>,
+    budget: f64,
+    exhaustive: bool,
+    chunks: Option<Vec<u32>>,
+    sequences: Option<u32>,
+    allow_int8: bool,
+    device: Option<Adapter>,
+    listen: Option<Py<PyAny>>,
+) -> PyResult<Py<PyDict>> {
+    let budget = Duration::try_from_secs_f64(budget).map_err(|e| of_other(&e))?;
+    let options = DeviceOptions {
+        adapter: device.map(Adapter::name),
+        cache: wgoose_runtime::default_cache_dir(),
+        ..DeviceOptions::default()
+    };
+    let swept = py.detach(move || {
+        let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
+        let device = Device::open_with(&options).map_err(|e| of_runtime(&e))?;
+        let default_chunks = if device.kind() == "Cpu" { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] };
+        let options = SweepOptions {
+            ledger: ledger.unwrap_or_else(|| out.with_extension("jsonl")),
+            budget,
+            exhaustive,
+            chunks: chunks.unwrap_or(default_chunks),
+            sequences,
+            sources: Sources::Embedded,
+            allowed: if allow_int8 { Numerics::Int8Activations } else { Numerics::Int16Activations },
+        };
+        let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
+        swept.plan.save(&out).map_err(|e| of_other(&e))?;
+        Ok::<_, PyErr>(swept)
+    })?;
+    let report = PyDict::new(py);
+    report.set_item("kernels", swept.plan.choices.len())?;
+    report.set_item("prefill_chunk", swept.plan.prefill_chunk)?;
+    report.set_item("measured", swept.measured)?;
+    report.set_item("recalled", swept.recalled)?;
+    Ok(report.unbind())
+}
+
+/// Sweeps until the end, or until Python says no. A sweep cannot be told to stop, but it survives being killed: its ledger
+/// has every measurement. So it is unwound.
+fn interruptibly(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    options: &SweepOptions,
+    listen: Option<&Py<PyAny>>,
+) -> PyResult<Swept> {
+    let mut tell = |event: Event| {
+        let line = match event {
+            Event::Stage(name, steps) => format!("{name}: {steps} steps"),
+            Event::Done(what) => what,
+            Event::Notice(what) => format!("note: {what}"),
+        };
+        let heard = Python::attach(|py| {
+            py.check_signals()?;
+            listen.map_or(Ok(()), |listen| listen.call1(py, (line,)).map(drop))
+        });
+        if let Err(no) = heard {
+            resume_unwind(Box::new(no));
+        }
+    };
+    let swept = || sweep(device, model, options, &mut tell).map_err(|e| of_other(&e));
+    match catch_unwind(AssertUnwindSafe(swept)) {
+        Ok(swept) => swept,
+        Err(panic) => Err(*panic.downcast::<PyErr>().unwrap_or_else(|panic| resume_unwind(panic))),
+    }
+}

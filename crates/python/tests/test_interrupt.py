@@ -1,0 +1,53 @@
+"""Ctrl-C ends what takes long, soon, and leaves the model in order.
+
+Greedy text after LONG goes on for 1337 tokens, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import wgoose
+
+LONG = "hello world"
+
+
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """Sends SIGINT soon, from another thread, which can only run if ours has let go of Python's lock."""
+    sender = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    sender.start()
+    try:
+        yield
+    finally:
+        sender.cancel()
+        sender.join()
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["generate", "stream"])
+def test_ctrl_c_while_generating(model: wgoose.Model, stream: bool) -> None:
+    """The text breaks off; the same model answers as before."""
+    want = model.embed("A goose")
+    pieces: list[object] = []
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        # No line of Python runs in between that would notice the signal by itself.
+        pieces.extend(
+            model.create_completion(LONG, 2000, 0.0, stream=True) if stream else model.generate(LONG, 2000, 0.0)
+        )
+    assert len(pieces) < 1337
+    assert (model.embed("A goose") == want).all()
+    assert "".join(model.generate("A goose", 4))
+
+
+def test_ctrl_c_while_embedding(model: wgoose.Model) -> None:
+    """The batch, which would take minutes, is left at the end of a pass."""
+    want = model.embed("A goose")
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        model.embed_batch([[1, 2, 3, 4]] * 400_000)
+    assert (model.embed("A goose") == want).all()

@@ -1,0 +1,141 @@
+"""States: numpy arrays that share Rust's memory, and back."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wgoose
+
+
+def address(array: np.ndarray) -> int:
+    """Where its floats are."""
+    return array.__array_interface__["data"][0]
+
+
+def test_no_copy_is_made(model: wgoose.Model) -> None:
+    """Two views of a piece are one place in memory, and the state object is their base."""
+    model.read("A goose")
+    state = model.state
+    assert len(state) == len(list(state)) == 6
+    for name in state:
+        first, second = state[name], state[name]
+        assert address(first) == address(second) and np.shares_memory(first, second)
+        assert first.base is state and not first.flags.owndata and first.dtype == np.float32
+        assert first.flags.c_contiguous and first.flags.aligned
+    assert state["blocks.1.wkv"].shape == (2, 64, 64) and state["blocks.0.att_shift"].shape == (128,)
+    assert [(name, address(piece)) for name, piece in state.items()] == [(name, address(state[name])) for name in state]
+    assert sum(piece.nbytes for piece in state.values()) == state.nbytes == model.info["state_bytes"]
+    assert "blocks.2.wkv" not in state
+    with pytest.raises(KeyError, match=r"blocks\.2\.wkv"):
+        state["blocks.2.wkv"]
+
+
+def test_pieces_are_read_only(model: wgoose.Model) -> None:
+    """Nobody can write to them, nor make them writeable."""
+    piece = model.state["blocks.0.wkv"]
+    assert not piece.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        piece[:] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        piece.flags.writeable = True
+    assert not piece[0].flags.writeable and piece.copy().flags.writeable
+
+
+def test_pieces_outlive_everything(path: Path, cpu: bool) -> None:
+    """An array keeps its memory alive when model and state are gone."""
+    model = wgoose.Model.load(path, cpu=cpu)
+    model.read("A goose")
+    piece = model.state["blocks.1.wkv"]
+    row, before = piece[0, 3], piece.copy()
+    assert before.any()
+    del model
+    gc.collect()
+    noise = [np.full_like(before, 7.0) for _ in range(64)]
+    np.testing.assert_array_equal(piece, before)
+    del piece, noise
+    gc.collect()
+    np.testing.assert_array_equal(row, before[0, 3])
+
+
+def test_a_state_is_a_moment(model: wgoose.Model) -> None:
+    """What is read later does not show in it."""
+    model.read("A")
+    state = model.state
+    before = state["blocks.0.wkv"].copy()
+    model.read(" goose")
+    np.testing.assert_array_equal(state["blocks.0.wkv"], before)
+    assert (model.state["blocks.0.wkv"] != before).any()
+
+
+@pytest.mark.parametrize("way", ["state", "dict", "file", "fork"])
+def test_going_on_is_the_same(model: wgoose.Model, path: Path, tmp_path: Path, cpu: bool, way: str) -> None:
+    """Saved, restored elsewhere and continued equals uninterrupted, bit for bit."""
+    tokens = model.encode("A goose flies over the hills and far away")
+    model.read(tokens[:7])
+    state = model.state
+    model.save_state(tmp_path / "state")
+    fork = model.fork()
+    want = model.logits(tokens[7:], every=True)
+    other = wgoose.Model.load(path, cpu=cpu)
+    match way:
+        case "state":
+            other.state = state
+        case "dict":
+            other.state = {name: piece.copy() for name, piece in state.items()}
+        case "file":
+            other.load_state(tmp_path / "state")
+        case "fork":
+            other = fork
+    np.testing.assert_array_equal(other.logits(tokens[7:], every=True), want)
+    for name, piece in model.state.items():
+        np.testing.assert_array_equal(other.state[name], piece)
+
+
+def test_a_changed_state_matters(model: wgoose.Model) -> None:
+    """Pieces can be replaced by others, whatever their order in memory."""
+    model.read("A goose")
+    pieces = dict(model.state.items())
+    pieces["blocks.1.wkv"] = np.asfortranarray(0.5 * pieces["blocks.1.wkv"])
+    want = pieces["blocks.1.wkv"].copy()
+    model.state = pieces
+    np.testing.assert_array_equal(model.state["blocks.1.wkv"], want)
+
+
+def test_wrong_states_are_refused(model: wgoose.Model, other_path: Path, tmp_path: Path) -> None:
+    """What is wrong is said, and nothing changes."""
+    model.read("A goose")
+    before = model.state
+    pieces = {name: piece.copy() for name, piece in before.items()}
+    wkv = pieces["blocks.0.wkv"]
+    for wrong, why in [
+        ({name: piece for name, piece in pieces.items() if name != "blocks.0.wkv"}, "blocks.0.wkv is missing"),
+        (pieces | {"blocks.0.wkv": wkv[:, :32]}, r"is \[2, 32, 64\], this model has \[2, 64, 64\]"),
+        (pieces | {"blocks.0.wkv": wkv.astype(np.float64)}, "no array of float32"),
+        (pieces | {"blocks.9.wkv": wkv}, "a state of 7 pieces"),
+    ]:
+        with pytest.raises(wgoose.StateError, match=why):
+            model.state = wrong
+    with pytest.raises(TypeError):
+        model.state = 3
+    wgoose.Model.load(other_path, cpu=True).save_state(tmp_path / "other")
+    with pytest.raises(wgoose.StateError, match="belongs to the model with fingerprint"):
+        model.load_state(tmp_path / "other")
+    with pytest.raises(wgoose.StateError, match="absent"):
+        model.load_state(tmp_path / "absent")
+    for name, piece in model.state.items():
+        np.testing.assert_array_equal(piece, before[name])
+
+
+def test_logits(model: wgoose.Model) -> None:
+    """After every token or the last one; they go on from the state, which reset() clears."""
+    tokens = model.encode("A goose flies")
+    every = model.logits(tokens, every=True)
+    assert every.shape == (len(tokens), 320) and every.dtype == np.float32 and every.flags.writeable
+    again = model.logits(tokens)
+    assert again.shape == (320,) and not np.allclose(again, every[-1], rtol=1e-3)
+    model.reset()
+    np.testing.assert_allclose(model.logits("A goose flies"), every[-1], rtol=2e-3, atol=1e-4)

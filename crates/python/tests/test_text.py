@@ -1,0 +1,139 @@
+"""Tokens, generations, completions."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wgoose
+
+PROMPT = "A goose flies"
+HOT = {"max_tokens": 40, "temperature": 1.0, "top_p": 1.0}
+
+
+def test_text_and_tokens(model: wgoose.Model) -> None:
+    """Any bytes come back; U+FFFD stands for what is no character."""
+    for text in ["A goose", "gänse 🪿 雁", ""]:
+        tokens = model.encode(text)
+        assert tokens == model.tokenize(text.encode()) and all(isinstance(token, int) for token in tokens)
+        assert model.decode(tokens) == text and model.detokenize(np.array(tokens, np.uint32)) == text.encode()
+    assert model.detokenize(model.encode(b"\xff\xfe")) == b"\xff\xfe"
+    assert model.decode(model.encode("雁".encode()[:2])) == "\ufffd"
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_generates_what_the_tool_generates(
+    model: wgoose.Model, path: Path, cpu: bool, tool: Callable[..., str], seed: int
+) -> None:
+    """The same seed on the same device, another language."""
+    words = ["--prompt", PROMPT, "--max-tokens", 40, "--top-p", 1.0, "--seed", seed]
+    want = tool("generate", path, *words, "--backend", "cpu" if cpu else "gpu")
+    assert "".join(model.generate(PROMPT, seed=seed, **HOT)) + "\n" == want
+
+
+def test_seeds_differ(model: wgoose.Model) -> None:
+    """The seed is used, and greedy text does not depend on it."""
+    texts = {"".join(model.generate(PROMPT, seed=seed, **HOT)) for seed in range(4)}
+    assert len(texts) == 4
+    assert len({"".join(model.generate(PROMPT, 20, temperature=0.0, seed=seed)) for seed in range(3)}) == 1
+    assert len({"".join(model.generate(PROMPT, 20, top_k=1, top_p=1.0, seed=seed)) for seed in range(3)}) == 1
+
+
+def test_pieces_never_split_a_character(model: wgoose.Model) -> None:
+    """Random weights give random bytes: pieces together are the decoded tokens."""
+    for seed in range(6):
+        generation = model.generate(PROMPT, seed=seed, **HOT)
+        pieces = list(generation)
+        assert all(pieces), "no empty pieces"
+        assert "".join(pieces) == model.decode(generation.tokens)
+        assert len(pieces) > 1, "text comes as it is made"
+        assert generation.prompt_tokens == len(model.encode(PROMPT))
+        assert (generation.finish_reason == "length") == (len(generation.tokens) == 40)
+
+
+def test_a_generation_leaves_the_model_alone(model: wgoose.Model) -> None:
+    """It begins with the model's state, which stays; several may go on at once."""
+    alone = ["".join(model.generate(PROMPT, seed=seed, **HOT)) for seed in range(3)]
+    generations = [model.generate(PROMPT, seed=seed, **HOT) for seed in range(3)]
+    rounds = itertools.zip_longest(*generations, fillvalue="")
+    assert ["".join(pieces) for pieces in zip(*rounds, strict=True)] == alone
+    model.read("Once upon a time")
+    assert "".join(model.generate(PROMPT, seed=0, **HOT)) != alone[0]
+    model.reset()
+    assert "".join(model.generate(PROMPT, seed=0, **HOT)) == alone[0]
+
+
+@pytest.mark.parametrize("taken", [1, 5, 40])
+def test_the_state_of_a_generation(model: wgoose.Model, taken: int) -> None:
+    """However it ends, its state is the one after the prompt and its tokens, one a pass."""
+    generation = model.generate(PROMPT, seed=3, **HOT)
+    text = "".join(itertools.islice(generation, taken))
+    state, tokens = generation.state, generation.tokens
+    assert model.decode(tokens).startswith(text) and (taken == 40 or len(tokens) < 40)
+    assert next(generation, None) is None
+    model.read(PROMPT)
+    for token in tokens:
+        model.read([token])
+    for name, piece in model.state.items():
+        np.testing.assert_array_equal(piece, state[name])
+
+
+def test_stop_strings(model: wgoose.Model) -> None:
+    """The text ends before the first of them, however pieces are cut; what only looked like one is given."""
+    whole = "".join(model.generate(PROMPT, seed=3, **HOT))
+    stop = whole[10:13]
+    generation = model.generate(PROMPT, seed=3, stop=[stop, whole[20:22]], **HOT)
+    pieces = list(generation)
+    assert "".join(pieces) == whole[: min(whole.find(stop), whole.find(whole[20:22]))]
+    assert generation.finish_reason == "stop" and len(generation.tokens) < 40
+    model.state = generation.state
+    assert "".join(model.generate(PROMPT, 4)), "one can go on from there"
+    model.reset()
+    almost = whole[-1] + "never"
+    assert "".join(model.generate(PROMPT, seed=3, stop=almost, **HOT)) == whole
+    for wrong in ["", ["a", ""]]:
+        with pytest.raises(wgoose.InputError, match="stop string is empty"):
+            model.generate(PROMPT, stop=wrong)
+
+
+def test_completions(model: wgoose.Model, path: Path) -> None:
+    """Dicts that clients of other engines know."""
+    text = "".join(model.generate(PROMPT, seed=1, **HOT))
+    whole = model.create_completion(PROMPT, seed=1, **HOT)
+    assert whole["object"] == "text_completion" and whole["model"] == str(path)
+    assert whole["choices"][0]["text"] == text and whole["choices"][0]["finish_reason"] in ("stop", "length")
+    usage = whole["usage"]
+    assert usage["prompt_tokens"] == len(model.encode(PROMPT))
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    chunks = list(model.create_completion(PROMPT, seed=1, stream=True, echo=True, **HOT))
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == PROMPT + text
+    assert {chunk["id"] for chunk in chunks} == {chunks[0]["id"]} and chunks[0]["id"] != whole["id"]
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
+    assert reasons[:-1] == [None] * (len(chunks) - 1) and reasons[-1] == whole["choices"][0]["finish_reason"]
+
+
+def test_abandoned_generations_end(model: wgoose.Model) -> None:
+    """Nobody reads on: threads and memory go."""
+    for _ in range(8):
+        generation = model.generate("hello world", 2000, 0.0)
+        next(generation)
+        del generation
+    generation = model.generate("hello world", 2000, 0.0)
+    next(generation)
+    generation.close()
+    assert next(generation, None) is None and generation.finish_reason is None
+    del generation
+    gc.collect()
+    threads = [Path(task, "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    assert not [name for name in threads if name.startswith("wgoose")]
+
+
+def test_nothing_to_generate(model: wgoose.Model) -> None:
+    """No token at all is a length, too."""
+    generation = model.generate(PROMPT, 0)
+    assert list(generation) == [] and generation.finish_reason == "length" and generation.tokens == []

@@ -1,0 +1,49 @@
+"""Tuning and benchmarks: the same as the tool's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import wgoose
+
+
+def test_tune(path: Path, tmp_path: Path) -> None:
+    """It makes a plan that a model takes, says what it does, and remembers."""
+    lines: list[str] = []
+    plan = tmp_path / "plan.ron"
+    report = wgoose.tune(path, plan, budget=1, chunks=[16], listen=lines.append)
+    assert report["prefill_chunk"] in (16, 64) and report["measured"] > 0 and (tmp_path / "plan.jsonl").exists()
+    assert lines[0].startswith("reference") and len(lines) > 3
+    tuned = wgoose.Model.load(path, plan)
+    want = wgoose.Model.load(path).generate("A goose flies", 20, 0.0)
+    assert "".join(tuned.generate("A goose flies", 20, 0.0)) == "".join(want)
+    assert wgoose.tune(path, plan, budget=1, chunks=[16])["recalled"] > 0
+
+
+def test_a_listener_ends_a_sweep(path: Path, tmp_path: Path) -> None:
+    """With its own exception; what was measured until then stays."""
+
+    def listen(line: str) -> None:
+        raise KeyError(line)
+
+    with pytest.raises(KeyError, match="reference"):
+        wgoose.tune(path, tmp_path / "plan.ron", budget=1, listen=listen)
+    assert not (tmp_path / "plan.ron").exists() and (tmp_path / "plan.jsonl").exists()
+    with pytest.raises(wgoose.LoadError):
+        wgoose.tune(tmp_path / "absent", tmp_path / "plan.ron")
+
+
+def test_bench(path: Path, cpu: bool, tmp_path: Path) -> None:
+    """One sample a run, and the answers' hash, which is the same everywhere."""
+    result = wgoose.bench(path, cpu=cpu, prefill_tokens=8, decode_tokens=4, runs=2, cache=tmp_path)
+    assert len(result["prefill_ms"]) == len(result["decode_ms"]) == 2 and result["decode_tokens"] == 4
+    assert min(result["load_ms"], result["first_token_ms"], result["prefill_tok_s"], result["decode_tok_s"]) > 0
+    assert result["fingerprint"] == wgoose.Model.load(path, cpu=True).info["fingerprint"]
+    other = wgoose.bench(path, cpu=not cpu, prefill_tokens=1, decode_tokens=1, runs=1, cache=tmp_path)
+    assert result["quality_hash"] == other["quality_hash"]
+    with pytest.raises(wgoose.InputError, match="at least 1"):
+        wgoose.bench(path, runs=0)
+    with pytest.raises(wgoose.LoadError):
+        wgoose.bench(path.with_name("absent"))

@@ -1,0 +1,210 @@
+"""RWKV-7 language models on any GPU: `Model.load`, then `generate`, `embed`, `logits`, `state`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from typing import Any, Literal, TypeAlias, final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+Array: TypeAlias = npt.NDArray[np.float32]
+Path: TypeAlias = str | PathLike[str]
+Text: TypeAlias = str | bytes
+Tokens: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
+Pooling: TypeAlias = Literal["mean", "last", "every", "state"]
+"""What is made of a text's hidden states: one row for 'mean' and 'last', a row a token for 'every'; 'state' is the WKV
+state of the layer instead."""
+
+class Error(Exception):
+    """What can go wrong in wgoose; every other exception of it is one of these."""
+
+class LoadError(Error):
+    """The model file cannot be read."""
+
+class DeviceError(Error):
+    """There is no such device, or it failed."""
+
+class PlanError(Error):
+    """The plan cannot be read, or is for another device, model or kernels."""
+
+class StateError(Error):
+    """The state is of another model, or was lost when a call failed."""
+
+class InputError(Error):
+    """Text, tokens or an option that make no sense."""
+
+@final
+class State:
+    """What a model has read: a mapping of names to float32 arrays, read-only, which share this object's memory.
+
+    For each layer i: 'blocks.i.att_shift' [C], 'blocks.i.wkv' [heads, value, key], 'blocks.i.ffn_shift' [C].
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+    def __getitem__(self, name: str, /) -> Array: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def keys(self) -> list[str]: ...
+    def values(self) -> list[Array]: ...
+    def items(self) -> list[tuple[str, Array]]: ...
+
+@final
+class Generation:
+    """An iterator over the text of a generation; reading one of its properties ends it."""
+
+    @property
+    def finish_reason(self) -> Literal["stop", "length"] | None: ...
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def state(self) -> State: ...
+    def __iter__(self) -> Generation: ...
+    def __next__(self) -> str: ...
+    def close(self) -> None: ...
+
+@final
+class CompletionStream:
+    """An iterator over the pieces of a completion; the last one has no text and says why it ended."""
+
+    def __iter__(self) -> CompletionStream: ...
+    def __next__(self) -> dict[str, Any]: ...
+
+@final
+class Model:
+    """An RWKV-7 model, and the state of what it has read."""
+
+    @staticmethod
+    def load(
+        path: Path,
+        plan: Path | None = None,
+        device: int | str | None = None,
+        gpu_budget: int | str | None = None,
+        cpu: bool = False,
+        *,
+        foreign_plan: bool = False,
+        eager: bool = False,
+        chunk: int | None = None,
+        prefix_cache: int | str | None = None,
+        embedding_cache: int | str | None = None,
+        embedding_store: Path | None = None,
+    ) -> Model: ...
+    @property
+    def info(self) -> dict[str, Any]: ...
+    @property
+    def state(self) -> State: ...
+    @state.setter
+    def state(self, value: State | Mapping[str, npt.NDArray[np.float32]]) -> None: ...
+    def encode(self, text: Text) -> list[int]: ...
+    def tokenize(self, text: Text) -> list[int]: ...
+    def decode(self, tokens: Tokens) -> str: ...
+    def detokenize(self, tokens: Tokens) -> bytes: ...
+    def generate(
+        self,
+        prompt: Text,
+        max_tokens: int = 128,
+        temperature: float = 1.0,
+        top_p: float = 0.5,
+        top_k: int = 0,
+        seed: int = 0,
+        stop: str | list[str] | None = None,
+    ) -> Generation: ...
+    @overload
+    def create_completion(
+        self,
+        prompt: Text,
+        max_tokens: int = 128,
+        temperature: float = 1.0,
+        top_p: float = 0.5,
+        top_k: int = 0,
+        seed: int = 0,
+        stop: str | list[str] | None = None,
+        stream: Literal[False] = False,
+        echo: bool = False,
+    ) -> dict[str, Any]: ...
+    @overload
+    def create_completion(
+        self,
+        prompt: Text,
+        max_tokens: int = 128,
+        temperature: float = 1.0,
+        top_p: float = 0.5,
+        top_k: int = 0,
+        seed: int = 0,
+        stop: str | list[str] | None = None,
+        *,
+        stream: Literal[True],
+        echo: bool = False,
+    ) -> CompletionStream: ...
+    def embed(
+        self,
+        text: Text | Tokens,
+        *,
+        layer: int | None = None,
+        pooling: Pooling = "mean",
+        normalise: bool = True,
+        prefix: Text | Tokens | None = None,
+        token_budget: int | None = None,
+    ) -> Array: ...
+    @overload
+    def embed_batch(
+        self,
+        texts: Iterable[Text | Tokens],
+        *,
+        layer: int | None = None,
+        pooling: Literal["mean", "last", "state"] = "mean",
+        normalise: bool = True,
+        prefix: Text | Tokens | None = None,
+        token_budget: int | None = None,
+    ) -> Array: ...
+    @overload
+    def embed_batch(
+        self,
+        texts: Iterable[Text | Tokens],
+        *,
+        layer: int | None = None,
+        pooling: Literal["every"],
+        normalise: bool = True,
+        prefix: Text | Tokens | None = None,
+        token_budget: int | None = None,
+    ) -> list[Array]: ...
+    def read(self, text: Text | Tokens) -> None: ...
+    def logits(self, text: Text | Tokens, every: bool = False) -> Array: ...
+    def reset(self) -> None: ...
+    def save_state(self, path: Path) -> None: ...
+    def load_state(self, path: Path) -> None: ...
+    def fork(self) -> Model: ...
+
+def tune(
+    path: Path,
+    out: Path,
+    *,
+    ledger: Path | None = None,
+    budget: float = 300.0,
+    exhaustive: bool = False,
+    chunks: list[int] | None = None,
+    sequences: int | None = None,
+    allow_int8: bool = False,
+    device: int | str | None = None,
+    listen: Callable[[str], object] | None = None,
+) -> dict[str, int]: ...
+def bench(
+    path: Path,
+    plan: Path | None = None,
+    device: int | str | None = None,
+    gpu_budget: int | str | None = None,
+    cpu: bool = False,
+    *,
+    foreign_plan: bool = False,
+    chunk: int | None = None,
+    prefill_tokens: int = 256,
+    decode_tokens: int = 64,
+    sequences: int = 1,
+    runs: int = 5,
+    cache: Path | None = None,
+) -> dict[str, Any]: ...
