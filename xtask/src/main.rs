@@ -4,9 +4,11 @@ mod apt;
 mod bless;
 mod demo;
 mod oracle;
+mod python;
 mod shell;
 mod steps;
 mod test;
+mod venv;
 mod vulkan;
 mod wgoose;
 

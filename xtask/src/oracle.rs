@@ -1,9 +1,9 @@
-//! The Python side: an environment with PyTorch and the reference package, made once and kept until its recipe changes.
+//! The Python side of the comparison: an environment with PyTorch and the reference package.
 
 use crate::apt;
 use crate::shell::{self, Error, Result, command};
-use crate::wgoose::{Wgoose, target};
-use std::fs;
+use crate::venv::Recipe;
+use crate::wgoose::Wgoose;
 use std::path::{Path, PathBuf};
 
 const REQUIREMENTS: &str = "oracle/requirements.txt";
@@ -29,22 +29,15 @@ impl Oracle {
     /// Without PyTorch (the message says what to install), or when a package cannot be installed.
     pub(crate) fn prepare() -> Result<Self> {
         let (base, versions) = base_python()?;
-        let folder = target().join("oracle-venv");
-        let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-        let requirements =
-            fs::read_to_string(REQUIREMENTS).map_err(|e| Error::file("read", REQUIREMENTS.as_ref(), e))?;
-        let stamp = Stamp { folder: &folder, recipe: format!("{versions}\n{requirements}") };
-        if stamp.is_current() {
-            println!("environment at hand: {}", folder.display());
-        } else {
-            let place = folder.to_string_lossy();
-            shell::run(&mut command(base, ["-m", "venv", "--clear", "--system-site-packages", &place]))?;
-            let pip =
-                ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", REQUIREMENTS];
-            shell::run(&mut command(&python, pip))?;
-            stamp.write()?;
-        }
-        Ok(Oracle { python })
+        let recipe = Recipe {
+            name: "oracle-venv",
+            base,
+            versions: &versions,
+            options: &["--system-site-packages"],
+            requirements: REQUIREMENTS,
+            pip: &["--no-deps"],
+        };
+        Ok(Oracle { python: recipe.prepare()? })
     }
 
     /// Runs `oracle/check.py` or a sibling on the tool.
@@ -89,40 +82,8 @@ fn base_python() -> Result<(&'static str, String)> {
     })
 }
 
-/// What an environment was made from, written into it last: one that was left half made has none.
-struct Stamp<'a> {
-    folder: &'a Path,
-    recipe: String,
-}
-
-impl Stamp<'_> {
-    fn path(&self) -> PathBuf {
-        self.folder.join("made-from.txt")
-    }
-
-    fn is_current(&self) -> bool {
-        fs::read_to_string(self.path()).is_ok_and(|made_from| made_from == self.recipe)
-    }
-
-    fn write(&self) -> Result<()> {
-        fs::write(self.path(), &self.recipe).map_err(|e| Error::file("write", &self.path(), e))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn an_environment_is_current_until_its_recipe_changes() {
-        let folder = tempfile::tempdir().unwrap();
-        let stamp = |recipe: &str| Stamp { folder: folder.path(), recipe: recipe.into() };
-        assert!(!stamp("rwkv==1").is_current());
-        stamp("rwkv==1").write().unwrap();
-        assert!(stamp("rwkv==1").is_current());
-        assert!(!stamp("rwkv==2").is_current());
-    }
-
     #[test]
     fn every_requirement_is_pinned() {
         let text = include_str!("../../oracle/requirements.txt");

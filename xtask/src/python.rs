@@ -1,0 +1,64 @@
+//! The Python package: built as a wheel from the development build, installed into an environment of its own, and tested.
+
+use crate::apt;
+use crate::shell::{self, Error, Result, command};
+use crate::venv::Recipe;
+use crate::wgoose::{Wgoose, target};
+use std::fs;
+use std::path::Path;
+
+const PACKAGE: &str = "crates/python";
+
+/// Prints the version when this Python is new enough and can make environments.
+const PROBE: &str = "import sys, ensurepip
+assert sys.version_info >= (3, 10)
+print(sys.executable, sys.version)";
+
+/// Builds, installs and tests the package, against the tool.
+///
+/// # Errors
+/// Without Python, or when the package cannot be built or a test fails.
+pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
+    let (base, versions) = base_python()?;
+    let recipe = Recipe {
+        name: "python-venv",
+        base,
+        versions: &versions,
+        options: &[],
+        requirements: "crates/python/tests/requirements.txt",
+        pip: &[],
+    };
+    let python = recipe.prepare()?;
+    let wheels = target().join("wheels");
+    // Wheels of other versions would be installed, too.
+    if wheels.is_dir() {
+        fs::remove_dir_all(&wheels).map_err(|e| Error::file("empty", &wheels, e))?;
+    }
+    let place = wheels.to_string_lossy();
+    let manifest = format!("{PACKAGE}/Cargo.toml");
+    let build = ["-m", "maturin", "build", "--profile", "dev", "--manifest-path", &manifest, "--out", &place];
+    shell::run(&mut command(&python, build))?;
+    let options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"];
+    let source = ["--no-deps", "--no-index", "--find-links", &place, "wgoose"];
+    shell::run(&mut command(&python, options.iter().chain(&source)))?;
+    let tests = Path::new(PACKAGE).join("tests");
+    let mut pytest = command(&python, ["-m", "pytest"]);
+    pytest.arg(tests).arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+    shell::run(&mut pytest)
+}
+
+/// A Python and its version, after installing what makes environments on Debian and Ubuntu if need be.
+fn base_python() -> Result<(&'static str, String)> {
+    let find = || {
+        let mut candidates = ["python3", "/usr/bin/python3", "python"].into_iter();
+        candidates.find_map(|python| Some((python, shell::probe(&mut command(python, ["-c", PROBE]))?)))
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    if apt::is_here() {
+        println!("no Python that makes environments: installing python3-venv");
+        apt::install(&["python3-venv"])?;
+    }
+    find().ok_or_else(|| Error::Other("the Python package needs python3, 3.10 or newer, with venv and pip".into()))
+}
