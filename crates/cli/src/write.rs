@@ -3,12 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a file: a temporary one beside it, then a rename.
+/// Writes a file, whole or not at all; an error names it.
 pub(crate) fn atomically(path: &Path, contents: &[u8]) -> Result<(), String> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fail = |e: std::io::Error| format!("{}: {e}", path.display());
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    temporary.write_all(contents).map_err(fail)?;
-    temporary.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
+    let named = |e: std::io::Error| format!("{}: {e}", path.display());
+    wgoose_files::replace(path, |file| file.write_all(contents)).map(drop).map_err(named)
 }

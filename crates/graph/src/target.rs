@@ -17,7 +17,7 @@ impl Level {
     pub const fn depth(self, model: &ModelShape) -> u32 {
         match self {
             Level::Final => model.layers,
-            Level::Layer(layer) => layer + 1,
+            Level::Layer(layer) => layer.saturating_add(1),
         }
     }
 }

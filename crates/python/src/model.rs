@@ -28,8 +28,7 @@ pub(crate) struct Model {
     path: PathBuf,
     file: Arc<loader::Model>,
     session: Mutex<Session>,
-    /// Embeddings have a session apart, shared by forks: it makes room for many texts, which would be there in every
-    /// fork's session too.
+    /// Embeddings have a session apart, shared by forks: one has room for many texts, and they wait for no state.
     embedder: Arc<OnceLock<Mutex<Session>>>,
     tokenizer: Arc<Result<Tokenizer, VocabularyError>>,
 }

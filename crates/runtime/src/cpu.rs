@@ -103,6 +103,9 @@ impl CpuExecutor {
             // An op never reads the slot it writes, but for what it writes over. One that makes no value has none.
             let slot = arena.slot.get(id).copied();
             let mut y = slot.map(|slot| std::mem::take(&mut slots[slot])).unwrap_or_default();
+            if node.op.in_place().is_none() {
+                y.clear();
+            }
             y.resize(site.output_len(), f32::NAN);
             let inputs = graph.inputs(*id);
             let matrices: HashMap<&str, Mapped<'_>> = inputs
@@ -209,7 +212,7 @@ impl Executor for CpuExecutor {
 
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
         let graph = self.graphs[&Target::Logits].clone();
-        Ok(Box::new(CpuExecutor::with_graph(Arc::clone(&self.model), graph, self.slots)?))
+        Ok(Box::new(CpuExecutor::with_graph(Arc::clone(&self.model), graph, 1)?))
     }
 
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {

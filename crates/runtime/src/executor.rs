@@ -15,6 +15,11 @@ impl StateData {
         StateData(State::all(shape).map(|s| (s, vec![0.0; s.len(shape)])).collect())
     }
 
+    /// Whether it is that before the first token, to the bit.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().flat_map(|(_, data)| data).all(|x| x.to_bits() == 0)
+    }
+
     /// Checks that it has exactly the pieces that a model of that shape has.
     ///
     /// # Errors
@@ -26,6 +31,9 @@ impl StateData {
             if got != want {
                 return Err(RuntimeError::StateSize { tensor: state.to_string(), got, want });
             }
+        }
+        if let Some((twice, data)) = self.0.get(State::all(shape).count()) {
+            return Err(RuntimeError::StateSize { tensor: twice.to_string(), got: data.len(), want: 0 });
         }
         if let Some((extra, data)) = self.0.iter().find(|(s, _)| !State::all(shape).any(|known| known == *s)) {
             return Err(RuntimeError::StateSize { tensor: extra.to_string(), got: data.len(), want: 0 });
@@ -90,7 +98,7 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError>;
 
-    /// Another executor with states of its own, all zero, sharing what the first has of the model.
+    /// Another executor with one state of its own, which is zero, sharing what the first has of the model.
     ///
     /// # Errors
     /// The device has no memory left.

@@ -36,7 +36,7 @@ pub use gpu::GpuExecutor;
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, PersistentForm};
-pub use sampler::{Penalties, Sampling, is_bias};
+pub use sampler::{Penalties, Sampling, is_bias, is_penalty};
 pub use trace::{OpError, Place, Traced};
 pub use upload::StagingSize;
 pub use weights::{Residency, windows};

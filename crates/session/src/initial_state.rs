@@ -11,12 +11,8 @@ use wgoose_graph::{ModelShape, State};
 use wgoose_loader::TensorFile;
 use wgoose_runtime::StateData;
 
-const SUFFIX: &str = ".att.time_state";
-
-/// Whether a file has the tensors of a tuned initial state.
-pub fn is_one(path: &Path) -> bool {
-    TensorFile::open(path).is_ok_and(|file| file.names().any(|name| name.ends_with(SUFFIX)))
-}
+/// How the names of its tensors end.
+pub(crate) const SUFFIX: &str = ".att.time_state";
 
 /// Reads a tuned initial state for a model of that shape.
 ///

@@ -61,8 +61,9 @@ impl Session {
             at = len;
         }
         // Between snapshots lie whole passes, so that they cut the text where it is cut without them.
-        let every = every.map(|every| every.next_multiple_of(self.engine.chunk()));
-        while let Some(next) = every.map(|every| (at / every + 1) * every).filter(|next| *next < whole.len()) {
+        let every = every.and_then(|every| every.checked_next_multiple_of(self.engine.chunk()));
+        let after = |at: usize| every.and_then(|every| (at / every + 1).checked_mul(every));
+        while let Some(next) = after(at).filter(|next| *next < whole.len()) {
             self.forward(&whole[at..next], Outputs::None)?;
             self.keep_state(None)?;
             at = next;

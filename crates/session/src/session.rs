@@ -3,6 +3,7 @@
 use crate::embedding_cache::EmbeddingCache;
 use crate::prefix::Beginning;
 use crate::prompt::Prefixes;
+use crate::state_file::StateKind;
 use crate::tokenizer::{Tokenizer, VocabularyError};
 use crate::{EmbeddingCacheStats, PrefixStats, SessionBuilder, SessionError, initial_state, lock, state_file};
 use std::path::Path;
@@ -95,8 +96,8 @@ impl Session {
 
     /// What a pass over these tokens has returned.
     fn after(&mut self, tokens: &[u32], read: Result<Vec<Vec<f32>>, RuntimeError>) -> Result<Vec<f32>, SessionError> {
-        // Where the batch was refused, nothing was read.
-        if !matches!(read, Err(RuntimeError::Batch(_))) {
+        // Where it was refused, nothing was read.
+        if !matches!(read, Err(RuntimeError::Batch(_) | RuntimeError::Streamed)) {
             self.note(read.is_ok(), tokens);
         }
         Ok(read?.pop().unwrap_or_default())
@@ -136,12 +137,18 @@ impl Session {
     /// The file is neither, it is of another model ([`SessionError::OtherModel`] where it says so), or the device fails;
     /// the state then stays as it was.
     pub fn load_state(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        let path = path.as_ref();
-        let state = match initial_state::is_one(path) {
-            true => initial_state::load(path, self.model.shape())?,
-            false => state_file::load(path, self.model.shape(), &self.model.fingerprint().to_string())?,
+        self.load(path.as_ref()).map(drop)
+    }
+
+    /// As [`Session::load_state`]; says which of the two it was.
+    pub(crate) fn load(&mut self, path: &Path) -> Result<StateKind, SessionError> {
+        let kind = state_file::kind(path)?;
+        let state = match kind {
+            StateKind::Initial => initial_state::load(path, self.model.shape())?,
+            StateKind::Saved => state_file::load(path, self.model.shape(), &self.model.fingerprint().to_string())?,
         };
-        self.set_state(&state)
+        self.set_state(&state)?;
+        Ok(kind)
     }
 
     /// Another session that goes on from this one's state, on the same weights, kernels and caches. What either reads from

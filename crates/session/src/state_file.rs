@@ -1,12 +1,13 @@
 //! State files: safetensors with `blocks.i.wkv` [H, value, key], `blocks.i.att_shift` [C], `blocks.i.ffn_shift` [C].
 
-use crate::SessionError;
+use crate::{SessionError, initial_state};
 use safetensors::Dtype;
 use safetensors::tensor::{SafeTensors, TensorView};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use wgoose_graph::{ModelShape, State};
+use wgoose_loader::TensorFile;
 use wgoose_runtime::StateData;
 
 /// Key under which the model's fingerprint is kept.
@@ -19,7 +20,34 @@ fn shape_of(state: State, model: &ModelShape) -> Vec<usize> {
     }
 }
 
-/// Writes a state, atomically: a temporary file beside it, then a rename.
+/// What a file of a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateKind {
+    /// What [`save`] wrote.
+    Saved,
+    /// A tuned initial state ([`initial_state`]).
+    Initial,
+}
+
+/// What a file is, by the names of its tensors.
+///
+/// # Errors
+/// It cannot be read, or is neither.
+pub(crate) fn kind(path: &Path) -> Result<StateKind, SessionError> {
+    let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
+    let file = TensorFile::open(path).map_err(|e| fail(e.to_string()))?;
+    let first = State::Wkv(0).to_string();
+    match () {
+        () if file.names().any(|name| name.ends_with(initial_state::SUFFIX)) => Ok(StateKind::Initial),
+        () if file.names().any(|name| name == first) => Ok(StateKind::Saved),
+        () => Err(fail(format!(
+            "it holds no state: neither '{first}', as saved by wgoose, nor 'blocks.0{}' of a tuned one",
+            initial_state::SUFFIX
+        ))),
+    }
+}
+
+/// Writes a state, whole or not at all.
 ///
 /// # Errors
 /// The folder cannot be written.
@@ -39,11 +67,7 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
     }
     let metadata = HashMap::from([(MODEL.to_owned(), fingerprint.to_owned())]);
     let file = safetensors::serialize(views, Some(metadata)).map_err(|e| fail(e.to_string()))?;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|e| fail(e.to_string()))?;
-    temporary.write_all(&file).map_err(|e| fail(e.to_string()))?;
-    temporary.persist(path).map_err(|e| fail(e.to_string()))?;
-    Ok(())
+    wgoose_files::replace(path, |out| out.write_all(&file)).map(drop).map_err(|e| fail(e.to_string()))
 }
 
 /// Reads a state; a file of another model is refused.

@@ -93,6 +93,44 @@ fn an_answer_that_was_cut_is_read_to_its_end() {
 }
 
 #[test]
+fn what_stands_before_a_stop_string_is_said() {
+    let model = tiny(1);
+    let session = on_cpu(&model);
+    let sampling = recite(&session, " Ok\t\n");
+    let stop_strings = vec!["\n".to_owned()];
+    let generate = GenerateOptions { sampling, stop_strings, max_tokens: 50, ..GenerateOptions::default() };
+    let mut chat = Chat::new(session, ChatOptions { system: None, think: false, generate });
+    let (said, generated) = say(&mut chat, "a");
+    // The tab and the line feed are one token.
+    assert_eq!((said.as_str(), generated.ending, generated.tokens.len()), (" Ok\t", Ending::StopString(0), 4));
+    let (_, generated) = say(&mut chat, "b");
+    assert_eq!(generated.prompt_tokens, text("\t\n\nUser: b\n\nAssistant:")(&on_cpu(&model)).len());
+}
+
+#[test]
+fn forgetting_brings_back_the_state_that_conversations_begin_with() {
+    let model = tiny(1);
+    let state_after = |words: &[&str]| {
+        let mut session = on_cpu(&model);
+        session.prefill(&[5, 6, 7]).unwrap();
+        let sampling = recite(&session, " Ok\n\nUser:");
+        let generate = GenerateOptions { sampling, max_tokens: 50, ..GenerateOptions::default() };
+        let mut chat = Chat::new(session, ChatOptions { generate, ..ChatOptions::default() });
+        for word in words {
+            match *word {
+                "/reset" => chat.reset().unwrap(),
+                word => drop(say(&mut chat, word)),
+            }
+        }
+        chat.into_session().state().unwrap()
+    };
+    let once = state_after(&["one"]);
+    assert!(state_after(&["two", "/reset", "one"]) == once);
+    assert!(state_after(&["/reset", "one"]) == once);
+    assert!(state_after(&["two", "one"]) != once);
+}
+
+#[test]
 fn conversations_are_kept_in_files() {
     let model = tiny(1);
     let open = || {

@@ -143,6 +143,8 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(refused(&[&[1], &[2, 3, 320]], &default), token);
     let layer = EmbedOptions { level: Level::Layer(2), ..default.clone() };
     assert_eq!(refused(&[&[1]], &layer), BatchError::Layer { layer: 2, layers: 2 });
+    let nowhere = EmbedOptions { level: Level::Layer(u32::MAX), ..default.clone() };
+    assert!(matches!(refused(&[&[1]], &nowhere), BatchError::Layer { layers: 2, .. }));
     let prefix = EmbedOptions { prefix: vec![400], ..default };
     assert!(matches!(refused(&[&[1]], &prefix), BatchError::Token { token: 400, .. }));
     assert_eq!(session.embed_batch(&[] as &[&[u32]], &EmbedOptions::default()).unwrap(), Vec::<Vec<f32>>::new());

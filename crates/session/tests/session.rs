@@ -234,3 +234,18 @@ fn plans_are_checked() {
     let mut session = open_with(&model, true, abroad).unwrap();
     assert_eq!(session.prefill(&[1]).unwrap().len(), SHAPE.vocab as usize);
 }
+
+#[test]
+fn forks_go_their_own_ways() {
+    let model = tiny(1);
+    for mut session in [on_cpu(&model), Session::builder().open(&model.path).unwrap()] {
+        session.prefill(&[1, 2, 3]).unwrap();
+        let mut fork = session.fork().unwrap();
+        assert!(fork.decode(4).unwrap() == session.decode(4).unwrap());
+        let before = fork.state().unwrap();
+        session.prefill(&[5, 6]).unwrap();
+        assert!(fork.state().unwrap() == before);
+        drop(session);
+        fork.prefill(&[7]).unwrap();
+    }
+}

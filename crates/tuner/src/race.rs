@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Numerics, Plan};
 use wgoose_runtime::lab::ClockSource;
-use wgoose_runtime::{Engine, GpuExecutor, Outputs, RuntimeError, Sequence};
+use wgoose_runtime::{Engine, GpuExecutor, Outputs, PersistentForm, RuntimeError, Sequence};
 
 /// Pairs of a race, where time allows.
 const PAIRS: usize = 40;
@@ -137,6 +137,20 @@ impl Track<'_> {
         journal.append(&identity, Outcome::Gate(gate.clone()))?;
         journal.measured += 1;
         Ok(gate)
+    }
+
+    /// Whether the persistent step that a plan asks for works here, or why not.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn form(&self, plan: &Plan) -> Result<PersistentForm, RuntimeError> {
+        let mut engine = self.engine(plan, 1)?;
+        // The first pass may upload weights, dispatch by dispatch.
+        for _ in 0..2 {
+            engine.forward(&[Sequence { slot: 0, tokens: &[0], outputs: Outputs::Last }])?;
+        }
+        let none = || PersistentForm::Refused("the model does not stay on the device".to_owned());
+        Ok(engine.report().persistent.unwrap_or_else(none))
     }
 
     /// Races a candidate against the incumbent for at most `allowance`; `held_out` races take samples of their own.

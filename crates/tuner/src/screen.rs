@@ -3,7 +3,8 @@
 //! Every candidate is checked against the reference before it is timed. Variants are compared at their defaults first;
 //! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
 //! every point). The best then races the default in interleaved pairs, twice: the second race decides, on samples that
-//! did not choose it.
+//! did not choose it. Kernels for the stages of a persistent step are found in the same way, but not raced: only whole
+//! steps can say whether they pay.
 
 use crate::journal::Journal;
 use crate::ledger::{Cause, Gate, Identity, LedgerError, Outcome, Reason, Subject};
@@ -14,8 +15,9 @@ use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, default_kernel};
-use wgoose_kernels::{Kernel, Limits, Numerics, PlanError, Sources, SpecialiseError};
+use wgoose_kernels::{Kernel, Limits, Numerics, PlanError, Refusal, Sources, SpecialiseError, Tunables};
 use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
 use wgoose_runtime::{Device, RuntimeError};
 
@@ -61,6 +63,25 @@ pub struct Screened {
     pub tried: usize,
 }
 
+/// The workgroups of a persistent step: what its kernels must suit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageForm {
+    /// How many there are.
+    pub workgroups: u32,
+    /// Invocations of each.
+    pub threads: u32,
+}
+
+impl StageForm {
+    /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and dealt to so many units that
+    /// every workgroup has as many.
+    fn admits(self, tunables: &Tunables) -> bool {
+        let number = |name: &str| tunables.0.get(name).and_then(|value| value.parse::<u32>().ok());
+        number("WG").is_none_or(|width| self.threads.is_multiple_of(width))
+            && number("UNITS").is_none_or(|units| units.is_multiple_of(self.workgroups))
+    }
+}
+
 /// The surroundings of a screening.
 pub struct Screen<'a> {
     /// The device.
@@ -90,6 +111,40 @@ impl Screen<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
+    /// A kernel that can be a stage, one that is dealt to workgroups if there is any; `None` if there is none.
+    ///
+    /// # Errors
+    /// The kernels' files cannot be read.
+    pub fn any_stage(
+        &self,
+        group: &SiteGroup,
+        journal: &mut Journal,
+        form: StageForm,
+    ) -> Result<Option<Choice>, ScreenError> {
+        let candidates = Candidates::of_stage(self, group, journal, form)?;
+        let points = &candidates.points;
+        let mut admitted: Vec<usize> = (0..points.len()).filter(|i| points[*i].refusal.is_none()).collect();
+        admitted.sort_by_key(|i| !points[*i].tunables.0.contains_key("UNITS"));
+        let found = admitted.into_iter().find(|i| candidates.kernel(*i).is_ok());
+        found.map(|first| candidates.choice(first)).transpose()
+    }
+
+    /// Finds the best kernel that can be a stage, until `deadline`; `None` if there is none that is right.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub fn best_stage(
+        &self,
+        group: &SiteGroup,
+        journal: &mut Journal,
+        form: StageForm,
+        deadline: Instant,
+    ) -> Result<Option<Choice>, ScreenError> {
+        let mut candidates = Candidates::of_stage(self, group, journal, form)?;
+        let best = candidates.descend(None, deadline)?;
+        best.map(|(best, _)| candidates.choice(best)).transpose()
+    }
+
     /// Finds the best kernel until `deadline`.
     ///
     /// # Errors
@@ -99,34 +154,7 @@ impl Screen<'_> {
         candidates.record_refusals()?;
         let default = candidates.default;
         let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
-        let mut best = (default, default_ns);
-        let try_all = |candidates: &mut Candidates<'_, '_>, points: Vec<usize>, best: &mut (usize, f64)| {
-            for i in points {
-                if !self.exhaustive && Instant::now() >= deadline {
-                    break;
-                }
-                match candidates.measure(i)? {
-                    Some(ns) if ns < best.1 => *best = (i, ns),
-                    _ => {}
-                }
-            }
-            Ok::<(), ScreenError>(())
-        };
-        if self.exhaustive {
-            let all = (0..candidates.points.len()).collect();
-            try_all(&mut candidates, all, &mut best)?;
-        } else {
-            let defaults = candidates.first_of_each_variant();
-            try_all(&mut candidates, defaults, &mut best)?;
-            loop {
-                let from = best;
-                let near = neighbours(&candidates.points, &candidates.points[best.0]).collect();
-                try_all(&mut candidates, near, &mut best)?;
-                if from.0 == best.0 || Instant::now() >= deadline {
-                    break;
-                }
-            }
-        }
+        let best = candidates.descend(Some((default, default_ns)), deadline)?.unwrap_or((default, default_ns));
         let won = best.0 != default && candidates.race(default, best.0)? && candidates.race(default, best.0)?;
         let winner = if won { Some(candidates.choice(best.0)?) } else { None };
         Ok(Screened { winner, default_ns, best_ns: best.1, tried: candidates.tried })
@@ -144,6 +172,8 @@ struct Candidates<'a, 'j> {
     expected: Option<Expected>,
     races: u32,
     tried: usize,
+    /// What they must suit, if they are to be stages.
+    form: Option<StageForm>,
 }
 
 impl<'a, 'j> Candidates<'a, 'j> {
@@ -153,20 +183,79 @@ impl<'a, 'j> Candidates<'a, 'j> {
         let (variant, tunables, _) = default_kernel(&group.site, limits, screen.sources)?;
         let is_default = |p: &Point| p.variant.name == variant.name && p.tunables == tunables;
         let default = points.iter().position(is_default).unwrap_or(0);
-        Ok(Candidates { screen, group, journal, points, default, cases: vec![], expected: None, races: 0, tried: 0 })
+        Ok(Candidates {
+            screen,
+            group,
+            journal,
+            points,
+            default,
+            cases: vec![],
+            expected: None,
+            races: 0,
+            tried: 0,
+            form: None,
+        })
     }
 
-    /// The first admitted point of each variant.
+    /// Those that may be stages.
+    fn of_stage(
+        screen: &'a Screen<'a>,
+        group: &'a SiteGroup,
+        journal: &'j mut Journal,
+        form: StageForm,
+    ) -> Result<Self, ScreenError> {
+        let mut candidates = Candidates::new(screen, group, journal)?;
+        candidates.points.retain(|p| form.admits(&p.tunables));
+        Ok(Candidates { default: 0, form: Some(form), ..candidates })
+    }
+
+    /// The first point of each variant that makes a kernel here.
     fn first_of_each_variant(&self) -> Vec<usize> {
         let mut seen: Vec<&str> = Vec::new();
         let mut first = Vec::new();
         for (i, p) in self.points.iter().enumerate().filter(|(_, p)| p.refusal.is_none()) {
-            if !seen.contains(&p.variant.name) {
+            if !seen.contains(&p.variant.name) && self.kernel(i).is_ok() {
                 seen.push(p.variant.name);
                 first.push(i);
             }
         }
         first
+    }
+
+    /// The best point found until `deadline`, and its median nanoseconds, beginning with what is known.
+    fn descend(&mut self, known: Option<(usize, f64)>, deadline: Instant) -> Result<Option<(usize, f64)>, ScreenError> {
+        let mut best = known;
+        if self.screen.exhaustive {
+            self.try_all((0..self.points.len()).collect(), &mut best, None)?;
+            return Ok(best);
+        }
+        self.try_all(self.first_of_each_variant(), &mut best, Some(deadline))?;
+        while let Some((from, _)) = best.filter(|_| Instant::now() < deadline) {
+            let near = neighbours(&self.points, &self.points[from]).collect();
+            self.try_all(near, &mut best, Some(deadline))?;
+            if best.is_some_and(|(now, _)| now == from) {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Measures points; what is known is enough once the deadline has passed.
+    fn try_all(
+        &mut self,
+        points: Vec<usize>,
+        best: &mut Option<(usize, f64)>,
+        deadline: Option<Instant>,
+    ) -> Result<(), ScreenError> {
+        for i in points {
+            if best.is_some() && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
+            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
+                *best = Some((i, ns));
+            }
+        }
+        Ok(())
     }
 
     /// One record per variant and reason, with the number of points refused.
@@ -207,9 +296,16 @@ impl<'a, 'j> Candidates<'a, 'j> {
         }
     }
 
-    fn kernel(&self, i: usize) -> Result<Kernel, wgoose_kernels::Refusal> {
+    fn kernel(&self, i: usize) -> Result<Kernel, Refusal> {
         let p = &self.points[i];
-        Kernel::new(p.variant, &self.group.site, &p.tunables, self.screen.device.limits(), self.screen.sources)
+        let kernel =
+            Kernel::new(p.variant, &self.group.site, &p.tunables, self.screen.device.limits(), self.screen.sources)?;
+        match self.form {
+            Some(form) if !can_be_stage(&kernel, form.threads) => {
+                Err(Refusal::Shape("its workgroups do not fit those of a persistent step"))
+            }
+            _ => Ok(kernel),
+        }
     }
 
     /// Enough operand sets that weights stream, as far as that many bytes go.
@@ -226,6 +322,8 @@ impl<'a, 'j> Candidates<'a, 'j> {
         let p = &self.points[i];
         let kernel = match self.kernel(i) {
             Ok(kernel) => kernel,
+            // It may well do where it is no stage.
+            Err(_) if self.form.is_some() => return Ok(None),
             Err(refusal) => {
                 let subject = self.subject(p.variant.name, "", p.tunables.0.clone());
                 let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());

@@ -16,6 +16,8 @@ pub struct SiteGroup {
     pub site: Site,
     /// How many a pass has.
     pub count: u32,
+    /// Whether any of them belongs to a layer.
+    pub in_layers: bool,
 }
 
 /// The groups of a pass of a step: `tokens` of each of `sequences`, with one output each.
@@ -36,7 +38,9 @@ pub fn groups(
     for id in graph.schedule().unwrap_or_default() {
         let site = Site::of(&graph, id, &batch, format);
         let class = SiteClass::of(&site);
-        groups.entry(class.clone()).or_insert(SiteGroup { class, site, count: 0 }).count += 1;
+        let group = groups.entry(class.clone()).or_insert(SiteGroup { class, site, count: 0, in_layers: false });
+        group.count += 1;
+        group.in_layers |= graph.op(id).layer.is_some();
     }
     groups.into_values().collect()
 }

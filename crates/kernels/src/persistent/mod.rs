@@ -109,6 +109,9 @@ pub fn merge(
             return Err(Refusal::Feature(feature));
         }
     }
+    if !(1..=limits.workgroups_per_dimension).contains(&form.workgroups) {
+        return Err(Refusal::Shape("it has no workgroups, or more than the device dispatches"));
+    }
     let stages: Vec<Stage> =
         parts.iter().enumerate().map(|(i, part)| Stage::new(i, part, form.threads)).collect::<Result<_, _>>()?;
     let text = text(parts, &stages, pools, form, &read(wgsl!("persistent/meeting.wgsl"), sources)?);

@@ -81,6 +81,9 @@ pub enum PlanError {
     /// Sizes or chunk that no plan can have.
     #[error("the plan's prefill chunk is {0}: it must be between 1 and 65535")]
     Chunk(u32),
+    /// A persistent step of no workgroups, or of more than any device dispatches.
+    #[error("the plan's persistent step has {0} workgroups: it must have between 1 and 65535")]
+    Workgroups(u32),
     /// A format to be repacked that has no tiles.
     #[error("the plan repacks {0}, which has no tiles: only Q8_0, Q4_0 and Q6_K can be repacked")]
     Repack(Format),

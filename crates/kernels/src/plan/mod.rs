@@ -154,6 +154,9 @@ impl Plan {
         if !(1..=65535).contains(&plan.prefill_chunk) {
             return Err(PlanError::Chunk(plan.prefill_chunk));
         }
+        if let Some(workgroups) = plan.persistent.filter(|n| !(1..=65535).contains(n)) {
+            return Err(PlanError::Workgroups(workgroups));
+        }
         if let Some(format) = plan.repack.iter().find(|format| format.tiled().is_none()) {
             return Err(PlanError::Repack(*format));
         }
@@ -188,7 +191,7 @@ impl Plan {
         blake3::hash(bare.to_ron().as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// Writes the plan: a temporary file beside it, then a rename, so that no reader ever sees half of it.
+    /// Writes the plan, whole or not at all; its folder is made.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -196,11 +199,7 @@ impl Plan {
         let io = |source| PlanError::Io { path: path.to_owned(), source };
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(io)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-        file.write_all(self.to_ron().as_bytes()).map_err(io)?;
-        file.as_file().sync_all().map_err(io)?;
-        file.persist(path).map_err(|e| io(e.error))?;
-        Ok(())
+        wgoose_files::replace(path, |file| file.write_all(self.to_ron().as_bytes())).map(drop).map_err(io)
     }
 
     /// Checks that the plan may be used: this device, a model of this shape, kernels as they were measured.

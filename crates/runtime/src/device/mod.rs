@@ -147,7 +147,7 @@ impl Device {
     }
 
     /// Whether a CPU plays the GPU.
-    pub(crate) fn is_cpu(&self) -> bool {
+    pub fn is_cpu(&self) -> bool {
         self.kind() == "Cpu"
     }
 

@@ -50,6 +50,20 @@ impl Engine {
         if depth > shape.layers {
             return Err(BatchError::Layer { layer: depth - 1, layers: shape.layers }.into());
         }
+        self.all_or_spoiled(sequences, |engine| engine.whole_passes(sequences, target, on_rows))?;
+        if depth < shape.layers {
+            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+        }
+        Ok(())
+    }
+
+    fn whole_passes(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        target: Target,
+        on_rows: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), RuntimeError> {
+        let shape = *self.shape();
         let lengths: Vec<usize> = sequences.iter().map(|s| s.tokens.len()).collect();
         for pass in whole_pieces(&lengths, self.chunk) {
             let piece = |(i, range): &(usize, Range<usize>)| {
@@ -62,7 +76,7 @@ impl Engine {
             };
             let pieces: Vec<Sequence<'_>> = pass.iter().map(piece).collect();
             let batch = Batch::pack(&pieces, shape.vocab, self.slots())?.to(target);
-            let result = self.run(&batch, &pieces)?;
+            let result = self.run_by(&batch, &mut |executor, batch| executor.run(batch))?;
             let mut rest = &result[..];
             for ((i, _), piece) in pass.iter().zip(&pieces) {
                 let rows = match target {
@@ -73,9 +87,6 @@ impl Engine {
                 on_rows(*i, own);
                 rest = others;
             }
-        }
-        if depth < shape.layers {
-            self.spoiled.extend(sequences.iter().map(|s| s.slot));
         }
         Ok(())
     }

@@ -25,14 +25,17 @@ type Runner<'a> = dyn FnMut(&mut dyn Executor, &Batch) -> Result<Vec<f32>, Runti
 pub struct Engine {
     executor: Box<dyn Executor>,
     chunk: usize,
-    /// Slots whose sequences were in a pass that failed, or that left out layers: their states are those of no text.
+    /// Slots whose sequences were in a call that failed half way, or that left out layers: their states are those of no
+    /// text.
     spoiled: BTreeSet<usize>,
+    /// Whether a pass of the call that is under way may have changed states.
+    has_begun: bool,
 }
 
 impl Engine {
     /// Any executor; passes have at most `chunk` tokens, at least 1.
     pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
-        Engine { executor, chunk: chunk.max(1), spoiled: BTreeSet::new() }
+        Engine { executor, chunk: chunk.max(1), spoiled: BTreeSet::new(), has_begun: false }
     }
 
     /// A plan on a device, with `slots` sequences.
@@ -60,7 +63,7 @@ impl Engine {
 
     /// The same engine with another chunk size.
     pub fn with_chunk(self, chunk: usize) -> Self {
-        Engine::new(self.executor, chunk)
+        Engine { chunk: chunk.max(1), ..self }
     }
 
     /// Sizes of the model.
@@ -100,6 +103,25 @@ impl Engine {
         runner: &mut Runner<'_>,
     ) -> Result<Vec<Vec<f32>>, RuntimeError> {
         self.check(sequences)?;
+        self.all_or_spoiled(sequences, |engine| engine.passes(sequences, runner))
+    }
+
+    /// Runs the passes of a call. If it fails after the first has begun, the states of all its sequences are spoiled.
+    fn all_or_spoiled<T>(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        call: impl FnOnce(&mut Self) -> Result<T, RuntimeError>,
+    ) -> Result<T, RuntimeError> {
+        self.has_begun = false;
+        let result = call(self);
+        if result.is_err() && self.has_begun {
+            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+        }
+        result
+    }
+
+    /// Packs sequences into passes and runs them.
+    fn passes(&mut self, sequences: &[Sequence<'_>], runner: &mut Runner<'_>) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut logits: Vec<Vec<f32>> = vec![Vec::new(); sequences.len()];
         let mut pass: Vec<(usize, Sequence<'_>)> = Vec::new();
         let most_outputs = self.executor.max_outputs().max(1);
@@ -139,7 +161,7 @@ impl Engine {
         let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, s)| *s).collect();
         let vocab = self.shape().vocab;
         let batch = Batch::pack(&sequences, vocab, self.slots())?;
-        let all = self.run_by(&batch, &sequences, runner)?;
+        let all = self.run_by(&batch, runner)?;
         let mut rest = &all[..];
         for (i, s) in pass {
             let (own, others) = rest.split_at(s.outputs.rows(s.tokens.len()) * vocab as usize);
@@ -159,18 +181,11 @@ impl Engine {
         }
     }
 
-    /// Runs the batch that was packed from these sequences.
-    fn run(&mut self, batch: &Batch, sequences: &[Sequence<'_>]) -> Result<Vec<f32>, RuntimeError> {
-        self.run_by(batch, sequences, &mut |executor, batch| executor.run(batch))
-    }
-
-    fn run_by(
-        &mut self,
-        batch: &Batch,
-        sequences: &[Sequence<'_>],
-        runner: &mut Runner<'_>,
-    ) -> Result<Vec<f32>, RuntimeError> {
-        runner(&mut *self.executor, batch).inspect_err(|_| self.spoiled.extend(sequences.iter().map(|s| s.slot)))
+    fn run_by(&mut self, batch: &Batch, runner: &mut Runner<'_>) -> Result<Vec<f32>, RuntimeError> {
+        let result = runner(&mut *self.executor, batch);
+        // Nothing has run where it is refused.
+        self.has_begun |= !matches!(result, Err(RuntimeError::Streamed));
+        result
     }
 
     /// Whether tokens can be chosen where the model runs, see [`Engine::decode`].
@@ -256,7 +271,12 @@ impl Engine {
         self.executor.grow(slots)
     }
 
-    /// Another engine on the same weights and kernels, with as many slots, all zero.
+    /// How many rows of logits one pass can give.
+    pub fn max_outputs(&self) -> usize {
+        self.executor.max_outputs()
+    }
+
+    /// Another engine on the same weights and kernels, with one slot, which is zero.
     ///
     /// # Errors
     /// The device has no memory left.

@@ -60,6 +60,8 @@ pub struct GpuExecutor {
     meeting: wgpu::Buffer,
     decoder: decode::Decoder,
     steps_kept: usize,
+    /// [`Weights::dropped`] when steps were bound last: executors share the weights.
+    weights_dropped: u64,
 }
 
 /// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
@@ -151,6 +153,7 @@ impl GpuExecutor {
             meeting,
             decoder: decode::Decoder::default(),
             steps_kept: STEPS_KEPT,
+            weights_dropped: 0,
         })
     }
 
@@ -242,6 +245,10 @@ impl GpuExecutor {
 
     /// Takes out the step for a shape, or makes it.
     fn open_step(&mut self, pass: &PassShape) -> Result<Step, RuntimeError> {
+        let dropped = lock(&self.weights).dropped;
+        if std::mem::replace(&mut self.weights_dropped, dropped) != dropped {
+            self.forget_steps();
+        }
         if let Some(step) = self.steps.remove(pass) {
             return Ok(step);
         }
@@ -384,7 +391,7 @@ impl Executor for GpuExecutor {
     }
 
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
-        let mut other = self.sibling(self.plan.clone(), self.slots)?;
+        let mut other = self.sibling(self.plan.clone(), 1)?;
         other.steps_kept = self.steps_kept;
         Ok(Box::new(other))
     }

@@ -20,11 +20,19 @@ const WARM_UP: usize = 3;
 const MOST_SCRATCH: u64 = 1 << 30;
 
 impl GpuExecutor {
-    /// Runs a batch over and over and says where its time goes. The states of its slots are not to be used afterwards.
+    /// Runs a batch over and over, as a chain of dispatches, and says where its time goes. The states of its slots are not to be used afterwards.
     ///
     /// # Errors
     /// The device cannot time dispatches or fails, weights are streamed, or what [`Executor::run`] fails with.
     pub fn profile(&mut self, batch: &Batch, runs: usize) -> Result<Profile, RuntimeError> {
+        // Its dispatches are those of the chain.
+        let persistent = self.plan.persistent.take();
+        let profile = self.profile_chain(batch, runs);
+        self.plan.persistent = persistent;
+        profile
+    }
+
+    fn profile_chain(&mut self, batch: &Batch, runs: usize) -> Result<Profile, RuntimeError> {
         let pass = batch.pass();
         for _ in 0..WARM_UP {
             self.run(batch)?;

@@ -76,14 +76,19 @@ impl GpuExecutor {
         let (mut first, mut result) = (0, Vec::new());
         for windows in recording.dispatches.chunk_by(|a, b| a.node == b.node) {
             let node = windows[0].node;
+            let value = graph.op(node).shape;
+            let floats = u64::from(value.planes) * u64::from(shape.rows(value.rows)) * u64::from(value.cols);
+            if let Some(slot) = recording.arena.slot.get(&node).filter(|_| graph.op(node).op.in_place().is_none()) {
+                // What an op leaves out is no number, here as in the reference.
+                let nothing = vec![0xff; floats as usize * 4];
+                self.device.queue.write_buffer(&self.arena[*slot], 0, &nothing);
+            }
             let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             bound[first..first + windows.len()].iter().for_each(|dispatch| dispatch.encode(&mut pass));
             drop(pass);
             self.device.queue.submit([encoder.finish()]);
             first += windows.len();
-            let value = graph.op(node).shape;
-            let floats = u64::from(value.planes) * u64::from(shape.rows(value.rows)) * u64::from(value.cols);
             let values = match recording.arena.slot.get(&node) {
                 Some(slot) => bytemuck::pod_collect_to_vec(&self.device.read(&self.arena[*slot], 0, floats * 4)?),
                 None => Vec::new(),

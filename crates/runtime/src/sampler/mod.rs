@@ -11,7 +11,7 @@ use crate::decode::Continuation;
 use crate::pipelines::Pipelines;
 use crate::{Device, RuntimeError};
 use settings::Settings;
-pub use settings::{Penalties, Sampling, is_bias};
+pub use settings::{Penalties, Sampling, is_bias, is_penalty};
 pub(crate) use settings::{Progress, Standing, check};
 use wgoose_kernels::{Kernel, PlanError, Sources, dispatch_size, sample};
 

@@ -48,7 +48,7 @@ impl Default for Sampling {
 /// What a token loses for having been chosen before. The default is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalties {
-    /// Subtracted from its logit, if it was ever chosen.
+    /// Subtracted from its logit, while "how often" it was chosen is above 0.
     pub presence: f32,
     /// Subtracted from its logit as often as it was chosen.
     pub frequency: f32,
@@ -152,7 +152,12 @@ impl Settings {
 
 /// Whether that may be added to a logit: no sum overflows.
 pub fn is_bias(bias: f32) -> bool {
-    bias == f32::NEG_INFINITY || bias.abs() <= 1e30
+    bias == f32::NEG_INFINITY || is_penalty(bias)
+}
+
+/// Whether that may be taken from a logit, a few times over: nothing overflows.
+pub fn is_penalty(penalty: f32) -> bool {
+    penalty.abs() <= 1e30
 }
 
 /// Checks what a sequence asks for.
@@ -161,7 +166,7 @@ pub fn is_bias(bias: f32) -> bool {
 /// The setting that is out of range, too many stop tokens, or a token outside the vocabulary.
 pub(crate) fn check(sequence: usize, asked: &Continuation<'_>, vocab: u32) -> Result<(), DecodeError> {
     let (how, penalties) = (&asked.sampling, &asked.sampling.penalties);
-    let finite = "a finite number";
+    let bearable = "a number within 1e30";
     let settings = [
         (
             "temperature",
@@ -171,8 +176,8 @@ pub(crate) fn check(sequence: usize, asked: &Continuation<'_>, vocab: u32) -> Re
         ),
         ("top_p", how.top_p, (0.0..=1.0).contains(&how.top_p), "between 0 and 1 (1 keeps every token)"),
         ("typical", how.typical, (0.0..=1.0).contains(&how.typical), "between 0 and 1 (1 keeps every token)"),
-        ("presence penalty", penalties.presence, penalties.presence.is_finite(), finite),
-        ("frequency penalty", penalties.frequency, penalties.frequency.is_finite(), finite),
+        ("presence penalty", penalties.presence, is_penalty(penalties.presence), bearable),
+        ("frequency penalty", penalties.frequency, is_penalty(penalties.frequency), bearable),
         ("penalty decay", penalties.decay, (0.0..=1.0).contains(&penalties.decay), "between 0 and 1"),
     ];
     if let Some((setting, value, _, allowed)) = settings.into_iter().find(|(_, _, fine, _)| !fine) {

@@ -21,7 +21,7 @@ pub struct Traced<'a> {
     pub pass: usize,
     /// Planes, rows, columns. Rows are the tokens of the pass, or its outputs or sequences at the end of the model.
     pub shape: [usize; 3],
-    /// The values, row major, plane by plane.
+    /// The values, row major, plane by plane; NaN where the op makes none.
     pub values: &'a [f32],
 }
 

@@ -91,6 +91,8 @@ pub(crate) struct Weights {
     staging: Option<Staging>,
     pub(crate) staging_size: StagingSize,
     pub(crate) taken: Taken,
+    /// How often everything was dropped: what was bound before is bound to buffers that get no uploads any more.
+    pub(crate) dropped: u64,
 }
 
 /// What uploads took so far.
@@ -119,6 +121,7 @@ impl Weights {
             staging: None,
             staging_size: StagingSize::fast(),
             taken: Taken::default(),
+            dropped: 0,
         }
     }
 
@@ -275,6 +278,7 @@ impl Weights {
         self.slabs.clear();
         self.ring = None;
         self.staging = None;
+        self.dropped += 1;
     }
 
     /// The windows of a weight that has that format on the device.

@@ -4,7 +4,7 @@ use crate::world::{SHAPE, all, cpu, default_plan, device, gpu, model, read, toke
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use wgoose_graph::State;
+use wgoose_graph::{Fusion, State};
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
@@ -26,6 +26,10 @@ fn executor(model: &Arc<Model>, plan: impl Fn(Plan) -> Plan, sources: Sources) -
 
 fn unfused(plan: Plan) -> Plan {
     Plan { fusions: Fusions::both(Default::default()), ..plan }
+}
+
+fn fused(plan: Plan) -> Plan {
+    Plan { fusions: Fusions { decode: Fusion::ALL.into(), ..plan.fusions.clone() }, ..plan }
 }
 
 /// Shape and values by layer, pass and name.
@@ -81,7 +85,7 @@ fn gpu_and_cpu_agree_on_what_both_call_by_one_name() {
 fn right_kernels_pass() {
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let model = model(mix);
-        for plan in [unfused as fn(Plan) -> Plan, |plan| plan] {
+        for plan in [unfused as fn(Plan) -> Plan, |plan| plan, fused] {
             let mut executor = executor(&model, plan, Sources::Embedded);
             for lengths in [[5, 9], [1, 1]] {
                 let batch = batch(lengths);

@@ -14,7 +14,7 @@ mod step;
 use crate::generate::{GenerateOptions, Generated};
 use crate::sampling::Sampler;
 use crate::tokenizer::Tokenizer;
-use crate::{Session, SessionError};
+use crate::{Session, SessionError, grow};
 use member::Member;
 use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
@@ -36,6 +36,15 @@ pub enum BatchEvent {
     Text(SequenceId, String),
     /// It has ended and left; all its text was given.
     Ended(SequenceId, Generated),
+}
+
+impl BatchEvent {
+    /// Whom it is about.
+    pub fn sequence(&self) -> SequenceId {
+        match self {
+            BatchEvent::Text(id, _) | BatchEvent::Ended(id, _) => *id,
+        }
+    }
 }
 
 /// Sequences that are generated together. All begin with the state that the session had when the batch was made.
@@ -63,13 +72,14 @@ impl Session {
     pub fn batch(&mut self, sequences: usize) -> Result<Batch, SessionError> {
         let tokenizer = self.tokenizer()?.clone();
         let state = self.engine.state(0)?;
-        let is_zero = state.0.iter().all(|(_, piece)| piece.iter().all(|x| x.to_bits() == 0));
         let mut engine = self.engine.fork()?;
-        let capacity = engine.grow(sequences.max(1))?.min(sequences.max(1));
+        // A step gives a row of logits for each.
+        let sequences = sequences.clamp(1, engine.max_outputs().max(1));
+        let capacity = grow(&mut engine, sequences)?.min(sequences);
         Ok(Batch {
             engine,
             tokenizer,
-            beginning: (!is_zero).then_some(state),
+            beginning: Some(state).filter(|state| !state.is_zero()),
             capacity,
             free: (0..capacity).rev().collect(),
             members: BTreeMap::new(),

@@ -11,7 +11,8 @@ impl Batch {
     /// Chooses a token for every sequence; tells what happened since the step before, joining included.
     ///
     /// # Errors
-    /// The device fails, or the model's arithmetic breaks down. All sequences have left then.
+    /// The device fails, or the model's arithmetic breaks down. All sequences have left then; what is to be told of those
+    /// that had ended before comes with the next step.
     pub fn step(&mut self) -> Result<Vec<BatchEvent>, SessionError> {
         self.steps(NonZeroUsize::MIN)
     }
@@ -29,8 +30,9 @@ impl Batch {
             };
             if let Err(why) = gone {
                 // Whose states are still good is not known.
-                self.free.extend(std::mem::take(&mut self.members).into_values().map(|member| member.slot));
-                self.events.clear();
+                let gone = std::mem::take(&mut self.members);
+                self.events.retain(|event| !gone.contains_key(&event.sequence()));
+                self.free.extend(gone.into_values().map(|member| member.slot));
                 return Err(why);
             }
             self.part_with_ended();

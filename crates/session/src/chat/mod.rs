@@ -2,10 +2,12 @@
 
 mod template;
 
-use crate::{Ending, GenerateOptions, Generated, Session, SessionError, initial_state};
+use crate::state_file::StateKind;
+use crate::{Ending, GenerateOptions, Generated, Session, SessionError};
 use std::ops::ControlFlow;
 use std::path::Path;
 use template::NEXT_USER;
+use wgoose_runtime::StateData;
 
 /// How to chat.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +25,8 @@ pub struct Chat {
     session: Session,
     options: ChatOptions,
     place: Place,
+    /// Where conversations begin, once that was left; `None`: nothing was read.
+    beginning: Option<StateData>,
 }
 
 /// What the state has read.
@@ -39,7 +43,7 @@ impl Chat {
     /// A conversation that begins with the session's state, as of an initial state made for chats.
     pub fn new(session: Session, mut options: ChatOptions) -> Self {
         options.generate.stop_strings.push(NEXT_USER.to_owned());
-        Chat { session, options, place: Place::Beginning }
+        Chat { session, options, place: Place::Beginning, beginning: None }
     }
 
     /// The opening of an answer that the model is given: it belongs to the answer, but `on_text` is not given it.
@@ -57,6 +61,7 @@ impl Chat {
         message: &str,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Generated, SessionError> {
+        self.remember()?;
         let mut prompt = self.lead();
         prompt.extend(template::asked(message, self.options.think).into_bytes());
         let generated = self.session.generate(&prompt, &self.options.generate, on_text)?;
@@ -64,18 +69,36 @@ impl Chat {
         let bytes = |tokens: &[u32]| -> Vec<u8> {
             tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()
         };
-        // A token that only completes a stop string is not said.
-        let unread = generated.unread().filter(|_| !matches!(generated.ending, Ending::StopString(_)));
-        self.place = Place::Answer { read: bytes(generated.read()), unread: bytes(unread.as_slice()) };
+        let (read, mut unread) = (bytes(generated.read()), bytes(generated.unread().as_slice()));
+        if let Ending::StopString(index) = generated.ending {
+            // Of the token that completes a stop string, what is before it is said.
+            let (said, stop) = ([&read[..], &unread].concat(), self.options.generate.stop_strings[index].as_bytes());
+            let end = said.windows(stop.len()).position(|part| part == stop).unwrap_or(read.len());
+            unread.truncate(end.saturating_sub(read.len()));
+        }
+        self.place = Place::Answer { read, unread };
         Ok(generated)
     }
 
-    /// Forgets all that was said.
+    /// Takes note of where conversations begin, before it is left.
+    fn remember(&mut self) -> Result<(), SessionError> {
+        if matches!(self.place, Place::Beginning) {
+            self.beginning = Some(self.session.state()?).filter(|state| !state.is_zero());
+        }
+        Ok(())
+    }
+
+    /// Forgets all that was said: a conversation begins as the first one did, or with the initial state that was loaded
+    /// since.
     ///
     /// # Errors
     /// The device fails.
     pub fn reset(&mut self) -> Result<(), SessionError> {
-        self.session.reset()?;
+        self.remember()?;
+        match &self.beginning {
+            Some(state) => self.session.set_state(state)?,
+            None => self.session.reset()?,
+        }
         self.place = Place::Beginning;
         Ok(())
     }
@@ -85,6 +108,7 @@ impl Chat {
     /// # Errors
     /// The device fails, or the folder cannot be written.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        self.remember()?;
         let lead = self.session.tokenizer()?.encode(&self.lead());
         if !lead.is_empty() {
             self.session.prefill(&lead)?;
@@ -99,8 +123,11 @@ impl Chat {
     /// # Errors
     /// The file is neither, it is of another model, or the device fails; the conversation then is what it was.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        self.session.load_state(path.as_ref())?;
-        self.place = if initial_state::is_one(path.as_ref()) { Place::Beginning } else { Place::User };
+        self.remember()?;
+        self.place = match self.session.load(path.as_ref())? {
+            StateKind::Initial => Place::Beginning,
+            StateKind::Saved => Place::User,
+        };
         Ok(())
     }
 

@@ -7,7 +7,7 @@ pub use options::{EmbedOptions, Pooling};
 
 use crate::embedding_cache::Key;
 use crate::prefix::{Beginning, Snapshot};
-use crate::{Session, SessionError, lock};
+use crate::{Session, SessionError, grow, lock};
 use groups::groups;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
@@ -60,7 +60,10 @@ impl Session {
         let unread: Vec<&[u32]> = todo.iter().map(|i| texts[*i].as_ref()).collect();
         for (i, embedding) in todo.into_iter().zip(self.embed_unread(&unread, options)?) {
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
-                lock(cache).insert(keys[i], &embedding)?;
+                // It stays in memory; a file that cannot be written costs no result.
+                if let Err(why) = lock(cache).insert(keys[i], &embedding) {
+                    tracing::warn!("an embedding is not kept: {why}");
+                }
             }
             found[i] = Some(embedding);
         }
@@ -74,7 +77,7 @@ impl Session {
         }
         let state_bytes = 4 * State::all(self.model.shape()).map(|s| s.len(self.model.shape())).sum::<usize>();
         let together = (STATES / state_bytes).clamp(TOGETHER[0], TOGETHER[1]).min(texts.len());
-        let slots = self.engine.grow(1 + together)?;
+        let slots = grow(&mut self.engine, 1 + together)?;
         if slots > 1 {
             return self.embed_in(1, slots - 1, texts, options);
         }

@@ -14,7 +14,7 @@ impl Beginning {
 
     /// A state that came from somewhere else: its content counts.
     pub(crate) fn of(state: &StateData) -> Self {
-        if state.0.iter().flat_map(|(_, data)| data).all(|x| x.to_bits() == 0) {
+        if state.is_zero() {
             return Beginning::ZERO;
         }
         let mut hasher = blake3::Hasher::new();

@@ -155,7 +155,11 @@ impl PrefixCache {
     }
 
     fn remove(&mut self, beginning: &Beginning, tokens: &[u32]) -> Option<Snapshot> {
-        let entry = self.tries.get_mut(beginning)?.remove(tokens)?;
+        let trie = self.tries.get_mut(beginning)?;
+        let entry = trie.remove(tokens)?;
+        if trie.is_empty() {
+            self.tries.remove(beginning);
+        }
         self.uses.remove(&entry.used);
         self.stats.bytes -= entry.snapshot.bytes(tokens.len());
         Some(entry.snapshot)

@@ -29,6 +29,11 @@ impl<V> Trie<V> {
         Trie { nodes: vec![root], free: Vec::new() }
     }
 
+    /// Whether it holds no value.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes[ROOT].value.is_none() && self.nodes[ROOT].children.is_empty()
+    }
+
     /// Enters a value; returns the one that stood there.
     pub(super) fn insert(&mut self, path: &[u32], value: V) -> Option<V> {
         let (mut at, mut rest) = (ROOT, path);

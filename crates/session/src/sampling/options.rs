@@ -1,7 +1,7 @@
 //! How a token is chosen, for people.
 
 use std::num::NonZeroUsize;
-use wgoose_runtime::{Penalties, is_bias};
+use wgoose_runtime::{Penalties, is_bias, is_penalty};
 
 /// How a token is chosen. The default draws from the model's own distribution with seed 0.
 ///
@@ -47,8 +47,8 @@ pub enum SamplerOptionsError {
     /// Outside the probabilities.
     #[error("typical {0} is not between 0 and 1 (1 keeps every token)")]
     Typical(f32),
-    /// Infinite or not a number.
-    #[error("{0} penalty {1} is not a finite number (0 is none)")]
+    /// No number that logits can bear.
+    #[error("{0} penalty {1} is not a number within 1e30 (0 is none)")]
     Penalty(&'static str, f32),
     /// Outside 0 to 1.
     #[error("penalty decay {0} is not between 0 and 1 (1 never forgets)")]
@@ -83,7 +83,7 @@ impl SamplerOptions {
             return Err(SamplerOptionsError::Typical(self.typical));
         }
         for (name, penalty) in [("presence", presence), ("frequency", frequency)] {
-            if !penalty.is_finite() {
+            if !is_penalty(penalty) {
                 return Err(SamplerOptionsError::Penalty(name, penalty));
             }
         }

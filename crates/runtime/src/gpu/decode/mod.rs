@@ -113,6 +113,8 @@ impl GpuExecutor {
         let tables = |table| self.tables[&table].clone();
         let (tokens, segments) = (tables(Table::Tokens), tables(Table::Segments));
         let wiring = Wiring { logits, tokens, segments, meeting: self.meeting.clone() };
+        // Nothing is in flight; what gave up in a round that nobody waited for must not stop this one.
+        self.reset_meeting();
         self.write_tables(batch);
         if let Start::Logits(given) = start {
             self.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));

@@ -110,7 +110,7 @@ impl<'a> Stream<'a> {
             }
             if on_tokens(&chosen).is_break() {
                 if self.submitted > self.seen && self.going.contains(&true) {
-                    self.take_back();
+                    self.take_back()?;
                 }
                 break;
             }
@@ -134,13 +134,9 @@ impl<'a> Stream<'a> {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            match self.persistent.filter(|_| with_step) {
-                Some(persistent) => {
-                    persistent.dispatch(&mut pass);
-                    self.report.persistent += 1;
-                }
-                None if with_step => self.step.dispatch(0..self.step.groups.len(), &mut pass),
-                None => {}
+            if with_step {
+                self.dispatch(&mut pass);
+                self.report.persistent += u64::from(self.persistent.is_some());
             }
             self.sampler.encode(&mut pass);
         }
@@ -156,6 +152,14 @@ impl<'a> Stream<'a> {
         returning.filled = Some(self.executor.device.queue.submit([commands]));
         returning.buffer.map_async(wgpu::MapMode::Read, .., |_| {});
         self.submitted += 1;
+    }
+
+    /// A step, in its form.
+    fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>) {
+        match self.persistent {
+            Some(persistent) => persistent.dispatch(pass),
+            None => self.step.dispatch(0..self.step.groups.len(), pass),
+        }
     }
 
     /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before. False: its step went
@@ -206,15 +210,27 @@ impl<'a> Stream<'a> {
         self.report.gave_up = true;
         self.persistent = None;
         self.submitted = self.seen;
-        self.take_back();
+        self.take_back()?;
         let reads = std::mem::take(&mut self.reads);
         self.give(&reads);
         self.reads = reads;
         Ok(())
     }
 
-    /// Goes back to the copy of the states, and from there to where the last tokens seen have not been read.
-    fn take_back(&mut self) {
+    /// Goes back to the copy of the states, and from there to where the last tokens seen have not been read: in the form
+    /// in which they were read, so that the states have the same bits, or as a chain if that gives up now.
+    fn take_back(&mut self) -> Result<(), RuntimeError> {
+        self.read_again();
+        if self.persistent.is_some() && self.executor.gave_up()? {
+            self.executor.reset_meeting();
+            self.report.gave_up = true;
+            self.persistent = None;
+            self.read_again();
+        }
+        Ok(())
+    }
+
+    fn read_again(&mut self) {
         let Some(snapshot) = self.snapshot else { return };
         let mut encoder = self.encoder();
         snapshot.restore(self.executor, &self.slots, &mut encoder);
@@ -226,7 +242,7 @@ impl<'a> Stream<'a> {
             }
             self.give(reads);
             let mut encoder = self.encoder();
-            self.step.encode(0..self.step.groups.len(), &mut encoder);
+            self.dispatch(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
             self.executor.device.queue.submit([encoder.finish()]);
             self.report.repeated += 1;
         }

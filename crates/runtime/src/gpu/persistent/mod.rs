@@ -9,7 +9,7 @@ use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
 use crate::{PersistentForm, RuntimeError};
 use runs::{Located, Run, layout, meetings, runs};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use wgoose_graph::BatchShape;
 use wgoose_kernels::persistent::{Form, StagePart, merge};
 
@@ -34,7 +34,7 @@ pub(super) struct PersistentStep {
     dispatches: Vec<BoundDispatch>,
     /// Kept alive for the bindings.
     _bases: Vec<wgpu::Buffer>,
-    /// Layers that are merged.
+    /// Layers of which several dispatches are merged.
     layers: usize,
 }
 
@@ -105,6 +105,7 @@ impl GpuExecutor {
         };
         let all = self.located(step)?;
         let mut persistent = PersistentStep { dispatches: Vec::new(), _bases: Vec::new(), layers: 0 };
+        let mut layers = BTreeSet::new();
         let bound: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
         let width = |located: &Located<'_>| located.kernel.reflection.workgroup_size.iter().product::<u32>();
         let threads = all.iter().filter(|d| d.layer.is_some()).map(width).max().unwrap_or(1);
@@ -113,7 +114,9 @@ impl GpuExecutor {
                 Ok((dispatch, bases)) => {
                     persistent.dispatches.push(dispatch);
                     persistent._bases.push(bases);
-                    persistent.layers += run.len();
+                    if run[0].len() > 1 {
+                        layers.extend(run.iter().filter_map(|layer| all[layer.start].layer));
+                    }
                 }
                 // What stands alone, as the head does, may stay a dispatch.
                 Err(_) if run.len() == 1 => {
@@ -122,7 +125,8 @@ impl GpuExecutor {
                 Err(why) => return Ok(Err(why)),
             }
         }
-        if persistent.layers == 0 {
+        persistent.layers = layers.len();
+        if layers.is_empty() {
             return Ok(Err("no two dispatches of the plan's kernels can be stages of one".to_owned()));
         }
         Ok(Ok(persistent))
@@ -191,7 +195,12 @@ impl GpuExecutor {
         });
         device.queue.write_buffer(&bases, 0, bytes);
         let mut pipelines = lock(&self.pipelines);
-        pipelines.compile(&[&kernel])?;
+        if let Err(why) = pipelines.compile(&[&kernel]) {
+            return match &why {
+                RuntimeError::Device { during: "compiling a kernel", .. } => Ok(Err(why.to_string())),
+                _ => Err(why),
+            };
+        }
         let Some(pipeline) = pipelines.get(&kernel.hash) else { return Ok(Err("it was not compiled".to_owned())) };
         let whole = |binding, buffer: &wgpu::Buffer| BoundRange {
             binding,

@@ -1,8 +1,8 @@
 //! A single pass in its persistent form. The states are copied before it, so that it can be run again.
 
 use super::{GAVE_UP, MEETING};
-use crate::gpu::GpuExecutor;
 use crate::gpu::decode::Snapshot;
+use crate::gpu::{GpuExecutor, lock};
 use crate::{Batch, RuntimeError};
 use wgoose_graph::Target;
 
@@ -14,6 +14,10 @@ impl GpuExecutor {
     pub(in crate::gpu) fn run_persistent(&mut self, batch: &Batch) -> Result<Option<Vec<f32>>, RuntimeError> {
         let shape = batch.shape();
         if self.plan.persistent.is_none() || shape.tokens != 1 || batch.target != Target::Logits || !self.can_decode() {
+            return Ok(None);
+        }
+        // A budget has no room for the copy.
+        if lock(&self.weights).capacity().is_some() {
             return Ok(None);
         }
         self.prepare(&shape)?;

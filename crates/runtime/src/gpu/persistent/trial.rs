@@ -51,6 +51,8 @@ impl GpuExecutor {
             let (place, bytes) = (self.states.place(state), state.len(model) as u64 * 4);
             encoder.clear_buffer(&place.buffer, place.offset + self.slots as u64 * bytes, Some(bytes));
         }
+        // Nor may it find what the other form has left.
+        self.arena.iter().for_each(|slot| encoder.clear_buffer(slot, 0, None));
         self.device.queue.submit([encoder.finish()]);
         for token in 0..TOKENS {
             let tokens = [token * 7 % model.vocab];

@@ -3,6 +3,7 @@
 
 use super::{Roofline, SCHEMA};
 use crate::device::device_key;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use wgoose_kernels::DeviceFingerprint;
@@ -25,11 +26,11 @@ pub fn load(cache: &Path, device: &DeviceFingerprint) -> Option<Roofline> {
 pub fn save(roofline: &Roofline, path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer_pretty(&mut file, roofline)?;
-    file.write_all(b"\n")?;
-    file.persist(path)?;
-    Ok(())
+    let write = |file: &mut File| {
+        serde_json::to_writer_pretty(&mut *file, roofline)?;
+        file.write_all(b"\n")
+    };
+    wgoose_files::replace(path, write).map(drop)
 }
 
 #[cfg(test)]

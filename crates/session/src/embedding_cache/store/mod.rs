@@ -33,8 +33,11 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another process writes to it.
-    #[error("the embedding store '{}' is in use by another process: wait for it, or name another file", .0.display())]
+    /// Somebody else writes to it.
+    #[error(
+        "the embedding store '{}' is open already, here or in another process: wait for it, or name another file",
+        .0.display()
+    )]
     Locked(PathBuf),
     /// The file is something else; it is left untouched.
     #[error("'{}' is no embedding store: name another file, or remove it", .0.display())]
@@ -59,9 +62,7 @@ impl Store {
     /// Opens a store, or makes one; repairs it where it is damaged.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let io = |doing| move |source| StoreError::Io { doing, path: path.to_owned(), source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
-        lock(&file, path)?;
+        let mut file = locked(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
         let start = bytes.len().min(HEADER.len());
@@ -125,24 +126,46 @@ impl Store {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
-        TryLockError::Error(source) => StoreError::Io { doing: "lock", path: path.to_owned(), source },
-    })
+/// Opens the file, or makes one, and locks it.
+fn locked(path: &Path) -> Result<File, StoreError> {
+    let io = |doing| move |source| StoreError::Io { doing, path: path.to_owned(), source };
+    loop {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
+            TryLockError::Error(source) => io("lock")(source),
+        })?;
+        // Between the two, a repair may have put another file in its place.
+        if is_at(&file, path).map_err(io("open"))? {
+            return Ok(file);
+        }
+    }
+}
+
+/// Whether a path still leads to this file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (open, named) = (file.metadata()?, path.metadata()?);
+    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
+/// Elsewhere a file that is open is not replaced.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Writes a header and these records to a file that then takes the place of the old one.
 fn rewrite<'a>(path: &Path, records: impl Iterator<Item = &'a [u8]>) -> io::Result<File> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(HEADER)?;
-    for record in records {
-        new.write_all(record)?;
-    }
-    new.as_file().sync_all()?;
-    new.as_file().lock()?;
-    new.persist(path).map_err(|e| e.error)
+    wgoose_files::replace(path, |new| {
+        new.write_all(HEADER)?;
+        for record in records {
+            new.write_all(record)?;
+        }
+        new.lock()
+    })
 }
 
 #[cfg(test)]

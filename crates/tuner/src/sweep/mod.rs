@@ -3,8 +3,12 @@
 //! 1. The reference says what is right; the device's default plan must pass the gate.
 //! 2. Whole steps decide the layouts of the weights, the prefill chunk and the fusions, with default kernels.
 //! 3. Kernels are screened one kind of site at a time, the costliest first, each with a share of the time.
-//! 4. The plan made of the winners passes the gate and races the default, in decode and in prefill; where it is not
+//! 4. Kernels that can be stages are screened for as many workgroups as stay resident; the chain of them, and their
+//!    persistent step, race the best so far.
+//! 5. The plan made of the winners passes the gate and races the default, in decode and in prefill; where it is not
 //!    faster, the default kernels stay.
+
+mod persistent;
 
 use crate::journal::Journal;
 use crate::ledger::{Ledger, LedgerError, Notice, Outcome, Subject};
@@ -130,14 +134,27 @@ pub fn sweep(
     listen(Event::Done(format!("quality hash {}: {}", reference.hash(), gate.detail)));
 
     let mut sweep = Sweep { device, model, options, track, journal, default, listen };
-    let mut plan = sweep.structure()?;
-    sweep.kernels(&mut plan)?;
-    let plan = sweep.confirm(plan)?;
+    let structure = sweep.structure()?;
+    let mut plan = structure.clone();
+    let (clock, canary) = sweep.clock()?;
+    let screen = sweep.screen(&clock);
+    sweep.kernels(&screen, canary.as_ref(), &mut plan)?;
+    sweep.drop_rough(&mut plan)?;
+    sweep.persistent(&screen, &mut plan)?;
+    let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
 }
 
 /// How long a GPU is kept busy before a kernel is measured: an idle one takes about that long to raise its clocks.
 const WARM_UP: Duration = Duration::from_millis(100);
+
+/// What the stages take of the budget.
+mod shares {
+    pub(super) const STRUCTURE: f64 = 0.3;
+    pub(super) const KERNELS: f64 = 0.35;
+    pub(super) const PERSISTENT: f64 = 0.2;
+    pub(super) const CONFIRM: f64 = 0.15;
+}
 
 /// Dispatches in a sample of the canary, and samples before and after screening.
 const CANARY_REPEATS: u32 = 8;
@@ -153,7 +170,7 @@ struct Sweep<'a> {
     listen: Listener<'a>,
 }
 
-impl Sweep<'_> {
+impl<'a> Sweep<'a> {
     /// The given share of the budget.
     fn share(&self, share: f64) -> Duration {
         self.options.budget.mul_f64(share)
@@ -170,9 +187,9 @@ impl Sweep<'_> {
         let fusions = bindable_fusions(self.model.shape(), self.device.limits());
         let changes = changes(&best, &Layouts::of(self.model), &fusions, &self.options.chunks, self.prompt());
         (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
-        let deadline = Instant::now() + self.share(0.35);
+        let deadline = Instant::now() + self.share(shares::STRUCTURE);
         let steps: usize = changes.iter().map(|c| c.steps.len()).sum();
-        let allowance = self.share(0.35) / (4 * steps.max(1)) as u32;
+        let allowance = self.share(shares::STRUCTURE) / (4 * steps.max(1)) as u32;
         let mut untried = Vec::new();
         for change in changes {
             if Instant::now() >= deadline {
@@ -223,7 +240,7 @@ impl Sweep<'_> {
     }
 
     /// Kernels, the costliest kind of site first.
-    fn kernels(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+    fn kernels(&mut self, screen: &Screen<'_>, canary: Option<&Bench>, plan: &mut Plan) -> Result<(), SweepError> {
         let format = |w: Weight| plan.format_on_gpu(w, self.model.tensor(w).format());
         let shape = self.model.shape();
         let (decode, prefill) = (&plan.fusions.decode, &plan.fusions.prefill);
@@ -239,21 +256,7 @@ impl Sweep<'_> {
             }
         }
         (self.listen)(Event::Stage("cost of each kind of site", all.len()));
-        let (clock, canary) = self.clock(&all)?;
-        let speed_before = self.canary(&clock, canary.as_ref())?;
-        if let Some(doubt) = &clock.doubt {
-            (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
-        }
-        let screen = Screen {
-            device: self.device,
-            clock: &clock,
-            sources: &self.options.sources,
-            allowed: self.options.allowed,
-            exhaustive: self.options.exhaustive,
-            rotate_bytes: rotate_bytes(self.device.limits()),
-            // An emulated device has no clocks of its own.
-            warm_up: if self.device.kind() == "Cpu" { Duration::ZERO } else { WARM_UP },
-        };
+        let speed_before = self.canary(screen.clock, canary)?;
         let mut costs = Vec::new();
         for (step, group) in all {
             let ns = screen.default_ns(&group, &mut self.journal)?;
@@ -277,7 +280,7 @@ impl Sweep<'_> {
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         (self.listen)(Event::Stage("kernels", costs.len()));
         let begun = Instant::now();
-        let budget = self.share(0.45);
+        let budget = self.share(shares::KERNELS);
         let mut claimed = 0.0;
         let total: f64 = costs.iter().map(|(share, ..)| share).sum();
         for (share, _, group) in costs {
@@ -294,7 +297,7 @@ impl Sweep<'_> {
             plan.choices.extend(screened.winner);
             (self.listen)(Event::Done(told));
         }
-        let speed_after = self.canary(&clock, canary.as_ref())?;
+        let speed_after = self.canary(screen.clock, canary)?;
         if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
             let drift = 100.0 * drift;
             let text =
@@ -302,6 +305,23 @@ impl Sweep<'_> {
             (self.listen)(Event::Notice(text));
         }
         Ok(())
+    }
+
+    /// What kernels are screened with.
+    fn screen<'c>(&self, clock: &'c Clock) -> Screen<'c>
+    where
+        'a: 'c,
+    {
+        Screen {
+            device: self.device,
+            clock,
+            sources: &self.options.sources,
+            allowed: self.options.allowed,
+            exhaustive: self.options.exhaustive,
+            rotate_bytes: rotate_bytes(self.device.limits()),
+            // An emulated device has no clocks of its own.
+            warm_up: if self.device.is_cpu() { Duration::ZERO } else { WARM_UP },
+        }
     }
 
     /// Times a kernel that never changes, to see whether the machine did.
@@ -315,14 +335,19 @@ impl Sweep<'_> {
         Ok(samples_ns)
     }
 
-    /// A clock, tested on the default kernel of the largest site; that kernel is the canary.
-    fn clock(&self, all: &[(Step, SiteGroup)]) -> Result<(Clock, Option<Bench>), SweepError> {
-        let decode = all.iter().map(|(_, g)| g).filter(|g| g.site.rows == 1);
-        let largest = decode.max_by_key(|g| g.site.bytes());
+    /// A clock, tested on the default kernel of the largest site of decoding; that kernel is the canary.
+    fn clock(&mut self) -> Result<(Clock, Option<Bench>), SweepError> {
+        let format = |w: Weight| self.default.format_on_gpu(w, self.model.tensor(w).format());
+        let decode = groups(self.model.shape(), Step::DECODE, &self.default.fusions.decode, &format);
+        let largest = decode.iter().max_by_key(|group| group.site.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
         let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
         let bench = Bench::new(self.device, &kernel, &[Case::random(&group.site, 0)])?;
-        Ok((Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?, Some(bench)))
+        let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
+        if let Some(doubt) = &clock.doubt {
+            (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
+        }
+        Ok((clock, Some(bench)))
     }
 
     /// Takes out what rounds too much for this model, the roughest first, so that the other kernels still have their race.
@@ -339,22 +364,26 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// The assembled plan against the default; kernels that do not pay in the step are dropped.
-    fn confirm(&mut self, mut plan: Plan) -> Result<Plan, SweepError> {
+    /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
+    /// structure that won with default kernels.
+    fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
         let mut steps = vec![Step::DECODE, self.prompt()];
         steps.extend(self.options.sequences.map(Step::batch));
         (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
-        self.drop_rough(&mut plan)?;
-        let allowance = self.share(0.2) / (3 * steps.len()) as u32;
+        let allowance = self.share(shares::CONFIRM) / (3 * steps.len()) as u32;
         for step in steps.iter().copied() {
             let rows = match step.tokens {
                 1 => bucket(step.sequences),
                 _ => bucket(plan.prefill_chunk),
             };
-            let bare = Plan {
+            let mut bare = Plan {
                 choices: plan.choices.iter().filter(|c| c.site.up_to_rows != rows).cloned().collect(),
                 ..plan.clone()
             };
+            if step == Step::DECODE {
+                bare.fusions.decode.clone_from(&structure.fusions.decode);
+                bare.persistent = None;
+            }
             if bare.choices.len() == plan.choices.len() {
                 (self.listen)(Event::Done(format!("{}: default kernels", step.name())));
                 continue;
