@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 __version__: str
 
-Array: TypeAlias = npt.NDArray[np.float32]
-Path: TypeAlias = str | PathLike[str]
-Text: TypeAlias = str | bytes
-Tokens: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
-Pooling: TypeAlias = Literal["mean", "last", "every", "state"]
+_Array: TypeAlias = npt.NDArray[np.float32]
+_Path: TypeAlias = str | PathLike[str]
+_Text: TypeAlias = str | bytes
+_Tokens: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
+_Pooling: TypeAlias = Literal["mean", "last", "every", "state"]
 """What is made of a text's hidden states: one row for 'mean' and 'last', a row a token for 'every'; 'state' is the WKV
 state of the layer instead."""
 
@@ -44,13 +44,13 @@ class State:
 
     @property
     def nbytes(self) -> int: ...
-    def __getitem__(self, name: str, /) -> Array: ...
+    def __getitem__(self, name: str, /) -> _Array: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def keys(self) -> list[str]: ...
-    def values(self) -> list[Array]: ...
-    def items(self) -> list[tuple[str, Array]]: ...
+    def values(self) -> list[_Array]: ...
+    def items(self) -> list[tuple[str, _Array]]: ...
 
 @final
 class Generation:
@@ -81,8 +81,8 @@ class Model:
 
     @staticmethod
     def load(
-        path: Path,
-        plan: Path | None = None,
+        path: _Path,
+        plan: _Path | None = None,
         device: int | str | None = None,
         gpu_budget: int | str | None = None,
         cpu: bool = False,
@@ -92,7 +92,7 @@ class Model:
         chunk: int | None = None,
         prefix_cache: int | str | None = None,
         embedding_cache: int | str | None = None,
-        embedding_store: Path | None = None,
+        embedding_store: _Path | None = None,
     ) -> Model: ...
     @property
     def info(self) -> dict[str, Any]: ...
@@ -100,13 +100,13 @@ class Model:
     def state(self) -> State: ...
     @state.setter
     def state(self, value: State | Mapping[str, npt.NDArray[np.float32]]) -> None: ...
-    def encode(self, text: Text) -> list[int]: ...
-    def tokenize(self, text: Text) -> list[int]: ...
-    def decode(self, tokens: Tokens) -> str: ...
-    def detokenize(self, tokens: Tokens) -> bytes: ...
+    def encode(self, text: _Text) -> list[int]: ...
+    def tokenize(self, text: _Text, add_bos: bool = False, special: bool = False) -> list[int]: ...
+    def decode(self, tokens: _Tokens) -> str: ...
+    def detokenize(self, tokens: _Tokens) -> bytes: ...
     def generate(
         self,
-        prompt: Text,
+        prompt: _Text,
         max_tokens: int = 128,
         temperature: float = 1.0,
         top_p: float = 0.5,
@@ -117,74 +117,78 @@ class Model:
     @overload
     def create_completion(
         self,
-        prompt: Text,
-        max_tokens: int = 128,
+        prompt: _Text | _Tokens,
+        max_tokens: int | None = 128,
         temperature: float = 1.0,
         top_p: float = 0.5,
         top_k: int = 0,
-        seed: int = 0,
+        seed: int | None = 0,
         stop: str | list[str] | None = None,
         stream: Literal[False] = False,
         echo: bool = False,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
     ) -> dict[str, Any]: ...
     @overload
     def create_completion(
         self,
-        prompt: Text,
-        max_tokens: int = 128,
+        prompt: _Text | _Tokens,
+        max_tokens: int | None = 128,
         temperature: float = 1.0,
         top_p: float = 0.5,
         top_k: int = 0,
-        seed: int = 0,
+        seed: int | None = 0,
         stop: str | list[str] | None = None,
         *,
         stream: Literal[True],
         echo: bool = False,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
     ) -> CompletionStream: ...
     def embed(
         self,
-        text: Text | Tokens,
+        text: _Text | _Tokens,
         *,
         layer: int | None = None,
-        pooling: Pooling = "mean",
+        pooling: _Pooling = "mean",
         normalise: bool = True,
-        prefix: Text | Tokens | None = None,
+        prefix: _Text | _Tokens | None = None,
         token_budget: int | None = None,
-    ) -> Array: ...
+    ) -> _Array: ...
     @overload
     def embed_batch(
         self,
-        texts: Iterable[Text | Tokens],
+        texts: Iterable[_Text | _Tokens],
         *,
         layer: int | None = None,
         pooling: Literal["mean", "last", "state"] = "mean",
         normalise: bool = True,
-        prefix: Text | Tokens | None = None,
+        prefix: _Text | _Tokens | None = None,
         token_budget: int | None = None,
-    ) -> Array: ...
+    ) -> _Array: ...
     @overload
     def embed_batch(
         self,
-        texts: Iterable[Text | Tokens],
+        texts: Iterable[_Text | _Tokens],
         *,
         layer: int | None = None,
         pooling: Literal["every"],
         normalise: bool = True,
-        prefix: Text | Tokens | None = None,
+        prefix: _Text | _Tokens | None = None,
         token_budget: int | None = None,
-    ) -> list[Array]: ...
-    def read(self, text: Text | Tokens) -> None: ...
-    def logits(self, text: Text | Tokens, every: bool = False) -> Array: ...
+    ) -> list[_Array]: ...
+    def read(self, text: _Text | _Tokens) -> None: ...
+    def logits(self, text: _Text | _Tokens, every: bool = False) -> _Array: ...
     def reset(self) -> None: ...
-    def save_state(self, path: Path) -> None: ...
-    def load_state(self, path: Path) -> None: ...
+    def save_state(self, path: _Path) -> None: ...
+    def load_state(self, path: _Path) -> None: ...
     def fork(self) -> Model: ...
 
 def tune(
-    path: Path,
-    out: Path,
+    path: _Path,
+    out: _Path,
     *,
-    ledger: Path | None = None,
+    ledger: _Path | None = None,
     budget: float = 300.0,
     exhaustive: bool = False,
     chunks: list[int] | None = None,
@@ -194,8 +198,8 @@ def tune(
     listen: Callable[[str], object] | None = None,
 ) -> dict[str, int]: ...
 def bench(
-    path: Path,
-    plan: Path | None = None,
+    path: _Path,
+    plan: _Path | None = None,
     device: int | str | None = None,
     gpu_budget: int | str | None = None,
     cpu: bool = False,
@@ -206,5 +210,5 @@ def bench(
     decode_tokens: int = 64,
     sequences: int = 1,
     runs: int = 5,
-    cache: Path | None = None,
+    cache: _Path | None = None,
 ) -> dict[str, Any]: ...

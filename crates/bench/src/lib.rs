@@ -12,5 +12,5 @@ pub use subject::{Configured, Subject};
 
 /// A prompt of that many tokens, always the same.
 pub fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
-    (0..tokens).map(|t| (t * 7919 + 13) % vocab).collect()
+    (0..tokens).map(|t| ((u64::from(t) * 7919 + 13) % u64::from(vocab)) as u32).collect()
 }

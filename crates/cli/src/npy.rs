@@ -1,11 +1,17 @@
 //! Writes float32 arrays as .npy (format 1.0: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
-/// Writes an array of two dimensions or more, row major.
-pub(crate) fn write(out: &mut impl Write, shape: &[usize], data: &[f32]) -> io::Result<()> {
-    out.write_all(&header(shape))?;
-    write_rows(out, data)
+/// Writes a file of an array of two dimensions or more, row major, whole or not at all; an error names it.
+pub(crate) fn save(path: &Path, shape: &[usize], data: &[f32]) -> Result<(), String> {
+    let write = |file: &mut std::fs::File| {
+        let mut out = BufWriter::new(file);
+        out.write_all(&header(shape))?;
+        write_rows(&mut out, data)?;
+        out.flush()
+    };
+    wgoose_files::replace(path, write).map(drop).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// What comes before the data of an array of two dimensions or more.

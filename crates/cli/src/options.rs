@@ -91,7 +91,18 @@ pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(folder) if !folder.is_dir() => Err(format!("there is no folder {}", folder.display())),
         _ if Path::new(path).is_dir() => Err("it is a folder".into()),
+        _ if Path::new(path).exists() && !Path::new(path).is_file() => Err("it is no ordinary file".into()),
         _ => Ok(path.into()),
+    }
+}
+
+/// A file with a file of lines beside it, which must have another name; its folder may be missing.
+pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
+    let path = Path::new(path);
+    match path.extension().is_some_and(|e| e == "jsonl") {
+        true => Err("measurements go to the file of that name that ends in .jsonl: choose another ending".into()),
+        false if path.exists() && !path.is_file() => Err("it is no ordinary file".into()),
+        false => Ok(path.into()),
     }
 }
 

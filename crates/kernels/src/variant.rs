@@ -119,7 +119,7 @@ impl Variant {
         Ok(Tunables(all.into_iter().map(|(name, default, _)| (name, default)).collect()))
     }
 
-    /// Every combination of the tunables' choices: the default, then what is nearest to it, by how many tunables differ.
+    /// Every combination of the tunables' choices, the default first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -135,9 +135,7 @@ impl Variant {
             points =
                 points.iter().flat_map(|p| choices.iter().map(move |c| extend(p, c)).collect::<Vec<_>>()).collect();
         }
-        let differing =
-            |point: &Tunables| point.0.iter().filter(|(name, value)| default.0.get(*name) != Some(value)).count();
-        points.sort_by_cached_key(differing);
+        points.sort_by_key(|p| *p != default);
         Ok(points)
     }
 }

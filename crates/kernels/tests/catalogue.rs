@@ -11,7 +11,7 @@ use wgoose_graph::{
     Weight, WeightClass, rewrite, rwkv7,
 };
 use wgoose_kernels::plan::default_kernel;
-use wgoose_kernels::{Access, Feature, Kernel, Limits, Numerics, Refusal, Site, Sources, Tunables, ops};
+use wgoose_kernels::{Access, Feature, Kernel, Limits, Numerics, Refusal, Site, Sources, ops};
 
 fn limits() -> Limits {
     let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
@@ -60,22 +60,6 @@ fn sites_of(matrix: Format, tokens: &[u32]) -> Vec<Site> {
         }
     }
     sites
-}
-
-#[test]
-fn points_go_from_the_defaults_outwards() {
-    for variant in ["matmul", "project", "norm_shift"].iter().flat_map(|op| ops::variants(op)) {
-        let points = variant.points(&Sources::Embedded).unwrap();
-        let from_first =
-            |p: &Tunables| p.0.iter().filter(|(name, value)| points[0].0.get(*name) != Some(value)).count();
-        let distances: Vec<usize> = points.iter().map(from_first).collect();
-        assert!(distances.is_sorted(), "{}: {distances:?}", variant.id());
-        // A default that a small device refuses is replaced by its like, not by the smallest of all.
-        assert!(points.len() == 1 || distances[1] == 1, "{}", variant.id());
-    }
-    let split_tiled = ops::variants("matmul").iter().find(|v| v.name == "split_tiled").unwrap();
-    let declared = split_tiled.points(&Sources::Embedded).unwrap().remove(0);
-    assert_eq!((declared.number("ROWS"), declared.number("TOKENS")), (16, 32));
 }
 
 #[test]

@@ -154,7 +154,13 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     let refused = |model: &Model, container, mix| place.convert(model, "copy", container, mix).unwrap_err();
     for mix in [Mix::F16, Mix::Q8_0] {
         let range = refused(&far, Container::Gguf, mix);
-        assert!(range.to_string().starts_with("tensor 'blk.1.channel_mix_key.weight' holds 7e4, beyond"), "{range}");
+        assert!(range.to_string().starts_with("tensor 'blk.1.channel_mix_key.weight' holds 7e4, which"), "{range}");
+    }
+    for (value, said) in [(f32::INFINITY, "inf"), (f32::NAN, "NaN")] {
+        let path = place.path("none.st");
+        std::fs::write(&path, [&file[..at], &value.to_le_bytes(), &file[at + 4..]].concat()).unwrap();
+        let none = refused(&Model::open(path).unwrap(), Container::Gguf, Mix::Q8_0);
+        assert!(none.to_string().contains(&format!("holds {said}, which Q8_0 cannot")), "{none}");
     }
     place.convert(&far, "far.gguf", Container::Gguf, Mix::BF16).unwrap();
     let row_length = refused(&source, Container::Gguf, Mix::Q4_K_M);

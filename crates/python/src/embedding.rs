@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use wgoose_graph::ModelShape;
+use wgoose_runtime::check_tokens;
 use wgoose_session::{EmbedOptions, Level, Pooling, Session};
 
 /// Most tokens, and most texts, between two moments at which signals are looked at and other threads have their turn.
@@ -39,6 +40,11 @@ pub(crate) fn embed(
     texts: &[Vec<u32>],
     options: &EmbedOptions,
 ) -> PyResult<Vec<Vec<f32>>> {
+    // Before anything is read: the session counts from 0 each time.
+    let vocab = py.detach(|| lock(session).model().shape().vocab);
+    for (i, text) in texts.iter().enumerate() {
+        check_tokens(i, text, vocab).map_err(|e| InputError::new_err(e.to_string()))?;
+    }
     let mut embeddings = Vec::with_capacity(texts.len());
     while embeddings.len() < texts.len() {
         py.check_signals()?;

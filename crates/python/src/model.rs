@@ -10,6 +10,7 @@ use crate::{input, lock};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -79,6 +80,11 @@ fn generate_options(max_tokens: usize, temperature: f32, top_p: f32, top_k: usiz
     GenerateOptions { sampling, max_tokens, ..GenerateOptions::default() }
 }
 
+/// A seed that nobody chose: std's own randomness.
+fn any_seed() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
 #[pymethods]
 impl Model {
     /// Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
@@ -141,8 +147,9 @@ impl Model {
     /// The token ids of a str or bytes.
     #[pyo3(signature = (text))]
     fn encode(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let (text, tokenizer) = (input::bytes(text)?, self.tokenizer()?);
-        Ok(tokenizer.encode(&text))
+        let (py, text, tokenizer) = (text.py(), input::bytes(text)?, self.tokenizer());
+        let tokenizer = tokenizer?;
+        Ok(py.detach(|| tokenizer.encode(&text)))
     }
 
     /// The text of token ids; bytes that are no character become U+FFFD.
@@ -150,8 +157,11 @@ impl Model {
         Ok(String::from_utf8_lossy(&self.bytes_of(tokens)?).into_owned())
     }
 
-    /// The same as `encode`, by the name that llama-cpp-python has for it.
-    fn tokenize(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+    /// The same as `encode`, by the name that llama-cpp-python has for it. The vocabulary has no token for a beginning and
+    /// none that stands for a marker in the text, so add_bos and special change nothing.
+    #[pyo3(signature = (text, add_bos=false, special=false))]
+    fn tokenize(&self, text: &Bound<'_, PyAny>, add_bos: bool, special: bool) -> PyResult<Vec<u32>> {
+        let _ = (add_bos, special);
         self.encode(text)
     }
 
@@ -183,25 +193,34 @@ impl Model {
 
     /// Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts with a piece each.
     ///
-    /// The options are those of `generate`; echo puts the prompt before the text.
-    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
-        echo=false))]
+    /// The options are those of `generate`; echo puts the prompt before the text. The prompt may be token ids, max_tokens
+    /// None goes on until the text ends by itself, seed None draws one.
+    #[pyo3(signature = (prompt, max_tokens=Some(128), temperature=1.0, top_p=0.5, top_k=0, seed=Some(0), stop=None,
+        stream=false, echo=false, presence_penalty=0.0, frequency_penalty=0.0))]
     fn create_completion<'py>(
         &self,
         prompt: &Bound<'py, PyAny>,
-        max_tokens: usize,
+        max_tokens: Option<usize>,
         temperature: f32,
         top_p: f32,
         top_k: usize,
-        seed: u64,
+        seed: Option<u64>,
         stop: Option<&Bound<'py, PyAny>>,
         stream: bool,
         echo: bool,
+        presence_penalty: f32,
+        frequency_penalty: f32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = prompt.py();
-        let prompt = input::bytes(prompt)?;
+        let prompt = match input::bytes(prompt) {
+            Ok(text) => text,
+            Err(_) => self.bytes_of(prompt)?,
+        };
         let echo = if echo { String::from_utf8_lossy(&prompt).into_owned() } else { String::new() };
-        let options = generate_options(max_tokens, temperature, top_p, top_k, seed);
+        let (max_tokens, seed) = (max_tokens.unwrap_or(usize::MAX), seed.unwrap_or_else(any_seed));
+        let mut options = generate_options(max_tokens, temperature, top_p, top_k, seed);
+        options.sampling.penalties.presence = presence_penalty;
+        options.sampling.penalties.frequency = frequency_penalty;
         let generation = self.start(py, prompt, options, stop)?;
         let heading = Heading::new(self.path.to_string_lossy().into_owned());
         match stream {
@@ -267,7 +286,7 @@ impl Model {
 
     /// Reads text or token ids: goes on from the model's state, and changes it.
     ///
-    /// Raises InputError, DeviceError, StateError.
+    /// Raises InputError, DeviceError, StateError; KeyboardInterrupt between passes, those before it were read.
     fn read(&self, text: &Bound<'_, PyAny>) -> PyResult<()> {
         self.logits(text, false).map(drop)
     }
@@ -279,11 +298,25 @@ impl Model {
     fn logits<'py>(&self, text: &Bound<'py, PyAny>, every: bool) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let (py, tokens) = (text.py(), self.tokens(text)?);
         let vocab = self.file.shape().vocab as usize;
-        let (dims, floats) = match every {
-            true => (vec![tokens.len(), vocab], self.with(py, |session| session.logits(&tokens))?),
-            false => (vec![vocab], self.with(py, |session| session.prefill(&tokens))?),
-        };
-        array(py, &dims, floats)
+        let dims = if every { vec![tokens.len(), vocab] } else { vec![vocab] };
+        let mut floats = Vec::new();
+        // Whole passes, between which signals are looked at.
+        let chunk = self.with(py, |session| Ok(session.chunk()))?;
+        let mut rest = &tokens[..];
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(chunk));
+            let read = self.with(py, |session| if every { session.logits(now) } else { session.prefill(now) })?;
+            if every {
+                floats.extend(read);
+            } else {
+                floats = read;
+            }
+            if later.is_empty() {
+                return array(py, &dims, floats);
+            }
+            py.check_signals()?;
+            rest = later;
+        }
     }
 
     /// What the model has read: arrays that share the memory of a copy made now. Setting it, to a State or to a dict of
@@ -352,8 +385,9 @@ impl Model {
 
 impl Model {
     fn bytes_of(&self, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let tokenizer = self.tokenizer();
+        let (py, tokenizer) = (tokens.py(), self.tokenizer());
         let tokens = input::tokens(tokens, &tokenizer)?;
-        tokenizer?.decode(&tokens).map_err(|e| InputError::new_err(e.to_string()))
+        let tokenizer = tokenizer?;
+        py.detach(|| tokenizer.decode(&tokens)).map_err(|e| InputError::new_err(e.to_string()))
     }
 }

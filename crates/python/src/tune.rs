@@ -1,6 +1,6 @@
 //! Tuning from Python.
 
-use crate::error::{LoadError, of_other, of_runtime};
+use crate::error::{InputError, LoadError, of_other, of_runtime};
 use crate::load::Adapter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,7 +38,11 @@ pub(crate) fn tune(
     device: Option<Adapter>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
-    let budget = Duration::try_from_secs_f64(budget).map_err(|e| of_other(&e))?;
+    let budget = Duration::try_from_secs_f64(budget).map_err(|e| InputError::new_err(format!("budget: {e}")))?;
+    let ledger = ledger.unwrap_or_else(|| out.with_extension("jsonl"));
+    if ledger == out {
+        return Err(InputError::new_err(format!("{}: the plan and the measurements need a file each", out.display())));
+    }
     let options = DeviceOptions {
         adapter: device.map(Adapter::name),
         cache: wgoose_runtime::default_cache_dir(),
@@ -49,7 +53,7 @@ pub(crate) fn tune(
         let device = Device::open_with(&options).map_err(|e| of_runtime(&e))?;
         let default_chunks = if device.kind() == "Cpu" { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] };
         let options = SweepOptions {
-            ledger: ledger.unwrap_or_else(|| out.with_extension("jsonl")),
+            ledger,
             budget,
             exhaustive,
             chunks: chunks.unwrap_or(default_chunks),

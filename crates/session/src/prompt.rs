@@ -21,6 +21,14 @@ impl Prefixes {
     }
 }
 
+/// How far a prompt was read.
+pub(crate) enum Read {
+    /// To its end; the logits after its last token.
+    All(Vec<f32>),
+    /// So many tokens of it.
+    Part(usize),
+}
+
 impl Session {
     /// The state is that of a beginning.
     pub(crate) fn begin(&mut self, beginning: impl FnOnce() -> Beginning) {
@@ -38,25 +46,30 @@ impl Session {
         }
     }
 
-    /// Reads a prompt; returns the logits after its last token.
-    pub(crate) fn read_prompt(&mut self, prompt: &[u32]) -> Result<Vec<f32>, SessionError> {
+    /// Reads a prompt, for as long as `goes_on` says so between passes.
+    pub(crate) fn read_prompt(
+        &mut self,
+        prompt: &[u32],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Read, SessionError> {
         let Some(Prefixes { cache, history: History { beginning: Some(beginning), tokens: read }, every }) =
             &self.prefixes
         else {
-            return self.prefill(prompt);
+            return self.read_in_passes(prompt, goes_on);
         };
         let vocab = self.model.shape().vocab;
         wgoose_runtime::check_tokens(0, prompt, vocab).map_err(wgoose_runtime::RuntimeError::from)?;
         let (beginning, every, whole) = (*beginning, *every, [&read[..], prompt].concat());
         let found = lock(cache).longest(&beginning, &whole, read.len(), true);
-        let mut at = read.len();
+        let known = read.len();
+        let mut at = known;
         if let Some((len, snapshot)) = found {
             self.engine.set_state(0, &snapshot.state)?;
             if let Some(kept) = &mut self.prefixes {
                 kept.history.tokens = whole[..len].to_vec();
             }
             if let Some(logits) = snapshot.logits.filter(|_| len == whole.len()) {
-                return Ok(logits.to_vec());
+                return Ok(Read::All(logits.to_vec()));
             }
             at = len;
         }
@@ -67,10 +80,31 @@ impl Session {
             self.forward(&whole[at..next], Outputs::None)?;
             self.keep_state(None)?;
             at = next;
+            if !goes_on() {
+                return Ok(Read::Part(at - known));
+            }
         }
-        let logits = self.forward(&whole[at..], Outputs::Last)?;
-        self.keep_state(Some(&logits))?;
-        Ok(logits)
+        let before = at - known;
+        match self.read_in_passes(&whole[at..], goes_on)? {
+            Read::All(logits) => {
+                self.keep_state(Some(&logits))?;
+                Ok(Read::All(logits))
+            }
+            Read::Part(tokens) => Ok(Read::Part(before + tokens)),
+        }
+    }
+
+    /// Reads tokens, cut where a pass is full.
+    fn read_in_passes(&mut self, tokens: &[u32], goes_on: &mut dyn FnMut() -> bool) -> Result<Read, SessionError> {
+        let (chunk, mut at) = (self.engine.chunk(), 0);
+        while tokens.len() - at > chunk {
+            self.forward(&tokens[at..at + chunk], Outputs::None)?;
+            at += chunk;
+            if !goes_on() {
+                return Ok(Read::Part(at));
+            }
+        }
+        self.forward(&tokens[at..], Outputs::Last).map(Read::All)
     }
 
     /// Keeps a copy of the state in the prefix cache, if there is one, with the logits after the last token.

@@ -36,6 +36,11 @@ impl Session {
         &self.model
     }
 
+    /// Most tokens in one pass: texts of so many and more are read in several.
+    pub fn chunk(&self) -> usize {
+        self.engine.chunk()
+    }
+
     /// What loading has taken so far.
     pub fn load_report(&self) -> LoadReport {
         self.engine.report()

@@ -102,7 +102,7 @@ fn what_stands_before_a_stop_string_is_said() {
     let mut chat = Chat::new(session, ChatOptions { system: None, think: false, generate });
     let (said, generated) = say(&mut chat, "a");
     // The tab and the line feed are one token.
-    assert_eq!((said.as_str(), generated.ending, generated.tokens.len()), (" Ok\t", Ending::StopString(0), 4));
+    assert_eq!((said.as_str(), generated.ending, generated.tokens.len()), (" Ok\t", Ending::StopString(0), 3));
     let (_, generated) = say(&mut chat, "b");
     assert_eq!(generated.prompt_tokens, text("\t\n\nUser: b\n\nAssistant:")(&on_cpu(&model)).len());
 }

@@ -13,7 +13,7 @@ use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{BatchError, Device, RuntimeError, StateData};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::tokenizer::VocabularyError;
-use wgoose_session::{GenerateOptions, Generated, Session, SessionError};
+use wgoose_session::{Ending, GenerateOptions, Generated, Session, SessionError};
 
 const PROMPT: &[u8] = b"A goose";
 
@@ -233,6 +233,32 @@ fn plans_are_checked() {
     assert!(matches!(refused(open_with(&model, true, bigger)), PlanError::Model { .. }));
     let mut session = open_with(&model, true, abroad).unwrap();
     assert_eq!(session.prefill(&[1]).unwrap().len(), SHAPE.vocab as usize);
+}
+
+#[test]
+fn a_long_prompt_can_be_broken_off_between_passes() {
+    let model = tiny(1);
+    let prompt = vec![b'a'; 70];
+    for cache in [None, Some(wgoose_session::PrefixOptions::default())] {
+        let open = || {
+            let builder = Session::builder().backend(wgoose_session::Backend::Cpu).chunk(Some(16)).prefix_cache(cache);
+            builder.open(&model.path).unwrap()
+        };
+        let mut session = open();
+        let mut asked = 0;
+        let generated = session.generate(&prompt, &options(5, 0.0, 0), &mut |_| {
+            asked += 1;
+            if asked == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let generated = generated.unwrap();
+        assert_eq!((generated.ending, generated.prompt_tokens, generated.tokens), (Ending::Caller, 32, vec![]));
+        let mut want = open();
+        let tokens = want.tokenizer().unwrap().encode(&prompt);
+        want.prefill(&tokens[..32]).unwrap();
+        assert!(session.state().unwrap() == want.state().unwrap());
+        // What is left of it goes on from there.
+        assert!(session.prefill(&tokens[32..]).unwrap() == want.prefill(&tokens[32..]).unwrap());
+    }
 }
 
 #[test]

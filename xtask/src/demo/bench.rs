@@ -11,7 +11,8 @@ pub(crate) struct Bench {
     first_token_ms: f64,
     prefill_tok_s: f64,
     decode_tok_s: f64,
-    peak_memory_mib: f64,
+    /// Only where the system tells.
+    peak_memory_mib: Option<f64>,
     /// Two plans that answer alike have the same.
     pub(crate) quality_hash: String,
 }
@@ -35,7 +36,7 @@ pub(crate) fn table(before: &Bench, after: &Bench) -> String {
         ("writing, tokens/s", |b| b.decode_tok_s, true),
         ("loading, ms", |b| b.load_ms, false),
         ("first token, ms", |b| b.first_token_ms, false),
-        ("peak memory, MiB", |b| b.peak_memory_mib, false),
+        ("peak memory, MiB", |b| b.peak_memory_mib.unwrap_or(f64::NAN), false),
     ];
     let mut text = format!("{:<28}{:>12}{:>12}{:>10}\n", "", "default", "tuned", "gain");
     for (what, figure, more_is_better) in rows {

@@ -1,6 +1,7 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use wgoose_bench::Record;
 
@@ -52,9 +53,7 @@ pub(crate) fn markdown(records: &[Record]) -> String {
     out
 }
 
-/// Writes the report beside its records: a temporary file, then a rename.
+/// Writes the report beside its records, whole or not at all.
 pub(crate) fn write(path: &Path, records: &[Record]) -> std::io::Result<()> {
-    let temporary = path.with_extension("md.tmp");
-    std::fs::write(&temporary, markdown(records))?;
-    std::fs::rename(&temporary, path)
+    wgoose_files::replace(path, |file| file.write_all(markdown(records).as_bytes())).map(drop)
 }

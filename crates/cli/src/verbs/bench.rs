@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, required_unless_present = "cold")]
     change: Option<String>,
     /// The report; its records lie beside it, with the extension .jsonl.
-    #[arg(long, default_value = "optimization_plan/benchmarks.md")]
+    #[arg(long, default_value = "optimization_plan/benchmarks.md", value_parser = crate::options::beside_lines)]
     out: PathBuf,
     /// Where the quality reference is kept between runs.
     #[arg(long)]

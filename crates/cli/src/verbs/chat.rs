@@ -55,16 +55,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if typed {
         eprintln!("a message a line; {COMMANDS}; Ctrl-C ends an answer");
     }
-    let mut line = String::new();
     loop {
         if typed {
             out!("\nUser: ");
             std::io::stdout().flush()?;
         }
-        line.clear();
-        if std::io::stdin().lock().read_line(&mut line)? == 0 {
+        let mut bytes = Vec::new();
+        if std::io::stdin().lock().read_until(b'\n', &mut bytes)? == 0 {
             return Ok(());
         }
+        let Ok(line) = String::from_utf8(bytes) else {
+            eprintln!("wgoose: this line is no UTF-8, nobody was told");
+            continue;
+        };
         match Command::parse(&line) {
             Ok(Some(Command::Quit)) => return Ok(()),
             Ok(Some(command)) => {

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
 /// Texts between two moments at which what is done is safe.
@@ -81,6 +82,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(out) = args.out.as_ref().filter(|out| args.store.as_ref() == Some(out)) {
+        return Err(format!("{}: --store and --out need a file each", out.display()).into());
+    }
     let kind = args.out.as_deref().map_or(Kind::Lines, Kind::of);
     if kind == Kind::Npy && args.pooling == PoolingName::Every {
         return Err("--pooling every makes matrices of different sizes: write JSON lines instead of .npy".into());
@@ -95,6 +99,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tokenizer = session.tokenizer()?;
     let tokens: Vec<Vec<u32>> = texts.iter().map(|text| tokenizer.encode(text.as_bytes())).collect();
     let shape = *session.model().shape();
+    // Before anything is read: texts are embedded some at a time, which would count from 0 each.
+    let check = |(i, text): (usize, &Vec<u32>)| check_tokens(i, text, shape.vocab);
+    tokens.iter().enumerate().try_for_each(check).map_err(RuntimeError::from)?;
     let cols = match options.pooling {
         Pooling::State => (shape.width * shape.head_size) as usize,
         _ => shape.width as usize,

@@ -3,8 +3,6 @@
 use crate::options::RunOptions;
 use crate::{Failure, npy};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wgoose_runtime::{Batch, Executor, OpError, Outputs, Sequence, Traced};
 
@@ -70,13 +68,8 @@ fn save(folder: &Path, number: usize, value: &Traced<'_>) -> Result<(), String> 
     let layer = value.layer.map(|layer| format!("blocks.{layer}.")).unwrap_or_default();
     let path = folder.join(format!("{number:03}-{layer}{}.npy", value.name));
     let shape = if value.shape[0] == 1 { &value.shape[1..] } else { &value.shape[..] };
-    let write = || {
-        std::fs::create_dir_all(&folder)?;
-        let mut out = BufWriter::new(File::create(&path)?);
-        npy::write(&mut out, shape, value.values)?;
-        out.flush()
-    };
-    write().map_err(|e| format!("{}: {e}", path.display()))
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    npy::save(&path, shape, value.values)
 }
 
 /// Holds every op against its reference.

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
     /// Where the plan goes.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::options::beside_lines)]
     out: PathBuf,
     /// Where measurements are kept; default: beside the plan, with the extension .jsonl.
     #[arg(long)]
@@ -50,6 +50,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.ledger.as_ref() == Some(&args.out) {
+        return Err(format!("{}: the plan and the measurements need a file each", args.out.display()).into());
+    }
     let model = Arc::new(Model::open(&args.model)?);
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
     let device = Device::open_with(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;

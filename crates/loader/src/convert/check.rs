@@ -28,7 +28,8 @@ pub(super) fn compare(source: &Model, copy: &Model, vocabulary: Option<&[Vec<u8>
     for weight in Weight::all(source.shape()) {
         let rounding = compare_weight(source, copy, weight)?;
         checked.weights += 1;
-        if rounding > checked.rounding {
+        // What is no number is the worst.
+        if rounding.total_cmp(&checked.rounding).is_gt() {
             (checked.rounding, checked.worst) = (rounding, weight);
         }
         source.release(weight);

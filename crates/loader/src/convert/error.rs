@@ -13,8 +13,8 @@ pub enum ConvertError {
     /// The file to be read, or the copy when it is read back.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A number beyond the format's range.
-    #[error("tensor '{tensor}' holds {value:e}, beyond the range of {format}: choose BF16 or F32")]
+    /// A number beyond the format's range, or none at all.
+    #[error("tensor '{tensor}' holds {value:e}, which {format} cannot: choose BF16 or F32")]
     Range {
         /// Its name in the new file.
         tensor: String,

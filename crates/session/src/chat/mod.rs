@@ -64,7 +64,9 @@ impl Chat {
         self.remember()?;
         let mut prompt = self.lead();
         prompt.extend(template::asked(message, self.options.think).into_bytes());
-        let generated = self.session.generate(&prompt, &self.options.generate, on_text)?;
+        // A message is read to its end: half of one leaves nowhere to go on from.
+        let mut answer = |text: &str| if text.is_empty() { ControlFlow::Continue(()) } else { on_text(text) };
+        let generated = self.session.generate(&prompt, &self.options.generate, &mut answer)?;
         let tokenizer = self.session.tokenizer()?;
         let bytes = |tokens: &[u32]| -> Vec<u8> {
             tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()

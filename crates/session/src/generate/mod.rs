@@ -5,6 +5,7 @@ mod options;
 mod stop_strings;
 mod text;
 
+use crate::prompt::Read;
 use crate::sampling::Sampler;
 use crate::{Session, SessionError};
 pub(crate) use choose::continuation;
@@ -15,8 +16,10 @@ use wgoose_runtime::{Engine, IN_FLIGHT, Outputs, Sequence, Start};
 
 impl Session {
     /// Continues with a prompt and generates until a stop token, a stop string, `max_tokens`, or `on_text` breaks; it is
-    /// called for every token. On a device whose memory holds all weights, tokens are chosen there, by random numbers of
-    /// its own; however it ends, the state is that after the prompt and all tokens but the last one chosen.
+    /// called for every token, and between the passes of a long prompt with no text. On a device whose memory holds all
+    /// weights, tokens are chosen there, by random numbers of its own; however it ends, the state is that after the prompt
+    /// and all tokens but the last one chosen. If it breaks within the prompt, so much of that was read as
+    /// [`Generated::prompt_tokens`] says.
     ///
     /// # Errors
     /// An empty prompt, options that make no sense, or the device fails.
@@ -31,7 +34,13 @@ impl Session {
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let logits = self.read_prompt(&prompt)?;
+        let begun = self.read_prompt(&prompt, &mut || on_text("").is_continue())?;
+        let logits = match begun {
+            Read::All(logits) => logits,
+            Read::Part(prompt_tokens) => {
+                return Ok(Generated { prompt_tokens, tokens: Vec::new(), ending: Ending::Caller });
+            }
+        };
         let tokenizer = self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))?;
         let mut text = Text::new(options);
         let mut broken = false;

@@ -80,6 +80,18 @@ pub enum SweepError {
     /// A race.
     #[error(transparent)]
     Race(#[from] RaceError),
+    /// Chunks or sequences that no pass has.
+    #[error("{what} {got}: it must be between {least} and {most}")]
+    Size {
+        /// Of what.
+        what: &'static str,
+        /// What was asked for.
+        got: u32,
+        /// The least that makes sense.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
     /// The device computes wrong results whatever is chosen.
     #[error("the default plan fails the quality gate on this device: {0}; nothing is tuned on wrong results")]
     Gate(String),
@@ -109,6 +121,12 @@ pub fn sweep(
     options: &SweepOptions,
     listen: Listener<'_>,
 ) -> Result<Swept, SweepError> {
+    let asked = options.chunks.iter().map(|n| ("chunk", *n, 1, 4096));
+    for (what, got, least, most) in asked.chain(options.sequences.map(|n| ("sequences", n, 2, 1024))) {
+        if !(least..=most).contains(&got) {
+            return Err(SweepError::Size { what, got, least, most });
+        }
+    }
     let ledger = Ledger::open(&options.ledger)?;
     for notice in ledger.notices() {
         let what = if matches!(notice, Notice::Torn { .. }) {
