@@ -7,6 +7,22 @@ from typing import Any, Literal, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "CompletionStream",
+    "DeviceError",
+    "Error",
+    "Generation",
+    "InputError",
+    "LoadError",
+    "Model",
+    "PlanError",
+    "State",
+    "StateError",
+    "__version__",
+    "bench",
+    "tune",
+]
+
 __version__: str
 
 _Array: TypeAlias = npt.NDArray[np.float32]

@@ -161,6 +161,7 @@ fn what_cannot_be_written_leaves_nothing_behind() {
         std::fs::write(&path, [&file[..at], &value.to_le_bytes(), &file[at + 4..]].concat()).unwrap();
         let none = refused(&Model::open(path).unwrap(), Container::Gguf, Mix::Q8_0);
         assert!(none.to_string().contains(&format!("holds {said}, which Q8_0 cannot")), "{none}");
+        std::fs::remove_file(place.path("none.st")).unwrap();
     }
     place.convert(&far, "far.gguf", Container::Gguf, Mix::BF16).unwrap();
     let row_length = refused(&source, Container::Gguf, Mix::Q4_K_M);

@@ -45,6 +45,15 @@ def test_ctrl_c_while_generating(model: wgoose.Model, stream: bool) -> None:
     assert "".join(model.generate("A goose", 4))
 
 
+@pytest.mark.parametrize("read", ["generate", "logits"])
+def test_ctrl_c_while_a_prompt_is_read(model: wgoose.Model, read: str) -> None:
+    """A text whose reading would take hours is left at the end of a pass."""
+    text = "a goose " * 1_000_000
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        list(model.generate(text, 1)) if read == "generate" else model.logits(text)
+    model.reset()
+
+
 def test_ctrl_c_while_embedding(model: wgoose.Model) -> None:
     """The batch, which would take minutes, is left at the end of a pass."""
     want = model.embed("A goose")

@@ -113,6 +113,12 @@ def test_completions(model: wgoose.Model, path: Path) -> None:
     chunks = list(model.create_completion(PROMPT, seed=1, stream=True, echo=True, **HOT))
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == PROMPT + text
     assert {chunk["id"] for chunk in chunks} == {chunks[0]["id"]} and chunks[0]["id"] != whole["id"]
+    # As other clients call it.
+    assert model.tokenize(b"a goose", False, special=True) == model.encode("a goose")
+    again = model.create_completion(model.tokenize(PROMPT), seed=1, presence_penalty=0.0, echo=True, **HOT)
+    assert again["choices"][0]["text"] == PROMPT + text
+    some = model.create_completion(PROMPT, max_tokens=None, seed=None, stop=list("abcdefghijklmnopqrstuvwxyz ,."))
+    assert some["choices"][0]["finish_reason"] == "stop"
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
     assert reasons[:-1] == [None] * (len(chunks) - 1) and reasons[-1] == whole["choices"][0]["finish_reason"]
 

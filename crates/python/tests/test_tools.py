@@ -20,6 +20,11 @@ def test_tune(path: Path, tmp_path: Path) -> None:
     want = wgoose.Model.load(path).generate("A goose flies", 20, 0.0)
     assert "".join(tuned.generate("A goose flies", 20, 0.0)) == "".join(want)
     assert wgoose.tune(path, plan, budget=1, chunks=[16])["recalled"] > 0
+    for wrong in ({"budget": -1}, {"ledger": plan}):
+        with pytest.raises(wgoose.InputError):
+            wgoose.tune(path, plan, **wrong)
+    with pytest.raises(wgoose.Error, match="chunk 0: it must be between 1 and 4096"):
+        wgoose.tune(path, plan, chunks=[0])
 
 
 def test_a_listener_ends_a_sweep(path: Path, tmp_path: Path) -> None:

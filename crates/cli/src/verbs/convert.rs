@@ -10,7 +10,8 @@ use wgoose_loader::{Container, Model};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
-/// A GGUF file keeps its vocabulary; one made of a .pth or .st gets the World vocabulary. Numbers are rounded to the new
+/// A GGUF file keeps its vocabulary, but not metadata such as author or licence; one made of a .pth or .st gets the World
+/// vocabulary. Numbers are rounded to the new
 /// format, nothing else; what has it already is copied. The file appears when it is complete.
 #[derive(clap::Args)]
 pub(crate) struct Args {
