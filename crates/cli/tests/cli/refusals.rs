@@ -96,7 +96,6 @@ const FAILURES: &[(&str, &str)] = &[
     ("convert good.gguf new.st --to Q8_0", "safetensors holds F32, F16 and BF16"),
     ("convert good.gguf new.gguf --to Q4_K_M", "multiple of 256"),
     // Places to write to.
-    ("logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
     ("synth nowhere/new.gguf --layers 1 --width 64 --vocab 300", "nowhere/new.gguf"),
     ("synth folder.gguf --layers 1 --width 64 --vocab 300", "folder.gguf"),
     ("synth new.pth --layers 1 --width 64", ".gguf, .st or .safetensors"),
@@ -155,6 +154,7 @@ const USAGE: &[(&str, &str)] = &[
     ("tune good.gguf --out plan.ron --kernels nowhere", "no such folder"),
     ("logits good.gguf --tokens tokens.json --out nowhere/logits.npy", "nowhere/logits.npy"),
     ("logits good.gguf --tokens tokens.json --out folder", "it is a folder"),
+    ("logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
     ("tune good.gguf --out plan.jsonl", "choose another ending"),
     ("tune good.gguf --out folder", "no ordinary file"),
     ("bench --model good.gguf --title a --change b --out report.jsonl", "choose another ending"),
