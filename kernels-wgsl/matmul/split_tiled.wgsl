@@ -5,10 +5,10 @@
 #import epilogue
 #import weight/f16 as w binding 2
 
-const ROWS: u32 = 16u;          // tune: 16 8 32
-const TOKENS: u32 = 32u;        // tune: 32 16 8
-const FRAGMENT: u32 = 4u;       // tune: 4 2
-const PARTS: u32 = 4u;          // tune: 4 2 8
+const ROWS: u32 = 16u;          // tune: 8 16 32
+const TOKENS: u32 = 32u;        // tune: 8 16 32
+const FRAGMENT: u32 = 4u;       // tune: 2 4
+const PARTS: u32 = 4u;          // tune: 2 4 8
 const ACROSS: u32 = ROWS / FRAGMENT;
 const LANES: u32 = ACROSS * (TOKENS / FRAGMENT);
 const WG: u32 = LANES * PARTS;

@@ -6,8 +6,8 @@
 #import weight/f16 as w binding 2
 
 const ROWS: u32 = 32u;          // tune: 32 64 128
-const TOKENS: u32 = 32u;        // tune: 32 16 64 128
-const FRAGMENT: u32 = 4u;       // tune: 4 2 8
+const TOKENS: u32 = 32u;        // tune: 16 32 64 128
+const FRAGMENT: u32 = 4u;       // tune: 2 4 8
 const ACROSS: u32 = ROWS / FRAGMENT;
 const WG: u32 = ACROSS * (TOKENS / FRAGMENT);
 // Slab rows are padded so that neighbours fall into different banks.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use wgoose_graph::{
@@ -141,7 +141,13 @@ fn every_variant_equals_the_reference() {
     let checked: Mutex<BTreeMap<String, u32>> = Mutex::default();
     let skipped: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::default();
     let cases: u32 = std::env::var("PROPTEST_CASES").ok().and_then(|c| c.parse().ok()).unwrap_or(8);
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let mut config = Config { cases, failure_persistence: None, ..Config::default() };
+    // The same cases each time, unless PROPTEST_RNG_SEED says others: compilers of software devices need minutes, or
+    // never end, for some kernels at some sizes.
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(7);
+    }
+    let mut runner = TestRunner::new(config);
     let strategy = (
         shapes(),
         (1u32..40, 1u32..4, 1u32..4),
