@@ -12,7 +12,7 @@ const UNITS: u32 = 132u;        // tune: 132 264
 const LANES: u32 = 8u;          // tune: 4 8 16 32
 const ROWS: u32 = 1u;           // tune: 1 2
 const UNROLL: u32 = 1u;         // tune: 1 2
-const NEIGHBOURS: u32 = 8u;     // tune: 8
+const NEIGHBOURS: u32 = 8u;     // tune: 8 32
 
 fn round_of(row: u32, end: u32, half: u32) -> array<HalfWords, ROWS> {
     return w_round(row, end, half);

@@ -1,54 +1,76 @@
 // Columns of x rounded to fifteen bits for blocks of K-quants: code = 128 * high + low, both int8, as in
 // columns_int16.wgsl. The 128 columns of half a block share a scale, their largest |x| / 16256, so that a product with half a
-// block is a sum of integers until its end. Needs `const K, WG`, `const SUBS`: into how many sub-blocks half a block is cut,
-// 4 or 8, `fn x_quad`, `room`, and `const HELD`: where in it they begin.
+// block is a sum of integers until its end. NEIGHBOURS of a subgroup share half a block. Needs `const K, WG, NEIGHBOURS`,
+// `const SUBS`: into how many sub-blocks half a block is cut, 4 or 8, `fn x_quad`, `room`, and `const HELD`: where in it
+// they begin.
 #import run_integers
 
 const HALVES: u32 = K / 128u;
 const RUNS_OF_SUB: u32 = 8u / SUBS;
+// Quads that an invocation rounds at a time, and how many neighbours share a sub-block: fewer than two have it alone.
+const EACH: u32 = 32u / NEIGHBOURS;
+const NEIGHBOURS_OF_SUB: u32 = 32u / SUBS / EACH;
+const GROUPS: u32 = K / 4u / EACH;
 // For every half block: eight runs of high words, as many of low ones, then the sums of four sub-blocks at a time as three
 // words with an int8 digit of each, to base 256, and the scale. Halves are neighbours, as the invocations that read them.
 const INTEGERS: u32 = (16u + SUBS / 4u) * HALVES;
 
-// Rounds x from quad `begin` on. Eight neighbours of a subgroup share half a block, one run of sixteen each.
-fn round_columns(lane: u32, begin: u32) {
-    for (var i = lane; i < K / 16u; i += WG) {
-        let at = begin + i * 4u;
-        let quads = array(x_quad(at), x_quad(at + 1u), x_quad(at + 2u), x_quad(at + 3u));
-        let sizes = max(max(abs(quads[0]), abs(quads[1])), max(abs(quads[2]), abs(quads[3])));
-        var largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-        largest = max(largest, subgroupShuffleXor(largest, 1u));
-        largest = max(largest, subgroupShuffleXor(largest, 2u));
-        largest = max(largest, subgroupShuffleXor(largest, 4u));
-        let scale = largest / 16256.0;
-        let steps = inverse(scale);
-        var high: vec4<u32>;
-        var low: vec4<u32>;
-        for (var q = 0u; q < 4u; q++) {         // unroll
-            let codes = vec4<i32>(round(quads[q] * steps));
-            let highs = (codes + vec4(64)) >> vec4(7u);
-            high[q] = pack4xI8(highs);
-            low[q] = pack4xI8(codes - highs * 128);
+// Rounds the EACH quads of number `i` among groups of as many, if they are there. All invocations must come at once: what
+// shuffles where compilers see no uniform control flow is many times as slow.
+fn round_quads(i: u32, is_there: bool, quads: array<vec4<f32>, EACH>) {
+    var largest = 0.0;
+    for (var q = 0u; q < EACH; q++) {           // unroll
+        let sizes = abs(quads[q]);
+        largest = max(largest, max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
+    }
+    for (var apart = 1u; apart < NEIGHBOURS; apart *= 2u) {
+        largest = max(largest, subgroupShuffleXor(largest, apart));
+    }
+    let scale = largest / 16256.0;
+    let steps = inverse(scale);
+    let half = i / NEIGHBOURS;
+    var sum = 0;
+    for (var q = 0u; q < EACH; q++) {           // unroll
+        let codes = vec4<i32>(round(quads[q] * steps));
+        let highs = (codes + vec4(64)) >> vec4(7u);
+        let high = pack4xI8(highs);
+        let low = pack4xI8(codes - highs * 128);
+        let quad = i % NEIGHBOURS * EACH + q;
+        let at = HELD + quad / 4u * HALVES + half;
+        if is_there {
+            room[at][quad % 4u] = high;
+            room[at + 8u * HALVES][quad % 4u] = low;
         }
-        let half = i / 8u;
-        let run = i % 8u;
-        room[HELD + run * HALVES + half] = high;
-        room[HELD + (8u + run) * HALVES + half] = low;
+        sum += 128 * dot4I8Packed(0x01010101u, high) + dot4I8Packed(0x01010101u, low);
+    }
 
-        let ones = vec4(0x01010101u);
-        var sum = 128 * dot_words(ones, high) + dot_words(ones, low);
-        if RUNS_OF_SUB == 2u {
-            sum += subgroupShuffleXor(sum, 1u);
-        }
-        let second = (sum + 128) >> 8u;
-        let digits = vec3(sum, second, (second + 128) >> 8u);
-        var words = (bitcast<vec3<u32>>(digits) & vec3(255u)) << vec3(run / RUNS_OF_SUB % 4u * 8u);
-        words |= subgroupShuffleXor(words, RUNS_OF_SUB);
-        words |= subgroupShuffleXor(words, 2u * RUNS_OF_SUB);
-        if run % (4u * RUNS_OF_SUB) == 0u {
-            let four = 16u + run / (4u * RUNS_OF_SUB);
-            room[HELD + four * HALVES + half] = vec4(words, bitcast<u32>(scale));
-        }
+    for (var apart = 1u; apart < NEIGHBOURS_OF_SUB; apart *= 2u) {
+        sum += subgroupShuffleXor(sum, apart);
+    }
+    let second = (sum + 128) >> 8u;
+    let digits = vec3(sum, second, (second + 128) >> 8u);
+    let sub = i % NEIGHBOURS / NEIGHBOURS_OF_SUB;
+    var words = (bitcast<vec3<u32>>(digits) & vec3(255u)) << vec3(sub % 4u * 8u);
+    words |= subgroupShuffleXor(words, NEIGHBOURS_OF_SUB);
+    words |= subgroupShuffleXor(words, 2u * NEIGHBOURS_OF_SUB);
+    if is_there && i % (4u * NEIGHBOURS_OF_SUB) == 0u {
+        room[HELD + (16u + sub / 4u) * HALVES + half] = vec4(words, bitcast<u32>(scale));
+    }
+}
+
+fn quads_at(first: u32) -> array<vec4<f32>, EACH> {
+    var quads: array<vec4<f32>, EACH>;
+    for (var q = 0u; q < EACH; q++) {           // unroll
+        quads[q] = x_quad(first + q);
+    }
+    return quads;
+}
+
+// Rounds x from quad `begin` on.
+fn round_columns(lane: u32, begin: u32) {
+    for (var block = 0u; block < GROUPS; block += WG) {
+        let i = block + lane;
+        round_quads(i, i < GROUPS, quads_at(begin + min(i, GROUPS - 1u) * EACH));
     }
 }
 

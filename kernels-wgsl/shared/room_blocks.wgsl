@@ -5,9 +5,13 @@
 const HELD: u32 = K / 4u;
 const ROOM: u32 = HELD + INTEGERS;
 
-// Keeps four columns, if there are any.
+// Keeps four columns, if there are any. Whoever has all that is rounded together by itself rounds it at once.
 fn keep_columns(i: u32, is_there: bool, quad: vec4<f32>) {
-    if is_there {
+    if EACH == 1u {
+        var quads: array<vec4<f32>, EACH>;
+        quads[0] = quad;
+        round_quads(i, is_there, quads);
+    } else if is_there {
         keep_quad(i, quad);
     }
 }
@@ -15,6 +19,8 @@ fn keep_columns(i: u32, is_there: bool, quad: vec4<f32>) {
 // After this all columns are there for all.
 fn meet_columns(lane: u32) {
     workgroupBarrier();
-    round_columns(lane, 0u);
-    workgroupBarrier();
+    if EACH > 1u {
+        round_columns(lane, 0u);
+        workgroupBarrier();
+    }
 }

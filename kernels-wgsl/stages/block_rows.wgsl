@@ -65,11 +65,13 @@ fn weight_products(words: array<HalfWords, ROWS>, half: u32) -> array<f32, ROWS>
     return products;
 }
 
-// Stores the products of rows `begin` to `end` at y[at + row].
+// Stores the products of rows `begin` to `end` at y[at + row]. All invocations go round as often: what shuffles where
+// compilers see no uniform control flow is many times as slow.
 fn weight_deal(begin: u32, end: u32, at: u32, kind: u32, lane: u32, ahead: Ahead) {
     let own = lane % LANES;
     var words = ahead;
-    for (var row = begin + lane / LANES * ROWS; row < end; row += WG / LANES * ROWS) {
+    for (var block = begin; block < end; block += WG / LANES * ROWS) {
+        let row = block + lane / LANES * ROWS;
         var before: array<f32, ROWS>;
         for (var i = 0u; i < ROWS; i++) {       // unroll
             before[i] = residual(at + min(row + i, end - 1u));
@@ -82,7 +84,7 @@ fn weight_deal(begin: u32, end: u32, at: u32, kind: u32, lane: u32, ahead: Ahead
             let next = select(own, own + (round + 1u) * UNROLL * LANES, goes_on);
             for (var u = 0u; u < UNROLL; u++) { // unroll
                 let half = (round * UNROLL + u) * LANES + own;
-                if half < HALVES {
+                if half < HALVES && row < end {
                     let products = weight_products(words[u], half);
                     for (var i = 0u; i < ROWS; i++) {   // unroll
                         sums[i] += products[i];

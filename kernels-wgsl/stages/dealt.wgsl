@@ -49,17 +49,18 @@ fn dealt(unit: u32, lane: u32) {
     let own = lane % TEAM;
     let place = own % LANES;
     // Weights and residual do not depend on x: they are on their way while it is held.
-    var group = select(begin + lane / TEAM, end, lane >= TEAMS * TEAM);
+    let first = select(lane / TEAM, end, lane >= TEAMS * TEAM);
     var next: array<w_piece, ROWS * UNROLL>;
-    if group < end {
-        next = take(group, 0u, own);
+    if begin + first < end {
+        next = take(begin + first, 0u, own);
     }
-    var residue = before(token, select(begin * ROWS + lane, group * ROWS + place, SPLIT == 1u));
+    var residue = before(token, select(begin * ROWS + lane, (begin + first) * ROWS + place, SPLIT == 1u));
     hold_runs(lane, token * RUNS, 0u, RUNS);
     workgroupBarrier();
 
-    while group < end {
-        let after = group + TEAMS;
+    // All go round as often: what shuffles where compilers see no uniform control flow is many times as slow.
+    for (var block = begin; block < end; block += TEAMS) {
+        let group = block + first;
         var sums: array<f32, ROWS>;
         for (var round = 0u; round < ROUNDS; round++) {
             for (var u = 0u; u < UNROLL; u++) {         // unroll
@@ -70,8 +71,9 @@ fn dealt(unit: u32, lane: u32) {
                 }
             }
             let is_last = round + 1u == ROUNDS;
-            if !is_last || after < end {
-                next = take(select(group, after, is_last), select(round + 1u, 0u, is_last), own);
+            let next_group = select(group, group + TEAMS, is_last);
+            if next_group < end {
+                next = take(next_group, select(round + 1u, 0u, is_last), own);
             }
         }
         var sum = 0.0;
@@ -80,15 +82,14 @@ fn dealt(unit: u32, lane: u32) {
             sum = select(sum, all, place == i);
         }
         let row = group * ROWS + place;
-        if place < ROWS {
+        if place < ROWS && group < end {
             if SPLIT > 1u {
                 partials[(row - begin * ROWS) * SPLIT + own / LANES] = sum;
             } else if row < params.window {
                 finish(token * params.m + params.first + row, residue, sum);
-                residue = before(token, after * ROWS + place);
+                residue = before(token, row + TEAMS * ROWS);
             }
         }
-        group = after;
     }
 
     if SPLIT > 1u {

@@ -7,21 +7,21 @@ const weight_last: u32 = max(weight_pieces, 1u) - 1u;
 const weight_loads: u32 = weight_last / SPLIT + 1u;
 
 // Past the last piece the last one is read again; it counts for nothing.
-fn weight_row(row: u32, part: u32) -> array<weight_piece, weight_loads> {
-    var taken: array<weight_piece, weight_loads>;
+fn weight_row(row: u32, part: u32) -> array<vec4<u32>, weight_loads> {
+    var words: array<vec4<u32>, weight_loads>;
     for (var i = 0u; i < weight_loads; i++) {     // unroll
-        taken[i] = weight_take(0u, row * weight_pieces + min(i * SPLIT + part, weight_last));
+        words[i] = weight_raw(0u, row * weight_pieces + min(i * SPLIT + part, weight_last));
     }
-    return taken;
+    return words;
 }
 
 // The hidden values begin at this column.
-fn weight_share(row: array<weight_piece, weight_loads>, column: u32, part: u32) -> f32 {
-    var taken = row;
+fn weight_share(row: u32, words: array<vec4<u32>, weight_loads>, column: u32, part: u32) -> f32 {
     var sum = 0.0;
     for (var i = 0u; i < weight_loads; i++) {     // unroll
         let piece = i * SPLIT + part;
-        let product = weight_dot(taken[i], weight_meet(0u, column / weight_span + min(piece, weight_last)));
+        let opened = weight_opened(0u, row * weight_pieces + min(piece, weight_last), words[i]);
+        let product = weight_dot(opened, weight_meet(0u, column / weight_span + min(piece, weight_last)));
         sum += select(0.0, product, piece < weight_pieces);
     }
     return sum;

@@ -60,27 +60,28 @@ fn ahead_of(matrix: u32, begin: u32, end: u32, place: Place) -> Ahead {
     return adapter_round(begin + place.subgroup, end, place.subgroup_lane, WG / place.subgroups);
 }
 
-// The products of rows of an adapter, each by a subgroup.
+// The products of rows of an adapter, each by a subgroup; all go round as often.
 fn deal_adapter(begin: u32, end: u32, at: u32, kind: u32, place: Place, ahead: Ahead) {
     let pieces = select(K / g1_span, K / w1_span, loaded == 0u);
     let step = WG / place.subgroups;
     let own = place.subgroup_lane;
     var words = ahead;
-    for (var row = begin + place.subgroup; row < end; row += place.subgroups) {
+    for (var block = begin; block < end; block += place.subgroups) {
+        let row = block + place.subgroup;
         var sum = 0.0;
-        for (var first = own; first < pieces + own; first += PIECES * step) {
+        for (var round = 0u; round < pieces; round += PIECES * step) {
             for (var u = 0u; u < PIECES; u++) {     // unroll
-                let piece = first + u * step;
+                let piece = round + u * step + own;
                 let load = words[u / LOADS / ROWS][u / LOADS % ROWS][u % LOADS];
                 sum += select(0.0, adapter_product(row, min(piece, pieces - 1u), load), piece < pieces);
             }
             // The same row's next round, or the first one of the next row.
-            let goes_on = first + PIECES * step < pieces + own;
-            let next = select(own, first + PIECES * step, goes_on);
+            let goes_on = round + PIECES * step < pieces;
+            let next = own + select(0u, round + PIECES * step, goes_on);
             words = adapter_round(select(row + place.subgroups, row, goes_on), end, next, step);
         }
         let all = subgroupAdd(sum);
-        if own == 0u {
+        if own == 0u && row < end {
             y[at + row] = activate(kind, all);
         }
     }

@@ -90,7 +90,8 @@ fn normed_rows(place: Place, token: u32) -> Rows {
     for (var i = 0u; i < OWN; i++) {        // unroll
         rows.own[i] = (own[i] - of_own.x) * of_own.y * scales[i] + biases[i];
     }
-    if token != segment.x {
+    // Where there is one row in all, compilers see that there is none before it.
+    if params.rows > 1u && token != segment.x {
         let other = quads_of(token - 1u, lane);
         let of_other = moments(place, other);
         for (var i = 0u; i < OWN; i++) {    // unroll

@@ -24,14 +24,15 @@ const ROOM: u32 = (w2_rank + a2_rank + v2_rank + g2_rank) / 4u;
 var<workgroup> room: array<vec4<u32>, ROOM>;
 
 struct Rows {
-    w2: array<w2_piece, w2_loads>,
-    a2: array<a2_piece, a2_loads>,
-    v2: array<v2_piece, v2_loads>,
-    g2: array<g2_piece, g2_loads>,
+    c: u32,
+    w2: array<vec4<u32>, w2_loads>,
+    a2: array<vec4<u32>, a2_loads>,
+    v2: array<vec4<u32>, v2_loads>,
+    g2: array<vec4<u32>, g2_loads>,
 }
 
 fn rows_of(c: u32, part: u32) -> Rows {
-    return Rows(w2_row(c, part), a2_row(c, part), v2_row(c, part), g2_row(c, part));
+    return Rows(c, w2_row(c, part), a2_row(c, part), v2_row(c, part), g2_row(c, part));
 }
 
 fn x_quad(i: u32) -> vec4<f32> {
@@ -46,10 +47,10 @@ fn hold_hidden(token: u32, lane: u32) {
 
 fn shares(rows: Rows, part: u32) -> vec4<f32> {
     return vec4(
-        w2_share(rows.w2, 0u, part),
-        a2_share(rows.a2, w2_rank, part),
-        v2_share(rows.v2, w2_rank + a2_rank, part),
-        g2_share(rows.g2, w2_rank + a2_rank + v2_rank, part),
+        w2_share(rows.c, rows.w2, 0u, part),
+        a2_share(rows.c, rows.a2, w2_rank, part),
+        v2_share(rows.c, rows.v2, w2_rank + a2_rank, part),
+        g2_share(rows.c, rows.g2, w2_rank + a2_rank + v2_rank, part),
     );
 }
 
