@@ -2,6 +2,7 @@
 // of x to fifteen bits once and multiplies integers, half a block at a time.
 #import unit
 #import params
+#import others
 #import columns_blocks
 #import block_loads as w
 #import block_rows as w
@@ -40,10 +41,11 @@ fn main(
     let token = unit / UNITS;
     let begin = unit % UNITS * params.window / UNITS;
     let end = (unit % UNITS + 1u) * params.window / UNITS;
+    let ahead = w_ahead(begin, end, lane);
+    others_done(lane);
     if token >= params.rows || begin == end {
         return;
     }
-    let ahead = w_ahead(begin, end, lane);
     round_columns(lane, token * (K / 4u));
     workgroupBarrier();
     w_deal(begin, end, token * params.m + params.first, ACTIVATION, lane, ahead);

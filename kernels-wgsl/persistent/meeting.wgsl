@@ -12,6 +12,8 @@ struct Meeting {
 const PATIENCE: u32 = 60000u;
 
 var<workgroup> meeting_failed: u32;
+// How often this workgroup has arrived.
+var<private> meetings: u32 = 0u;
 
 // Whether an earlier dispatch went wrong.
 fn is_called_off(lane: u32) -> bool {
@@ -19,27 +21,39 @@ fn is_called_off(lane: u32) -> bool {
         meeting_failed = atomicLoad(&meeting.gave_up);
     }
     workgroupBarrier();
-    return meeting_failed != 0u;
+    return has_failed();
 }
 
-// Waits for all workgroups at the barrier of that number, from 1. False: they did not come.
-fn meet(lane: u32, number: u32) -> bool {
+// Compilers see that a whole subgroup decides alike.
+fn has_failed() -> bool {
+    return subgroupBroadcastFirst(meeting_failed) != 0u;
+}
+
+// Says that this workgroup has done what comes before.
+fn arrive(lane: u32) {
     storageBarrier();
     workgroupBarrier();
+    meetings++;
     if lane == 0u {
         atomicAdd(&meeting.arrived, 1u);
+    }
+}
+
+// Waits until all workgroups have arrived as often as this one, if they come at all: see `has_failed`. What this workgroup
+// sent for since it arrived is on its way meanwhile.
+fn wait(lane: u32) {
+    if lane == 0u {
         var looks = 0u;
-        while atomicLoad(&meeting.arrived) < number * WORKGROUPS && looks < PATIENCE {
+        while atomicLoad(&meeting.arrived) < meetings * WORKGROUPS && looks < PATIENCE {
             looks++;
         }
-        meeting_failed = select(0u, 1u, looks == PATIENCE);
         if looks == PATIENCE {
+            meeting_failed = 1u;
             atomicStore(&meeting.gave_up, 1u);
         }
     }
     workgroupBarrier();
     storageBarrier();
-    return meeting_failed == 0u;
 }
 
 // The last to leave makes everything ready for the next dispatch.

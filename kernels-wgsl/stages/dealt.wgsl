@@ -5,6 +5,7 @@
 #import params
 #import epilogue
 #import reduce_lanes
+#import others
 #import piece/f16 as w binding 2
 
 const RUNS: u32 = K / 16u;
@@ -43,16 +44,17 @@ fn dealt(unit: u32, lane: u32) {
     let groups = (params.window + ROWS - 1u) / ROWS;
     let begin = unit % UNITS * groups / UNITS;
     let end = (unit % UNITS + 1u) * groups / UNITS;
-    if token >= params.rows || begin == end {
-        return;
-    }
     let own = lane % TEAM;
     let place = own % LANES;
-    // Weights and residual do not depend on x: they are on their way while it is held.
+    // Weights do not depend on x: they are on their way while it is held.
     let first = select(lane / TEAM, end, lane >= TEAMS * TEAM);
     var next: array<w_piece, ROWS * UNROLL>;
     if begin + first < end {
         next = take(begin + first, 0u, own);
+    }
+    others_done(lane);
+    if token >= params.rows || begin == end {
+        return;
     }
     var residue = before(token, select(begin * ROWS + lane, (begin + first) * ROWS + place, SPLIT == 1u));
     hold_runs(lane, token * RUNS, 0u, RUNS);

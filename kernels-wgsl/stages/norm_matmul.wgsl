@@ -12,12 +12,14 @@ fn norm_matmul(unit: u32, place: Place) {
     let part = unit % UNITS;
     let begin = part * params.window / UNITS;
     let end = (part + 1u) * params.window / UNITS;
+    let ahead = w_ahead(begin, end, lane);
+    let mixes = mixes_of(0u, lane);
+    let around = around(token, lane);
+    others_done(lane);
     if token >= params.rows || begin == end {
         return;
     }
-    let ahead = w_ahead(begin, end, lane);
-    let mixes = mixes_of(0u, lane);
-    let rows = normed_rows(place, token);
+    let rows = normed_rows(place, token, around);
     for (var i = 0u; i < OWN; i++) {        // unroll
         keep_columns(lane + i * WG, lane + i * WG < QUADS, rows.own[i] + rows.step[i] * mixes[i]);
     }

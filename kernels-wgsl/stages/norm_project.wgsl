@@ -37,11 +37,9 @@ fn norm_project(unit: u32, place: Place) {
     let lane = place.lane;
     let token = unit / UNITS;
     let part = unit % UNITS;
+    let is_there = token < params.rows;
     let begin = dealt(part);
-    let end = dealt(part + 1u);
-    if token >= params.rows {
-        return;
-    }
+    let end = select(begin, dealt(part + 1u), is_there);
     // The first matrix that it has rows of, and how many rows come before that.
     var matrix = 0u;
     var before = 0u;
@@ -59,7 +57,9 @@ fn norm_project(unit: u32, place: Place) {
         if is_normed {
             workgroupBarrier();
         } else {
-            rows = normed_rows(place, token);
+            let around = around(token, lane);
+            others_done(lane);
+            rows = normed_rows(place, token, around);
             is_normed = true;
         }
         for (var i = 0u; i < OWN; i++) {        // unroll
@@ -91,7 +91,9 @@ fn norm_project(unit: u32, place: Place) {
             past = min(max(end, before) - before, rows_of(matrix));
         }
     }
-    if part == UNITS - 1u {
+    if !is_normed {
+        others_done(lane);
+    } else if part == UNITS - 1u {
         store_row(rows, lane, (4u * params.rows + token) * params.m);
         let ranks = params.ranks;
         for (var c = ranks.x + ranks.y + ranks.z + ranks.w + lane; c < params.m; c += WG) {

@@ -22,10 +22,18 @@ const PIECES: u32 = min(ROWS * UNROLL * LOADS, 10u);
 // How many rows of w_r are read in the time of one of an adapter.
 const WORTH: u32 = 16u / LOADS;
 
+// In a merged step one matrix stands for all that lie in one buffer with it: `turn` says for which.
+const TOGETHER: bool = false;           // merged: w_r w_k w_v by turn
+const ADAPTERS_TOGETHER: bool = false;  // merged: g1 a1 v1 by turn
+var<private> turn: u32;
+
 // The matrix whose rows are loaded.
 var<private> loaded: u32;
 
 fn round_of(row: u32, end: u32, half: u32) -> array<HalfWords, ROWS> {
+    if TOGETHER {
+        return w_r_round(row, end, half);
+    }
     switch loaded {
         case 4u: { return w_r_round(row, end, half); }
         case 5u: { return w_k_round(row, end, half); }
@@ -36,6 +44,9 @@ fn round_of(row: u32, end: u32, half: u32) -> array<HalfWords, ROWS> {
 fn adapter_round(row: u32, end: u32, first: u32, step: u32) -> Ahead {
     if row >= end {
         return Ahead();
+    }
+    if ADAPTERS_TOGETHER && loaded > 0u {
+        return g1_round(row, first, step);
     }
     switch loaded {
         case 0u: { return w1_round(row, first, step); }
@@ -54,6 +65,7 @@ fn adapter_product(row: u32, piece: u32, load: vec4<u32>) -> f32 {
 
 fn ahead_of(matrix: u32, begin: u32, end: u32, place: Place) -> Ahead {
     loaded = matrix;
+    turn = matrix % ADAPTERS % 3u;
     if matrix >= ADAPTERS {
         return w_r_ahead(begin, end, place.lane);
     }

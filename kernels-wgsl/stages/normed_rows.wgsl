@@ -1,6 +1,7 @@
 // The layer norm of a token's row and of the row before it, which may be the state, by a whole workgroup: every invocation
 // keeps OWN quads of four columns in registers, WG apart. Needs `const K, WG`.
 #import params
+#import others
 
 const QUADS: u32 = K / 4u;
 const OWN: u32 = (QUADS + WG - 1u) / WG;
@@ -70,32 +71,47 @@ fn moments(place: Place, quads: array<vec4<f32>, OWN>) -> vec2<f32> {
     return vec2(mean, inverseSqrt(total(place, 1u, squares) / f32(K) + params.eps));
 }
 
-fn normed_rows(place: Place, token: u32) -> Rows {
-    let lane = place.lane;
-    let own = quads_of(token, lane);
-    // What does not wait for the norm is on its way meanwhile.
-    let segment = segments[token_segments[token]];
-    var scales: array<vec4<f32>, OWN>;
-    var biases: array<vec4<f32>, OWN>;
-    var before: array<vec4<f32>, OWN>;
+// What a norm needs besides x.
+struct Around {
+    segment: vec4<u32>,
+    scales: array<vec4<f32>, OWN>,
+    biases: array<vec4<f32>, OWN>,
+    before: array<vec4<f32>, OWN>,  // the row before the segment's first
+}
+
+fn around(token: u32, lane: u32) -> Around {
+    var around: Around;
+    // Where there is one row in all, there is one segment.
+    var number = 0u;
+    if params.rows > 1u {
+        number = token_segments[token];
+    }
+    around.segment = segments[number];
     for (var i = 0u; i < OWN; i++) {        // unroll
         if lane + i * WG < QUADS {
-            scales[i] = scale[lane + i * WG];
-            biases[i] = bias[lane + i * WG];
-            before[i] = state[segment.z * QUADS + lane + i * WG];
+            around.scales[i] = scale[lane + i * WG];
+            around.biases[i] = bias[lane + i * WG];
+            around.before[i] = state[around.segment.z * QUADS + lane + i * WG];
         }
     }
+    return around;
+}
+
+fn normed_rows(place: Place, token: u32, around: Around) -> Rows {
+    let lane = place.lane;
+    let own = quads_of(token, lane);
+    var before = around.before;
     var rows: Rows;
     let of_own = moments(place, own);
     for (var i = 0u; i < OWN; i++) {        // unroll
-        rows.own[i] = (own[i] - of_own.x) * of_own.y * scales[i] + biases[i];
+        rows.own[i] = (own[i] - of_own.x) * of_own.y * around.scales[i] + around.biases[i];
     }
     // Where there is one row in all, compilers see that there is none before it.
-    if params.rows > 1u && token != segment.x {
+    if params.rows > 1u && token != around.segment.x {
         let other = quads_of(token - 1u, lane);
         let of_other = moments(place, other);
         for (var i = 0u; i < OWN; i++) {    // unroll
-            before[i] = (other[i] - of_other.x) * of_other.y * scales[i] + biases[i];
+            before[i] = (other[i] - of_other.x) * of_other.y * around.scales[i] + around.biases[i];
         }
     }
     for (var i = 0u; i < OWN; i++) {        // unroll

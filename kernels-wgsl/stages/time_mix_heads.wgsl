@@ -4,6 +4,7 @@
 // `const WG, SPLIT`, `row_sum`, and of the adapters: `Rows` and `rows_of`, what can be read before there is a token;
 // `hold_hidden`, which brings the token's hidden values to workgroup memory; `shares`, an invocation's share of the sums.
 #import params
+#import others
 #import activation
 #import weight/f32 as v_first binding 5
 #import weight/f32 as v0 binding 12
@@ -42,6 +43,7 @@ const BONUS: u32 = 5u * QUADS;
 
 fn time_mix_heads(unit: u32, lane: u32) {
     if unit >= params.segments * params.heads {
+        others_done(lane);
         return;
     }
     let segment = segments[unit / params.heads];
@@ -62,6 +64,8 @@ fn time_mix_heads(unit: u32, lane: u32) {
     let biases = vec3(w0[c], a0[c], v0_at(c));
     let of_key = vec3(k_k[c], k_a[c], r_k[c]);
     let of_norm = vec2(scale[c], bias[c]);
+
+    others_done(lane);
 
     // Where there is one row in all, compilers see no loop.
     let tokens = min(segment.y, params.rows);

@@ -45,6 +45,7 @@ const SHARED: &[(&str, File)] = &[
     ("room_f32", wgsl!("shared/room_f32.wgsl")),
     ("room_int8", wgsl!("shared/room_int8.wgsl")),
     ("room_blocks", wgsl!("shared/room_blocks.wgsl")),
+    ("others", wgsl!("shared/others.wgsl")),
     ("row_products", wgsl!("stages/row_products.wgsl")),
     ("row_dots", wgsl!("stages/row_dots.wgsl")),
     ("dealt", wgsl!("stages/dealt.wgsl")),

@@ -81,13 +81,6 @@ pub fn can_be_stage(kernel: &Kernel, threads: u32) -> bool {
     width == threads || (threads.is_multiple_of(width) && !kernel.wgsl.contains("workgroup>"))
 }
 
-/// Waits for the stages before.
-const MEET: &str = "        meetings++;
-        if !meet(lane, meetings) {
-            return;
-        }
-";
-
 fn pool_name(pool: usize) -> String {
     format!("pool{pool}")
 }
@@ -150,49 +143,125 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
     }
     let _ = writeln!(out, "fn base_at(layer: u32, column: u32) -> u32 {{");
     let _ = writeln!(out, "    let i = layer * {}u + column;\n    return bases[i / 4u][i % 4u];\n}}", form.columns);
-    stages.iter().for_each(|stage| out += &stage.text);
+    let groups = groups(parts, stages, form);
+    for (number, stage) in stages.iter().enumerate() {
+        let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
+        if let Some(hook) = &stage.hook {
+            let _ = writeln!(out, "fn {hook}(lane: u32) {{{}}}", if inside { " wait(lane); " } else { "" });
+        }
+        out += &stage.text;
+    }
     let _ = writeln!(
         out,
         "@compute @workgroup_size({threads})\nfn main(\n    @builtin(workgroup_id) workgroup: vec3<u32>,\n    \
          @builtin(local_invocation_index) lane: u32,\n    @builtin(subgroup_id) subgroup: u32,\n    \
          @builtin(num_subgroups) subgroups: u32,\n    @builtin(subgroup_invocation_id) subgroup_lane: u32,\n) {{\n    \
-         if is_called_off(lane) {{\n        return;\n    }}\n    var meetings = 0u;\n    \
+         if is_called_off(lane) {{\n        return;\n    }}\n    \
          for (var layer = 0u; layer < {}u; layer++) {{",
         form.layers
     );
-    for (i, (part, stage)) in parts.iter().zip(stages).enumerate() {
+    for group in &groups {
         // Before the first stage of all there is nothing to wait for.
-        let _ = match (part.meets, i) {
-            (true, 0) => writeln!(out, "        if layer > 0u {{\n{MEET}        }}"),
-            (true, _) => write!(out, "{MEET}"),
-            (false, _) => writeln!(out, "        workgroupBarrier();"),
+        out += match group.is_first {
+            true => "        if layer > 0u {\n            arrive(lane);\n        }\n",
+            false => "        arrive(lane);\n",
         };
-        for (name, column) in &stage.moving {
-            let _ = writeln!(out, "        {name} = base_at(layer, {column}u);");
+        if group.waits == Waits::Before {
+            out += "        wait(lane);\n        if has_failed() {\n            return;\n        }\n";
         }
-        let at_once = threads / stage.width;
-        let turns = part.units.div_ceil(u64::from(at_once));
-        let unit = match at_once {
-            1 => "turn".to_owned(),
-            n => format!("turn * {n}u + lane / {}u", stage.width),
-        };
-        let call = format!(
-            "let unit = {unit};\n            let units = {}u;\n            {};\n        }}",
-            part.units, stage.call
-        );
-        // A loop of one turn is no loop: compilers make more of that.
-        let _ = match turns <= u64::from(form.workgroups) {
-            true => writeln!(
-                out,
-                "        if workgroup.x < {turns}u {{\n            let turn = workgroup.x;\n            {call}"
-            ),
-            false => writeln!(
-                out,
-                "        for (var turn = workgroup.x; turn < {turns}u; turn += WORKGROUPS) {{\n            \
-                 if turn != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
-            ),
-        };
+        let mut taken = 0;
+        for (place, &number) in group.stages.iter().enumerate() {
+            if place > 0 {
+                out += "        workgroupBarrier();\n";
+            }
+            let (part, stage) = (&parts[number], &stages[number]);
+            for (name, column) in &stage.moving {
+                let _ = writeln!(out, "        {name} = base_at(layer, {column}u);");
+            }
+            let inside = group.waits == Waits::Inside && place == 0;
+            taken = turns(&mut out, (part.units, threads / stage.width), stage, form, (taken, inside));
+        }
     }
     out += "    }\n    leave(lane);\n}\n";
     out
+}
+
+/// Stages that need not wait for each other.
+struct Group {
+    is_first: bool,
+    waits: Waits,
+    /// Which, in the order in which they are called.
+    stages: Vec<usize>,
+}
+
+/// Where the stages of a group wait for those before them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Before the first of them.
+    Before,
+    /// Inside the first of them, once it has sent for what no other stage makes.
+    Inside,
+}
+
+fn groups(parts: &[StagePart<'_>], stages: &[Stage], form: Form) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if !part.meets => group.stages.push(i),
+            _ => groups.push(Group { is_first: i == 0, waits: Waits::Before, stages: vec![i] }),
+        }
+    }
+    for group in &mut groups {
+        let one_turn = |i: &usize| {
+            let at_once = u64::from(form.threads / stages[*i].width);
+            parts[*i].units.div_ceil(at_once) <= u64::from(form.workgroups)
+        };
+        if let Some(at) = group.stages.iter().position(|i| stages[*i].hook.is_some() && one_turn(i)) {
+            group.stages[..=at].rotate_right(1);
+            group.waits = Waits::Inside;
+        }
+    }
+    groups
+}
+
+/// Calls a stage for all of its units: `(units, how many at once)`. Of the workgroups, `taken` have a stage of the same
+/// group; as many are left to those who come after. Returns how many are taken now.
+fn turns(
+    out: &mut String,
+    (units, at_once): (u64, u32),
+    stage: &Stage,
+    form: Form,
+    (taken, inside): (u64, bool),
+) -> u64 {
+    let turns = units.div_ceil(u64::from(at_once));
+    let workgroups = u64::from(form.workgroups);
+    let unit = match at_once {
+        1 => "turn".to_owned(),
+        n => format!("turn * {n}u + lane / {}u", stage.width),
+    };
+    let call =
+        format!("let unit = {unit};\n            let units = {units}u;\n            {};\n        }}", stage.call);
+    // A loop of one turn is no loop: compilers make more of that.
+    if turns > workgroups {
+        let _ = writeln!(
+            out,
+            "        for (var turn = workgroup.x; turn < {turns}u; turn += WORKGROUPS) {{\n            \
+             if turn != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
+        );
+        return taken;
+    }
+    let first = if taken + turns <= workgroups { taken } else { 0 };
+    let _ = writeln!(
+        out,
+        "        if workgroup.x >= {first}u && workgroup.x < {}u {{\n            let turn = workgroup.x - {first}u;\n            \
+         {call}",
+        first + turns
+    );
+    if inside {
+        if turns < workgroups {
+            out.insert_str(out.trim_end().len(), " else {\n            wait(lane);\n        }");
+        }
+        *out += "        if has_failed() {\n            return;\n        }\n";
+    }
+    first + turns
 }

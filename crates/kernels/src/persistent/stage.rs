@@ -10,6 +10,13 @@ use std::fmt::Write;
 /// The variable that stages share, one after another.
 const ROOM: &str = "room";
 
+/// The function that a stage calls when it has sent for all that no other stage makes (`kernels-wgsl/shared/others.wgsl`).
+const HOOK: &str = "others_done";
+
+/// What marks a constant that says whether operands lie together, so that the first can stand for all
+/// (`const TOGETHER: bool = false; // merged: a b c by which`).
+const TOGETHER: &str = "// merged:";
+
 /// A stage's text and what must be known to call it.
 pub(super) struct Stage {
     /// Its items, renamed.
@@ -24,6 +31,8 @@ pub(super) struct Stage {
     pub(super) moving: Vec<(String, usize)>,
     /// Invocations of a unit.
     pub(super) width: u32,
+    /// The name of its hook, if it has one.
+    pub(super) hook: Option<String>,
 }
 
 /// What becomes of a module-scope name.
@@ -75,12 +84,18 @@ impl Stage {
             fates.insert(name, fate);
         }
         let mut text = String::new();
+        let together = together(&part.kernel.wgsl, &items, &prefix, (&mut fates, &mut text));
+        let mut hook = None;
         let mut directives = BTreeSet::new();
         let mut call = String::new();
         for item in &items {
             match (item.first().map(Token::text), declared(item)) {
                 (Some("enable" | "requires" | "diagnostic"), _) => {
                     directives.insert(item.iter().map(Token::text).collect::<String>());
+                }
+                (_, Some(HOOK)) => hook = Some(format!("{prefix}{HOOK}")),
+                (_, Some(name)) if together.contains(&name) => {
+                    let _ = write!(text, "const {prefix}{name}: bool = true;");
                 }
                 (_, Some("params")) if is_resource(item) => text += &params(&prefix, part.params),
                 (_, Some(ROOM)) => {}
@@ -99,8 +114,61 @@ impl Stage {
         for (name, _) in &moving {
             let _ = writeln!(text, "var<private> {name}: u32;");
         }
-        Ok(Stage { text, directives, call, room: part.kernel.reflection.room, moving, width })
+        Ok(Stage { text, directives, call, room: part.kernel.reflection.room, moving, width, hook })
     }
+}
+
+/// The constants that are true because the operands that they name lie in one pool, in one format. The first of those then
+/// begins where the one does that its variable says: `text` gets the function that knows.
+fn together<'a>(
+    wgsl: &'a str,
+    items: &[Vec<Token<'a>>],
+    prefix: &str,
+    (fates, text): (&mut HashMap<&'a str, Fate>, &mut String),
+) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for line in wgsl.lines() {
+        let Some((code, rule)) = line.split_once(TOGETHER) else { continue };
+        let (Some(name), Some((names, which))) = (code.split([' ', ':']).nth(1), rule.split_once(" by ")) else { continue };
+        let names: Vec<&str> = names.split_whitespace().collect();
+        let place = |name: &&str| match fates.get(name) {
+            Some(Fate::Operand { pool, base }) => Some((pool.clone(), base.clone())),
+            _ => None,
+        };
+        let Some(places) = names.iter().map(place).collect::<Option<Vec<_>>>() else { continue };
+        let Some(((pool, otherwise), others)) = places.split_last() else { continue };
+        let first = said_of(names[0], items);
+        let alike = names.iter().all(|name| said_of(name, items).is_subset(&first));
+        if !alike || others.iter().any(|(other, _)| other != pool) {
+            continue;
+        }
+        let base = others.iter().enumerate().fold(otherwise.clone(), |otherwise, (i, (_, base))| {
+            format!("select({otherwise}, {base}, {prefix}{} == {i}u)", which.trim())
+        });
+        let of_any = format!("{prefix}{}_of_any", names[0]);
+        let _ = writeln!(text, "fn {of_any}() -> u32 {{ return {base}; }}");
+        let (first, pool) = (names[0], pool.clone());
+        if let Some(fate) = fates.get_mut(first) {
+            *fate = Fate::Operand { pool, base: format!("{of_any}()") };
+        }
+        found.push(name);
+    }
+    found
+}
+
+/// What items say that are named after an operand, with a blank for its name: operands of one format say the same.
+fn said_of(operand: &str, items: &[Vec<Token<'_>>]) -> BTreeSet<String> {
+    let of_operand = |name: &str| name.strip_prefix(operand).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    let own = items.iter().filter(|item| declared(item).is_some_and(|name| name != operand && of_operand(name)));
+    own.map(|item| {
+        let text = |token: &Token<'_>| match token {
+            Token::Name(name) if of_operand(name) => format!(" {}", &name[operand.len()..]),
+            Token::Blank(_) => " ".to_owned(),
+            other => other.text().to_owned(),
+        };
+        item.iter().map(text).collect()
+    })
+    .collect()
 }
 
 /// The uniform block as a variable: its layout is that of `shared/params.wgsl`.
