@@ -52,8 +52,8 @@ fn wait(lane: u32) {
             atomicStore(&meeting.gave_up, 1u);
         }
     }
+    // No barrier of storage: it would wait for what is on its way. What others wrote is read around the caches.
     workgroupBarrier();
-    storageBarrier();
 }
 
 // The last to leave makes everything ready for the next dispatch.

@@ -2,7 +2,7 @@
 // workgroups, each of which norms the token's row for itself and mixes what its rows meet, matrix after matrix. The last
 // one, which always has rows, stores the normed row, and zeros where no adapter fills the fourth plane. Needs `const
 // UNITS`, what its imports need, `keep_columns` and `meet_columns` for the columns that w_r, w_k and w_v meet (the adapters
-// meet theirs as they are), and of the matrices `WORTH`, `ahead_of` and `deal`.
+// meet theirs as they are), and of the matrices `WORTH`, `FIRST_WORTH`, `ahead_of` and `deal`.
 #import normed_rows
 // The matrices in the order in which their rows are dealt: w1, a1, v1, g1, w_r, w_k, w_v.
 const MATRICES: u32 = 7u;
@@ -19,12 +19,17 @@ fn rows_of(matrix: u32) -> u32 {
 
 // The first row that workgroup `part` gets, of all rows in order.
 fn dealt(part: u32) -> u32 {
-    let adapters = params.ranks.x + params.ranks.y + params.ranks.z + params.ranks.w;
-    let worth = part * (adapters * WORTH + 3u * params.m) / UNITS;
-    if worth < adapters * WORTH {
-        return (worth + WORTH - 1u) / WORTH;
+    let others = params.ranks.y + params.ranks.z + params.ranks.w;
+    let of_first = params.ranks.x * FIRST_WORTH;
+    let of_adapters = of_first + others * WORTH;
+    let worth = part * (of_adapters + 3u * params.m) / UNITS;
+    if worth < of_first {
+        return (worth + FIRST_WORTH - 1u) / FIRST_WORTH;
     }
-    return worth - adapters * WORTH + adapters;
+    if worth < of_adapters {
+        return params.ranks.x + (worth - of_first + WORTH - 1u) / WORTH;
+    }
+    return params.ranks.x + others + worth - of_adapters;
 }
 
 // The plane of mixed columns that a matrix meets.

@@ -19,8 +19,9 @@
 
 // Pieces of an adapter that an invocation has on its way, in the registers that are there for the matrices.
 const PIECES: u32 = min(ROWS * UNROLL * LOADS, 10u);
-// How many rows of w_r are read in the time of one of an adapter.
-const WORTH: u32 = 16u / LOADS;
+// How many rows of w_r are read in the time of one of an adapter; of w1, which files keep in F32, they have more pieces.
+const WORTH: u32 = 20u / LOADS;
+const FIRST_WORTH: u32 = WORTH * max(g1_span / w1_span, 1u);
 
 // In a merged step one matrix stands for all that lie in one buffer with it: `turn` says for which.
 const TOGETHER: bool = false;           // merged: w_r w_k w_v by turn

@@ -16,8 +16,10 @@
 
 const AHEAD: u32 = ROWS * UNROLL;
 const ROOM: u32 = K / 4u;
-// How many rows of w_r are read in the time of one of an adapter: as many as it has pieces for each of theirs.
+// How many rows of w_r are read in the time of one of an adapter, as many as it has pieces for each of theirs; of w1, which
+// files keep in F32, they have more.
 const WORTH: u32 = max(w_r_span / g1_span, 1u);
+const FIRST_WORTH: u32 = max(w_r_span / w1_span, 1u);
 
 // In a merged step one matrix stands for all that lie in one buffer with it: `turn` says for which.
 const TOGETHER: bool = false;           // merged: w_r w_k w_v by turn
