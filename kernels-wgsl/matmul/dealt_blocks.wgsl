@@ -9,7 +9,7 @@
 #import block/q4_k as w binding 2
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 512u;           // tune: 256 512 1024
+const WG: u32 = 512u;           // tune: 256 512 640
 const UNITS: u32 = 132u;        // tune: 132 264
 const LANES: u32 = 8u;          // tune: 4 8 16 32
 const ROWS: u32 = 1u;           // tune: 1 2

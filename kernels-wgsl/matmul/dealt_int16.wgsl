@@ -4,7 +4,7 @@
 #import dealt
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 512u;           // tune: 128 256 512 1024
+const WG: u32 = 512u;           // tune: 128 256 512 640
 const UNITS: u32 = 132u;        // tune: 66 132 264 528
 const LANES: u32 = 32u;         // tune: 8 16 32
 const SPLIT: u32 = 1u;          // tune: 1 2 4

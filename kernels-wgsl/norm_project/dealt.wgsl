@@ -5,7 +5,7 @@
 #import norm_project_rows
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 512u;           // tune: 256 512 1024
+const WG: u32 = 512u;           // tune: 256 512 640
 const UNITS: u32 = 132u;        // tune: 66 132 264
 const LANES: u32 = 16u;         // tune: 8 16 32
 const ROWS: u32 = 2u;           // tune: 1 2 4

@@ -17,19 +17,28 @@ fn rows_of(matrix: u32) -> u32 {
     return params.m;
 }
 
-// The first row that workgroup `part` gets, of all rows in order.
+// The first row that workgroup `part` gets, of all rows in order. Each matrix is dealt to workgroups of its own where it
+// fills half of one: whoever has rows of two mixes, rounds and loads twice, and all others wait.
 fn dealt(part: u32) -> u32 {
+    if part == 0u {
+        return 0u;
+    }
     let others = params.ranks.y + params.ranks.z + params.ranks.w;
-    let of_first = params.ranks.x * FIRST_WORTH;
-    let of_adapters = of_first + others * WORTH;
-    let worth = part * (of_adapters + 3u * params.m) / UNITS;
-    if worth < of_first {
-        return (worth + FIRST_WORTH - 1u) / FIRST_WORTH;
+    let all = params.ranks.x * FIRST_WORTH + others * WORTH + 3u * params.m;
+    var before = 0u;
+    var worth = 0u;
+    var first = 0u;
+    for (var matrix = 0u; matrix < MATRICES; matrix++) {
+        let rows = rows_of(matrix);
+        worth += rows * select(select(1u, WORTH, matrix < ADAPTERS), FIRST_WORTH, matrix == 0u);
+        let past = (worth * UNITS + all / 2u) / all;
+        if part < past {
+            return before + (part - first) * rows / (past - first);
+        }
+        before += rows;
+        first = past;
     }
-    if worth < of_adapters {
-        return params.ranks.x + (worth - of_first + WORTH - 1u) / WORTH;
-    }
-    return params.ranks.x + others + worth - of_adapters;
+    return before;
 }
 
 // The plane of mixed columns that a matrix meets.

@@ -13,10 +13,10 @@
 #import head_rows as g2
 
 const K: u32 = 256u;            // op: k
-const WG: u32 = 512u;           // tune: 128 256 512 1024
+const WG: u32 = 512u;           // tune: 128 256 512 640
 const LANES: u32 = 8u;          // tune: 4 8 16
-// As many neighbours as there are for each channel, a power of two like WG and N.
-const SPLIT: u32 = min(min(LANES, QUADS), WG / N);
+// As many neighbours as there are for each channel, a power of two. WG is one, or 640, of which 512 are used.
+const SPLIT: u32 = min(min(LANES, QUADS), max(WG - WG % 512u, WG % 512u) / N);
 const ROOM: u32 = (w2_rank + a2_rank + v2_rank + g2_rank) / 4u;
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

@@ -11,7 +11,7 @@ use wgoose_kernels::plan::{Choice, bindable_fusions};
 use wgoose_runtime::PersistentForm;
 
 /// Widths of workgroups that are tried: those that dealt kernels have.
-const THREADS: [u32; 3] = [512, 256, 1024];
+const THREADS: [u32; 3] = [640, 512, 256];
 
 /// Numbers of workgroups that are tried, the most first: those that dealt kernels are dealt to, and parts of them for
 /// smaller devices.
