@@ -31,7 +31,7 @@ fn round_quads(i: u32, is_there: bool, quads: array<vec4<f32>, EACH>) {
     let half = i / NEIGHBOURS;
     var sum = 0;
     for (var q = 0u; q < EACH; q++) {           // unroll
-        let codes = vec4<i32>(round(quads[q] * steps));
+        let codes = nearest(quads[q] * steps);
         let highs = (codes + vec4(64)) >> vec4(7u);
         let high = pack4xI8(highs);
         let low = pack4xI8(codes - highs * 128);

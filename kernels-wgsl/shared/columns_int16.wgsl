@@ -16,21 +16,24 @@ var<workgroup> room: array<vec4<u32>, ROOM>;
 // Holds `count` runs of x, an even number, from run `begin` on, in the places from `place` on, which is even. Four
 // neighbours of a subgroup share a run; of eight, who have two, the first stores their scales.
 fn hold_runs(lane: u32, begin: u32, place: u32, count: u32) {
-    for (var i = lane; i < count * 4u; i += WG) {
-        let quad = x[begin * 4u + i];
+    // All go round as often: what shuffles where compilers see no uniform control flow is many times as slow.
+    for (var block = 0u; block < count * 4u; block += WG) {
+        let i = block + lane;
+        let is_there = i < count * 4u;
+        let quad = x[begin * 4u + min(i, count * 4u - 1u)];
         let scale = largest_of_run(quad) / 16256.0;
-        let codes = vec4<i32>(round(quad * inverse(scale)));
+        let codes = nearest(quad * inverse(scale));
         let highs = (codes + vec4(64)) >> vec4(7u);
         let high = words_of_run(pack4xI8(highs));
         let low = words_of_run(pack4xI8(codes - highs * 128));
         let scale_sum = vec2(scale, scale * f32(dot_codes(vec4(0x01010101u), high, low)));
         let other = subgroupShuffleXor(scale_sum, 4u);
         let at = place + i / 4u;
-        if i % 4u == 0u {
+        if is_there && i % 4u == 0u {
             room[at] = high;
             room[RUNS + at] = low;
         }
-        if i % 8u == 0u {
+        if is_there && i % 8u == 0u {
             room[2u * RUNS + at / 2u] = bitcast<vec4<u32>>(vec4(scale_sum, other));
         }
     }

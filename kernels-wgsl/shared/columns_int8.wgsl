@@ -15,17 +15,20 @@ var<workgroup> room: array<vec4<u32>, ROOM>;
 // Holds `count` runs of x, an even number, from run `begin` on, in the places from `place` on, which is even. Four
 // neighbours of a subgroup share a run; of eight, who have two, the first stores their scales.
 fn hold_runs(lane: u32, begin: u32, place: u32, count: u32) {
-    for (var i = lane; i < count * 4u; i += WG) {
-        let quad = x[begin * 4u + i];
+    // All go round as often: what shuffles where compilers see no uniform control flow is many times as slow.
+    for (var block = 0u; block < count * 4u; block += WG) {
+        let i = block + lane;
+        let is_there = i < count * 4u;
+        let quad = x[begin * 4u + min(i, count * 4u - 1u)];
         let scale = largest_of_run(quad) / 127.0;
-        let words = words_of_run(pack4xI8(vec4<i32>(round(quad * inverse(scale)))));
+        let words = words_of_run(pack4xI8(nearest(quad * inverse(scale))));
         let scale_sum = vec2(scale, scale * f32(dot_words(words, vec4(0x01010101u))));
         let other = subgroupShuffleXor(scale_sum, 4u);
         let at = place + i / 4u;
-        if i % 4u == 0u {
+        if is_there && i % 4u == 0u {
             room[at] = words;
         }
-        if i % 8u == 0u {
+        if is_there && i % 8u == 0u {
             room[RUNS + at / 2u] = bitcast<vec4<u32>>(vec4(scale_sum, other));
         }
     }

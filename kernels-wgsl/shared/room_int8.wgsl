@@ -13,7 +13,7 @@ struct Columns {
 // come here together; quad `i` is that of an invocation whose number is as far from a multiple of four.
 fn keep_columns(i: u32, is_there: bool, quad: vec4<f32>) {
     let scale = largest_of_run(quad) / 127.0;
-    let words = words_of_run(pack4xI8(vec4<i32>(round(quad * inverse(scale)))));
+    let words = words_of_run(pack4xI8(nearest(quad * inverse(scale))));
     if is_there && i % 4u == 0u {
         let sum = scale * f32(dot_words(words, vec4(0x01010101u)));
         room[i / 4u] = words;

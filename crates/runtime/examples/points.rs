@@ -1,6 +1,6 @@
 //! Times every point of some ops' kernels at the decode sites of a model shape, each dispatch waiting for the one before:
 //! `points PRESET MATRIX_FORMAT THREADS UNITS op[:variant] ...`. Some environment variables: ROWS sequences decode together,
-//! and KERNELS is a folder of kernels.
+//! KERNELS is a folder of kernels, and ZEROS the share of x that is zero.
 #![allow(clippy::unwrap_used)]
 
 use rayon::prelude::*;
@@ -19,6 +19,7 @@ fn main() {
     rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
     let rows = std::env::var("ROWS").map_or(1, |n| n.parse().unwrap());
     let sources = std::env::var_os("KERNELS").map_or(Sources::Embedded, |folder| Sources::Folder(folder.into()));
+    let zeros: f32 = std::env::var("ZEROS").map_or(0.0, |share| share.parse().unwrap());
     let batch = BatchShape { tokens: rows, segments: rows, outputs: rows };
     let format = |w: Weight| match w.class() {
         WeightClass::Vector => Format::F32,
@@ -36,7 +37,7 @@ fn main() {
         }
         seen.push(class.clone());
         let copies = ((256 << 20) / site.bytes().max(1)).clamp(1, 16);
-        let cases: Vec<Case> = (0..copies).into_par_iter().map(|seed| Case::random(&site, seed)).collect();
+        let cases: Vec<Case> = (0..copies).into_par_iter().map(|seed| Case::random(&site, seed).with_zeros("x", zeros, seed)).collect();
         let expected = Expected::of(&cases[0]);
         let mut points = Vec::new();
         let is_asked = |name: &str| asked.iter().any(|a| a.split_once(':').is_none_or(|(_, v)| v == name));
