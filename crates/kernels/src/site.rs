@@ -162,12 +162,21 @@ impl Site {
 
     /// Bytes that must cross the memory bus at least once: operands in, y out, state in and out.
     pub fn bytes(&self) -> u64 {
+        // An embedding reads one row a token, not the table.
+        self.bytes_of(self.op == Op::Embed)
+    }
+
+    /// Bytes of all that its operands and y are, a table of embeddings as a whole too.
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes_of(false)
+    }
+
+    fn bytes_of(&self, one_row_a_token: bool) -> u64 {
         let mut total = self.output_len() as u64 * 4;
         for i in &self.inputs {
             let len = u64::from(i.planes) * u64::from(i.rows) * u64::from(i.cols);
             total += match (i.kind, i.format) {
-                // An embedding reads one row a token, not the table.
-                (OperandKind::Matrix, Some(f)) if self.op == Op::Embed => {
+                (OperandKind::Matrix, Some(f)) if one_row_a_token => {
                     f.bytes(self.rows as usize, i.cols as usize).unwrap_or(0) as u64
                 }
                 (OperandKind::Matrix, Some(f)) => f.bytes(i.rows as usize, i.cols as usize).unwrap_or(0) as u64,

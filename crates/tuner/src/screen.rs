@@ -311,7 +311,7 @@ impl<'a, 'j> Candidates<'a, 'j> {
     /// Enough operand sets that weights stream, as far as that many bytes go.
     fn prepare_cases(&mut self) {
         if self.cases.is_empty() {
-            let copies = (self.screen.rotate_bytes / self.group.site.bytes().max(1)).clamp(1, 16);
+            let copies = (self.screen.rotate_bytes / self.group.site.held_bytes().max(1)).clamp(1, 16);
             self.cases = (0..copies).map(|seed| Case::random(&self.group.site, seed)).collect();
             self.expected = Some(Expected::of(&self.cases[0]));
         }
