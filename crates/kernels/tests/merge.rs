@@ -92,7 +92,10 @@ fn a_stage_waits_where_it_needs_the_others() {
     assert!(text.contains(inside) && !main(&text).contains("wait(lane)"), "all workgroups wait in the stage");
 
     let text = merged(&kernel, "", units + 1);
-    assert!(text.contains(inside) && main(&text).contains("} else {\n            wait(lane);"), "who has none waits too");
+    assert!(
+        text.contains(inside) && main(&text).contains("} else {\n            wait(lane);"),
+        "who has none waits too"
+    );
 
     let text = merged(&kernel, "", units - 1);
     assert!(text.contains("fn s0_others_done(lane: u32) {}"), "a workgroup with several units may not wait in each");

@@ -37,7 +37,8 @@ fn main() {
         }
         seen.push(class.clone());
         let copies = ((256 << 20) / site.held_bytes().max(1)).clamp(1, 16);
-        let cases: Vec<Case> = (0..copies).into_par_iter().map(|seed| Case::random(&site, seed).with_zeros("x", zeros, seed)).collect();
+        let cases: Vec<Case> =
+            (0..copies).into_par_iter().map(|seed| Case::random(&site, seed).with_zeros("x", zeros, seed)).collect();
         let expected = Expected::of(&cases[0]);
         let mut points = Vec::new();
         let is_asked = |name: &str| asked.iter().any(|a| a.split_once(':').is_none_or(|(_, v)| v == name));

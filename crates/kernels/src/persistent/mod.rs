@@ -212,11 +212,12 @@ fn groups(parts: &[StagePart<'_>], stages: &[Stage], form: Form) -> Vec<Group> {
         }
     }
     for group in &mut groups {
-        let one_turn = |i: &usize| {
-            let at_once = u64::from(form.threads / stages[*i].width);
-            parts[*i].units.div_ceil(at_once) <= u64::from(form.workgroups)
+        // Once in each workgroup, by all of its invocations.
+        let can_wait = |i: &usize| {
+            let (part, stage) = (&parts[*i], &stages[*i]);
+            stage.hook.is_some() && stage.width == form.threads && part.units <= u64::from(form.workgroups)
         };
-        if let Some(at) = group.stages.iter().position(|i| stages[*i].hook.is_some() && one_turn(i)) {
+        if let Some(at) = group.stages.iter().position(can_wait) {
             group.stages[..=at].rotate_right(1);
             group.waits = Waits::Inside;
         }

@@ -129,7 +129,9 @@ fn together<'a>(
     let mut found = Vec::new();
     for line in wgsl.lines() {
         let Some((code, rule)) = line.split_once(TOGETHER) else { continue };
-        let (Some(name), Some((names, which))) = (code.split([' ', ':']).nth(1), rule.split_once(" by ")) else { continue };
+        let (Some(name), Some((names, which))) = (code.split([' ', ':']).nth(1), rule.split_once(" by ")) else {
+            continue;
+        };
         let names: Vec<&str> = names.split_whitespace().collect();
         let place = |name: &&str| match fates.get(name) {
             Some(Fate::Operand { pool, base }) => Some((pool.clone(), base.clone())),
@@ -158,7 +160,8 @@ fn together<'a>(
 
 /// What items say that are named after an operand, with a blank for its name: operands of one format say the same.
 fn said_of(operand: &str, items: &[Vec<Token<'_>>]) -> BTreeSet<String> {
-    let of_operand = |name: &str| name.strip_prefix(operand).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    let of_operand =
+        |name: &str| name.strip_prefix(operand).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
     let own = items.iter().filter(|item| declared(item).is_some_and(|name| name != operand && of_operand(name)));
     own.map(|item| {
         let text = |token: &Token<'_>| match token {
