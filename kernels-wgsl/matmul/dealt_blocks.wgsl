@@ -42,11 +42,11 @@ fn main(
     let begin = unit % UNITS * params.window / UNITS;
     let end = (unit % UNITS + 1u) * params.window / UNITS;
     let ahead = w_ahead(begin, end, lane);
-    others_done(lane);
+    let ready = others_done(lane);
     if token >= params.rows || begin == end {
         return;
     }
-    round_columns(lane, token * (K / 4u));
+    round_columns(lane, (token + ready) * (K / 4u));
     workgroupBarrier();
-    w_deal(begin, end, token * params.m + params.first, ACTIVATION, lane, ahead);
+    w_deal(begin, end, (token + ready) * params.m + params.first, ACTIVATION, lane, ahead);
 }

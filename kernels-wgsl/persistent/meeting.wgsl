@@ -40,8 +40,9 @@ fn arrive(lane: u32) {
 }
 
 // Waits until all workgroups have arrived as often as this one, if they come at all: see `has_failed`. What this workgroup
-// sent for since it arrived is on its way meanwhile.
-fn wait(lane: u32) {
+// sent for since it arrived is on its way meanwhile: a barrier of storage would wait for it. Instead the result, 0, comes out
+// of workgroup memory behind the barrier, and what others wrote is read, around the caches, from places that depend on it.
+fn wait(lane: u32) -> u32 {
     if lane == 0u {
         var looks = 0u;
         while atomicLoad(&meeting.arrived) < meetings * WORKGROUPS && looks < PATIENCE {
@@ -52,8 +53,8 @@ fn wait(lane: u32) {
             atomicStore(&meeting.gave_up, 1u);
         }
     }
-    // No barrier of storage: it would wait for what is on its way. What others wrote is read around the caches.
     workgroupBarrier();
+    return subgroupBroadcastFirst(meeting_failed >> 1u);
 }
 
 // The last to leave makes everything ready for the next dispatch.

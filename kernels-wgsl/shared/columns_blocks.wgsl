@@ -11,8 +11,9 @@ const RUNS_OF_SUB: u32 = 8u / SUBS;
 const EACH: u32 = 32u / NEIGHBOURS;
 const NEIGHBOURS_OF_SUB: u32 = 32u / SUBS / EACH;
 const GROUPS: u32 = K / 4u / EACH;
-// For every half block: eight runs of high words, as many of low ones, then the sums of four sub-blocks at a time as three
-// words with an int8 digit of each, to base 256, and the scale. Halves are neighbours, as the invocations that read them.
+// For every half block: sixteen pairs of quads, high and low word of one and of the other, then the sums of four sub-blocks
+// at a time as three words with an int8 digit of each, to base 256, and the scale. Halves are neighbours, as the
+// invocations that read them.
 const INTEGERS: u32 = (16u + SUBS / 4u) * HALVES;
 
 // Rounds the EACH quads of number `i` among groups of as many, if they are there. All invocations must come at once: what
@@ -29,19 +30,25 @@ fn round_quads(i: u32, is_there: bool, quads: array<vec4<f32>, EACH>) {
     let scale = largest / 16256.0;
     let steps = inverse(scale);
     let half = i / NEIGHBOURS;
+    var words: array<vec2<u32>, EACH>;
     var sum = 0;
     for (var q = 0u; q < EACH; q++) {           // unroll
         let codes = nearest(quads[q] * steps);
         let highs = (codes + vec4(64)) >> vec4(7u);
-        let high = pack4xI8(highs);
-        let low = pack4xI8(codes - highs * 128);
-        let quad = i % NEIGHBOURS * EACH + q;
-        let at = HELD + quad / 4u * HALVES + half;
-        if is_there {
-            room[at][quad % 4u] = high;
-            room[at + 8u * HALVES][quad % 4u] = low;
+        words[q] = vec2(pack4xI8(highs), pack4xI8(codes - highs * 128));
+        sum += 128 * dot4I8Packed(0x01010101u, words[q].x) + dot4I8Packed(0x01010101u, words[q].y);
+    }
+    // One invocation stores a pair: whoever stores a component of a vector may store all of it.
+    let at = HELD + i % NEIGHBOURS * EACH / 2u * HALVES + half;
+    if EACH == 1u {
+        let other = subgroupShuffleXor(words[0], 1u);
+        if is_there && i % 2u == 0u {
+            room[at] = vec4(words[0], other);
         }
-        sum += 128 * dot4I8Packed(0x01010101u, high) + dot4I8Packed(0x01010101u, low);
+    } else if is_there {
+        for (var pair = 0u; pair < EACH / 2u; pair++) {     // unroll
+            room[at + pair * HALVES] = vec4(words[2u * pair], words[2u * pair + 1u]);
+        }
     }
 
     for (var apart = 1u; apart < NEIGHBOURS_OF_SUB; apart *= 2u) {
@@ -50,11 +57,11 @@ fn round_quads(i: u32, is_there: bool, quads: array<vec4<f32>, EACH>) {
     let second = (sum + 128) >> 8u;
     let digits = vec3(sum, second, (second + 128) >> 8u);
     let sub = i % NEIGHBOURS / NEIGHBOURS_OF_SUB;
-    var words = (bitcast<vec3<u32>>(digits) & vec3(255u)) << vec3(sub % 4u * 8u);
-    words |= subgroupShuffleXor(words, NEIGHBOURS_OF_SUB);
-    words |= subgroupShuffleXor(words, 2u * NEIGHBOURS_OF_SUB);
+    var of_four = (bitcast<vec3<u32>>(digits) & vec3(255u)) << vec3(sub % 4u * 8u);
+    of_four |= subgroupShuffleXor(of_four, NEIGHBOURS_OF_SUB);
+    of_four |= subgroupShuffleXor(of_four, 2u * NEIGHBOURS_OF_SUB);
     if is_there && i % (4u * NEIGHBOURS_OF_SUB) == 0u {
-        room[HELD + (16u + sub / 4u) * HALVES + half] = vec4(words, bitcast<u32>(scale));
+        room[HELD + (16u + sub / 4u) * HALVES + half] = vec4(of_four, bitcast<u32>(scale));
     }
 }
 

@@ -34,8 +34,10 @@ fn weight_products(words: array<HalfWords, ROWS>, half: u32) -> array<f32, ROWS>
         var low: array<i32, ROWS>;
         for (var r = 0u; r < RUNS_OF_SUB; r++) {    // unroll
             let run = sub * RUNS_OF_SUB + r;
-            let x_high = room[HELD + run * HALVES + half];
-            let x_low = room[HELD + (8u + run) * HALVES + half];
+            let first = room[HELD + 2u * run * HALVES + half];
+            let second = room[HELD + (2u * run + 1u) * HALVES + half];
+            let x_high = vec4(first.xz, second.xz);
+            let x_low = vec4(first.yw, second.yw);
             for (var i = 0u; i < ROWS; i++) {   // unroll
                 let codes = weight_run_codes(words[i], half, run);
                 high[i] += dot_words(codes, x_high);

@@ -52,12 +52,12 @@ fn dealt(unit: u32, lane: u32) {
     if begin + first < end {
         next = take(begin + first, 0u, own);
     }
-    others_done(lane);
+    let ready = others_done(lane);
     if token >= params.rows || begin == end {
         return;
     }
-    var residue = before(token, select(begin * ROWS + lane, (begin + first) * ROWS + place, SPLIT == 1u));
-    hold_runs(lane, token * RUNS, 0u, RUNS);
+    var residue = before(token + ready, select(begin * ROWS + lane, (begin + first) * ROWS + place, SPLIT == 1u));
+    hold_runs(lane, (token + ready) * RUNS, 0u, RUNS);
     workgroupBarrier();
 
     // All go round as often: what shuffles where compilers see no uniform control flow is many times as slow.
@@ -89,7 +89,7 @@ fn dealt(unit: u32, lane: u32) {
                 partials[(row - begin * ROWS) * SPLIT + own / LANES] = sum;
             } else if row < params.window {
                 finish(token * params.m + params.first + row, residue, sum);
-                residue = before(token, row + TEAMS * ROWS);
+                residue = before(token + ready, row + TEAMS * ROWS);
             }
         }
     }

@@ -14,12 +14,12 @@ fn norm_matmul(unit: u32, place: Place) {
     let end = (part + 1u) * params.window / UNITS;
     let ahead = w_ahead(begin, end, lane);
     let mixes = mixes_of(0u, lane);
-    let around = around(token, lane);
-    others_done(lane);
+    let around = around(min(token, params.rows - 1u), lane);
+    let ready = others_done(lane);
     if token >= params.rows || begin == end {
         return;
     }
-    let rows = normed_rows(place, token, around);
+    let rows = normed_rows(place, token + ready, around);
     for (var i = 0u; i < OWN; i++) {        // unroll
         keep_columns(lane + i * WG, lane + i * WG < QUADS, rows.own[i] + rows.step[i] * mixes[i]);
     }

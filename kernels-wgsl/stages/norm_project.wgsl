@@ -72,8 +72,8 @@ fn norm_project(unit: u32, place: Place) {
             workgroupBarrier();
         } else {
             let around = around(token, lane);
-            others_done(lane);
-            rows = normed_rows(place, token, around);
+            let ready = others_done(lane);
+            rows = normed_rows(place, token + ready, around);
             is_normed = true;
         }
         for (var i = 0u; i < OWN; i++) {        // unroll

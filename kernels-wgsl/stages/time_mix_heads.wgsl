@@ -32,14 +32,25 @@ const OWN: u32 = QUADS / SPLIT;
 @group(0) @binding(20) var<storage, read_write> y: array<f32>;
 
 // The token's channels, one kind after another, and what the state makes of them.
-var<workgroup> channels: array<vec4<f32>, 6u * QUADS>;
-var<workgroup> heads: array<vec4<f32>, QUADS>;
+// Scalars: whoever stores a component of a vector may store all of it, and neighbours have the others.
+var<workgroup> channels: array<f32, 6u * N>;
+var<workgroup> heads: array<f32, N>;
 const READ: u32 = 0u;
-const DECAYED: u32 = QUADS;
-const KEY: u32 = 2u * QUADS;
-const RATE: u32 = 3u * QUADS;
-const REMOVAL: u32 = 4u * QUADS;
-const BONUS: u32 = 5u * QUADS;
+const DECAYED: u32 = N;
+const KEY: u32 = 2u * N;
+const RATE: u32 = 3u * N;
+const REMOVAL: u32 = 4u * N;
+const BONUS: u32 = 5u * N;
+
+fn channel_quad(kind: u32, quad: u32) -> vec4<f32> {
+    let i = kind + 4u * quad;
+    return vec4(channels[i], channels[i + 1u], channels[i + 2u], channels[i + 3u]);
+}
+
+fn head_quad(quad: u32) -> vec4<f32> {
+    let i = 4u * quad;
+    return vec4(heads[i], heads[i + 1u], heads[i + 2u], heads[i + 3u]);
+}
 
 fn time_mix_heads(unit: u32, lane: u32) {
     if unit >= params.segments * params.heads {
@@ -65,12 +76,12 @@ fn time_mix_heads(unit: u32, lane: u32) {
     let of_key = vec3(k_k[c], k_a[c], r_k[c]);
     let of_norm = vec2(scale[c], bias[c]);
 
-    others_done(lane);
+    let ready = others_done(lane);
 
     // Where there is one row in all, compilers see no loop.
     let tokens = min(segment.y, params.rows);
     for (var t = 0u; t < tokens; t++) {
-        let token = segment.x + t;
+        let token = segment.x + t + ready;
         let at = token * params.m + c;
         let read = r[at];
         let came = k[at];
@@ -92,12 +103,12 @@ fn time_mix_heads(unit: u32, lane: u32) {
         let value = own_value + (first_value - own_value) * to_first;
         let key = came * (1.0 + (rate - 1.0) * of_key.y);
         if part == 0u && stores {
-            channels[READ + row / 4u][row % 4u] = read;
-            channels[DECAYED + row / 4u][row % 4u] = decay;
-            channels[KEY + row / 4u][row % 4u] = key;
-            channels[RATE + row / 4u][row % 4u] = rate;
-            channels[REMOVAL + row / 4u][row % 4u] = came * of_key.x;
-            channels[BONUS + row / 4u][row % 4u] = read * key * of_key.z;
+            channels[READ + row] = read;
+            channels[DECAYED + row] = decay;
+            channels[KEY + row] = key;
+            channels[RATE + row] = rate;
+            channels[REMOVAL + row] = came * of_key.x;
+            channels[BONUS + row] = read * key * of_key.z;
         }
         workgroupBarrier();
 
@@ -105,10 +116,10 @@ fn time_mix_heads(unit: u32, lane: u32) {
         var squares = 0.0;
         var strength = 0.0;
         for (var j = 0u; j < OWN; j++) {
-            let removal = channels[REMOVAL + part + j * SPLIT];
+            let removal = channel_quad(REMOVAL, part + j * SPLIT);
             removed += dot(s[j], removal);
             squares += dot(removal, removal);
-            strength += dot(channels[BONUS + part + j * SPLIT], vec4(1.0));
+            strength += dot(channel_quad(BONUS, part + j * SPLIT), vec4(1.0));
         }
         let norm = max(sqrt(row_sum(lane, 0u, squares)), 1e-12);
         removed = -row_sum(lane, 1u, removed) / norm;
@@ -116,24 +127,24 @@ fn time_mix_heads(unit: u32, lane: u32) {
         var out = 0.0;
         for (var j = 0u; j < OWN; j++) {
             let i = part + j * SPLIT;
-            let b = channels[REMOVAL + i] / norm * channels[RATE + i];
-            s[j] = s[j] * channels[DECAYED + i] + removed * b + value * channels[KEY + i];
-            out += dot(s[j], channels[READ + i]);
+            let b = channel_quad(REMOVAL, i) / norm * channel_quad(RATE, i);
+            s[j] = s[j] * channel_quad(DECAYED, i) + removed * b + value * channel_quad(KEY, i);
+            out += dot(s[j], channel_quad(READ, i));
         }
         out = row_sum(lane, 1u, out);
         if part == 0u && stores {
-            heads[row / 4u][row % 4u] = out;
+            heads[row] = out;
         }
         workgroupBarrier();
 
         var sum = 0.0;
         for (var j = 0u; j < OWN; j++) {
-            sum += dot(heads[part + j * SPLIT], vec4(1.0));
+            sum += dot(head_quad(part + j * SPLIT), vec4(1.0));
         }
         let mean = row_sum(lane, 0u, sum) / f32(N);
         var deviations = 0.0;
         for (var j = 0u; j < OWN; j++) {
-            let centred = heads[part + j * SPLIT] - mean;
+            let centred = head_quad(part + j * SPLIT) - mean;
             deviations += dot(centred, centred);
         }
         let spread = inverseSqrt(row_sum(lane, 1u, deviations) / f32(N) + params.eps);

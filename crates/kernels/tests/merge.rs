@@ -85,7 +85,7 @@ fn matrices_that_lie_together_share_their_code() {
 fn a_stage_waits_where_it_needs_the_others() {
     let kernel = kernel("norm_matmul", "dealt", Format::F16);
     let units = u32::try_from(kernel.units).unwrap();
-    let inside = "fn s0_others_done(lane: u32) { wait(lane); }";
+    let inside = "fn s0_others_done(lane: u32) -> u32 { return wait(lane); }";
     let main = |text: &str| text[text.find("fn main(").unwrap()..].to_owned();
 
     let text = merged(&kernel, "", units);
@@ -98,6 +98,9 @@ fn a_stage_waits_where_it_needs_the_others() {
     );
 
     let text = merged(&kernel, "", units - 1);
-    assert!(text.contains("fn s0_others_done(lane: u32) {}"), "a workgroup with several units may not wait in each");
-    assert_eq!(main(&text).matches("wait(lane)").count(), 1, "so all wait before");
+    assert!(
+        text.contains("fn s0_others_done(lane: u32) -> u32 { return 0u; }"),
+        "a workgroup with several units may not wait in each"
+    );
+    assert_eq!(main(&text).matches("wait(lane);\n        storageBarrier();").count(), 1, "so all wait before");
 }

@@ -147,7 +147,8 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
     for (number, stage) in stages.iter().enumerate() {
         let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
         if let Some(hook) = &stage.hook {
-            let _ = writeln!(out, "fn {hook}(lane: u32) {{{}}}", if inside { " wait(lane); " } else { "" });
+            let result = if inside { "wait(lane)" } else { "0u" };
+            let _ = writeln!(out, "fn {hook}(lane: u32) -> u32 {{ return {result}; }}");
         }
         out += &stage.text;
     }
@@ -167,7 +168,7 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
             false => "        arrive(lane);\n",
         };
         if group.waits == Waits::Before {
-            out += "        wait(lane);\n        if has_failed() {\n            return;\n        }\n";
+            let _ = writeln!(out, "        wait(lane);\n        {ACQUIRE}\n        {LEAVE}");
         }
         let mut taken = 0;
         for (place, &number) in group.stages.iter().enumerate() {
@@ -178,8 +179,12 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
             for (name, column) in &stage.moving {
                 let _ = writeln!(out, "        {name} = base_at(layer, {column}u);");
             }
-            let inside = group.waits == Waits::Inside && place == 0;
-            taken = turns(&mut out, (part.units, threads / stage.width), stage, form, (taken, inside));
+            let ordered = match (group.waits, place) {
+                (Waits::Before, _) => Ordered::Already,
+                (Waits::Inside, 0) => Ordered::ByItself,
+                (Waits::Inside, _) => Ordered::Now,
+            };
+            taken = turns(&mut out, (part.units, threads / stage.width), stage, form, (taken, ordered));
         }
     }
     out += "    }\n    leave(lane);\n}\n";
@@ -202,6 +207,23 @@ enum Waits {
     /// Inside the first of them, once it has sent for what no other stage makes.
     Inside,
 }
+
+/// How what others wrote is kept from being read before the wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ordered {
+    /// There was a barrier of storage for all stages of the group.
+    Already,
+    /// The stage waits, and reads from places that depend on that.
+    ByItself,
+    /// Another stage of the group has waited.
+    Now,
+}
+
+/// A barrier of storage. It also waits for all that is on its way.
+const ACQUIRE: &str = "storageBarrier();";
+
+/// Ends a step whose workgroups did not all come.
+const LEAVE: &str = "if has_failed() {\n            return;\n        }";
 
 fn groups(parts: &[StagePart<'_>], stages: &[Stage], form: Form) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
@@ -232,7 +254,7 @@ fn turns(
     (units, at_once): (u64, u32),
     stage: &Stage,
     form: Form,
-    (taken, inside): (u64, bool),
+    (taken, ordered): (u64, Ordered),
 ) -> u64 {
     let turns = units.div_ceil(u64::from(at_once));
     let workgroups = u64::from(form.workgroups);
@@ -240,13 +262,14 @@ fn turns(
         1 => "turn".to_owned(),
         n => format!("turn * {n}u + lane / {}u", stage.width),
     };
+    let acquire = if ordered == Ordered::Now { ACQUIRE } else { "" };
     let call =
         format!("let unit = {unit};\n            let units = {units}u;\n            {};\n        }}", stage.call);
     // A loop of one turn is no loop: compilers make more of that.
     if turns > workgroups {
         let _ = writeln!(
             out,
-            "        for (var turn = workgroup.x; turn < {turns}u; turn += WORKGROUPS) {{\n            \
+            "        {acquire}\n        for (var turn = workgroup.x; turn < {turns}u; turn += WORKGROUPS) {{\n            \
              if turn != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
         );
         return taken;
@@ -255,14 +278,14 @@ fn turns(
     let _ = writeln!(
         out,
         "        if workgroup.x >= {first}u && workgroup.x < {}u {{\n            let turn = workgroup.x - {first}u;\n            \
-         {call}",
+         {acquire}\n            {call}",
         first + turns
     );
-    if inside {
+    if ordered == Ordered::ByItself {
         if turns < workgroups {
             out.insert_str(out.trim_end().len(), " else {\n            wait(lane);\n        }");
         }
-        *out += "        if has_failed() {\n            return;\n        }\n";
+        let _ = writeln!(out, "        {LEAVE}");
     }
     first + turns
 }
