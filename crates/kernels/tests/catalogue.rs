@@ -82,6 +82,9 @@ fn every_variant_is_valid_and_binds_the_operands() {
                         }
                     };
                     checked.fetch_add(1, Relaxed);
+                    // Merged, nobody else would wait in place of a stage that could but does not.
+                    let may_wait = kernel.wgsl.contains("fn others_done(");
+                    assert_eq!(may_wait, kernel.wgsl.contains("others_done(lane)"), "{}", variant.id());
                     let mut want: BTreeSet<&str> = site.op.operands().iter().map(|o| o.name).collect();
                     want.extend(["y", "params"]);
                     if let Some(overwritten) = site.op.in_place() {
