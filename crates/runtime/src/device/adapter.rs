@@ -51,17 +51,21 @@ pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
     .union(wgpu::Features::SHADER_F16)
     .union(wgpu::Features::MEMORY_DECORATION_COHERENT)
     .union(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+    .union(wgpu::Features::PASSTHROUGH_SHADERS)
     .union(wgpu::Features::PIPELINE_CACHE);
 
 /// Whether kernels may use the matrix units: products of 16 x 16 x 16 with f16 operands and f32 sums, which naga does not
-/// check against what the adapter lists, in subgroups that have 32 invocations whatever the driver thinks of a kernel.
+/// check against what the adapter lists, in subgroups that have 32 invocations whatever the driver thinks of a kernel, and
+/// modules that reach the driver as we translated them (`pipelines/memory_model.rs`).
 fn has_matrix_units(adapter: &wgpu::Adapter) -> bool {
     use wgpu::CooperativeScalarType::{F16, F32};
     let info = adapter.get_info();
     let suits = |p: &wgpu::CooperativeMatrixProperties| {
         (p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type) == (16, 16, 16, F16, F32)
     };
-    adapter.features().contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
+    let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::PASSTHROUGH_SHADERS);
+    info.backend == wgpu::Backend::Vulkan
+        && adapter.features().contains(needed)
         && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
         && adapter.cooperative_matrix_properties().iter().any(suits)
 }

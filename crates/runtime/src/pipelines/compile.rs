@@ -1,7 +1,7 @@
 //! One kernel: its text to a pipeline, through the driver's cache of it where pipelines are kept.
 
-use super::Pipeline;
 use super::disk::Store;
+use super::{Pipeline, memory_model};
 use crate::timeline::Track;
 use crate::{Device, RuntimeError};
 use wgoose_kernels::{Access, Kernel};
@@ -17,12 +17,13 @@ pub(super) fn compile(
     let internal = gpu.push_error_scope(wgpu::ErrorFilter::Internal);
     let validation = gpu.push_error_scope(wgpu::ErrorFilter::Validation);
     let kept = store.map(|store| Kept::open(gpu, store, kernel));
-    let pipeline = create(gpu, kernel, kept.as_ref().map(|kept| &kept.cache));
+    let created = create(gpu, kernel, kept.as_ref().map(|kept| &kept.cache));
     let errors = [pollster::block_on(validation.pop()), pollster::block_on(internal.pop())];
-    if let Some(e) = errors.into_iter().flatten().next() {
-        let why = format!("{}: {}", kernel.label, e.to_string().replace('\n', " "));
-        return Err(RuntimeError::Device { during: "compiling a kernel", why });
-    }
+    let pipeline = match (created, errors.into_iter().flatten().next()) {
+        (Ok(pipeline), None) => pipeline,
+        (Err(why), _) => return Err(failed(kernel, &why)),
+        (_, Some(e)) => return Err(failed(kernel, &e.to_string())),
+    };
     let Some((store, kept)) = store.zip(kept) else { return Ok((pipeline, false)) };
     let added = kept.added();
     if let Some(data) = &added {
@@ -33,6 +34,11 @@ pub(super) fn compile(
         span.rename(format!("cached {}", kernel.label));
     }
     Ok((pipeline, found))
+}
+
+fn failed(kernel: &Kernel, why: &str) -> RuntimeError {
+    let why = format!("{}: {}", kernel.label, why.replace('\n', " "));
+    RuntimeError::Device { during: "compiling a kernel", why }
 }
 
 /// The driver's cache of one kernel.
@@ -75,8 +81,23 @@ impl Kept {
     }
 }
 
-fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCache>) -> Pipeline {
+/// Translates a kernel, or says why it cannot be.
+fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, String> {
     let label = Some(kernel.label.as_str());
+    if memory_model::is_lax(kernel) {
+        let [x, y, z] = kernel.reflection.workgroup_size;
+        let entry = wgpu::PassthroughShaderEntryPoint { name: "main".into(), workgroup_size: (x, y, z) };
+        let descriptor = wgpu::ShaderModuleDescriptorPassthrough {
+            label,
+            entry_points: vec![entry].into(),
+            spirv: Some(memory_model::ordered_spirv(kernel)?.into()),
+            ..wgpu::ShaderModuleDescriptorPassthrough::default()
+        };
+        // SAFETY: the words must be valid for the driver. naga wrote them from a module that it validated; what is added
+        // are memory operands and semantics that the memory model which it declares has. As below otherwise.
+        #[allow(unsafe_code)]
+        return Ok(unsafe { gpu.create_shader_module_passthrough(descriptor) });
+    }
     let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
     // SAFETY: without run-time checks a kernel must not index out of bounds nor loop for ever. Every kernel of the
     // catalogue is property-tested against its reference with canaries past the end of its output; robust buffer
@@ -88,6 +109,12 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
             wgpu::ShaderRuntimeChecks::unchecked(),
         )
     };
+    Ok(module)
+}
+
+fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCache>) -> Result<Pipeline, String> {
+    let label = Some(kernel.label.as_str());
+    let module = module(gpu, kernel)?;
     let entries: Vec<wgpu::BindGroupLayoutEntry> = kernel
         .reflection
         .bindings
@@ -124,7 +151,7 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
         },
         cache,
     });
-    Pipeline { pipeline, layout }
+    Ok(Pipeline { pipeline, layout })
 }
 
 #[cfg(test)]
@@ -158,7 +185,7 @@ mod tests {
         assert!(!found(), "nothing was there");
         // Whatever this driver keeps of a kernel, if only a header.
         let kept = Kept::open(&device.device, &store, &kernel);
-        create(&device.device, &kernel, Some(&kept.cache));
+        create(&device.device, &kernel, Some(&kept.cache)).unwrap();
         let data = kept.cache.get_data().unwrap();
         store.save(&kernel.hash, &data);
         assert!(found());

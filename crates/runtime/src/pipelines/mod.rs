@@ -2,6 +2,7 @@
 
 mod compile;
 mod disk;
+mod memory_model;
 
 use crate::{Device, RuntimeError};
 use compile::compile;

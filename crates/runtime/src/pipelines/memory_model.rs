@@ -1,0 +1,199 @@
+//! SPIR-V of kernels with cooperative matrices, whose barriers order what they should.
+//!
+//! naga declares the Vulkan memory model for these. In it a barrier orders only accesses that are marked as non-private,
+//! and makes them available and visible only where it says so (Vulkan specification, appendix "Vulkan Memory Model",
+//! sections "Available and Visible" and "Memory Semantics"). naga 30 marks nothing, so that a driver may read workgroup
+//! memory before others have stored to it, and NVIDIA's does. Here the marks are put in, and the module goes to the driver as
+//! it is.
+
+use std::collections::{HashMap, HashSet};
+use wgoose_kernels::Kernel;
+
+use naga::back::spv;
+use spirv::{MemoryAccess, MemorySemantics, Op, StorageClass};
+
+/// Whether wgpu's own translation of a kernel leaves its barriers without effect.
+pub(super) fn is_lax(kernel: &Kernel) -> bool {
+    kernel.wgsl.contains("enable wgpu_cooperative_matrix;")
+}
+
+/// Translates a kernel without run-time checks, its bindings numbered in their order, as wgpu numbers them.
+///
+/// # Errors
+/// What naga says of the text.
+pub(super) fn ordered_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
+    let module = naga::front::wgsl::parse_str(&kernel.wgsl).map_err(|e| e.message().to_owned())?;
+    let mut validator =
+        naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
+    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
+    validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
+    let info = validator.validate(&module).map_err(|e| e.as_inner().to_string())?;
+    let binding = |(place, b): (usize, &wgoose_kernels::Binding)| {
+        let bound = spv::BindingInfo { descriptor_set: 0, binding: place as u32, binding_array_size: None };
+        (naga::ResourceBinding { group: 0, binding: b.number }, bound)
+    };
+    let options = spv::Options {
+        lang_version: (1, 5),
+        flags: spv::WriterFlags::empty(),
+        fake_missing_bindings: false,
+        binding_map: kernel.reflection.bindings.iter().enumerate().map(binding).collect(),
+        zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        emit_int_div_checks: false,
+        ..spv::Options::default()
+    };
+    let words = spv::write_vec(&module, &info, &options, None).map_err(|e| e.to_string())?;
+    ordered(&words).ok_or_else(|| "its SPIR-V cannot be read".to_owned())
+}
+
+/// Words before the first instruction: magic number, version, generator, bound of ids, schema.
+const HEADER: usize = 5;
+/// The word of the header that no id reaches.
+const BOUND: usize = 3;
+
+/// Marks accesses to workgroup memory as non-private, and has barriers make them available and visible. `None` if the
+/// words are no module.
+fn ordered(words: &[u32]) -> Option<Vec<u32>> {
+    let mut out = words.get(..HEADER)?.to_vec();
+    let shared = in_workgroup_memory(words)?;
+    let semantics: Vec<u32> = instructions(words)?.filter_map(|i| barrier_semantics(i).map(|at| i[at])).collect();
+    // Constants of barriers by the id of what they stood for.
+    let mut stronger = HashMap::new();
+    for instruction in instructions(words)? {
+        let opcode = opcode(instruction);
+        let mut copy = instruction.to_vec();
+        let pointer = match Op::from_u32(opcode) {
+            Some(Op::Load | Op::CooperativeMatrixLoadKHR) => instruction.get(3),
+            Some(Op::Store | Op::CooperativeMatrixStoreKHR) => instruction.get(1),
+            _ => None,
+        };
+        if pointer.is_some_and(|p| shared.contains(p)) {
+            copy.push(MemoryAccess::NON_PRIVATE_POINTER.bits());
+            copy[0] = ((copy.len() as u32) << 16) | opcode;
+        }
+        if let Some(at) = barrier_semantics(instruction) {
+            copy[at] = *stronger.get(&instruction[at])?;
+        }
+        out.extend(copy);
+        // OpConstant: type, result, value.
+        if let (Some(Op::Constant), [_, ty, id, value]) = (Op::from_u32(opcode), instruction)
+            && semantics.contains(id)
+        {
+            let fresh = out[BOUND];
+            out[BOUND] += 1;
+            stronger.insert(*id, fresh);
+            let both = MemorySemantics::MAKE_AVAILABLE | MemorySemantics::MAKE_VISIBLE;
+            out.extend([instruction[0], *ty, fresh, value | both.bits()]);
+        }
+    }
+    Some(out)
+}
+
+/// Where a barrier has the id of its semantics.
+fn barrier_semantics(instruction: &[u32]) -> Option<usize> {
+    match Op::from_u32(opcode(instruction))? {
+        Op::ControlBarrier => Some(3),
+        Op::MemoryBarrier => Some(2),
+        _ => None,
+    }
+}
+
+/// The ids of pointers into workgroup memory.
+fn in_workgroup_memory(words: &[u32]) -> Option<HashSet<u32>> {
+    let mut types = Vec::new();
+    let mut pointers = HashSet::new();
+    for instruction in instructions(words)? {
+        match (Op::from_u32(opcode(instruction)), instruction) {
+            (Some(Op::TypePointer), [_, id, class, _]) if *class == StorageClass::Workgroup as u32 => types.push(*id),
+            (
+                Some(Op::Variable | Op::AccessChain | Op::InBoundsAccessChain | Op::FunctionParameter | Op::CopyObject),
+                [_, ty, id, ..],
+            ) if types.contains(ty) => {
+                pointers.insert(*id);
+            }
+            _ => {}
+        }
+    }
+    Some(pointers)
+}
+
+/// The instructions behind the header; `None` if they do not fill the words.
+fn instructions(words: &[u32]) -> Option<impl Iterator<Item = &[u32]>> {
+    let mut all = Vec::new();
+    let mut rest = words.get(HEADER..)?;
+    while let Some(first) = rest.first() {
+        let (instruction, after) = rest.split_at_checked((first >> 16) as usize).filter(|(i, _)| !i.is_empty())?;
+        all.push(instruction);
+        rest = after;
+    }
+    Some(all.into_iter())
+}
+
+/// Of an instruction, which is never empty.
+fn opcode(instruction: &[u32]) -> u32 {
+    instruction[0] & 0xffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use wgoose_graph::{Activation, BatchShape, Format, FusionSet, LoraRanks, ModelShape, Target, rewrite, rwkv7};
+    use wgoose_kernels::{Feature, Limits, Site, Sources, ops};
+
+    /// A product of 16 tokens on matrix units.
+    fn kernel() -> Kernel {
+        let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
+        let shape = ModelShape { layers: 1, width: 1024, ffn: 2048, head_size: 64, vocab: 512, ranks };
+        let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
+        rewrite::apply(&mut graph, &FusionSet::new()).unwrap();
+        let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };
+        let sites = graph.schedule().unwrap().into_iter().map(|id| Site::of(&graph, id, &batch, &|_| Format::F16));
+        let product = wgoose_graph::Op::Matmul { activation: Activation::None };
+        let site = sites.into_iter().find(|s| s.op == product).unwrap();
+        let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+        let limits = Limits { workgroup_memory: 48 << 10, min_subgroup: 32, features, ..Limits::webgpu() };
+        let variant = ops::variants("matmul").iter().find(|v| v.name == "matrix_units").unwrap();
+        let points = variant.points(&Sources::Embedded).unwrap();
+        let kernel = |p| Kernel::new(variant, &site, p, &limits, &Sources::Embedded).ok();
+        points.iter().find_map(kernel).unwrap()
+    }
+
+    #[test]
+    fn workgroup_memory_is_ordered_by_barriers() {
+        let words = ordered_spirv(&kernel()).unwrap();
+        let shared = in_workgroup_memory(&words).unwrap();
+        let constants: HashMap<u32, u32> = instructions(&words)
+            .unwrap()
+            .filter(|i| opcode(i) == Op::Constant as u32 && i.len() == 4)
+            .map(|i| (i[2], i[3]))
+            .collect();
+        let both = (MemorySemantics::MAKE_AVAILABLE | MemorySemantics::MAKE_VISIBLE).bits();
+        let (mut marked, mut barriers) = (0, 0);
+        for instruction in instructions(&words).unwrap() {
+            if let Some(at) = barrier_semantics(instruction) {
+                assert_eq!(constants[&instruction[at]] & both, both);
+                barriers += 1;
+            }
+            let touches = instruction.iter().skip(1).any(|id| shared.contains(id));
+            let accesses = [Op::Load, Op::Store, Op::CooperativeMatrixLoadKHR, Op::CooperativeMatrixStoreKHR];
+            if touches && accesses.iter().any(|op| *op as u32 == opcode(instruction)) {
+                assert_eq!(instruction.last(), Some(&MemoryAccess::NON_PRIVATE_POINTER.bits()), "{instruction:?}");
+                marked += 1;
+            }
+        }
+        assert!(marked > 8 && barriers >= 4, "{marked} accesses, {barriers} barriers");
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        let words = ordered_spirv(&kernel()).unwrap();
+        let refused = |words: &[u32]| ordered(words).is_none();
+        assert!(!refused(&words) && refused(&[]));
+        let longer_than_it_is = [words.as_slice(), &[(4 << 16) | Op::Load as u32]].concat();
+        assert!(refused(&longer_than_it_is));
+        let mut empty = words;
+        empty[HEADER] &= 0xffff;
+        assert!(refused(&empty));
+    }
+}
