@@ -26,10 +26,15 @@ fn rows_of(matrix: u32) -> u32 {
 // No block has rows of two matrices: all of its invocations take the same way. The adapters come first: their rows are
 // the longest to read. Units beyond the last block get rows beyond the first of what no adapter fills.
 fn block_of(unit: u32) -> Block {
+    return block_among(unit, REST);
+}
+
+// The same among the first `matrices` in that order: of the four adapters, if 4.
+fn block_among(unit: u32, matrices: u32) -> Block {
     let token_blocks = (params.rows + TOKENS - 1u) / TOKENS;
     let token = unit % token_blocks * TOKENS;
     var index = unit / token_blocks;
-    for (var turn = 0u; turn < REST; turn++) {
+    for (var turn = 0u; turn < matrices; turn++) {
         let matrix = (turn + 3u) % REST;
         let blocks = (rows_of(matrix) + BLOCK_ROWS - 1u) / BLOCK_ROWS;
         if index < blocks {

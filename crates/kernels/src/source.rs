@@ -47,6 +47,8 @@ const SHARED: &[(&str, File)] = &[
     ("room_blocks", wgsl!("shared/room_blocks.wgsl")),
     ("others", wgsl!("shared/others.wgsl")),
     ("row_products", wgsl!("stages/row_products.wgsl")),
+    ("matrix_slab", wgsl!("shared/matrix_slab.wgsl")),
+    ("matrix_tile", wgsl!("stages/matrix_tile.wgsl")),
     ("row_dots", wgsl!("stages/row_dots.wgsl")),
     ("dealt", wgsl!("stages/dealt.wgsl")),
     ("project", wgsl!("stages/project.wgsl")),

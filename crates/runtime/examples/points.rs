@@ -1,6 +1,6 @@
 //! Times every point of some ops' kernels at the decode sites of a model shape, each dispatch waiting for the one before:
 //! `points PRESET MATRIX_FORMAT THREADS UNITS op[:variant] ...`. Some environment variables: ROWS sequences decode together,
-//! KERNELS is a folder of kernels, and ZEROS the share of x that is zero.
+//! KERNELS is a folder of kernels, ZEROS the share of x that is zero, FUSIONS what is fused (default: all that can be).
 #![allow(clippy::unwrap_used)]
 
 use rayon::prelude::*;
@@ -16,7 +16,11 @@ fn main() {
     let matrix: Format = args[2].parse().unwrap();
     let device = Device::open(None).unwrap();
     let mut graph = rwkv7::forward(&shape).unwrap();
-    rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
+    let fusions = match std::env::var("FUSIONS") {
+        Ok(names) => names.split(',').filter(|n| !n.is_empty()).map(|n| n.parse().unwrap()).collect(),
+        Err(_) => FusionSet::from(Fusion::ALL),
+    };
+    rewrite::apply(&mut graph, &fusions).unwrap();
     let rows = std::env::var("ROWS").map_or(1, |n| n.parse().unwrap());
     let sources = std::env::var_os("KERNELS").map_or(Sources::Embedded, |folder| Sources::Folder(folder.into()));
     let zeros: f32 = std::env::var("ZEROS").map_or(0.0, |share| share.parse().unwrap());

@@ -1,6 +1,6 @@
 //! `y = f(x w^T)`, and `y = y + x w^T` in place.
 
-use super::{OpKernels, activation, any, blocks, pieces, sum_tolerance};
+use super::{OpKernels, activation, any, blocks, matrix_tiles, pieces, sum_tolerance};
 use crate::plan::bucket;
 use crate::source::{File, wgsl};
 use crate::{Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
@@ -35,6 +35,13 @@ const fn variant(
 
 const SUBGROUPS: &[Feature] = &[Feature::Subgroups];
 
+const MATRIX_UNITS: Variant = variant(
+    "matrix_units",
+    wgsl!("matmul/matrix_units.wgsl"),
+    matrix_tiles::NEEDS,
+    |site, p| matrix_tiles::accept(site, p, &["w"]),
+    matrix_tiles::units,
+);
 const SPLIT_TILED: Variant =
     variant("split_tiled", wgsl!("matmul/split_tiled.wgsl"), &[], split_tiled_accept, rows_units);
 const TILED: Variant = variant("tiled", wgsl!("matmul/tiled.wgsl"), &[], tiled_accept, rows_units);
@@ -63,6 +70,7 @@ const DEALT_BLOCKS: Variant =
 /// Tiles for a prompt, then what several tokens share, then what serves one; of a matrix in columns, what leaves out
 /// columns.
 const VARIANTS: &[Variant] = &[
+    MATRIX_UNITS,
     SPLIT_TILED,
     TILED,
     SPARSE,
@@ -81,6 +89,7 @@ const VARIANTS: &[Variant] = &[
 
 /// The model adds products of few rows, some of them long: they take a workgroup each.
 const ADD_VARIANTS: &[Variant] = &[
+    MATRIX_UNITS,
     SPLIT_TILED,
     TILED,
     SPARSE,

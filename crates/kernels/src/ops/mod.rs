@@ -15,6 +15,7 @@ mod lerp;
 mod lora_down;
 mod lora_up;
 mod matmul;
+mod matrix_tiles;
 mod mul;
 mod norm_consumer;
 mod norm_matmul;

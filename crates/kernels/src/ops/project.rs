@@ -1,7 +1,7 @@
 //! Every product of the mixed inputs: planes `x_r w_r^T`, `x_k w_k^T`, `x_v w_v^T`, and what `lora_down` makes in the
 //! first columns of the fourth, zeros behind it.
 
-use super::{OpKernels, any, element_units, lora_down, matmul, pieces, sum_tolerance};
+use super::{OpKernels, any, element_units, lora_down, matmul, matrix_tiles, pieces, sum_tolerance};
 use crate::source::wgsl;
 use crate::{Arg, Args, Feature, Refusal, Site, Tunables, Variant, refuse_if};
 use wgoose_graph::{Activation, Op};
@@ -9,6 +9,14 @@ use wgoose_graph::{Activation, Op};
 pub(super) static OP: OpKernels = OpKernels {
     name: "project",
     variants: &[
+        Variant {
+            op: "project",
+            name: "matrix_units",
+            wgsl: wgsl!("project/matrix_units.wgsl"),
+            needs: matrix_tiles::NEEDS,
+            accepts: matrix_units_accept,
+            units: matrix_units_units,
+        },
         Variant {
             op: "project",
             name: "dot_columns",
@@ -94,6 +102,20 @@ fn units(site: &Site, p: &Tunables) -> u64 {
 
 fn dot_units(site: &Site, p: &Tunables) -> u64 {
     blocks(site, pieces::rows_of_workgroup(p)) * pieces::token_blocks(site, p)
+}
+
+fn matrix_units_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
+    matrix_tiles::accept(site, p, &PRODUCTS.map(|(matrix, _)| matrix))?;
+    matmul::groups_of_32(site)?;
+    pieces::has_pieces(site)?;
+    pieces::tokens_are_there(site, p.number("TOKENS"))?;
+    refuse_if(p.number("ROWS") * p.number("TOKENS") > MOST_SUMS, "more sums than registers to keep them")
+}
+
+/// The tiles of the matrices, blocks of the adapters, then one that clears what no adapter fills.
+fn matrix_units_units(site: &Site, p: &Tunables) -> u64 {
+    let blocks = site.ranks.map(|rank| u64::from(rank.div_ceil(p.number("PARTS") * p.number("ROWS"))));
+    3 * matrix_tiles::units(site, p) + (blocks.iter().sum::<u64>() + 1) * pieces::token_blocks(site, p)
 }
 
 fn integers_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
