@@ -16,7 +16,7 @@ use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, SiteClass};
 use wgoose_kernels::{Kernel, Plan, Site, Sources, Tunables, ops};
 use wgoose_loader::Model;
-use wgoose_runtime::{Continuation, Device, Engine, GpuExecutor, Penalties, Sampling, Start};
+use wgoose_runtime::{Continuation, Device, Engine, GpuExecutor, Graphs, Penalties, Sampling, Start};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -36,6 +36,7 @@ fn main() {
                 None => drop(plan.fusions.decode.insert(word.parse().unwrap())),
             }
         }
+        plan.fusions.together.clone_from(&plan.fusions.decode);
         plan.repack = fields.get(5).unwrap_or(&"").split(',').filter_map(|f| f.trim().parse().ok()).collect();
         let mut wanted: BTreeMap<&str, (&str, Tunables)> = BTreeMap::new();
         for choice in fields.get(4).unwrap_or(&"").split(';').map(str::trim).filter(|c| !c.is_empty()) {
@@ -121,15 +122,16 @@ fn choices(
     (threads, sequences): (u32, u32),
     (wanted, sources): (&BTreeMap<&str, (&str, Tunables)>, &Sources),
 ) -> Vec<Choice> {
-    let [graph, _] = GpuExecutor::graphs(model.shape(), &plan.fusions, device.timeline()).unwrap();
     let batch = BatchShape { tokens: sequences, segments: sequences, outputs: sequences };
+    let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline()).unwrap();
+    let graph = graphs.of(&batch);
     let format = |w: Weight| match w.class() {
         WeightClass::Vector => Format::F32,
         _ => plan.format_on_gpu(w, model.tensor(w).format()),
     };
     let mut choices: Vec<Choice> = Vec::new();
     for id in graph.op_ids() {
-        let site = Site::of(&graph, id, &batch, &format);
+        let site = Site::of(graph, id, &batch, &format);
         let class = SiteClass::of(&site);
         if choices.iter().any(|c| c.site == class) {
             continue;

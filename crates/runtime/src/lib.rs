@@ -32,7 +32,7 @@ pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSI
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Executor, StateData};
-pub use gpu::GpuExecutor;
+pub use gpu::{GpuExecutor, Graphs};
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, PersistentForm};

@@ -36,7 +36,7 @@ fn assert_skips(device: &Arc<Device>, site: &Site, point: &Tunables, zeros: f32,
         return false;
     };
     let case = Case::random(site, seed).with_zeros("x", zeros, seed);
-    let benches = [skipping, plain].map(|k| Bench::new(device, &k, std::slice::from_ref(&case)).unwrap());
+    let benches = [skipping, plain].map(|k| Bench::new(device, &k, &case, 1).unwrap());
     let expected = Expected::of(&case);
     let [skipped, whole] = benches.map(|bench| {
         let deviation = check(&bench, &case, &expected).unwrap();

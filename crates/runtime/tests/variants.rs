@@ -121,7 +121,7 @@ fn every_tunable_equals_the_reference() {
                     *refused.entry(format!("{}: {}", variant.id(), reason.unwrap())).or_default() += 1;
                     continue;
                 };
-                let bench = Bench::new(&device, &kernel, std::slice::from_ref(case)).unwrap();
+                let bench = Bench::new(&device, &kernel, case, 1).unwrap();
                 let deviation = check(&bench, case, expected).unwrap();
                 assert!(deviation.passed(), "{}: {deviation:?}", kernel.label);
                 checked += 1;
@@ -186,7 +186,7 @@ fn every_variant_equals_the_reference() {
                         skipped.lock().unwrap().entry(variant.id()).or_default().insert(refusal.to_string());
                     }
                     Ok(kernel) => {
-                        let bench = Bench::new(&device, &kernel, std::slice::from_ref(&case)).unwrap();
+                        let bench = Bench::new(&device, &kernel, &case, 1).unwrap();
                         let deviation = check(&bench, &case, &expected).unwrap();
                         prop_assert!(deviation.passed(), "{} at {site:?}: {deviation:?}", kernel.label);
                         *checked.lock().unwrap().entry(label).or_default() += 1;

@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for variant in ops::variants("activate").iter().chain([&MINE]) {
         for tunables in variant.points(&sources)? {
             let kernel = Kernel::new(variant, &site, &tunables, device.limits(), &sources)?;
-            let bench = Bench::new(&device, &kernel, std::slice::from_ref(&case))?;
+            let bench = Bench::new(&device, &kernel, &case, 1)?;
             let deviation = check(&bench, &case, &expected)?;
             assert!(deviation.passed(), "{}: {deviation:?}", kernel.label);
             let clock = Clock::self_test(&device, &|pass, n| bench.encode(pass, n))?;

@@ -10,7 +10,7 @@ use wgoose_graph::ModelShape;
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
-use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Residency, RuntimeError, default_cache_dir};
+use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl SessionBuilder {
         };
         let (device, graphs, tokenizer) = std::thread::scope(|scope| {
             let opening = scope.spawn(|| Device::open_with(&self.device_options()));
-            let graphs = scope.spawn(|| GpuExecutor::graphs(model.shape(), &likely, &self.timeline));
+            let graphs = scope.spawn(|| Graphs::new(model.shape(), &likely, &self.timeline));
             let tokenizer = {
                 let _span = self.timeline.span(Track::Map, "read vocabulary");
                 tokenizer_of(&model)

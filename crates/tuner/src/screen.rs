@@ -111,24 +111,6 @@ impl Screen<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
-    /// A kernel that can be a stage, one that is dealt to workgroups if there is any; `None` if there is none.
-    ///
-    /// # Errors
-    /// The kernels' files cannot be read.
-    pub fn any_stage(
-        &self,
-        group: &SiteGroup,
-        journal: &mut Journal,
-        form: StageForm,
-    ) -> Result<Option<Choice>, ScreenError> {
-        let candidates = Candidates::of_stage(self, group, journal, form)?;
-        let points = &candidates.points;
-        let mut admitted: Vec<usize> = (0..points.len()).filter(|i| points[*i].refusal.is_none()).collect();
-        admitted.sort_by_key(|i| !points[*i].tunables.0.contains_key("UNITS"));
-        let found = admitted.into_iter().find(|i| candidates.kernel(*i).is_ok());
-        found.map(|first| candidates.choice(first)).transpose()
-    }
-
     /// Finds the best kernel that can be a stage, until `deadline`; `None` if there is none that is right.
     ///
     /// # Errors
@@ -168,8 +150,8 @@ struct Candidates<'a, 'j> {
     journal: &'j mut Journal,
     points: Vec<Point>,
     default: usize,
-    cases: Vec<Case>,
-    expected: Option<Expected>,
+    /// Operands, and what the reference makes of them; made when they are first needed.
+    case: Option<(Case, Expected)>,
     races: u32,
     tried: usize,
     /// What they must suit, if they are to be stages.
@@ -183,18 +165,7 @@ impl<'a, 'j> Candidates<'a, 'j> {
         let (variant, tunables, _) = default_kernel(&group.site, limits, screen.sources)?;
         let is_default = |p: &Point| p.variant.name == variant.name && p.tunables == tunables;
         let default = points.iter().position(is_default).unwrap_or(0);
-        Ok(Candidates {
-            screen,
-            group,
-            journal,
-            points,
-            default,
-            cases: vec![],
-            expected: None,
-            races: 0,
-            tried: 0,
-            form: None,
-        })
+        Ok(Candidates { screen, group, journal, points, default, case: None, races: 0, tried: 0, form: None })
     }
 
     /// Those that may be stages.
@@ -308,13 +279,17 @@ impl<'a, 'j> Candidates<'a, 'j> {
         }
     }
 
-    /// Enough operand sets that weights stream, as far as that many bytes go.
-    fn prepare_cases(&mut self) {
-        if self.cases.is_empty() {
-            let copies = (self.screen.rotate_bytes / self.group.site.held_bytes().max(1)).clamp(1, 16);
-            self.cases = (0..copies).map(|seed| Case::random(&self.group.site, seed)).collect();
-            self.expected = Some(Expected::of(&self.cases[0]));
-        }
+    fn case(&mut self) -> &(Case, Expected) {
+        self.case.get_or_insert_with(|| {
+            let case = Case::random(&self.group.site, 0);
+            let expected = Expected::of(&case);
+            (case, expected)
+        })
+    }
+
+    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
+    fn copies(&self) -> usize {
+        (self.screen.rotate_bytes / self.group.site.held_bytes().max(1)).clamp(1, 16) as usize
     }
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
@@ -335,12 +310,12 @@ impl<'a, 'j> Candidates<'a, 'j> {
         let subject = self.subject(p.variant.name, &kernel.hash.to_string(), p.tunables.0.clone());
         let identity = self.journal.identity(subject, None, 0, self.screen.clock.source());
         if self.journal.recall(&identity.key()).is_none() {
-            self.prepare_cases();
+            self.case();
         }
-        let (screen, cases, expected) = (self.screen, &self.cases, self.expected.as_ref());
+        let (screen, copies, case) = (self.screen, self.copies(), self.case.as_ref());
         let outcome = self.journal.experiment(&identity, || {
-            let Some(expected) = expected else { return failed(Cause::Runtime, "no reference".into()) };
-            measure(screen, &kernel, cases, expected)
+            let Some((case, expected)) = case else { return failed(Cause::Runtime, "no reference".into()) };
+            measure(screen, &kernel, (case, copies), expected)
         })?;
         match &outcome {
             Outcome::Failed(reason) if reason.cause == Cause::DeviceLost => {
@@ -368,8 +343,8 @@ impl<'a, 'j> Candidates<'a, 'j> {
         let [samples_a, samples_b] = match known {
             [Some(a), Some(b)] => [a, b],
             _ => {
-                self.prepare_cases();
-                let pair = pairs(self.screen, &a, &b, &self.cases)?;
+                let (screen, copies) = (self.screen, self.copies());
+                let pair = pairs(screen, &a, &b, (&self.case().0, copies))?;
                 for (id, samples) in [&id_a, &id_b].into_iter().zip(&pair) {
                     self.journal.append(id, Outcome::Kernel { samples_ns: samples.clone(), gate: None })?;
                 }
@@ -396,7 +371,7 @@ fn failed(cause: Cause, text: String) -> Outcome {
 }
 
 /// Checks a kernel against the reference, then times it.
-fn measure(screen: &Screen<'_>, kernel: &Kernel, cases: &[Case], expected: &Expected) -> Outcome {
+fn measure(screen: &Screen<'_>, kernel: &Kernel, (case, copies): (&Case, usize), expected: &Expected) -> Outcome {
     let error = |e: RuntimeError| {
         let text = e.to_string();
         let cause = match &e {
@@ -406,11 +381,11 @@ fn measure(screen: &Screen<'_>, kernel: &Kernel, cases: &[Case], expected: &Expe
         };
         failed(cause, text)
     };
-    let bench = match Bench::new(screen.device, kernel, cases) {
+    let bench = match Bench::new(screen.device, kernel, case, copies) {
         Ok(bench) => bench,
         Err(e) => return error(e),
     };
-    let deviation = match check(&bench, &cases[0], expected) {
+    let deviation = match check(&bench, case, expected) {
         Ok(deviation) => deviation,
         Err(e) => return error(e),
     };
@@ -451,8 +426,13 @@ fn repeats(bench: &Bench, screen: &Screen<'_>) -> Result<u32, RuntimeError> {
 }
 
 /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
-fn pairs(screen: &Screen<'_>, a: &Kernel, b: &Kernel, cases: &[Case]) -> Result<[Vec<f64>; 2], RuntimeError> {
-    let benches = [Bench::new(screen.device, a, cases)?, Bench::new(screen.device, b, cases)?];
+fn pairs(
+    screen: &Screen<'_>,
+    a: &Kernel,
+    b: &Kernel,
+    (case, copies): (&Case, usize),
+) -> Result<[Vec<f64>; 2], RuntimeError> {
+    let benches = [Bench::new(screen.device, a, case, copies)?, Bench::new(screen.device, b, case, copies)?];
     let n = repeats(&benches[0], screen)?.max(repeats(&benches[1], screen)?);
     let mut samples = [Vec::new(), Vec::new()];
     for pair in abba(PAIRS) {

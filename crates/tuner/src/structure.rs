@@ -24,14 +24,16 @@ impl Change {
 }
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
-/// share one; then the fusions of decode; then the chunk, which decides most of a prompt's time, before the fusions of
-/// its passes. Fusions, those that the device can bind, are toggled one at a time; those for decode in decode only.
+/// share one; then the fusions of decode, and of so many sequences together; then the chunk, which decides most of a prompt's
+/// time, before the fusions of its passes. Fusions, those that the device can bind, are toggled one at a time; those for
+/// decode in decode only.
 pub(crate) fn changes(
     start: &Plan,
     layouts: &Layouts,
     fusions: &FusionSet,
     chunks: &[u32],
     prompt: Step,
+    sequences: Option<u32>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     for format in layouts.tiles.difference(&start.repack).copied() {
@@ -46,10 +48,16 @@ pub(crate) fn changes(
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
         changes.push(Change::new(name, &[Step::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
     }
+    let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
+    for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, sequences?))) {
+        let name = format!("decode together {} {fusion}", verb(&start.fusions.together, fusion));
+        let steps = [Step::batch(sequences)];
+        changes.push(Change::new(name, &steps, move |plan| toggle(&mut plan.fusions.together, fusion)));
+    }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
         changes.push(Change::new(format!("chunk {chunk}"), &[prompt], move |plan| plan.prefill_chunk = chunk));
     }
-    for fusion in fusions.iter().copied().filter(|fusion| !fusion.is_for_decode()) {
+    for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
         changes.push(Change::new(name, &[prompt], move |plan| toggle(&mut plan.fusions.prefill, fusion)));
     }
@@ -118,8 +126,8 @@ mod tests {
             tiles: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
             columns: BTreeSet::from([LayerWeight::FfnValue]),
         };
-        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], prompt);
-        assert_eq!(all.len(), 3 + 2 + 2 * Fusion::ALL.len() - 2);
+        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], prompt, Some(8));
+        assert_eq!(all.len(), 3 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
             let mut changed = default.clone();
@@ -139,11 +147,11 @@ mod tests {
             columns: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let mut plan = default();
-        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Step::DECODE) {
+        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Step::DECODE, None) {
             (change.apply)(&mut plan);
         }
         assert_eq!((&plan.repack, &plan.columns), (&layouts.tiles, &layouts.columns));
-        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Step::DECODE).len(), 0);
+        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Step::DECODE, None).len(), 0);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn correct_plans_share_the_hash() {
 
     let device = Device::open(None).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let mut naive = Plan { fusions: Fusions::both(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
+    let mut naive = Plan { fusions: Fusions::all(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
     for (k, m) in [(128, 128), (128, 384), (384, 128), (128, 512)] {
         for up_to_rows in [1, 4, 16] {
             let variant = ops::variants("matmul").iter().find(|v| v.name == "naive").unwrap();

@@ -22,7 +22,7 @@ use std::path::Path;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a device is, for deciding whether a plan made on another one may be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,20 +74,28 @@ pub struct Plan {
     pub evidence: Option<Evidence>,
 }
 
-/// Fusions of the two graphs: what pays for one token need not pay for a chunk of a prompt.
+/// What every schema has.
+#[derive(Deserialize)]
+struct Versioned {
+    schema: u32,
+}
+
+/// Fusions of the three graphs: what pays for one token need not pay for several, nor for a chunk of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fusions {
-    /// Passes with one token per sequence.
+    /// Passes with one token of one sequence.
     pub decode: FusionSet,
+    /// Passes with one token of each of several sequences.
+    pub together: FusionSet,
     /// All other passes.
     pub prefill: FusionSet,
 }
 
 impl Fusions {
-    /// The same in both.
-    pub fn both(set: FusionSet) -> Self {
-        Fusions { decode: set.clone(), prefill: set }
+    /// The same in all.
+    pub fn all(set: FusionSet) -> Self {
+        Fusions { decode: set.clone(), together: set.clone(), prefill: set }
     }
 }
 
@@ -120,6 +128,7 @@ impl Plan {
         let bindable = bindable_fusions(&model, limits);
         let mut fusions = Plan::default_fusions();
         fusions.decode.retain(|fusion| bindable.contains(fusion));
+        fusions.together.retain(|fusion| bindable.contains(fusion));
         fusions.prefill.retain(|fusion| bindable.contains(fusion));
         let (repack, columns, choices) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let (prefill_chunk, persistent, evidence) = (64, None, None);
@@ -130,7 +139,7 @@ impl Plan {
     /// each fills a tiled product of its own.
     pub fn default_fusions() -> Fusions {
         let default = |fusion: &Fusion| !fusion.is_for_decode() && *fusion != Fusion::TimeMixHeads;
-        let mut fusions = Fusions::both(Fusion::ALL.into_iter().filter(default).collect());
+        let mut fusions = Fusions::all(Fusion::ALL.into_iter().filter(default).collect());
         fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
         fusions
     }
@@ -142,15 +151,18 @@ impl Plan {
     pub fn load(path: &Path) -> Result<Plan, PlanError> {
         let io = |source| PlanError::Io { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(io)?;
+        // First, for other schemas have other fields.
+        if let Ok(Versioned { schema }) = ron::from_str(&text)
+            && schema != SCHEMA
+        {
+            return Err(PlanError::Schema(schema));
+        }
         let plan: Plan = ron::from_str(&text).map_err(|e| PlanError::Parse {
             path: path.to_owned(),
             line: e.span.start.line,
             column: e.span.start.col,
             why: e.code.to_string(),
         })?;
-        if plan.schema != SCHEMA {
-            return Err(PlanError::Schema(plan.schema));
-        }
         if !(1..=65535).contains(&plan.prefill_chunk) {
             return Err(PlanError::Chunk(plan.prefill_chunk));
         }

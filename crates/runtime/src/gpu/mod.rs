@@ -1,6 +1,7 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
 mod decode;
+mod graphs;
 mod memory;
 mod pass;
 mod persistent;
@@ -14,19 +15,17 @@ use crate::batch::PassShape;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
 use crate::schedule::{Recording, Table, Tensors, record};
-use crate::timeline::{Timeline, Track};
+use crate::timeline::Track;
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
+pub use graphs::Graphs;
 use persistent::{MEETING, Persistence};
 use states::States;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
-use wgoose_graph::{
-    BatchShape, Format, FusionSet, Graph, ModelShape, State, Target, Weight, WeightClass, rewrite, rwkv7,
-};
-use wgoose_kernels::plan::Fusions;
+use wgoose_graph::{BatchShape, Format, Graph, ModelShape, State, Target, Weight, WeightClass, rewrite, rwkv7};
 use wgoose_kernels::{Plan, Sources};
 use wgoose_loader::Model;
 
@@ -39,10 +38,7 @@ pub struct GpuExecutor {
     model: Arc<Model>,
     plan: Plan,
     sources: Sources,
-    /// For passes with one token per sequence.
-    decode: Graph,
-    /// For all others.
-    prefill: Graph,
+    graphs: Graphs,
     /// For passes that end in hidden states, made on first use.
     hidden: HashMap<Target, Graph>,
     slots: usize,
@@ -92,41 +88,23 @@ impl GpuExecutor {
         sources: Sources,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
-        let graphs = Self::graphs(model.shape(), &plan.fusions, device.timeline())?;
+        let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline())?;
         Self::with_graphs(device, model, graphs, plan, sources, slots)
     }
 
-    /// The graphs (decode, prefill) that a plan with these fusions runs.
-    ///
-    /// # Errors
-    /// The sizes make no graph, or a fusion leaves an illegal one.
-    pub fn graphs(model: &ModelShape, fusions: &Fusions, timeline: &Timeline) -> Result<[Graph; 2], RuntimeError> {
-        let _span = timeline.span(Track::Schedule, "graphs");
-        let graph = |fusions: &FusionSet| -> Result<Graph, RuntimeError> {
-            let mut graph = rwkv7::forward(model)?;
-            rewrite::apply(&mut graph, fusions)?;
-            Ok(graph)
-        };
-        let (decode, prefill) = rayon::join(|| graph(&fusions.decode), || graph(&fusions.prefill));
-        Ok([decode?, prefill?])
-    }
-
-    /// As [`GpuExecutor::new`], for graphs (decode, prefill) that were changed by hand: experiments, and tests that
-    /// break them.
+    /// As [`GpuExecutor::new`], for graphs that were made before.
     ///
     /// # Errors
     /// The plan's kernels do not fit the model, or a graph is illegal.
     pub fn with_graphs(
         device: Arc<Device>,
         model: Arc<Model>,
-        [decode, prefill]: [Graph; 2],
+        graphs: Graphs,
         plan: Plan,
         sources: Sources,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
         plan.check_kernels(model.shape(), &sources)?;
-        wgoose_graph::check(&decode)?;
-        wgoose_graph::check(&prefill)?;
         let span = device.timeline().span(Track::Allocate, "state");
         let has_spare = States::fit(&device, model.shape(), slots + 1);
         let states = States::new(&device, model.shape(), slots + usize::from(has_spare))?;
@@ -139,8 +117,7 @@ impl GpuExecutor {
             model,
             plan,
             sources,
-            decode,
-            prefill,
+            graphs,
             hidden: HashMap::new(),
             slots,
             has_spare,
@@ -202,8 +179,7 @@ impl GpuExecutor {
 
     fn graph(&self, pass: &PassShape) -> &Graph {
         match pass.target {
-            Target::Logits if pass.batch.tokens == pass.batch.segments => &self.decode,
-            Target::Logits => &self.prefill,
+            Target::Logits => self.graphs.of(&pass.batch),
             target => &self.hidden[&target],
         }
     }

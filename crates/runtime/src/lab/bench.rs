@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wgoose_kernels::{Kernel, Numerics, dispatch_size};
 
-/// A kernel and one or more sets of operands. Several sets are taken in turn, so that weights stream from memory as they
-/// do in a model, where the next use of a matrix is a whole token away.
+/// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory as
+/// they do in a model, where the next use of a matrix is a whole token away.
 pub struct Bench {
     device: Arc<Device>,
     pipeline: Pipeline,
@@ -41,11 +41,11 @@ impl Bench {
     pub(crate) const CANARY: f32 = 1234.5;
     const CANARIES: usize = 64;
 
-    /// Compiles the kernel and uploads the operand sets.
+    /// Compiles the kernel and uploads the operands so many times.
     ///
     /// # Errors
     /// The device fails, or the dispatch is too large.
-    pub fn new(device: &Arc<Device>, kernel: &Kernel, cases: &[Case]) -> Result<Self, RuntimeError> {
+    pub fn new(device: &Arc<Device>, kernel: &Kernel, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
         let mut pipelines = Pipelines::new(Arc::clone(device));
         pipelines.compile(&[kernel])?;
         let label = kernel.label.clone();
@@ -53,9 +53,9 @@ impl Bench {
         let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
         let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
         // One y for all: each dispatch waits for the one before, as in a step.
-        let y = device.storage("y", cases.first().map_or(0, |case| initial_y(case).len() as u64 * 4));
-        let set = |case: &Case| Set::new(device, &pipeline, kernel, case, y.clone());
-        let sets = cases.iter().map(set).collect::<Result<_, _>>()?;
+        let y = device.storage("y", initial_y(case).len() as u64 * 4);
+        let set = |_| Set::new(device, &pipeline, kernel, case, y.clone());
+        let sets = (0..copies.max(1)).map(set).collect::<Result<_, _>>()?;
         device.check("uploading a case")?;
         Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, numerics: kernel.numerics })
     }
@@ -86,7 +86,7 @@ impl Bench {
         Ok((bytemuck::pod_collect_to_vec(&y), state))
     }
 
-    /// Encodes `n` dispatches, taking the operand sets in turn.
+    /// Encodes `n` dispatches, taking the copies of the operands in turn.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, n: u32) {
         pass.set_pipeline(&self.pipeline.pipeline);
         for i in 0..n {

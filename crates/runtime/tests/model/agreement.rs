@@ -39,7 +39,7 @@ impl Form {
     }
 
     fn fused(name: impl Into<String>, set: FusionSet) -> Self {
-        Form::new(name, move |plan| plan.fusions = Fusions::both(set.clone()))
+        Form::new(name, move |plan| plan.fusions = Fusions::all(set.clone()))
     }
 }
 

@@ -34,7 +34,7 @@ fn weights_are_uploaded_on_first_use() {
 fn siblings_share_weights_and_nothing_else() {
     let (model, device) = (model(Mix::F16), device());
     let plan = default_plan(&device, &model);
-    let unfused = Plan { fusions: Fusions::both(FusionSet::new()), ..plan.clone() };
+    let unfused = Plan { fusions: Fusions::all(FusionSet::new()), ..plan.clone() };
     let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Sources::Embedded, 1).unwrap();
     let second = first.sibling(unfused, 2).unwrap();
     let [mut first, mut second] = [first, second].map(|executor| Engine::new(Box::new(executor), 64));

@@ -10,8 +10,7 @@ use wgoose_kernels::{Kernel, Plan, Site, Sources, ops};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
-    Continuation, DecodeReport, Device, Engine, GpuExecutor, Outputs, Penalties, PersistentForm, Sampling, Sequence,
-    Start,
+    Continuation, DecodeReport, Device, Engine, Graphs, Outputs, Penalties, PersistentForm, Sampling, Sequence, Start,
 };
 
 /// Layers enough for a run of them: the first is unlike the others.
@@ -20,15 +19,16 @@ const LAYERS: u32 = 5;
 /// The default plan with kernels that can be stages of workgroups of that many invocations.
 fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
     let mut plan = default_plan(device, model);
-    let [graph, _] = GpuExecutor::graphs(model.shape(), &plan.fusions, device.timeline()).unwrap();
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+    let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline()).unwrap();
+    let graph = graphs.of(&batch);
     let format = |w: Weight| match w.class() {
         WeightClass::Vector => Format::F32,
         _ => plan.format_on_gpu(w, model.tensor(w).format()),
     };
     let mut choices: Vec<Choice> = Vec::new();
     for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
-        let site = Site::of(&graph, id, &batch, &format);
+        let site = Site::of(graph, id, &batch, &format);
         let class = SiteClass::of(&site);
         if choices.iter().any(|c| c.site == class) {
             continue;

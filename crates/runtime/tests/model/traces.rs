@@ -25,7 +25,7 @@ fn executor(model: &Arc<Model>, plan: impl Fn(Plan) -> Plan, sources: Sources) -
 }
 
 fn unfused(plan: Plan) -> Plan {
-    Plan { fusions: Fusions::both(Default::default()), ..plan }
+    Plan { fusions: Fusions::all(Default::default()), ..plan }
 }
 
 fn fused(plan: Plan) -> Plan {

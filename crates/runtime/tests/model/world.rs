@@ -50,7 +50,7 @@ pub(crate) fn fused(
     fusions: FusionSet,
     slots: usize,
 ) -> Result<Engine, RuntimeError> {
-    planned(device, model, Plan { fusions: Fusions::both(fusions), ..default_plan(device, model) }, slots)
+    planned(device, model, Plan { fusions: Fusions::all(fusions), ..default_plan(device, model) }, slots)
 }
 
 /// The plan of a device that was never tuned.

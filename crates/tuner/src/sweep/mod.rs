@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
-use wgoose_kernels::plan::{Evidence, StepEvidence, bindable_fusions, bucket, default_kernel};
+use wgoose_kernels::plan::{Evidence, Fusions, StepEvidence, bindable_fusions, bucket, default_kernel};
 use wgoose_kernels::{Numerics, Plan, PlanError, Sources, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock};
@@ -168,9 +168,9 @@ const WARM_UP: Duration = Duration::from_millis(100);
 
 /// What the stages take of the budget.
 mod shares {
-    pub(super) const STRUCTURE: f64 = 0.3;
-    pub(super) const KERNELS: f64 = 0.35;
-    pub(super) const PERSISTENT: f64 = 0.2;
+    pub(super) const STRUCTURE: f64 = 0.25;
+    pub(super) const KERNELS: f64 = 0.3;
+    pub(super) const PERSISTENT: f64 = 0.3;
     pub(super) const CONFIRM: f64 = 0.15;
 }
 
@@ -203,7 +203,14 @@ impl<'a> Sweep<'a> {
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(self.model.shape(), self.device.limits());
-        let changes = changes(&best, &Layouts::of(self.model), &fusions, &self.options.chunks, self.prompt());
+        let changes = changes(
+            &best,
+            &Layouts::of(self.model),
+            &fusions,
+            &self.options.chunks,
+            self.prompt(),
+            self.options.sequences,
+        );
         (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(shares::STRUCTURE);
         let steps: usize = changes.iter().map(|c| c.steps.len()).sum();
@@ -261,9 +268,9 @@ impl<'a> Sweep<'a> {
     fn kernels(&mut self, screen: &Screen<'_>, canary: Option<&Bench>, plan: &mut Plan) -> Result<(), SweepError> {
         let format = |w: Weight| plan.format_on_gpu(w, self.model.tensor(w).format());
         let shape = self.model.shape();
-        let (decode, prefill) = (&plan.fusions.decode, &plan.fusions.prefill);
+        let Fusions { decode, together, prefill } = &plan.fusions;
         let mut passes = vec![(Step::DECODE, decode), (Step::prefill(plan.prefill_chunk), prefill)];
-        passes.extend(self.options.sequences.map(|n| (Step::batch(n), decode)));
+        passes.extend(self.options.sequences.map(|n| (Step::batch(n), together)));
         let mut all: Vec<(Step, SiteGroup)> = Vec::new();
         for (step, fusions) in passes {
             for group in groups(shape, step, fusions, &format) {
@@ -360,7 +367,7 @@ impl<'a> Sweep<'a> {
         let largest = decode.iter().max_by_key(|group| group.site.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
         let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
-        let bench = Bench::new(self.device, &kernel, &[Case::random(&group.site, 0)])?;
+        let bench = Bench::new(self.device, &kernel, &Case::random(&group.site, 0), 1)?;
         let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
         if let Some(doubt) = &clock.doubt {
             (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));

@@ -9,6 +9,7 @@ use wgoose_graph::Weight;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
 use wgoose_runtime::PersistentForm;
+use wgoose_runtime::lab::roofline::resident_invocations;
 
 /// Widths of workgroups that are tried: those that dealt kernels have.
 const THREADS: [u32; 3] = [640, 512, 256];
@@ -17,24 +18,28 @@ const THREADS: [u32; 3] = [640, 512, 256];
 /// smaller devices.
 const WORKGROUPS: [u32; 8] = [528, 264, 132, 66, 33, 22, 12, 6];
 
+/// Invocations that a multiprocessor keeps at once, on most GPUs. Stages leave its registers to one workgroup: with more
+/// workgroups than multiprocessors not all of them run, which takes a compiled step of many layers to find out.
+const OF_MULTIPROCESSOR: u32 = 2048;
+
 impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and lets the chain of them and then the
-    /// persistent step challenge the plan.
+    /// persistent step challenge the plan. Compiling steps of many layers takes seconds, which are not counted.
     pub(super) fn persistent(&mut self, screen: &Screen<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         (self.listen)(Event::Stage("persistent step", THREADS.len()));
-        let deadline = Instant::now() + self.share(shares::PERSISTENT);
         let share = self.share(shares::PERSISTENT) / THREADS.len() as u32;
         let mut fused = plan.clone();
         fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
         let format = |w: Weight| fused.format_on_gpu(w, self.model.tensor(w).format());
         let mut sites = groups(self.model.shape(), Step::DECODE, &fused.fusions.decode, &format);
         sites.retain(|group| group.in_layers);
+        // What plays a GPU runs as many workgroups at once as it has threads.
+        let most = match self.device.is_cpu() {
+            true => 1,
+            false => resident_invocations(self.device)?.unwrap_or(0).div_ceil(OF_MULTIPROCESSOR),
+        };
         for threads in THREADS {
-            if Instant::now() >= deadline {
-                (self.listen)(Event::Notice(format!("out of time, not tried: stages of {threads} invocations")));
-                continue;
-            }
-            match self.stages(screen, &fused, &sites, (threads, share))? {
+            match self.stages(screen, &fused, &sites, (threads, most, share))? {
                 Ok(merged) => self.race_forms(plan, merged, threads, share.mul_f64(0.1))?,
                 Err(why) => (self.listen)(Event::Done(format!("stages of {threads} invocations: none ({why})"))),
             }
@@ -42,36 +47,30 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// A plan for a persistent step of the best stages, and of as many workgroups as run at once; or why there is none.
+    /// A plan for a persistent step of the best stages, of at most so many workgroups, all of which run at once; or why
+    /// there is none.
     fn stages(
         &mut self,
         screen: &Screen<'_>,
         fused: &Plan,
         sites: &[SiteGroup],
-        (threads, share): (u32, Duration),
+        (threads, most, share): (u32, u32, Duration),
     ) -> Result<Result<Plan, String>, SweepError> {
-        // What plays a GPU runs as many workgroups at once as it has threads.
         let all: &[u32] = if self.device.is_cpu() { &[1] } else { &WORKGROUPS };
-        let (begun, mut refusal) = (Instant::now(), String::new());
-        for workgroups in all.iter().copied() {
+        let mut refusal = "no workgroup passes a barrier".to_owned();
+        // Groups take of the time what they take of a step's bytes.
+        let bytes = |group: &SiteGroup| u64::from(group.count) * group.site.bytes();
+        let total = sites.iter().map(bytes).sum::<u64>().max(1);
+        for workgroups in all.iter().copied().filter(|n| *n <= most) {
             let form = StageForm { workgroups, threads };
-            let plan = |choices| Plan { persistent: Some(workgroups), ..with(fused, choices) };
-            let mut any = Vec::new();
-            for group in sites {
-                any.extend(screen.any_stage(group, &mut self.journal, form)?);
-            }
-            if let PersistentForm::Refused(why) = self.track.form(&plan(any))? {
-                refusal = why;
-                continue;
-            }
             let mut best = Vec::new();
-            for (i, group) in sites.iter().enumerate() {
-                let deadline = begun + share.mul_f64(0.6 * (i + 1) as f64 / sites.len() as f64);
+            for group in sites {
+                let deadline = Instant::now() + share.mul_f64(0.8 * bytes(group) as f64 / total as f64);
                 best.extend(screen.best_stage(group, &mut self.journal, form, deadline)?);
             }
-            // Others may need more registers.
-            match self.track.form(&plan(best.clone()))? {
-                PersistentForm::Runs { .. } => return Ok(Ok(plan(best))),
+            let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
+            match self.track.form(&plan)? {
+                PersistentForm::Runs { .. } => return Ok(Ok(plan)),
                 PersistentForm::Refused(why) => refusal = why,
             }
         }
@@ -88,15 +87,12 @@ impl Sweep<'_> {
     ) -> Result<(), SweepError> {
         let chain = Plan { persistent: None, ..merged.clone() };
         let what = format!("stages of {threads} invocations");
-        // The fusions of decode are those of sequences together too.
-        let mut steps = vec![Step::DECODE];
-        steps.extend(self.options.sequences.map(Step::batch));
         if chain.hash() != plan.hash() {
-            self.challenge(plan, chain, &steps, allowance, &format!("{what}, as a chain"))?;
+            self.challenge(plan, chain, &[Step::DECODE], allowance, &format!("{what}, as a chain"))?;
         }
         let workgroups = merged.persistent.unwrap_or_default();
         let what = format!("{what}, {workgroups} workgroups as a persistent step");
-        self.challenge(plan, merged, &steps, allowance, &what)
+        self.challenge(plan, merged, &[Step::DECODE], allowance, &what)
     }
 }
 

@@ -104,7 +104,9 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
     outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
     outln!("prefill chunk {}", plan.prefill_chunk);
     outln!("numerics: {}", plan.numerics());
-    for (step, set) in [("decode", &plan.fusions.decode), ("prefill", &plan.fusions.prefill)] {
+    for (step, set) in
+        [("decode", &plan.fusions.decode), ("together", &plan.fusions.together), ("prefill", &plan.fusions.prefill)]
+    {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
         outln!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }

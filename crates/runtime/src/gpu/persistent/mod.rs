@@ -145,7 +145,7 @@ impl GpuExecutor {
                     kernel,
                     params: dispatch.params,
                     units: kernel.units,
-                    layer: self.decode.op(dispatch.node).layer,
+                    layer: self.graphs.decode.op(dispatch.node).layer,
                     ranges: step.locate((number, i), self, &mut weights, &slot)?,
                 });
             }

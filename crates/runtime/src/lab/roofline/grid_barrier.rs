@@ -2,7 +2,9 @@
 
 use super::figure::{Figure, Quantity};
 use super::instrument::{Instrument, Loaded};
-use crate::RuntimeError;
+use super::scale::Scale;
+use crate::{Device, RuntimeError};
+use std::sync::Arc;
 use wgoose_kernels::probes::{Params, Probe};
 
 /// Looks at the counter before a workgroup gives up: tens of milliseconds, where a barrier takes microseconds.
@@ -13,6 +15,9 @@ const TRIAL: u32 = 64;
 
 /// Most workgroups that are tried.
 const MOST: u32 = 1 << 14;
+
+/// Invocations of a workgroup (twin: `kernels-wgsl/lab/grid_barrier.wgsl`).
+const WIDTH: u32 = 256;
 
 /// Most barriers in a sample.
 const MOST_BARRIERS: u32 = 1 << 14;
@@ -35,6 +40,27 @@ impl Meeting {
     }
 }
 
+/// How many invocations run at once, in workgroups of 256 that use next to nothing: those that can meet. `None` if a device
+/// runs no workgroups at once, or cuts the loops in which they wait.
+///
+/// # Errors
+/// The device fails.
+pub fn resident_invocations(device: &Arc<Device>) -> Result<Option<u32>, RuntimeError> {
+    if device.is_cpu() {
+        return Ok(None);
+    }
+    let instrument = Instrument::new(device, Scale::of(device))?;
+    Ok(most(&instrument, &probe(&instrument)?)?.map(|workgroups| workgroups * WIDTH))
+}
+
+/// The most workgroups that can meet.
+fn most(instrument: &Instrument, probe: &Loaded) -> Result<Option<u32>, RuntimeError> {
+    resident(&mut |workgroups| {
+        let params = Params { rounds: TRIAL, workgroups, spins: SPINS, elements: 0 };
+        Ok(meet(instrument, probe, workgroups, params)?.held(workgroups, TRIAL))
+    })
+}
+
 /// How many workgroups can meet, and what a barrier costs among them.
 ///
 /// # Errors
@@ -50,7 +76,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
         let params = Params { rounds, workgroups, spins: SPINS, elements: 0 };
         meet(instrument, &probe, workgroups, params)
     };
-    let Some(most) = resident(&mut |n| Ok(meet(n, TRIAL)?.held(n, TRIAL)))? else {
+    let Some(most) = most(instrument, &probe)? else {
         return none("not even one workgroup passes its own barrier");
     };
     let how = "doubled, then halved in on, until a workgroup waits in vain for the others";
@@ -64,9 +90,11 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
         })?;
         let us: Vec<f64> = ns.iter().map(|ns| ns / 1e3).collect();
         figures.push(match held {
-            true => {
-                Figure::new(quantity, &us, format!("{workgroups} workgroups of 256, {rounds} barriers in a dispatch"))
-            }
+            true => Figure::new(
+                quantity,
+                &us,
+                format!("{workgroups} workgroups of {WIDTH}, {rounds} barriers in a dispatch"),
+            ),
             false => Figure::missing(quantity, format!("{workgroups} workgroups waited in vain in a longer run")),
         });
     }

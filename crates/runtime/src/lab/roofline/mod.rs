@@ -12,6 +12,7 @@ mod scale;
 mod store;
 
 pub use figure::{Figure, Quantity, Spread};
+pub use grid_barrier::resident_invocations;
 pub use scale::Scale;
 pub use store::{load, path, save};
 

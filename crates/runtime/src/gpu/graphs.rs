@@ -1,0 +1,43 @@
+//! The graphs that a plan runs: what is fused depends on how many tokens and sequences a pass has.
+
+use crate::RuntimeError;
+use crate::timeline::{Timeline, Track};
+use wgoose_graph::{BatchShape, FusionSet, Graph, ModelShape, rewrite, rwkv7};
+use wgoose_kernels::plan::Fusions;
+
+/// The graphs of passes that end in logits.
+pub struct Graphs {
+    /// For one token of one sequence.
+    pub(super) decode: Graph,
+    /// For one token of each of several.
+    together: Graph,
+    /// For all others.
+    prefill: Graph,
+}
+
+impl Graphs {
+    /// Those that a plan with these fusions runs, each legal.
+    ///
+    /// # Errors
+    /// The sizes make no graph, or a fusion leaves an illegal one.
+    pub fn new(model: &ModelShape, fusions: &Fusions, timeline: &Timeline) -> Result<Self, RuntimeError> {
+        let _span = timeline.span(Track::Schedule, "graphs");
+        let graph = |fusions: &FusionSet| -> Result<Graph, RuntimeError> {
+            let mut graph = rwkv7::forward(model)?;
+            rewrite::apply(&mut graph, fusions)?;
+            Ok(graph)
+        };
+        let several = || rayon::join(|| graph(&fusions.together), || graph(&fusions.prefill));
+        let (decode, (together, prefill)) = rayon::join(|| graph(&fusions.decode), several);
+        Ok(Graphs { decode: decode?, together: together?, prefill: prefill? })
+    }
+
+    /// The one for a batch.
+    pub fn of(&self, batch: &BatchShape) -> &Graph {
+        match (batch.tokens, batch.segments) {
+            (1, 1) => &self.decode,
+            (tokens, segments) if tokens == segments => &self.together,
+            _ => &self.prefill,
+        }
+    }
+}
