@@ -12,7 +12,6 @@ const LANES: u32 = 16u;         // tune: 8 16 32
 const ROWS: u32 = 2u;           // tune: 1 2 4
 const UNROLL: u32 = 2u;         // tune: 1 2 5
 const ROOM: u32 = K / 4u;
-const AHEAD: u32 = ROWS * UNROLL;
 
 @compute @workgroup_size(WG)
 fn main(

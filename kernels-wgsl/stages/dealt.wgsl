@@ -21,17 +21,20 @@ const PARTIALS: u32 = min(SPLIT - 1u, 1u) * 511u + 1u;
 
 var<workgroup> partials: array<f32, PARTIALS>;
 
-// The pieces of a round for member `own` of a team. Past the last row or piece the last one is read again; the sums of the
-// first are not stored, the others count for nothing.
-fn take(group: u32, round: u32, own: u32) -> array<w_piece, ROWS * UNROLL> {
-    var taken: array<w_piece, ROWS * UNROLL>;
-    for (var u = 0u; u < UNROLL; u++) {         // unroll
-        let piece = min((round * UNROLL + u) * TEAM + own, PIECES - 1u);
-        for (var i = 0u; i < ROWS; i++) {       // unroll
-            taken[u * ROWS + i] = w_take(min(group * ROWS + i, params.window - 1u), piece);
-        }
+// Row `i` of a group. Past the last row the last one is read again; its sum is not stored.
+fn row_of(group: u32, i: u32) -> u32 {
+    return min(group * ROWS + i, params.window - 1u);
+}
+
+// The words of piece `u` of a round for member `own` of a team. Past the last piece the last one is read again, and counts
+// for nothing.
+fn words_of(group: u32, round: u32, u: u32, own: u32) -> array<vec4<u32>, ROWS> {
+    let piece = min((round * UNROLL + u) * TEAM + own, PIECES - 1u);
+    var words: array<vec4<u32>, ROWS>;
+    for (var i = 0u; i < ROWS; i++) {           // unroll
+        words[i] = w_raw(row_of(group, i), piece);
     }
-    return taken;
+    return words;
 }
 
 // What is in the place of a row's sum.
@@ -48,9 +51,11 @@ fn dealt(unit: u32, lane: u32) {
     let place = own % LANES;
     // Weights do not depend on x: they are on their way while it is held.
     let first = select(lane / TEAM, end, lane >= TEAMS * TEAM);
-    var next: array<w_piece, ROWS * UNROLL>;
+    var words: array<array<vec4<u32>, ROWS>, UNROLL>;
     if begin + first < end {
-        next = take(begin + first, 0u, own);
+        for (var u = 0u; u < UNROLL; u++) {     // unroll
+            words[u] = words_of(begin + first, 0u, u, own);
+        }
     }
     let ready = others_done(lane);
     if token >= params.rows || begin == end {
@@ -65,17 +70,21 @@ fn dealt(unit: u32, lane: u32) {
         let group = block + first;
         var sums: array<f32, ROWS>;
         for (var round = 0u; round < ROUNDS; round++) {
-            for (var u = 0u; u < UNROLL; u++) {         // unroll
-                let piece = (round * UNROLL + u) * TEAM + own;
-                let columns = w_meet(0u, min(piece, PIECES - 1u));
-                for (var i = 0u; i < ROWS; i++) {       // unroll
-                    sums[i] += select(0.0, w_dot(next[u * ROWS + i], columns), piece < PIECES);
-                }
-            }
             let is_last = round + 1u == ROUNDS;
             let next_group = select(group, group + TEAMS, is_last);
-            if next_group < end {
-                next = take(next_group, select(round + 1u, 0u, is_last), own);
+            let next_round = select(round + 1u, 0u, is_last);
+            for (var u = 0u; u < UNROLL; u++) {         // unroll
+                let piece = (round * UNROLL + u) * TEAM + own;
+                let last = min(piece, PIECES - 1u);
+                let columns = w_meet(0u, last);
+                for (var i = 0u; i < ROWS; i++) {       // unroll
+                    let opened = w_opened(row_of(group, i), last, words[u][i]);
+                    sums[i] += select(0.0, w_dot(opened, columns), piece < PIECES);
+                }
+                // Sent for as soon as there is room: what is in the other words is computed with meanwhile.
+                if next_group < end {
+                    words[u] = words_of(next_group, next_round, u, own);
+                }
             }
         }
         var sum = 0.0;

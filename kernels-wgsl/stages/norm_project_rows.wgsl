@@ -14,7 +14,6 @@
 #import dealt_rows as v1
 #import dealt_rows as g1
 
-const AHEAD: u32 = ROWS * UNROLL;
 const ROOM: u32 = K / 4u;
 // How many rows of w_r are read in the time of one of an adapter, as many as it has pieces for each of theirs; of w1, which
 // files keep in F32, they have more.
@@ -35,7 +34,7 @@ fn standing_for(matrix: u32) -> u32 {
     return select(matrix, 3u, ADAPTERS_TOGETHER && matrix > 0u && matrix < ADAPTERS);
 }
 
-fn ahead_of(matrix: u32, begin: u32, end: u32, place: Place) -> array<vec4<u32>, AHEAD> {
+fn ahead_of(matrix: u32, begin: u32, end: u32, place: Place) -> array<array<vec4<u32>, ROWS>, UNROLL> {
     let lane = place.lane;
     switch standing_for(matrix) {
         case 0u: { return w1_ahead(begin, end, lane); }
@@ -48,7 +47,7 @@ fn ahead_of(matrix: u32, begin: u32, end: u32, place: Place) -> array<vec4<u32>,
     }
 }
 
-fn deal(matrix: u32, begin: u32, end: u32, at: u32, place: Place, ahead: array<vec4<u32>, AHEAD>) {
+fn deal(matrix: u32, begin: u32, end: u32, at: u32, place: Place, ahead: array<array<vec4<u32>, ROWS>, UNROLL>) {
     let lane = place.lane;
     switch standing_for(matrix) {
         case 0u: { w1_deal(begin, end, at, TANH, lane, ahead); }

@@ -27,22 +27,10 @@ struct Rows {
     step: array<vec4<f32>, OWN>,    // from the token's row to the one before
 }
 
-// Sums of the subgroups, which have at least 4 invocations: for the mean, and for the variance.
-var<workgroup> partials: array<f32, WG / 2u>;
-
-// Two sums after one another need no barrier but their own, where `half` is 0 and 1 in turn.
-fn total(place: Place, half: u32, value: f32) -> f32 {
-    let own = subgroupAdd(value);
-    if place.subgroup_lane == 0u {
-        partials[half * (WG / 4u) + place.subgroup] = own;
-    }
-    workgroupBarrier();
-    var sum = 0.0;
-    for (var i = 0u; i < place.subgroups; i++) {
-        sum += partials[half * (WG / 4u) + i];
-    }
-    return sum;
-}
+// Of the subgroups, which have at least 4 invocations: how many columns they have, their mean, and the sum of squares about
+// that mean.
+var<workgroup> counts: array<f32, WG / 4u>;
+var<workgroup> partials: array<vec2<f32>, WG / 4u>;
 
 fn quads_of(row: u32, lane: u32) -> array<vec4<f32>, OWN> {
     var quads: array<vec4<f32>, OWN>;
@@ -54,13 +42,17 @@ fn quads_of(row: u32, lane: u32) -> array<vec4<f32>, OWN> {
     return quads;
 }
 
-// Mean and 1 / deviation of a row.
+// Mean and 1 / deviation of a row, with one barrier: subgroups sum squares about their own means, which are then compared
+// with that of the first (Chan, Golub, LeVeque 1983), so that a row far from 0 loses nothing.
 fn moments(place: Place, quads: array<vec4<f32>, OWN>) -> vec2<f32> {
-    var sum = 0.0;
+    var sum = vec2(0.0);                    // of the columns, and how many there are
     for (var i = 0u; i < OWN; i++) {        // unroll
-        sum += dot(quads[i], vec4(1.0));
+        if place.lane + i * WG < QUADS {
+            sum += vec2(dot(quads[i], vec4(1.0)), 4.0);
+        }
     }
-    let mean = total(place, 0u, sum) / f32(K);
+    sum = subgroupAdd(sum);
+    let mean = sum.x / max(sum.y, 1.0);
     var squares = 0.0;
     for (var i = 0u; i < OWN; i++) {        // unroll
         if place.lane + i * WG < QUADS {
@@ -68,7 +60,24 @@ fn moments(place: Place, quads: array<vec4<f32>, OWN>) -> vec2<f32> {
             squares += dot(d, d);
         }
     }
-    return vec2(mean, inverseSqrt(total(place, 1u, squares) / f32(K) + params.eps));
+    squares = subgroupAdd(squares);
+    if place.subgroup_lane == 0u {
+        counts[place.subgroup] = sum.y;
+        partials[place.subgroup] = vec2(mean, squares);
+    }
+    workgroupBarrier();
+    let pivot = partials[0].x;
+    var all = vec2(0.0);                    // sums of differences from the pivot, and of their squares
+    for (var block = 0u; block < place.subgroups; block += WG / place.subgroups) {
+        let i = block + place.subgroup_lane;
+        if i < place.subgroups {
+            let part = partials[i];
+            let d = part.x - pivot;
+            all += vec2(counts[i] * d, part.y + counts[i] * d * d);
+        }
+    }
+    let means = subgroupAdd(all) / f32(K);
+    return vec2(pivot + means.x, inverseSqrt(max(means.y - means.x * means.x, 0.0) + params.eps));
 }
 
 // What a norm needs besides x.
@@ -109,6 +118,7 @@ fn normed_rows(place: Place, token: u32, around: Around) -> Rows {
     // Where there is one row in all, compilers see that there is none before it.
     if params.rows > 1u && token != around.segment.x {
         let other = quads_of(token - 1u, lane);
+        workgroupBarrier();
         let of_other = moments(place, other);
         for (var i = 0u; i < OWN; i++) {    // unroll
             before[i] = (other[i] - of_other.x) * of_other.y * around.scales[i] + around.biases[i];

@@ -12,6 +12,7 @@ use crate::space::{Point, SiteGroup, neighbours, points};
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::summary::median;
 use crate::stats::verdict::{Criteria, Verdict, compare};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -111,7 +112,8 @@ impl Screen<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
-    /// Finds the best kernel that can be a stage, until `deadline`; `None` if there is none that is right.
+    /// Finds the best kernel that can be a stage, until `deadline`, beginning with what is best for a site like this one;
+    /// `None` if there is none that is right.
     ///
     /// # Errors
     /// The ledger or the device fails.
@@ -120,10 +122,15 @@ impl Screen<'_> {
         group: &SiteGroup,
         journal: &mut Journal,
         form: StageForm,
-        deadline: Instant,
+        (like, deadline): (Option<&Choice>, Instant),
     ) -> Result<Option<Choice>, ScreenError> {
         let mut candidates = Candidates::of_stage(self, group, journal, form)?;
-        let best = candidates.descend(None, deadline)?;
+        let is_like = |p: &Point| like.is_some_and(|c| c.variant == p.variant.name && c.tunables == p.tunables);
+        let known = match candidates.points.iter().position(is_like) {
+            Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
+            None => None,
+        };
+        let best = candidates.descend(known, deadline)?;
         best.map(|(best, _)| candidates.choice(best)).transpose()
     }
 
@@ -168,7 +175,8 @@ impl<'a, 'j> Candidates<'a, 'j> {
         Ok(Candidates { screen, group, journal, points, default, case: None, races: 0, tried: 0, form: None })
     }
 
-    /// Those that may be stages.
+    /// Those that may be stages, the likeliest first: dealt, computing with what is roughest of what is allowed, wide, and
+    /// near their defaults otherwise.
     fn of_stage(
         screen: &'a Screen<'a>,
         group: &'a SiteGroup,
@@ -176,7 +184,24 @@ impl<'a, 'j> Candidates<'a, 'j> {
         form: StageForm,
     ) -> Result<Self, ScreenError> {
         let mut candidates = Candidates::new(screen, group, journal)?;
+        let mut defaults: Vec<Point> = Vec::new();
+        for p in &candidates.points {
+            if defaults.iter().all(|d| d.variant.name != p.variant.name) {
+                defaults.push(p.clone());
+            }
+        }
+        let distance = |p: &Point| {
+            let default = defaults.iter().find(|d| d.variant.name == p.variant.name);
+            default.map_or(0, |d| {
+                p.tunables.0.iter().filter(|(name, value)| d.tunables.0.get(*name) != Some(value)).count()
+            })
+        };
         candidates.points.retain(|p| form.admits(&p.tunables));
+        candidates.points.sort_by_cached_key(|p| {
+            let width = p.tunables.0.get("WG").and_then(|n| n.parse::<u32>().ok()).unwrap_or(0);
+            let is_dealt = p.tunables.0.contains_key("UNITS");
+            (Reverse(is_dealt), Reverse(p.variant.numerics()), Reverse(width), distance(p))
+        });
         Ok(Candidates { default: 0, form: Some(form), ..candidates })
     }
 

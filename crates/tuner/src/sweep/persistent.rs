@@ -4,6 +4,7 @@ use super::{Event, Sweep, SweepError, shares};
 use crate::race::Step;
 use crate::screen::{Screen, StageForm};
 use crate::space::{SiteGroup, groups};
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
 use wgoose_kernels::Plan;
@@ -33,6 +34,7 @@ impl Sweep<'_> {
         let format = |w: Weight| fused.format_on_gpu(w, self.model.tensor(w).format());
         let mut sites = groups(self.model.shape(), Step::DECODE, &fused.fusions.decode, &format);
         sites.retain(|group| group.in_layers);
+        sites.sort_by_key(|group| Reverse(bytes(group)));
         // What plays a GPU runs as many workgroups at once as it has threads.
         let most = match self.device.is_cpu() {
             true => 1,
@@ -59,14 +61,16 @@ impl Sweep<'_> {
         let all: &[u32] = if self.device.is_cpu() { &[1] } else { &WORKGROUPS };
         let mut refusal = "no workgroup passes a barrier".to_owned();
         // Groups take of the time what they take of a step's bytes.
-        let bytes = |group: &SiteGroup| u64::from(group.count) * group.site.bytes();
         let total = sites.iter().map(bytes).sum::<u64>().max(1);
         for workgroups in all.iter().copied().filter(|n| *n <= most) {
             let form = StageForm { workgroups, threads };
-            let mut best = Vec::new();
+            let mut best: Vec<Choice> = Vec::new();
             for group in sites {
+                // The first layer's sites lack an operand of the others': what is best there is a good guess here.
+                let like = best.iter().find(|c| c.site.op == group.class.op && c.site.k == group.class.k).cloned();
                 let deadline = Instant::now() + share.mul_f64(0.8 * bytes(group) as f64 / total as f64);
-                best.extend(screen.best_stage(group, &mut self.journal, form, deadline)?);
+                let found = screen.best_stage(group, &mut self.journal, form, (like.as_ref(), deadline))?;
+                best.extend(found);
             }
             let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
             match self.track.form(&plan)? {
@@ -94,6 +98,11 @@ impl Sweep<'_> {
         let what = format!("{what}, {workgroups} workgroups as a persistent step");
         self.challenge(plan, merged, &[Step::DECODE], allowance, &what)
     }
+}
+
+/// What a step reads and writes at such sites.
+fn bytes(group: &SiteGroup) -> u64 {
+    u64::from(group.count) * group.site.bytes()
 }
 
 /// A plan with other choices at some sites.
