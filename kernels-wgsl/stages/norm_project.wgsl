@@ -8,21 +8,13 @@
 const MATRICES: u32 = 7u;
 const ADAPTERS: u32 = 4u;
 
-// Sizes are literals: which rows a workgroup has is worked out by every invocation, before it sends for them.
-const M: u32 = 256u;            // op: m
-const RANK_W: u32 = 16u;        // op: rank_decay
-const RANK_A: u32 = 16u;        // op: rank_iclr
-const RANK_V: u32 = 16u;        // op: rank_value
-const RANK_G: u32 = 16u;        // op: rank_gate
-const RANKS: u32 = RANK_W + RANK_A + RANK_V + RANK_G;
-// What all rows are worth.
-const WORTH_OF_ALL: u32 = RANK_W * FIRST_WORTH + (RANKS - RANK_W) * WORTH + 3u * M;
-
 @group(0) @binding(15) var<storage, read_write> y: array<f32>;
 
 fn rows_of(matrix: u32) -> u32 {
-    var rows = array(RANK_W, RANK_A, RANK_V, RANK_G, M, M, M);
-    return rows[matrix];
+    if matrix < ADAPTERS {
+        return params.ranks[matrix];
+    }
+    return params.m;
 }
 
 // The first row that workgroup `part` gets, of all rows in order. Each matrix is dealt to workgroups of its own where it
@@ -31,13 +23,15 @@ fn dealt(part: u32) -> u32 {
     if part == 0u {
         return 0u;
     }
+    let others = params.ranks.y + params.ranks.z + params.ranks.w;
+    let all = params.ranks.x * FIRST_WORTH + others * WORTH + 3u * params.m;
     var before = 0u;
     var worth = 0u;
     var first = 0u;
-    for (var matrix = 0u; matrix < MATRICES; matrix++) {    // unroll
+    for (var matrix = 0u; matrix < MATRICES; matrix++) {
         let rows = rows_of(matrix);
         worth += rows * select(select(1u, WORTH, matrix < ADAPTERS), FIRST_WORTH, matrix == 0u);
-        let past = (worth * UNITS + WORTH_OF_ALL / 2u) / WORTH_OF_ALL;
+        let past = (worth * UNITS + all / 2u) / all;
         if part < past {
             return before + (part - first) * rows / (past - first);
         }
@@ -63,13 +57,9 @@ fn norm_project(unit: u32, place: Place) {
     // The first matrix that it has rows of, and how many rows come before that.
     var matrix = 0u;
     var before = 0u;
-    var past_all = 0u;
-    for (var i = 0u; i < MATRICES - 1u; i++) {  // unroll
-        past_all += rows_of(i);
-        if past_all <= begin {
-            matrix = i + 1u;
-            before = past_all;
-        }
+    while matrix + 1u < MATRICES && before + rows_of(matrix) <= begin {
+        before += rows_of(matrix);
+        matrix++;
     }
     var first = begin - before;
     var past = min(end - before, rows_of(matrix));
@@ -103,13 +93,13 @@ fn norm_project(unit: u32, place: Place) {
         // The adapters' rows lie one after another in the fourth plane.
         let is_adapter = matrix < ADAPTERS;
         let plane = select(matrix - ADAPTERS, 3u, is_adapter);
-        let at = (plane * params.rows + token) * M + select(0u, before, is_adapter);
+        let at = (plane * params.rows + token) * params.m + select(0u, before, is_adapter);
         deal(matrix, first, past, at, place, ahead);
 
         // The next matrix with rows for this workgroup, if there is one.
         first = 0u;
         past = 0u;
-        while end > before + rows_of(matrix) && matrix + 1u < MATRICES && first == past {
+        while matrix + 1u < MATRICES && first == past {
             before += rows_of(matrix);
             matrix++;
             past = min(max(end, before) - before, rows_of(matrix));
@@ -118,9 +108,10 @@ fn norm_project(unit: u32, place: Place) {
     if !is_normed {
         others_done(lane);
     } else if part == UNITS - 1u {
-        store_row(rows, lane, (4u * params.rows + token) * M);
-        for (var c = RANKS + lane; c < M; c += WG) {
-            y[(3u * params.rows + token) * M + c] = 0.0;
+        store_row(rows, lane, (4u * params.rows + token) * params.m);
+        let ranks = params.ranks;
+        for (var c = ranks.x + ranks.y + ranks.z + ranks.w + lane; c < params.m; c += WG) {
+            y[(3u * params.rows + token) * params.m + c] = 0.0;
         }
     }
 }

@@ -134,7 +134,6 @@ impl Site {
             "add" => (self.op == Op::MatmulAdd).to_string(),
             "head_size" => format!("{}u", self.head_size),
             "k" => format!("{}u", self.k),
-            "m" => format!("{}u", self.m),
             "rank_decay" => format!("{}u", self.ranks[0]),
             "rank_iclr" => format!("{}u", self.ranks[1]),
             "rank_value" => format!("{}u", self.ranks[2]),
