@@ -115,6 +115,29 @@ fn every_variant_is_valid_and_binds_the_operands() {
 }
 
 #[test]
+fn a_choice_serves_every_row_count_of_its_bucket() {
+    let mut held = 0;
+    for (least, most) in [(2, 4), (5, 16), (17, 64), (65, 256)] {
+        for format in [Format::F16, Format::Q4_K, Format::Q8_0T] {
+            let of = |tokens| sites_of(format, &[tokens]);
+            for (few, many) in of(least).iter().zip(&of(most)) {
+                assert_eq!(few.op, many.op);
+                for variant in ops::kernels(&many.op).variants {
+                    for point in variant.points(&Sources::Embedded).unwrap() {
+                        if variant.admits(many, &point, &limits()).is_ok() {
+                            let refusal = variant.admits(few, &point, &limits()).err();
+                            assert_eq!(refusal, None, "{} {point}: {least} rows of {most}", variant.id());
+                            held += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(held > 1000, "only {held} points");
+}
+
+#[test]
 fn what_rounds_is_known_and_no_default() {
     let named = |op: &str, numerics: Numerics| -> Vec<&str> {
         ops::variants(op).iter().filter(|v| v.numerics() == numerics).map(|v| v.name).collect()

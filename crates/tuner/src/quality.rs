@@ -179,7 +179,8 @@ impl Reference {
     /// State slots that an engine needs for [`Reference::evaluate`].
     pub const SLOTS: usize = PROMPTS.len();
 
-    /// Runs an engine over the prompts, packed, as prefill, then token by token as decode, and compares.
+    /// Runs an engine over the prompts, packed, as prefill, then token by token as decode, by turns one sequence after
+    /// another and all together, and compares.
     ///
     /// # Errors
     /// The device fails.
@@ -194,10 +195,20 @@ impl Reference {
             .map(|(slot, (tokens, len))| Sequence { slot, tokens: &tokens[..len], outputs: Outputs::All })
             .collect();
         let mut logits = engine.forward(&packed)?;
-        for (slot, (tokens, len)) in self.sequences.iter().zip(PROMPTS).enumerate() {
-            for token in &tokens[len..] {
-                let one = Sequence { slot, tokens: std::slice::from_ref(token), outputs: Outputs::Last };
-                logits[slot].extend(engine.forward(&[one])?.remove(0));
+        for step in 0..CONTINUATION {
+            let slots = self.sequences.iter().zip(PROMPTS).enumerate();
+            let all: Vec<Sequence<'_>> = slots
+                .map(|(slot, (tokens, len))| Sequence {
+                    slot,
+                    tokens: &tokens[len + step..=len + step],
+                    outputs: Outputs::Last,
+                })
+                .collect();
+            let size = if step % 2 == 0 { 1 } else { all.len().max(1) };
+            for passed in all.chunks(size) {
+                for (sequence, rows) in passed.iter().zip(engine.forward(passed)?) {
+                    logits[sequence.slot].extend(rows);
+                }
             }
         }
         Ok(self.compare(&logits, vocab))

@@ -58,7 +58,7 @@ impl Fusion {
         Fusion::NormMatmul,
     ];
 
-    /// Whether it is for steps of one token per sequence only: every workgroup repeats for its token what others share
+    /// Whether it is for steps of one token of one sequence only: every workgroup repeats for its token what others share
     /// among many.
     pub const fn is_for_decode(self) -> bool {
         matches!(self, Fusion::NormProject | Fusion::NormMatmul)

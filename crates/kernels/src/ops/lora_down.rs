@@ -1,6 +1,6 @@
 //! The first halves of the adapters, side by side: `[tanh(x_w w1^T), x_a a1^T, x_v v1^T, sigmoid(x_g g1^T)]`.
 
-use super::{OpKernels, activation, any, dot, sum_tolerance};
+use super::{OpKernels, activation, any, dot, pieces, sum_tolerance};
 use crate::source::wgsl;
 use crate::{Args, Feature, Site, Tunables, Variant, refuse_if};
 use wgoose_graph::Activation;
@@ -15,7 +15,7 @@ pub(super) static OP: OpKernels = OpKernels {
             needs: &[Feature::Subgroups],
             accepts: |site, p| {
                 refuse_if(!site.k.is_multiple_of(32), "k must be a multiple of 32")?;
-                refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per workgroup than there are")
+                pieces::tokens_are_there(site, p.number("TOKENS"))
             },
             units: |site, p| u64::from(site.m) * u64::from(site.rows.div_ceil(p.number("TOKENS"))),
         },

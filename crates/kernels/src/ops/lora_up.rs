@@ -31,7 +31,7 @@ pub(super) static OP: OpKernels = OpKernels {
                     "every rank must be a multiple of 32",
                 )?;
                 refuse_if(!site.k.is_multiple_of(4), "k must be a multiple of 4")?;
-                refuse_if(p.number("TOKENS") >= 2 * site.rows, "more tokens per invocation than there are")
+                pieces::tokens_are_there(site, p.number("TOKENS"))
             },
             units: |site, p| {
                 let blocks = u64::from(site.rows.div_ceil(p.number("TOKENS")));

@@ -112,19 +112,20 @@ pub(super) fn groups_of_32(site: &Site) -> Result<(), Refusal> {
 
 fn split_tiled_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     tiled_accept(site, p)?;
-    refuse_if(site.rows > 64 || site.m > 4096, "that many tokens and rows have tiles enough")
+    refuse_if(bucket(site.rows) > 64 || site.m > 4096, "that many tokens and rows have tiles enough")
 }
 
 fn tiled_accept(site: &Site, _: &Tunables) -> Result<(), Refusal> {
     groups_of_32(site)?;
-    refuse_if(site.rows < 8, "fewer than 8 tokens leave most of a tile empty")
+    // By the bucket: a plan's choice has to serve every row count of its bucket.
+    refuse_if(bucket(site.rows) < 16, "so few tokens leave most of a tile empty")
 }
 
 pub(super) fn rows_accept(site: &Site, p: &Tunables) -> Result<(), Refusal> {
     groups_of_32(site)?;
     let (invocations, groups) = (p.number("WG"), site.k / 32);
     refuse_if(invocations > 32 && invocations > 2 * groups, "most invocations would have no weights")?;
-    refuse_if(p.number("TOKENS") > 1 && p.number("TOKENS") >= 2 * site.rows, "more tokens per workgroup than there are")
+    pieces::tokens_are_there(site, p.number("TOKENS"))
 }
 
 fn rows_units(site: &Site, p: &Tunables) -> u64 {

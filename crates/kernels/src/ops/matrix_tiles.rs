@@ -1,5 +1,6 @@
 //! What products in tiles on matrix units accept (`stages/matrix_tile.wgsl`).
 
+use crate::plan::bucket;
 use crate::{Feature, Refusal, Site, Tunables, refuse_if};
 use wgoose_graph::Format;
 
@@ -9,7 +10,8 @@ pub(super) const NEEDS: &[Feature] = &[Feature::Subgroups, Feature::F16, Feature
 pub(super) fn accept(site: &Site, p: &Tunables, matrices: &[&str]) -> Result<(), Refusal> {
     let in_f16 = |name: &&str| site.format(name) == Some(Format::F16);
     refuse_if(!matrices.iter().all(in_f16), "matrix units multiply f16")?;
-    refuse_if(site.rows < 8, "fewer than 8 tokens leave most of a tile empty")?;
+    // By the bucket: a plan's choice has to serve every row count of its bucket.
+    refuse_if(bucket(site.rows) < 16, "so few tokens leave most of a tile empty")?;
     refuse_if(!site.k.is_multiple_of(16), "k must be a multiple of 16")?;
     refuse_if(!site.window.is_multiple_of(p.number("TILE_ROWS")), "tiles do not end where the rows do")?;
     let (parts, depth, ahead) = (p.number("PARTS"), p.number("DEPTH"), p.number("AHEAD"));

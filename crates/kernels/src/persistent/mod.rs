@@ -85,6 +85,9 @@ fn pool_name(pool: usize) -> String {
     format!("pool{pool}")
 }
 
+/// What a device must have for it.
+pub const NEEDS: [Feature; 2] = [Feature::Subgroups, Feature::CoherentMemory];
+
 /// Merges the stages of a layer. Binding 0 is the meeting (three words), binding 1 the table of bases, then come the
 /// pools. Its dispatch has `form.workgroups` workgroups.
 ///
@@ -97,7 +100,7 @@ pub fn merge(
     limits: &Limits,
     sources: &Sources,
 ) -> Result<Kernel, Refusal> {
-    for feature in [Feature::Subgroups, Feature::CoherentMemory] {
+    for feature in NEEDS {
         if !limits.features.contains(&feature) {
             return Err(Refusal::Feature(feature));
         }

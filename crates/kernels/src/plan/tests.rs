@@ -34,6 +34,17 @@ fn plans_round_trip_through_ron() {
 }
 
 #[test]
+fn a_plan_of_another_schema_is_named_before_its_fields_are_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    let text = plan().to_ron().replace("schema: 2", "schema: 1");
+    let (before, after) = text.split_once("together:").unwrap();
+    let (_, after) = after.split_once("],").unwrap();
+    std::fs::write(&path, format!("{before}{after}")).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::Schema(1))));
+}
+
+#[test]
 fn a_plan_says_what_is_repacked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");

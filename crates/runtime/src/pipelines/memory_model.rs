@@ -52,27 +52,36 @@ const HEADER: usize = 5;
 const BOUND: usize = 3;
 
 /// Marks accesses to workgroup memory as non-private, and has barriers make them available and visible. `None` if the
-/// words are no module.
+/// words are no module, or accesses are marked already.
 fn ordered(words: &[u32]) -> Option<Vec<u32>> {
     let mut out = words.get(..HEADER)?.to_vec();
     let shared = in_workgroup_memory(words)?;
-    let semantics: Vec<u32> = instructions(words)?.filter_map(|i| barrier_semantics(i).map(|at| i[at])).collect();
+    let semantics: Vec<u32> =
+        instructions(words)?.filter_map(|i| barrier_semantics(i).and_then(|at| i.get(at)).copied()).collect();
     // Constants of barriers by the id of what they stood for.
     let mut stronger = HashMap::new();
     for instruction in instructions(words)? {
         let opcode = opcode(instruction);
         let mut copy = instruction.to_vec();
-        let pointer = match Op::from_u32(opcode) {
-            Some(Op::Load | Op::CooperativeMatrixLoadKHR) => instruction.get(3),
-            Some(Op::Store | Op::CooperativeMatrixStoreKHR) => instruction.get(1),
+        // Where the pointer is, and how long the instruction is without memory operands.
+        let access = match Op::from_u32(opcode) {
+            Some(Op::Load) => Some((3, 4)),
+            Some(Op::Store) => Some((1, 3)),
+            Some(Op::CooperativeMatrixLoadKHR) => Some((3, 6)),
+            Some(Op::CooperativeMatrixStoreKHR) => Some((1, 5)),
             _ => None,
         };
-        if pointer.is_some_and(|p| shared.contains(p)) {
+        if let Some((pointer, len)) = access
+            && shared.contains(instruction.get(pointer)?)
+        {
+            if instruction.len() != len {
+                return None;
+            }
             copy.push(MemoryAccess::NON_PRIVATE_POINTER.bits());
             copy[0] = ((copy.len() as u32) << 16) | opcode;
         }
         if let Some(at) = barrier_semantics(instruction) {
-            copy[at] = *stronger.get(&instruction[at])?;
+            *copy.get_mut(at)? = *stronger.get(instruction.get(at)?)?;
         }
         out.extend(copy);
         // OpConstant: type, result, value.
@@ -189,7 +198,10 @@ mod tests {
     fn what_is_no_module_is_refused() {
         let words = ordered_spirv(&kernel()).unwrap();
         let refused = |words: &[u32]| ordered(words).is_none();
-        assert!(!refused(&words) && refused(&[]));
+        assert!(refused(&words), "its accesses are marked already");
+        assert!(refused(&[]) && refused(&words[..HEADER - 1]) && !refused(&words[..HEADER]));
+        let barrier = [words[..HEADER].to_vec(), vec![(2 << 16) | Op::ControlBarrier as u32, 1]].concat();
+        assert!(refused(&barrier), "it has no semantics");
         let longer_than_it_is = [words.as_slice(), &[(4 << 16) | Op::Load as u32]].concat();
         assert!(refused(&longer_than_it_is));
         let mut empty = words;

@@ -56,8 +56,12 @@ impl Window {
 pub fn windows(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
     let limit = limits.storage_binding.min(limits.buffer) / 16 * 16;
     let at_once = u32::try_from(limit / row_bytes.max(1)).unwrap_or(u32::MAX);
-    // Whole tiles of eight blocks, whatever a row has; and whole eights of rows.
-    let at_once = if at_once >= 8 { at_once / 8 * 8 } else { at_once };
+    // Whole tiles of eight blocks, whatever a row has; whole eights of rows; and whole tiles of products on matrix units.
+    let at_once = match at_once {
+        64.. => at_once / 64 * 64,
+        8.. => at_once / 8 * 8,
+        few => few,
+    };
     if at_once == 0 {
         return Err(RuntimeError::RowTooLarge { weight, row_bytes, limit });
     }

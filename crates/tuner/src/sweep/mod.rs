@@ -157,8 +157,8 @@ pub fn sweep(
     let (clock, canary) = sweep.clock()?;
     let screen = sweep.screen(&clock);
     sweep.kernels(&screen, canary.as_ref(), &mut plan)?;
-    sweep.drop_rough(&mut plan)?;
-    sweep.persistent(&screen, &mut plan)?;
+    let allowed = sweep.drop_rough(&mut plan)?;
+    sweep.persistent(&Screen { allowed, ..screen }, &mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
 }
@@ -375,8 +375,10 @@ impl<'a> Sweep<'a> {
         Ok((clock, Some(bench)))
     }
 
-    /// Takes out what rounds too much for this model, the roughest first, so that the other kernels still have their race.
-    fn drop_rough(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+    /// Takes out what rounds too much for this model, the roughest first, so that the other kernels still have their race;
+    /// the roughest numbers that are left to try.
+    fn drop_rough(&mut self, plan: &mut Plan) -> Result<Numerics, SweepError> {
+        let mut allowed = self.options.allowed;
         while plan.numerics() > Numerics::F32 {
             let gate = self.track.gate(&mut self.journal, plan)?;
             if gate.passed {
@@ -384,9 +386,10 @@ impl<'a> Sweep<'a> {
             }
             let rough = plan.numerics();
             plan.choices.retain(|c| c.numerics() < rough);
+            allowed = if rough == Numerics::Int8Activations { Numerics::Int16Activations } else { Numerics::F32 };
             (self.listen)(Event::Notice(format!("kernels with {rough} are dropped: {}", gate.detail)));
         }
-        Ok(())
+        Ok(allowed)
     }
 
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
