@@ -29,7 +29,7 @@ pub use limits::{Feature, Limits};
 pub use numerics::Numerics;
 pub use ops::OpKernels;
 pub use plan::{DeviceFingerprint, Plan, PlanError};
-pub use reflect::{Access, Binding, Element, Reflection};
+pub use reflect::{Access, Binding, Element, Reflection, validator};
 pub use site::{Site, SiteInput};
 pub use source::{File, Sources};
 pub use tunables::Tunables;

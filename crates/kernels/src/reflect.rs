@@ -51,6 +51,14 @@ pub struct Reflection {
     pub room: u32,
 }
 
+/// What kernels are validated with: all that naga knows, subgroups too.
+pub fn validator() -> Validator {
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
+    validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
+    validator
+}
+
 /// Parses and validates; positions in errors are those of the files, not of the expanded text.
 pub(crate) fn reflect(specialised: &Specialised) -> Result<Reflection, SpecialiseError> {
     let locate = |line: u32| specialised.origin.get(line.saturating_sub(1) as usize).copied().unwrap_or(("?", 0));
@@ -59,10 +67,7 @@ pub(crate) fn reflect(specialised: &Specialised) -> Result<Reflection, Specialis
         let line = e.location(text).map_or(0, |l| l.line_number);
         SpecialiseError::at(locate(line), e.message().to_owned())
     })?;
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
-    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
-    validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
-    validator.validate(&module).map_err(|e| {
+    validator().validate(&module).map_err(|e| {
         let line = e.location(text).map_or(0, |l| l.line_number);
         let mut why = e.as_inner().to_string();
         let mut cause = std::error::Error::source(e.as_inner());

@@ -2,9 +2,9 @@
 //!
 //! `name | T | G | fusions | op[@Kk]=variant:NAME=VALUE,... ; ...`
 //!
-//! A sixth field has formats to be laid in tiles, a seventh how many sequences decode together. KERNELS, a folder, has other kernels. T invocations of G workgroups
-//! (G = 0: the chain of dispatches); fusions is `default`, or `default,norm-project,...`;
-//! ops not named take the first kernel that can be a stage.
+//! A sixth field has formats to be laid in tiles, a seventh how many sequences decode together. T invocations of G workgroups
+//! (G = 0: the chain of dispatches); fusions is `default`, or `default,norm-project,...`; ops not named take the first kernel
+//! that can be a stage. KERNELS, a folder, has other kernels.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

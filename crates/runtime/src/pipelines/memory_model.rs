@@ -3,16 +3,14 @@
 //! naga declares the Vulkan memory model for these. In it a barrier orders only accesses that are marked as non-private,
 //! and makes them available and visible only where it says so (Vulkan specification, appendix "Vulkan Memory Model",
 //! sections "Available and Visible" and "Memory Semantics"). naga 30 marks nothing, so that a driver may read workgroup
-//! memory before others have stored to it, and NVIDIA's does. Here the marks are put in, and the module goes to the driver as
-//! it is.
-
-use std::collections::{HashMap, HashSet};
-use wgoose_kernels::Kernel;
+//! memory before others have stored to it. Here the marks are put in, and the module goes to the driver as it is.
 
 use naga::back::spv;
 use spirv::{MemoryAccess, MemorySemantics, Op, StorageClass};
+use std::collections::{HashMap, HashSet};
+use wgoose_kernels::{Kernel, validator};
 
-/// Whether wgpu's own translation of a kernel leaves its barriers without effect.
+/// Whether wgpu's own translation of a kernel allows its barriers to have no effect.
 pub(super) fn is_lax(kernel: &Kernel) -> bool {
     kernel.wgsl.contains("enable wgpu_cooperative_matrix;")
 }
@@ -23,11 +21,7 @@ pub(super) fn is_lax(kernel: &Kernel) -> bool {
 /// What naga says of the text.
 pub(super) fn ordered_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
     let module = naga::front::wgsl::parse_str(&kernel.wgsl).map_err(|e| e.message().to_owned())?;
-    let mut validator =
-        naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
-    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
-    validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
-    let info = validator.validate(&module).map_err(|e| e.as_inner().to_string())?;
+    let info = validator().validate(&module).map_err(|e| e.as_inner().to_string())?;
     let binding = |(place, b): (usize, &wgoose_kernels::Binding)| {
         let bound = spv::BindingInfo { descriptor_set: 0, binding: place as u32, binding_array_size: None };
         (naga::ResourceBinding { group: 0, binding: b.number }, bound)
