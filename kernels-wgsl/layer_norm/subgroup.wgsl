@@ -3,7 +3,7 @@
 #import unit
 #import reduce_subgroup
 
-const WG: u32 = 128u;   // tune: 32 64 128 256 512 1024
+const WG: u32 = 256u;   // tune: 32 64 128 256 512 1024
 
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(2) var<storage, read> scale: array<f32>;

@@ -85,6 +85,8 @@ fn weight_deal(begin: u32, end: u32, at: u32, kind: u32, lane: u32, ahead: Ahead
             let next_row = select(row + WG / LANES * ROWS, row, goes_on);
             let next = select(own, own + (round + 1u) * UNROLL * LANES, goes_on);
             for (var u = 0u; u < UNROLL; u++) { // unroll
+                // On its way while the other is computed with.
+                let coming = round_of(next_row, end, next + u * LANES);
                 let half = (round * UNROLL + u) * LANES + own;
                 if half < HALVES && row < end {
                     let products = weight_products(words[u], half);
@@ -92,7 +94,7 @@ fn weight_deal(begin: u32, end: u32, at: u32, kind: u32, lane: u32, ahead: Ahead
                         sums[i] += products[i];
                     }
                 }
-                words[u] = round_of(next_row, end, next + u * LANES);
+                words[u] = coming;
             }
         }
         for (var i = 0u; i < ROWS; i++) {       // unroll

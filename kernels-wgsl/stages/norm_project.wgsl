@@ -41,6 +41,39 @@ fn dealt(part: u32) -> u32 {
     return before;
 }
 
+// The rows that a workgroup gets, from `begin` to `end`; the first matrix that it has rows of, and how many come before that.
+struct Share {
+    known: u32,     // its part, from 1 on
+    begin: u32,
+    end: u32,
+    matrix: u32,
+    before: u32,
+}
+
+// In a merged step it is the same in every layer.
+var<private> share: Share;
+
+fn share_of(part: u32) -> Share {
+    if share.known != part + 1u {
+        let begin = dealt(part);
+        var matrix = 0u;
+        var before = 0u;
+        while matrix + 1u < MATRICES && before + rows_of(matrix) <= begin {
+            before += rows_of(matrix);
+            matrix++;
+        }
+        share = Share(part + 1u, begin, dealt(part + 1u), matrix, before);
+    }
+    // Compilers see that a whole subgroup goes the same way.
+    return Share(
+        share.known,
+        subgroupBroadcastFirst(share.begin),
+        subgroupBroadcastFirst(share.end),
+        subgroupBroadcastFirst(share.matrix),
+        subgroupBroadcastFirst(share.before),
+    );
+}
+
 // The plane of mixed columns that a matrix meets.
 fn plane_of(matrix: u32) -> u32 {
     var planes = array(1u, 4u, 3u, 5u, 0u, 2u, 3u);
@@ -52,15 +85,11 @@ fn norm_project(unit: u32, place: Place) {
     let token = unit / UNITS;
     let part = unit % UNITS;
     let is_there = token < params.rows;
-    let begin = dealt(part);
-    let end = select(begin, dealt(part + 1u), is_there);
-    // The first matrix that it has rows of, and how many rows come before that.
-    var matrix = 0u;
-    var before = 0u;
-    while matrix + 1u < MATRICES && before + rows_of(matrix) <= begin {
-        before += rows_of(matrix);
-        matrix++;
-    }
+    let own = share_of(part);
+    let begin = own.begin;
+    let end = select(begin, own.end, is_there);
+    var matrix = own.matrix;
+    var before = own.before;
     var first = begin - before;
     var past = min(end - before, rows_of(matrix));
     var rows: Rows;

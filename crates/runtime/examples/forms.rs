@@ -142,7 +142,7 @@ fn choices(
         let points = variants.flat_map(|v| v.points(sources).unwrap().into_iter().map(move |p| (v, p)));
         let matching = |p: &Tunables| of_op.is_none_or(|(_, set)| set.0.iter().all(|(n, v)| p.0.get(n) == Some(v)));
         // Kernels outside of layers may be of any width.
-        let alone = graph.op(id).layer.is_none() && of_op.is_none();
+        let alone = graph.op(id).layer.is_none();
         if sequences > 1 && of_op.is_none() {
             continue;
         }
@@ -156,7 +156,15 @@ fn choices(
                 let source = variant.source_hash(&class.formats, sources).unwrap();
                 choices.push(Choice { site: class, variant: variant.name.to_owned(), tunables, source });
             }
-            None => println!("nothing for {class}"),
+            None => {
+                println!("nothing for {class}");
+                let all = ops::variants(&class.op).iter().filter(|v| of_op.is_none_or(|(name, _)| v.name == *name));
+                let tried = all.flat_map(|v| v.points(sources).unwrap().into_iter().map(move |p| (v, p)));
+                let why = tried.filter(|(_, p)| matching(p)).find_map(|(v, p)| {
+                    Kernel::new(v, &site, &p, device.limits(), sources).err()
+                });
+                why.into_iter().for_each(|why| println!("    {why}"));
+            }
         }
     }
     choices
