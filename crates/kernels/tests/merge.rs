@@ -9,8 +9,6 @@ use wgoose_graph::{
 use wgoose_kernels::persistent::{Base, Form, Place, Pool, StagePart, merge};
 use wgoose_kernels::{Access, Feature, Kernel, Limits, Site, Sources, ops};
 
-const LAYERS: u32 = 3;
-
 fn limits() -> Limits {
     let features = BTreeSet::from([Feature::Subgroups, Feature::CoherentMemory]);
     Limits {
@@ -65,7 +63,7 @@ fn merged_all(kernels: &[&Kernel], apart: &str, workgroups: u32) -> String {
         }
         parts.push(StagePart { kernel, units: kernel.units, params: [1; 12], places, meets: parts.is_empty() });
     }
-    let form = Form { layers: LAYERS, columns, workgroups, threads: 512 };
+    let form = Form { columns, workgroups, threads: 512 };
     merge(&parts, &pools, form, &limits(), &Sources::Embedded).unwrap().wgsl
 }
 

@@ -160,9 +160,9 @@ fn choices(
                 println!("nothing for {class}");
                 let all = ops::variants(&class.op).iter().filter(|v| of_op.is_none_or(|(name, _)| v.name == *name));
                 let tried = all.flat_map(|v| v.points(sources).unwrap().into_iter().map(move |p| (v, p)));
-                let why = tried.filter(|(_, p)| matching(p)).find_map(|(v, p)| {
-                    Kernel::new(v, &site, &p, device.limits(), sources).err()
-                });
+                let why = tried
+                    .filter(|(_, p)| matching(p))
+                    .find_map(|(v, p)| Kernel::new(v, &site, &p, device.limits(), sources).err());
                 why.into_iter().for_each(|why| println!("    {why}"));
             }
         }

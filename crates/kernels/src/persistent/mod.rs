@@ -33,7 +33,7 @@ pub struct Place {
 pub enum Base {
     /// The same in every layer.
     Fixed(u32),
-    /// In the table of bases, `[layers, columns]`: the column.
+    /// In the table of bases: the column.
     PerLayer(usize),
 }
 
@@ -64,9 +64,7 @@ pub struct StagePart<'a> {
 /// How the stages are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Layers, one after another.
-    pub layers: u32,
-    /// Columns of the table of bases, binding 1: `[layers, columns]`.
+    /// Columns of the table of bases.
     pub columns: usize,
     /// Workgroups; all must be resident.
     pub workgroups: u32,
@@ -88,8 +86,17 @@ fn pool_name(pool: usize) -> String {
 /// What a device must have for it.
 pub const NEEDS: [Feature; 2] = [Feature::Subgroups, Feature::CoherentMemory];
 
-/// Merges the stages of a layer. Binding 0 is the meeting (three words), binding 1 the table of bases, then come the
-/// pools. Its dispatch has `form.workgroups` workgroups.
+/// Bytes of the table of bases: what every device binds as uniforms.
+pub const TABLE: usize = 16 << 10;
+
+/// What the table of bases holds before the bases, `[layers, columns]`: how many layers there are.
+pub fn table_head(layers: u32) -> [u32; 4] {
+    [layers, 0, 0, 0]
+}
+
+/// Merges the stages of a layer. Binding 0 is the meeting (three words), binding 1 the table of bases of [`TABLE`] bytes, then
+/// come the pools. Its dispatch has `form.workgroups` workgroups. It is one kernel for any number of layers: the code of
+/// another would have to be fetched anew.
 ///
 /// # Errors
 /// A kernel cannot be a stage, or the device cannot run all of them as one.
@@ -113,7 +120,7 @@ pub fn merge(
     let text = text(parts, &stages, pools, form, &read(wgsl!("persistent/meeting.wgsl"), sources)?);
     let mut merged = Specialised::default();
     text.lines().enumerate().for_each(|(i, line)| merged.push(line, ("the persistent step", i + 1)));
-    let label = format!("persistent WG={} x{} layers", form.threads, form.layers);
+    let label = format!("persistent WG={}", form.threads);
     let numerics = parts.iter().map(|part| part.kernel.numerics).max().unwrap_or_default();
     Ok(Kernel { numerics, ..Kernel::assemble(label, merged, form.workgroups.into(), limits)? })
 }
@@ -125,8 +132,7 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
         let _ = writeln!(out, "{line}");
     });
     let _ = writeln!(out, "const WORKGROUPS: u32 = {}u;\n{meeting}", form.workgroups);
-    let quads = (form.layers as usize * form.columns).div_ceil(4).max(1);
-    let _ = writeln!(out, "@group(0) @binding(1) var<uniform> bases: array<vec4<u32>, {quads}>;");
+    let _ = writeln!(out, "@group(0) @binding(1) var<uniform> bases: array<vec4<u32>, {}>;", TABLE / 16);
     for (i, pool) in pools.iter().enumerate() {
         // What one workgroup writes and another reads must not come from a cache of its own. A single one has no other.
         let access = match (pool.is_written, form.workgroups) {
@@ -145,7 +151,12 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
         let _ = writeln!(out, "var<workgroup> room: array<vec4<u32>, {room}>;");
     }
     let _ = writeln!(out, "fn base_at(layer: u32, column: u32) -> u32 {{");
-    let _ = writeln!(out, "    let i = layer * {}u + column;\n    return bases[i / 4u][i % 4u];\n}}", form.columns);
+    let head = table_head(0).len();
+    let _ = writeln!(
+        out,
+        "    let i = {head}u + layer * {}u + column;\n    return bases[i / 4u][i % 4u];\n}}",
+        form.columns
+    );
     let groups = groups(parts, stages, form);
     for (number, stage) in stages.iter().enumerate() {
         let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
@@ -161,8 +172,7 @@ fn text(parts: &[StagePart<'_>], stages: &[Stage], pools: &[Pool], form: Form, m
          @builtin(local_invocation_index) lane: u32,\n    @builtin(subgroup_id) subgroup: u32,\n    \
          @builtin(num_subgroups) subgroups: u32,\n    @builtin(subgroup_invocation_id) subgroup_lane: u32,\n) {{\n    \
          if is_called_off(lane) {{\n        return;\n    }}\n    \
-         for (var layer = 0u; layer < {}u; layer++) {{",
-        form.layers
+         for (var layer = 0u; layer < bases[0].x; layer++) {{"
     );
     for group in &groups {
         // Before the first stage of all there is nothing to wait for.

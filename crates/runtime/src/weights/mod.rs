@@ -61,14 +61,19 @@ struct Slab {
     coming: Option<Receiver<wgpu::Buffer>>,
 }
 
-/// Bytes of the first slab, but for a window that alone is larger. More than the blocks that wgpu's allocator makes, so that
-/// each has memory of its own size; little enough to be there before the first weights are.
+/// Most bytes of the first slab, but for a window that alone is larger: little enough to be there before the first weights
+/// are.
 const FIRST_SLAB: u64 = 256 << 20;
 
-/// Most bytes of the slab with that number: later ones are larger, up to what can be bound at once.
+/// Most bytes of the slab with that number: later ones take what can be bound at once.
 fn slab_bytes(number: usize, limits: &Limits) -> u64 {
-    (FIRST_SLAB << (2 * number.min(3))).min(limits.storage_binding).min(limits.buffer)
+    let most = if number == 0 { FIRST_SLAB } else { u64::MAX };
+    most.min(limits.storage_binding).min(limits.buffer)
 }
+
+/// The first layer that is like those that follow: the first of all has no value to look back to. A slab begins with it, for
+/// layers of one slab can be one dispatch.
+const FIRST_ALIKE: u32 = 1;
 
 fn layer_of(window: &Window) -> Option<u32> {
     match window.weight {
@@ -153,7 +158,8 @@ impl Weights {
                 let whole = i == 0 && all <= largest(self.slabs.len());
                 let ahead = if whole { all } else { window.room() };
                 let largest = largest(open);
-                if self.slabs.get(open).is_none_or(|s| s.bytes + ahead > largest) {
+                let begins = open == 0 && i == 0 && layer_of(window) == Some(FIRST_ALIKE);
+                if begins || self.slabs.get(open).is_none_or(|s| s.bytes + ahead > largest) {
                     open = self.slabs.len();
                     self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
                 }

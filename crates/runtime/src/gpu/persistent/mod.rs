@@ -11,10 +11,7 @@ use crate::{PersistentForm, RuntimeError};
 use runs::{Located, Run, layout, meetings, runs};
 use std::collections::{BTreeSet, HashMap};
 use wgoose_graph::BatchShape;
-use wgoose_kernels::persistent::{Form, StagePart, merge};
-
-/// Largest table of bases, in bytes: what every device binds as uniforms.
-const BASES: usize = 16 << 10;
+use wgoose_kernels::persistent::{Form, StagePart, TABLE, merge, table_head};
 
 /// Bytes of the meeting.
 pub(super) const MEETING: u64 = 16;
@@ -178,22 +175,22 @@ impl GpuExecutor {
                 meets,
             })
             .collect();
-        let form = Form { layers: run.len() as u32, columns: layout.columns, workgroups, threads };
+        let form = Form { columns: layout.columns, workgroups, threads };
         let kernel = match merge(&parts, &layout.pools, form, device.limits(), &self.sources) {
             Ok(kernel) => kernel,
             Err(why) => return Ok(Err(why.to_string())),
         };
-        let bytes: &[u8] = bytemuck::cast_slice(&layout.bases);
-        if bytes.len() > BASES {
+        let table = [&table_head(run.len() as u32)[..], &layout.bases].concat();
+        if size_of_val(&table[..]) > TABLE {
             return Ok(Err("its layers have too many operands".to_owned()));
         }
         let bases = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("bases"),
-            size: (bytes.len() as u64).next_multiple_of(16).max(16),
+            size: TABLE as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        device.queue.write_buffer(&bases, 0, bytes);
+        device.queue.write_buffer(&bases, 0, bytemuck::cast_slice(&table));
         let mut pipelines = lock(&self.pipelines);
         if let Err(why) = pipelines.compile(&[&kernel]) {
             return match &why {
