@@ -3,6 +3,8 @@
 
 mod repack;
 mod route;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub(crate) use repack::{RepackKernel, Repacker};
