@@ -1,21 +1,20 @@
-// The heads of a time mix: the adapters' values, then all of its core, for one head of one segment, token after token.
-// SPLIT neighbours share a channel: a row of each adapter and a row of the state, which stay in registers. Sums over a head
-// are sums over those neighbours, as between them they see all channels; so three barriers a token are enough. Needs
-// `const WG, SPLIT`, `row_sum`, and of the adapters: `Rows` and `rows_of`, what can be read before there is a token;
-// `hold_hidden`, which brings the token's hidden values to workgroup memory; `shares`, an invocation's share of the sums.
-#import params
-#import others
-#import activation
-#import weight/f32 as v_first binding 5
-#import weight/f32 as v0 binding 12
+// The heads of a time mix: the adapters' second halves, then all of its core, for one head of one segment, token after token.
+// THREADS_PER_ROW adjacent threads share a channel: a row of each adapter and a row of the state, which stay in registers.
+// Sums over a head are sums over those threads, as among them they have all channels: three barriers a token are enough.
+// Needs `const WG, THREADS_PER_ROW`, `row_reduce`, and of the adapters: `AdapterRows` and `load_adapter_rows`, what can be
+// loaded before there is a token; `stage_hidden`, which stages the token's hidden values; `adapter_shares`, a thread's share
+// of the sums.
+#import lib/op
+#import lib/vector as v_first binding 5
+#import lib/vector as v0 binding 12
 
 const N: u32 = 64u;             // op: head_size
 const w2_rank: u32 = 32u;       // op: rank_decay
 const a2_rank: u32 = 32u;       // op: rank_iclr
 const v2_rank: u32 = 32u;       // op: rank_value
 const g2_rank: u32 = 32u;       // op: rank_gate
-const QUADS: u32 = N / 4u;
-const OWN: u32 = QUADS / SPLIT;
+const VEC4S: u32 = N / 4u;
+const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 
 @group(0) @binding(2) var<storage, read> r: array<f32>;
 @group(0) @binding(3) var<storage, read> k: array<f32>;
@@ -32,7 +31,7 @@ const OWN: u32 = QUADS / SPLIT;
 @group(0) @binding(20) var<storage, read_write> y: array<f32>;
 
 // The token's channels, one kind after another, and what the state makes of them.
-// Scalars: whoever stores a component of a vector may store all of it, and neighbours have the others.
+// Scalars: a device may store all of a vector where one component is meant, and other threads store the others.
 var<workgroup> channels: array<f32, 6u * N>;
 var<workgroup> heads: array<f32, N>;
 const READ: u32 = 0u;
@@ -42,43 +41,43 @@ const RATE: u32 = 3u * N;
 const REMOVAL: u32 = 4u * N;
 const BONUS: u32 = 5u * N;
 
-fn channel_quad(kind: u32, quad: u32) -> vec4<f32> {
-    let i = kind + 4u * quad;
+fn channel_vec4(kind: u32, v4: u32) -> vec4<f32> {
+    let i = kind + 4u * v4;
     return vec4(channels[i], channels[i + 1u], channels[i + 2u], channels[i + 3u]);
 }
 
-fn head_quad(quad: u32) -> vec4<f32> {
-    let i = 4u * quad;
+fn head_vec4(v4: u32) -> vec4<f32> {
+    let i = 4u * v4;
     return vec4(heads[i], heads[i + 1u], heads[i + 2u], heads[i + 3u]);
 }
 
-fn time_mix_heads(unit: u32, lane: u32) {
-    if unit >= params.segments * params.heads {
-        others_done(lane);
+fn time_mix_heads(index: u32, tid: u32) {
+    if index >= params.segments * params.heads {
+        grid_dependency_wait(tid);
         return;
     }
-    let segment = segments[unit / params.heads];
-    let head = unit % params.heads;
-    // Those beyond the last row compute it again and store nothing.
-    let row = min(lane / SPLIT, N - 1u);
-    let part = lane % SPLIT;
-    let stores = lane < N * SPLIT;
+    let segment = segments[index / params.heads];
+    let head = index % params.heads;
+    // Rows are clamped: threads past the last row compute it again and store nothing.
+    let row = min(tid / THREADS_PER_ROW, N - 1u);
+    let row_thread = tid % THREADS_PER_ROW;
+    let stores = tid < N * THREADS_PER_ROW;
     let c = head * N + row;
 
-    // What depends on no activation comes first.
-    let rows = rows_of(c, part);
-    let home = ((segment.z * params.heads + head) * N + row) * QUADS + part;
-    var s: array<vec4<f32>, OWN>;
-    for (var j = 0u; j < OWN; j++) {
-        s[j] = state[home + j * SPLIT];
+    // Loads that depend on no activation.
+    let rows = load_adapter_rows(c, row_thread);
+    let home = ((segment.z * params.heads + head) * N + row) * VEC4S + row_thread;
+    var s: array<vec4<f32>, VEC4S_PER_THREAD>;
+    for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
+        s[j] = state[home + j * THREADS_PER_ROW];
     }
-    let biases = vec3(w0[c], a0[c], v0_at(c));
+    let biases = vec3(w0[c], a0[c], v0_value(c));
     let of_key = vec3(k_k[c], k_a[c], r_k[c]);
     let of_norm = vec2(scale[c], bias[c]);
 
-    let ready = others_done(lane);
+    let ready = grid_dependency_wait(tid);
 
-    // Where there is one row in all, compilers see no loop.
+    // With one row in all, compilers see no loop.
     let tokens = min(segment.y, params.rows);
     for (var t = 0u; t < tokens; t++) {
         let token = segment.x + t + ready;
@@ -86,23 +85,23 @@ fn time_mix_heads(unit: u32, lane: u32) {
         let read = r[at];
         let came = k[at];
         let own_value = v[at];
-        let first_value = v_first_at(at);
-        hold_hidden(token, lane);
+        let first_value = v_first_value(at);
+        stage_hidden(token, tid);
         workgroupBarrier();
 
-        let share = shares(rows, part);
+        let share = adapter_shares(rows, row_thread);
         let sums = vec4(
-            row_sum(lane, 0u, share.x),
-            row_sum(lane, 1u, share.y),
-            row_sum(lane, 0u, share.z),
-            row_sum(lane, 1u, share.w),
+            row_reduce(tid, 0u, share.x),
+            row_reduce(tid, 1u, share.y),
+            row_reduce(tid, 0u, share.z),
+            row_reduce(tid, 1u, share.w),
         );
         let decay = activate(DECAY, biases.x + sums.x);
         let rate = sigmoid(biases.y + sums.y);
         let to_first = select(0.0, sigmoid(biases.z + sums.z), v2_rank > 0u);
         let value = own_value + (first_value - own_value) * to_first;
         let key = came * (1.0 + (rate - 1.0) * of_key.y);
-        if part == 0u && stores {
+        if row_thread == 0u && stores {
             channels[READ + row] = read;
             channels[DECAYED + row] = decay;
             channels[KEY + row] = key;
@@ -115,46 +114,46 @@ fn time_mix_heads(unit: u32, lane: u32) {
         var removed = 0.0;
         var squares = 0.0;
         var strength = 0.0;
-        for (var j = 0u; j < OWN; j++) {
-            let removal = channel_quad(REMOVAL, part + j * SPLIT);
+        for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
+            let removal = channel_vec4(REMOVAL, row_thread + j * THREADS_PER_ROW);
             removed += dot(s[j], removal);
             squares += dot(removal, removal);
-            strength += dot(channel_quad(BONUS, part + j * SPLIT), vec4(1.0));
+            strength += dot(channel_vec4(BONUS, row_thread + j * THREADS_PER_ROW), vec4(1.0));
         }
-        let norm = max(sqrt(row_sum(lane, 0u, squares)), 1e-12);
-        removed = -row_sum(lane, 1u, removed) / norm;
-        strength = row_sum(lane, 0u, strength);
+        let norm = max(sqrt(row_reduce(tid, 0u, squares)), 1e-12);
+        removed = -row_reduce(tid, 1u, removed) / norm;
+        strength = row_reduce(tid, 0u, strength);
         var out = 0.0;
-        for (var j = 0u; j < OWN; j++) {
-            let i = part + j * SPLIT;
-            let b = channel_quad(REMOVAL, i) / norm * channel_quad(RATE, i);
-            s[j] = s[j] * channel_quad(DECAYED, i) + removed * b + value * channel_quad(KEY, i);
-            out += dot(s[j], channel_quad(READ, i));
+        for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
+            let i = row_thread + j * THREADS_PER_ROW;
+            let b = channel_vec4(REMOVAL, i) / norm * channel_vec4(RATE, i);
+            s[j] = s[j] * channel_vec4(DECAYED, i) + removed * b + value * channel_vec4(KEY, i);
+            out += dot(s[j], channel_vec4(READ, i));
         }
-        out = row_sum(lane, 1u, out);
-        if part == 0u && stores {
+        out = row_reduce(tid, 1u, out);
+        if row_thread == 0u && stores {
             heads[row] = out;
         }
         workgroupBarrier();
 
         var sum = 0.0;
-        for (var j = 0u; j < OWN; j++) {
-            sum += dot(head_quad(part + j * SPLIT), vec4(1.0));
+        for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
+            sum += dot(head_vec4(row_thread + j * THREADS_PER_ROW), vec4(1.0));
         }
-        let mean = row_sum(lane, 0u, sum) / f32(N);
+        let mean = row_reduce(tid, 0u, sum) / f32(N);
         var deviations = 0.0;
-        for (var j = 0u; j < OWN; j++) {
-            let centred = head_quad(part + j * SPLIT) - mean;
+        for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
+            let centred = head_vec4(row_thread + j * THREADS_PER_ROW) - mean;
             deviations += dot(centred, centred);
         }
-        let spread = inverseSqrt(row_sum(lane, 1u, deviations) / f32(N) + params.eps);
-        if part == 0u && stores {
+        let spread = inverseSqrt(row_reduce(tid, 1u, deviations) / f32(N) + params.eps);
+        if row_thread == 0u && stores {
             y[at] = ((out - mean) * spread * of_norm.x + of_norm.y + strength * value) * sums.w;
         }
     }
-    for (var j = 0u; j < OWN; j++) {
+    for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
         if stores {
-            state[home + j * SPLIT] = s[j];
+            state[home + j * THREADS_PER_ROW] = s[j];
         }
     }
 }

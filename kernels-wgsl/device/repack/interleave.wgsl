@@ -1,0 +1,60 @@
+// Blocks as they are in a file, interleaved by eight: each field of eight blocks is adjacent. Needs `const BLOCK`, the bytes of a
+// block, and `const FIELDS`, for each field in its new order: its offset in a block and its bytes. A thread writes 16 bytes, all
+// of one field. Past the last block there are zeros.
+#import device/dispatch
+
+// Must match wgoose_kernels::repack::Chunk::params.
+struct Params {
+    bytes: u32,     // of blocks in `raw`; a multiple of 2, as every offset and size here
+    first: u32,     // group of eight blocks to be written first
+    workgroups: u32,
+    unused: u32,
+}
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> raw: array<u32>;
+@group(0) @binding(2) var<storage, read_write> interleaved: array<vec4<u32>>;
+
+// Must match THREADS in crates/kernels/src/repack.rs.
+const WG: u32 = 64u;
+
+// Stores of 16 bytes for eight blocks.
+const STORES: u32 = BLOCK / 2u;
+
+// The 16 bits at an even byte address.
+fn half_at(at: u32) -> u32 {
+    if at >= params.bytes {
+        return 0u;
+    }
+    return (raw[at / 4u] >> ((at & 2u) * 8u)) & 0xffffu;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let index = workgroup_index(workgroup, grid);
+    let i = index * WG + tid;
+    let first_block = i / STORES * 8u;
+    if index >= params.workgroups || first_block * BLOCK >= params.bytes {
+        return;
+    }
+    // The field, and where among the eight blocks' these bytes are.
+    var fields = FIELDS;
+    var field = 0u;
+    var at = i % STORES * 16u;
+    while at >= fields[field].y * 8u {
+        at -= fields[field].y * 8u;
+        field++;
+    }
+    let offset = fields[field].x;
+    let bytes = fields[field].y;
+    var out: vec4<u32>;
+    for (var half = 0u; half < 8u; half++) {
+        let copied = at + half * 2u;
+        let source = (first_block + copied / bytes) * BLOCK + offset + copied % bytes;
+        out[half / 2u] |= half_at(source) << (half % 2u * 16u);
+    }
+    interleaved[params.first * STORES + i] = out;
+}

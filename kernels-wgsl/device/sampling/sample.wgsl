@@ -1,0 +1,211 @@
+// Sampling, second kernel: chooses a token, hands it to the next step and ends sequences. A workgroup per sequence.
+#import lib/reduce/workgroup
+#import device/sampling/layout
+#import device/sampling/select
+#import device/sampling/philox
+
+const WG: u32 = 256u;   // tune: 64 128 256 512 1024
+
+@group(0) @binding(1) var<storage, read> slices: array<VocabSlice>;
+@group(0) @binding(2) var<storage, read> settings: array<Settings>;
+@group(0) @binding(3) var<storage, read_write> scores: array<f32>;      // becomes the weights of the tokens kept
+@group(0) @binding(4) var<storage, read_write> progress: array<Progress>;
+@group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
+@group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read> barrier: array<u32>;           // of the step before; see device/grid_barrier
+
+var<workgroup> best_id: array<u32, WG>;
+var<workgroup> broken: array<u32, WG>;
+var<workgroup> first_thread: atomic<u32>;
+var<workgroup> last_thread: atomic<u32>;
+var<workgroup> top_key: atomic<u32>;
+var<workgroup> top: u32;
+var<workgroup> chosen: u32;
+
+fn find_best(tid: u32, sequence: u32, slices_per_sequence: u32) -> Best {
+    var own = Best(LOWEST, NONE, 0.0, GOES_ON);
+    for (var i = tid; i < slices_per_sequence; i += WG) {
+        let slice = slices[sequence * slices_per_sequence + i];
+        if slice.best > own.score || (slice.best == own.score && slice.id < own.id) {
+            own.score = slice.best;
+            own.id = slice.id;
+        }
+        if own.broken == GOES_ON || slice.broken == NOT_A_NUMBER {
+            own.broken = slice.broken;
+        }
+    }
+    partials[tid] = own.score;
+    best_id[tid] = own.id;
+    broken[tid] = own.broken;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half /= 2u) {
+        if tid < half {
+            let other = tid + half;
+            let alike = partials[other] == partials[tid];
+            if partials[other] > partials[tid] || (alike && best_id[other] < best_id[tid]) {
+                partials[tid] = partials[other];
+                best_id[tid] = best_id[other];
+            }
+            if broken[tid] == GOES_ON || broken[other] == NOT_A_NUMBER {
+                broken[tid] = broken[other];
+            }
+        }
+        workgroupBarrier();
+    }
+    let best = workgroupUniformLoad(&partials[0]);
+    var sum = 0.0;
+    for (var i = tid; i < slices_per_sequence; i += WG) {
+        let slice = slices[sequence * slices_per_sequence + i];
+        if slice.id != NONE {
+            sum += slice.sum * exp(slice.best - best);
+        }
+    }
+    let all = reduce_sum(Thread(tid), sum);
+    return Best(best, workgroupUniformLoad(&best_id[0]), all, workgroupUniformLoad(&broken[0]));
+}
+
+fn is_drawn(best: Best, order: Order, end: Range, score: f32, id: u32) -> bool {
+    let is_among = !ruled_out(score) && is_kept(order.among, best.score, score, id);
+    return is_among && is_kept(end, best_rank(order, best), rank_of(order, best, score), id);
+}
+
+// The largest score of the tokens of an order up to its end: the best of all need not be typical.
+fn top_score(tid: u32, row: u32, best: Best, order: Order, end: Range) -> f32 {
+    if !order.by_distance {
+        return best.score;
+    }
+    if tid == 0u {
+        atomicStore(&top_key, 0u);
+    }
+    workgroupBarrier();
+    for (var id = tid; id < params.vocab; id += WG) {
+        let score = scores[row + id];
+        if is_drawn(best, order, end, score, id) {
+            atomicMax(&top_key, key_of(score));
+        }
+    }
+    workgroupBarrier();
+    if tid == 0u {
+        top = atomicLoad(&top_key);
+    }
+    return rank_of_key(workgroupUniformLoad(&top));
+}
+
+// Draws one of the tokens of an order up to its end. Threads are in order, each with its tokens in order.
+fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Order, end: Range) -> u32 {
+    let highest = top_score(tid, row, best, order, end);
+    var own = 0.0;
+    for (var id = tid; id < params.vocab; id += WG) {
+        let score = scores[row + id];
+        var weight = 0.0;
+        if is_drawn(best, order, end, score, id) {
+            weight = exp((score - highest) / how.temperature);
+        }
+        scores[row + id] = weight;
+        own += weight;
+    }
+    partials[tid] = own;
+    if tid == 0u {
+        atomicStore(&first_thread, NONE);
+        atomicStore(&last_thread, 0u);
+    }
+    workgroupBarrier();
+    for (var distance = 1u; distance < WG; distance *= 2u) {
+        var sum = partials[tid];
+        if tid >= distance {
+            sum += partials[tid - distance];
+        }
+        workgroupBarrier();
+        partials[tid] = sum;
+        workgroupBarrier();
+    }
+    let random = philox(vec4(progress[sequence].step, 0u, how.stream, 0u), how.seed).x;
+    let point = f32(random >> 8u) * 0x1p-24 * partials[WG - 1u];
+    if own > 0.0 {
+        atomicMax(&last_thread, tid);
+        if partials[tid] > point {
+            atomicMin(&first_thread, tid);
+        }
+    }
+    workgroupBarrier();
+    // Rounding may leave the point behind the last.
+    let drawn = min(atomicLoad(&first_thread), atomicLoad(&last_thread));
+    if tid == drawn {
+        var sum = select(partials[max(tid, 1u) - 1u], 0.0, tid == 0u);
+        var token = best.id;
+        for (var id = tid; id < params.vocab; id += WG) {
+            let weight = scores[row + id];
+            if weight > 0.0 {
+                token = id;
+                sum += weight;
+                if sum > point {
+                    break;
+                }
+            }
+        }
+        chosen = token;
+    }
+    return workgroupUniformLoad(&chosen);
+}
+
+// How a sequence stands once it has chosen a token.
+fn ending(sequence: u32, token: u32, left: u32) -> u32 {
+    var ended = select(GOES_ON, ENDED, left <= 1u);
+    for (var i = 0u; i < settings[sequence].stops; i++) {
+        if settings[sequence].stop[i] == token {
+            ended = ENDED;
+        }
+    }
+    return ended;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let sequence = workgroup_index(workgroup, grid);
+    if sequence >= params.sequences || barrier[TIMED_OUT] != 0u {
+        return;
+    }
+    if tid == 0u {
+        chosen = progress[sequence].ended;
+    }
+    if workgroupUniformLoad(&chosen) != GOES_ON {
+        return;
+    }
+    let how = settings[sequence];
+    let row = sequence * params.vocab;
+    let best = find_best(tid, sequence, (params.vocab + SLICE - 1u) / SLICE);
+    let none = best.id == NONE;
+    var token = best.id;
+    if how.temperature > 0.0 && best.broken == GOES_ON && !none {
+        var order = by_likelihood(best);
+        var end = all_tokens();
+        if how.top_p < 1.0 || how.top_k < params.vocab {
+            end = find_end(tid, row, order, how.top_k, how.top_p, best);
+        }
+        if how.typical < 1.0 {
+            order = by_distance(tid, row, best, end);
+            end = find_end(tid, row, order, NONE, how.typical, best);
+        }
+        token = draw(tid, sequence, row, how, best, order, end);
+    }
+    if tid == 0u {
+        let before = progress[sequence];
+        var ended = ending(sequence, token, before.left);
+        if best.broken != GOES_ON {
+            ended = best.broken;
+        } else if none {
+            ended = RULED_OUT;
+        }
+        progress[sequence] = Progress(token, before.step + 1u, before.left - 1u, ended);
+        // The next step reads a token there whatever happened.
+        tokens[sequence] = min(token, params.vocab - 1u);
+        if ended != GOES_ON {
+            // Steps in flight go on with this sequence, but not with its state.
+            segments[sequence].z = params.spare;
+        }
+    }
+}

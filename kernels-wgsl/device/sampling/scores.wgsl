@@ -1,0 +1,125 @@
+// Sampling, first kernel: biases and penalises logits, and finds the best of each slice of the vocabulary. A workgroup per
+// sequence and slice.
+#import device/sampling/layout
+
+const WG: u32 = 256u;
+const PER_THREAD: u32 = SLICE / WG;
+
+@group(0) @binding(1) var<storage, read> logits: array<f32>;            // [sequences, vocab]
+@group(0) @binding(2) var<storage, read> settings: array<Settings>;
+@group(0) @binding(3) var<storage, read> progress: array<Progress>;
+@group(0) @binding(4) var<storage, read_write> counts: array<f32>;      // [sequences, vocab], if any has penalties
+@group(0) @binding(5) var<storage, read_write> scores: array<f32>;      // [sequences, vocab]
+@group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>; // [sequences, slices]
+@group(0) @binding(7) var<storage, read> barrier: array<u32>;           // of the step before; see device/grid_barrier
+@group(0) @binding(8) var<storage, read> biases: array<f32>;            // [sequences, vocab], if any has them
+
+var<workgroup> best: array<f32, WG>;
+var<workgroup> best_id: array<u32, WG>;
+var<workgroup> sums: array<f32, WG>;
+var<workgroup> broken: array<u32, WG>;
+
+// The logit of a token, less its penalties; what was chosen last is counted first.
+fn penalised(how: Settings, previous: u32, at: u32, id: u32, logit: f32) -> f32 {
+    var count = counts[at];
+    if previous != NONE {
+        count = count * how.decay + select(0.0, 1.0, id == previous);
+        counts[at] = count;
+    }
+    return logit - select(0.0, how.presence, count > 0.0) - how.frequency * count;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let index = workgroup_index(workgroup, grid);
+    let slices_per_sequence = (params.vocab + SLICE - 1u) / SLICE;
+    let sequence = index / slices_per_sequence;
+    if sequence >= params.sequences || barrier[TIMED_OUT] != 0u {
+        return;
+    }
+    let first = index % slices_per_sequence * SLICE;
+    let how = settings[sequence];
+    let previous = progress[sequence].token;
+    let has_penalties = how.presence != 0.0 || how.frequency != 0.0;
+
+    var own: array<f32, PER_THREAD>;
+    var own_best = LOWEST;
+    var own_id = NONE;
+    var own_broken = GOES_ON;
+    for (var i = 0u; i < PER_THREAD; i++) {
+        let id = first + i * WG + tid;
+        own[i] = bitcast<f32>(0xff800000u);
+        if id < params.vocab {
+            let at = sequence * params.vocab + id;
+            let logit = logits[at];
+            let magnitude = bitcast<u32>(logit) & 0x7fffffffu;
+            if magnitude > 0x7f800000u {
+                own_broken = NOT_A_NUMBER;
+            } else if bitcast<u32>(logit) == 0x7f800000u {
+                own_broken = select(INFINITE, own_broken, own_broken == NOT_A_NUMBER);
+            }
+            var score = logit;
+            if has_penalties {
+                score = penalised(how, previous, at, id, logit);
+            }
+            var banned = ruled_out(logit);
+            if how.biased != 0u {
+                let bias = biases[at];
+                banned = banned || ruled_out(bias);
+                score += bias;
+            }
+            if !banned {
+                // Zero has one sign.
+                score = select(score, 0.0, score == 0.0);
+                own[i] = score;
+                if score > own_best || own_id == NONE {
+                    own_best = score;
+                    own_id = id;
+                }
+            }
+            if how.temperature > 0.0 {
+                scores[at] = own[i];
+            }
+        }
+    }
+    best[tid] = own_best;
+    best_id[tid] = own_id;
+    broken[tid] = own_broken;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half /= 2u) {
+        if tid < half {
+            let other = tid + half;
+            let wins = best[other] > best[tid] || (best[other] == best[tid] && best_id[other] < best_id[tid]);
+            if wins {
+                best[tid] = best[other];
+                best_id[tid] = best_id[other];
+            }
+            // NaN outranks infinity.
+            if broken[tid] == GOES_ON || broken[other] == NOT_A_NUMBER {
+                broken[tid] = broken[other];
+            }
+        }
+        workgroupBarrier();
+    }
+    var sum = 0.0;
+    for (var i = 0u; i < PER_THREAD; i++) {
+        if !ruled_out(own[i]) {
+            sum += exp(own[i] - best[0]);
+        }
+    }
+    sums[tid] = sum;
+    workgroupBarrier();
+    for (var half = WG / 2u; half > 0u; half /= 2u) {
+        if tid < half {
+            sums[tid] += sums[tid + half];
+        }
+        workgroupBarrier();
+    }
+    if tid == 0u {
+        slices[index] = VocabSlice(best[0], best_id[0], sums[0], broken[0]);
+    }
+}

@@ -1,0 +1,250 @@
+// Radix select: which tokens top-k, top-p and typical sampling keep, by a workgroup. Needs `const WG`, at most BINS, and the scores
+// of device/sampling/scores.
+//
+// Top-p and top-k keep the beginning of all tokens in the order of likelihood, ties in that of ids. Typical sampling keeps the
+// beginning of these in the order of distance from their mean score: with p = exp(score) / z, the distance of -log p from the
+// entropy is that of the score from its mean, z cancels. Where a beginning ends is found without sorting, and for either order
+// alike, by ranks: a histogram of the tokens' number and probability tells the bin in which it ends, then that bin is divided
+// further: bins of ranks, then of single floats, then of ids. Probabilities are summed as integers, in units of 2^-31: in any
+// order the sums are the same.
+#import device/sampling/layout
+#import lib/reduce/workgroup
+
+const BINS: u32 = 1024u;
+const OWN_BINS: u32 = BINS / WG;
+// Bins of ranks in a unit of logits: they reach to where a token's weight is less than half a unit.
+const FINENESS: f32 = 32.0;
+
+var<workgroup> scan: array<vec2<u32>, WG>;
+var<workgroup> bin_count: array<atomic<u32>, BINS>;
+var<workgroup> bin_mass: array<atomic<u32>, BINS>;
+var<workgroup> found: Found;
+var<workgroup> whole_mass: u32;
+
+// The best of all slices, and the sum of exp(score - best).
+struct Best {
+    score: f32,
+    id: u32,
+    sum: f32,
+    broken: u32,
+}
+
+// Tokens in an order: those `among` others, by their ranks.
+struct Order {
+    among: Range,           // of likelihood
+    by_distance: bool,      // from the mean score; else by likelihood
+    mean: f32,              // score, above the best
+    sum: f32,               // of exp(score - best)
+}
+
+// The bin in which the tokens kept end.
+struct Found {
+    bin: u32,       // NONE: they never end
+    count: u32,     // its tokens
+    mass: u32,
+    count_before: u32,
+    mass_before: u32,
+}
+
+// Where the tokens kept end: those before the range are kept, those behind it are not.
+struct Range {
+    bin: u32,       // of ranks; NONE while that is not known
+    high: u32,      // keys in that bin, from the likeliest
+    low: u32,       // to the least likely
+    first: u32,     // ids, once the key is known
+    last: u32,
+}
+
+// All tokens, the likeliest first.
+fn by_likelihood(best: Best) -> Order {
+    return Order(all_tokens(), false, 0.0, best.sum);
+}
+
+// The tokens of a range, the most typical first.
+fn by_distance(tid: u32, row: u32, best: Best, among: Range) -> Order {
+    var sum = 0.0;
+    var moment = 0.0;
+    for (var id = tid; id < params.vocab; id += WG) {
+        let score = scores[row + id];
+        if !ruled_out(score) && is_kept(among, best.score, score, id) {
+            let weight = exp(score - best.score);
+            sum += weight;
+            moment += weight * (score - best.score);
+        }
+    }
+    let all = reduce_sum(Thread(tid), sum);
+    return Order(among, true, reduce_sum(Thread(tid), moment) / all, all);
+}
+
+// What the order goes by, the largest first.
+fn rank_of(order: Order, best: Best, score: f32) -> f32 {
+    return select(score, 0.0 - abs(score - best.score - order.mean), order.by_distance);
+}
+
+// The largest there can be.
+fn best_rank(order: Order, best: Best) -> f32 {
+    return select(best.score, 0.0, order.by_distance);
+}
+
+// All tokens: where they end if nothing is left out.
+fn all_tokens() -> Range {
+    return Range(NONE, NONE, 0u, 0u, params.vocab - 1u);
+}
+
+// Larger for the larger of two ranks.
+fn key_of(rank: f32) -> u32 {
+    let bits = bitcast<u32>(rank);
+    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
+}
+
+fn rank_of_key(key: u32) -> f32 {
+    return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
+}
+
+fn rank_bin(best: f32, rank: f32) -> u32 {
+    return u32(min((best - rank) * FINENESS, f32(BINS - 1u)));
+}
+
+// Finds the first bin at which `top_k` tokens or the mass of the goal are reached, given what lies before all bins. The
+// goal is known, and returned, once the first histogram has all of the mass; until then it is 0.
+fn find_bin(tid: u32, count_before: u32, mass_before: u32, top_k: u32, top_p: f32, known_goal: u32) -> u32 {
+    var own = vec2(0u);
+    for (var i = 0u; i < OWN_BINS; i++) {
+        let bin = tid * OWN_BINS + i;
+        own += vec2(atomicLoad(&bin_count[bin]), atomicLoad(&bin_mass[bin]));
+    }
+    scan[tid] = own;
+    workgroupBarrier();
+    for (var distance = 1u; distance < WG; distance *= 2u) {
+        var sum = scan[tid];
+        if tid >= distance {
+            sum += scan[tid - distance];
+        }
+        workgroupBarrier();
+        scan[tid] = sum;
+        workgroupBarrier();
+    }
+    if tid == 0u {
+        whole_mass = scan[WG - 1u].y;
+        found.bin = NONE;
+    }
+    // All of the mass is in the first histogram.
+    let whole = workgroupUniformLoad(&whole_mass);
+    var goal = known_goal;
+    if goal == 0u {
+        goal = NONE;
+        if top_p < 1.0 {
+            goal = clamp(u32(ceil(top_p * f32(whole))), 1u, whole);
+        }
+    }
+    var at = vec2(count_before, mass_before) + scan[tid] - own;
+    let reached_before = at.x >= top_k || at.y >= goal;
+    let reached = at.x + own.x >= top_k || at.y + own.y >= goal;
+    if reached && !reached_before {
+        for (var i = 0u; i < OWN_BINS; i++) {
+            let bin = tid * OWN_BINS + i;
+            let inside = vec2(atomicLoad(&bin_count[bin]), atomicLoad(&bin_mass[bin]));
+            if at.x + inside.x >= top_k || at.y + inside.y >= goal {
+                found = Found(bin, inside.x, inside.y, at.x, at.y);
+                break;
+            }
+            at += inside;
+        }
+    }
+    return goal;
+}
+
+// How far to shift offsets up to `span` for them to be bins.
+fn shift_of(span: u32) -> u32 {
+    return 22u - min(countLeadingZeros(span), 22u);
+}
+
+// The part of a range that falls into a bin.
+fn narrowed(range: Range, bin: u32, best: f32) -> Range {
+    var part = range;
+    if range.bin == NONE {
+        // A little more than the bin, against rounding.
+        let slack = (abs(best) + 32.0) * 1e-6;
+        let end = select(best - f32(bin + 1u) / FINENESS - slack, LOWEST, bin == BINS - 1u);
+        part.bin = bin;
+        part.high = key_of(min(best, best - f32(bin) / FINENESS + slack));
+        part.low = key_of(max(end, LOWEST));
+    } else if range.high > range.low {
+        let shift = shift_of(range.high - range.low);
+        part.high = range.high - (bin << shift);
+        part.low = part.high - min(part.high - range.low, (1u << shift) - 1u);
+    } else {
+        let shift = shift_of(range.last - range.first);
+        part.first = range.first + (bin << shift);
+        part.last = part.first + min(range.last - part.first, (1u << shift) - 1u);
+    }
+    return part;
+}
+
+// The bin of a token of the range; NONE for others.
+fn bin_of(range: Range, best: f32, rank: f32, id: u32) -> u32 {
+    let coarse = rank_bin(best, rank);
+    if range.bin == NONE {
+        return coarse;
+    }
+    let key = key_of(rank);
+    if coarse != range.bin || key > range.high || key < range.low {
+        return NONE;
+    }
+    if range.high > range.low {
+        return (range.high - key) >> shift_of(range.high - range.low);
+    }
+    if id < range.first || id > range.last {
+        return NONE;
+    }
+    return (id - range.first) >> shift_of(range.last - range.first);
+}
+
+// The range in which the first `top_k` tokens of an order end, or those that first have a share `top_p` of all, narrow
+// enough that all of it is kept.
+fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best) -> Range {
+    var range = all_tokens();
+    var goal = 0u;
+    var count_before = 0u;
+    var mass_before = 0u;
+    let unit = 2147483648.0 / order.sum;
+    let first = best_rank(order, best);
+    // 1 histogram of ranks, 4 at most of keys, 3 of ids.
+    for (var level = 0u; level < 8u; level++) {
+        for (var bin = tid; bin < BINS; bin += WG) {
+            atomicStore(&bin_count[bin], 0u);
+            atomicStore(&bin_mass[bin], 0u);
+        }
+        workgroupBarrier();
+        for (var id = tid; id < params.vocab; id += WG) {
+            let score = scores[row + id];
+            if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
+                let bin = bin_of(range, first, rank_of(order, best, score), id);
+                if bin != NONE {
+                    atomicAdd(&bin_count[bin], 1u);
+                    atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
+                }
+            }
+        }
+        workgroupBarrier();
+        goal = find_bin(tid, count_before, mass_before, top_k, top_p, goal);
+        let end = workgroupUniformLoad(&found);
+        if end.bin == NONE {
+            return all_tokens();
+        }
+        range = narrowed(range, end.bin, first);
+        count_before = end.count_before;
+        mass_before = end.mass_before;
+        let last_of_top_k = end.count_before + end.count == top_k && end.mass_before + end.mass < goal;
+        if end.count == 1u || last_of_top_k {
+            return range;
+        }
+    }
+    return range;
+}
+
+fn is_kept(range: Range, best: f32, rank: f32, id: u32) -> bool {
+    let bin = rank_bin(best, rank);
+    let key = key_of(rank);
+    return bin < range.bin || (bin == range.bin && (key > range.low || (key == range.low && id <= range.last)));
+}

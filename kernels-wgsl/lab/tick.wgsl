@@ -1,9 +1,0 @@
-// The least that a dispatch can do: one workgroup counts up one element.
-#import lab/params
-
-@group(0) @binding(2) var<storage, read_write> y: array<u32>;
-
-@compute @workgroup_size(1)
-fn main() {
-    y[0] += params.rounds;
-}

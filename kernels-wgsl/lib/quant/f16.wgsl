@@ -1,0 +1,70 @@
+// F16: 16-bit IEEE floats, two in a word, eight in a load.
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// The same binding, for matrix units.
+@group(0) @binding(0) var<storage, read> weight_half8s: array<Half8>;
+
+const weight_is_present: bool = true;
+const weight_format: u32 = 2u;
+const weight_is_float: bool = true;
+const weight_has_integers: bool = false;
+
+fn weight_value(i: u32) -> f32 {
+    let pair = unpack2x16float(weight[i / 8u][(i / 2u) % 4u]);
+    return select(pair.x, pair.y, (i & 1u) == 1u);
+}
+
+// 32 consecutive weights, from 32 * group on.
+fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
+    var out: array<vec4<f32>, 8>;
+    for (var i = 0u; i < 4u; i++) {
+        let q = weight[group * 4u + i];
+        out[i * 2u] = vec4(unpack2x16float(q.x), unpack2x16float(q.y));
+        out[i * 2u + 1u] = vec4(unpack2x16float(q.z), unpack2x16float(q.w));
+    }
+    return out;
+}
+
+// Packed: a load of 16 bytes holds eight weights.
+const weight_values_per_load: u32 = 8u;
+alias weight_values = mat2x4<f32>;
+alias weight_x = mat2x4<f32>;
+
+fn weight_load_packed(row: u32, load: u32) -> vec4<u32> {
+    return weight[row * (K / 8u) + load];
+}
+
+fn weight_unpack(row: u32, load: u32, packed: vec4<u32>) -> weight_values {
+    return mat2x4<f32>(
+        vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)),
+        vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)),
+    );
+}
+
+fn weight_load(row: u32, load: u32) -> weight_values {
+    return weight_unpack(row, load, weight_load_packed(row, load));
+}
+
+fn weight_load_x(first: u32, load: u32) -> weight_x {
+    let at = first * 4u + load * 2u;
+    return mat2x4<f32>(x_vec4(at), x_vec4(at + 1u));
+}
+
+fn weight_dot(w: weight_values, x: weight_x) -> f32 {
+    return dot(w[0], x[0]) + dot(w[1], x[1]);
+}
+
+// In flight for lib/gemv/half_blocks, in the registers of half super-blocks: ADAPTER_LOADS loads of a row from load `first` on,
+// `step` apart, clamped; those past the end count 0.
+fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
+    var words: InFlight;
+    for (var u = 0u; u < ADAPTER_LOADS; u++) {         // unroll
+        let load = min(first + u * step, K / weight_values_per_load - 1u);
+        words[u / LOADS / ROWS][u / LOADS % ROWS][u % LOADS] = weight_load_packed(row, load);
+    }
+    return words;
+}
+
+// For the matrix units: eight weights of a row, from 8 * half8 on.
+fn weight_load_half8(row: u32, half8: u32) -> Half8 {
+    return weight_half8s[row * (K / 8u) + half8];
+}

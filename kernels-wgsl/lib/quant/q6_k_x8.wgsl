@@ -1,0 +1,150 @@
+// Q6_K interleaved by eight: eight super-blocks are 105 loads. Loads 0 to 63: eight of low nibbles for each block; loads 64 to
+// 95: four of high bit pairs each; loads 96 to 103: the 16 signed scales of a block each; load 104: the eight f16 d. Which
+// weight has which bits of its block: as in q6_k.
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+
+const weight_is_present: bool = true;
+const weight_format: u32 = 11u;
+const weight_is_float: bool = false;
+const weight_has_integers: bool = true;
+
+// The scale of weights 16 * group16 .. of the block.
+fn weight_scale(block: u32, group16: u32) -> f32 {
+    let first = block / 8u * 105u;
+    let place = block % 8u;
+    let scale = unpack4xI8(weight[first + 96u + place][group16 / 4u])[group16 % 4u];
+    return unpack2x16float(weight[first + 104u][place / 2u])[place % 2u] * f32(scale);
+}
+
+// The six-bit quants of weights 16 * group16 .. of the block, as four words of bytes.
+fn weight_quants(block: u32, group16: u32) -> vec4<u32> {
+    let first = block / 8u * 105u;
+    let place = block % 8u;
+    let half = group16 / 8u;
+    let part = group16 % 8u / 2u;
+    let low = weight[first + place * 8u + half * 4u + part % 2u * 2u + group16 % 2u] >> vec4(part / 2u * 4u);
+    let high = weight[first + 64u + place * 4u + half * 2u + group16 % 2u] >> vec4(part * 2u);
+    return (low & vec4(0x0f0f0f0fu)) | ((high & vec4(0x03030303u)) << vec4(4u));
+}
+
+fn weight_value(i: u32) -> f32 {
+    let block = i / 256u;
+    let group16 = i % 256u / 16u;
+    let quants = unpack4xU8(weight_quants(block, group16)[i % 16u / 4u]);
+    return weight_scale(block, group16) * (f32(quants[i % 4u]) - 32.0);
+}
+
+// 32 consecutive weights, from 32 * group on.
+fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
+    var out: array<vec4<f32>, 8>;
+    for (var half = 0u; half < 2u; half++) {
+        let group16 = group % 8u * 2u + half;
+        let scale = weight_scale(group / 8u, group16);
+        let quants = weight_quants(group / 8u, group16);
+        for (var i = 0u; i < 4u; i++) {
+            out[half * 4u + i] = scale * (vec4<f32>(unpack4xU8(quants[i])) - 32.0);
+        }
+    }
+    return out;
+}
+
+// Packed: a block is eight loads of low nibbles, whose low and high halves are 64 weights apart.
+const weight_values_per_load: u32 = 32u;
+
+struct weight_values {
+    low: W16,
+    high: W16,
+}
+
+struct weight_x {
+    low: X16,
+    high: X16,
+}
+
+// The sub-blocks of 16 in a row that the low and the high bits of a load are.
+fn weight_sub_blocks(load: u32) -> vec2<u32> {
+    let low = load / 4u * 8u + load % 4u;
+    return vec2(low, low + 4u);
+}
+
+fn weight_load_packed(row: u32, load: u32) -> vec4<u32> {
+    let block = row * (K / 256u) + load / 8u;
+    return weight[block / 8u * 105u + block % 8u * 8u + load % 8u];
+}
+
+fn weight_unpack(row: u32, load: u32, packed: vec4<u32>) -> weight_values {
+    let block = row * (K / 256u) + load / 8u;
+    let i = load % 8u;
+    let first = block / 8u * 105u;
+    let place = block % 8u;
+    let pairs = weight[first + 64u + place * 4u + i / 4u * 2u + i % 2u] >> vec4(i / 2u % 2u * 2u);
+    let low = (packed & vec4(0x0f0f0f0fu)) | ((pairs << vec4(4u)) & vec4(0x30303030u));
+    let high = ((packed >> vec4(4u)) & vec4(0x0f0f0f0fu)) | (pairs & vec4(0x30303030u));
+    let groups = weight_sub_blocks(i);
+    let scales = vec2(weight_scale(block, groups.x), weight_scale(block, groups.y));
+    return weight_values(w16_of(low, scales.x, 32.0 * scales.x, 6u), w16_of(high, scales.y, 32.0 * scales.y, 6u));
+}
+
+fn weight_load(row: u32, load: u32) -> weight_values {
+    return weight_unpack(row, load, weight_load_packed(row, load));
+}
+
+fn weight_load_x(first: u32, load: u32) -> weight_x {
+    let at = weight_sub_blocks(load) + vec2(first);
+    return weight_x(load_x16(at.x), load_x16(at.y));
+}
+
+fn weight_dot(w: weight_values, x: weight_x) -> f32 {
+    return dot16(w.low, x.low) + dot16(w.high, x.high);
+}
+
+// Half a super-block for integer products: four loads of low nibbles, two of high pairs, then the scales of its eight
+// sub-blocks of 16 weights, the word with its d and how far up in it that is.
+const weight_k_sub_blocks: u32 = 8u;
+const weight_k_loads: u32 = 7u;
+
+fn weight_load_half_block(row: u32, half: u32) -> HalfBlockWords {
+    let block = row * (K / 256u) + half / 2u;
+    let first = block / 8u * 105u;
+    let place = block % 8u;
+    let own = half % 2u;
+    let low = first + place * 8u + own * 4u;
+    let high = first + 64u + place * 4u + own * 2u;
+    let scales = first + 96u + place;
+    return HalfBlockWords(
+        weight[low], weight[low + 1u], weight[low + 2u], weight[low + 3u],
+        weight[high], weight[high + 1u],
+        vec4(
+            weight[scales][own * 2u],
+            weight[scales][own * 2u + 1u],
+            weight[first + 104u][place / 2u],
+            place % 2u * 16u,
+        ),
+    );
+}
+
+fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
+    let scales = words[6].xy;
+    let d = unpack2x16float(words[6].z >> words[6].w).x;
+    return HalfBlock(scales, scales, d, 32.0 * d);
+}
+
+// The quants of sixteen weights.
+fn weight_quants16(words: HalfBlockWords, half: u32, group: u32) -> vec4<u32> {
+    let low = (words[group % 4u] >> vec4(group / 4u * 4u)) & vec4(0x0f0f0f0fu);
+    // Bits 2 part and 2 part + 1 of every byte to 4 and 5: up, or for the last part down.
+    let part = group / 2u;
+    let pairs = (words[4u + group % 2u] << vec4(4u - min(2u * part, 4u))) >> vec4(max(2u * part, 4u) - 4u);
+    return low | (pairs & vec4(0x30303030u));
+}
+
+// Half blocks of ROWS rows, clamped; sums past the end are dropped.
+fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+    var words: array<HalfBlockWords, ROWS>;
+    if row < end && half < HALVES {
+        for (var i = 0u; i < ROWS; i++) {       // unroll
+            words[i] = weight_load_half_block(min(row + i, end - 1u), half);
+        }
+    }
+    return words;
+}

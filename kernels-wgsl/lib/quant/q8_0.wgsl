@@ -1,0 +1,68 @@
+// Q8_0 as it is in the file: blocks of 34 bytes (f16 scale, 32 signed bytes). Every other block is off by half a word.
+@group(0) @binding(0) var<storage, read> weight: array<u32>;
+
+const weight_is_present: bool = true;
+const weight_format: u32 = 4u;
+const weight_is_float: bool = false;
+const weight_has_integers: bool = false;
+
+// The 16 bits at an even byte address.
+fn weight_half(at: u32) -> u32 {
+    return (weight[at / 4u] >> ((at & 2u) * 8u)) & 0xffffu;
+}
+
+// The 32 bits at an even byte address.
+fn weight_word(at: u32) -> u32 {
+    let i = at / 4u;
+    if (at & 2u) == 0u {
+        return weight[i];
+    }
+    return (weight[i] >> 16u) | (weight[i + 1u] << 16u);
+}
+
+fn weight_value(i: u32) -> f32 {
+    let block = (i / 32u) * 34u;
+    let quants = unpack4xI8(weight_word(block + 2u + (i % 32u) / 4u * 4u));
+    return unpack2x16float(weight_half(block)).x * f32(quants[i % 4u]);
+}
+
+// 32 consecutive weights, from 32 * group on.
+fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
+    let block = group * 34u;
+    let scale = unpack2x16float(weight_half(block)).x;
+    var out: array<vec4<f32>, 8>;
+    for (var i = 0u; i < 8u; i++) {
+        out[i] = scale * vec4<f32>(unpack4xI8(weight_word(block + 2u + i * 4u)));
+    }
+    return out;
+}
+
+// Packed: blocks lie across loads, so that 32 consecutive weights are read at once and none is in flight before.
+const weight_values_per_load: u32 = 32u;
+alias weight_values = array<vec4<f32>, 8>;
+alias weight_x = array<vec4<f32>, 8>;
+
+fn weight_load_packed(row: u32, load: u32) -> vec4<u32> {
+    return vec4<u32>();
+}
+
+fn weight_unpack(row: u32, load: u32, packed: vec4<u32>) -> weight_values {
+    return weight_load32(row * (K / 32u) + load);
+}
+
+fn weight_load(row: u32, load: u32) -> weight_values {
+    return weight_unpack(row, load, weight_load_packed(row, load));
+}
+
+fn weight_load_x(first: u32, load: u32) -> weight_x {
+    let at = first * 4u + load * 8u;
+    return array<vec4<f32>, 8>(
+        x_vec4(at), x_vec4(at + 1u), x_vec4(at + 2u), x_vec4(at + 3u),
+        x_vec4(at + 4u), x_vec4(at + 5u), x_vec4(at + 6u), x_vec4(at + 7u),
+    );
+}
+
+fn weight_dot(w: weight_values, x: weight_x) -> f32 {
+    return dot(w[0], x[0]) + dot(w[1], x[1]) + dot(w[2], x[2]) + dot(w[3], x[3])
+        + dot(w[4], x[4]) + dot(w[5], x[5]) + dot(w[6], x[6]) + dot(w[7], x[7]);
+}

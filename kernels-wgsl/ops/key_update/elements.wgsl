@@ -1,0 +1,24 @@
+// idea: the key that is written, one thread per element.
+// grid: ceil_div(rows * m, WG)
+// default: 10
+#import lib/op
+
+const WG: u32 = 64u;    // tune: 64 256
+
+@group(0) @binding(1) var<storage, read> k: array<f32>;
+@group(0) @binding(2) var<storage, read> a: array<f32>;
+@group(0) @binding(3) var<storage, read> k_a: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let i = workgroup_index(workgroup, grid) * WG + tid;
+    if i >= params.rows * params.m {
+        return;
+    }
+    y[i] = k[i] * (1.0 + (a[i] - 1.0) * k_a[i % params.m]);
+}

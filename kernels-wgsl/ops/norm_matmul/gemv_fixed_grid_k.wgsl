@@ -1,0 +1,44 @@
+// idea: as gemv_fixed_grid for K-quants: integer products with x in 15 bits, half a super-block at a time.
+// needs: subgroups
+// grid: rows * GRID
+// prune: K <= 16u * WG     register pressure
+// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALVES        most lanes have no weights
+// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALVES     fewer half blocks than an iteration takes
+// prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
+#import stages/norm_products
+#import lib/gemv/half_blocks as w
+#import lib/quant/* as w binding 8
+
+const SM: u32 = 132u;           // device: multiprocessors
+const K: u32 = 256u;            // op: k
+const WG: u32 = 512u;           // tune: 256 512 640
+const GRID: u32 = SM;           // tune: SM 2*SM
+const THREADS_PER_ROW: u32 = 8u;    // tune: 4 8 16 32
+const ROWS: u32 = 1u;           // tune: 1 2
+const UNROLL: u32 = 1u;         // tune: 1 2
+const LANES_PER_GROUP: u32 = 8u;    // tune: 8 32
+const X_OFFSET: u32 = K / 4u;
+const M: u32 = 256u;            // op: m
+const MIN_SUBGROUP: u32 = 4u;   // device: min_subgroup
+
+const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in one subgroup
+const_assert LANES_PER_GROUP <= MIN_SUBGROUP;    // the lanes that quantise together are in one subgroup
+const_assert M >= 32u;          // rounding is judged by the rms of many outputs
+
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+
+// x in f32, and behind it as integers.
+var<workgroup> scratch: array<vec4<u32>, X_OFFSET + INTEGERS>;
+
+fn load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+    return w_load_half_blocks(row, end, half);
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    thread: Thread,
+) {
+    norm_matmul(workgroup_index(workgroup, grid), thread);
+}

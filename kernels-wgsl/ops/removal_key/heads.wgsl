@@ -1,0 +1,28 @@
+// idea: one workgroup per token and head, one thread per channel.
+// grid: rows * heads
+// default: 10
+#import lib/op
+#import lib/reduce/workgroup
+
+const N: u32 = 64u;     // op: head_size
+const WG: u32 = N;
+
+@group(0) @binding(1) var<storage, read> k: array<f32>;
+@group(0) @binding(2) var<storage, read> k_k: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    thread: Thread,
+) {
+    let head = workgroup_index(workgroup, grid);
+    if head >= params.rows * params.heads {
+        return;
+    }
+    let i = head * N + thread.tid;
+    let key = k[i] * k_k[i % params.m];
+    let norm = sqrt(reduce_sum(thread, key * key));
+    y[i] = key / max(norm, 1e-12);
+}

@@ -1,2 +1,0 @@
-#import weight/q4_0
-#import piece/group

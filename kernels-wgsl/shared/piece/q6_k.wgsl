@@ -1,2 +1,0 @@
-#import weight/q6_k
-#import piece/group

@@ -1,2 +1,0 @@
-#import weight/q8_0
-#import piece/group
