@@ -17,7 +17,7 @@ mod target;
 mod text;
 mod weight;
 
-pub use format::{Format, UnknownFormat};
+pub use format::{Format, FormatInfo, Layout, UnknownFormat};
 pub use graph::{Graph, GraphError, Input, Node, NodeId, OpNode, Rows, Source, State, Use, ValueShape};
 pub use legality::{Violation, check};
 pub use liveness::{Arena, BatchShape, arena};

@@ -13,7 +13,7 @@ fn blocks(criterion: &mut Criterion) {
     let mut numbers = synth::weight(&options, Weight::Head, 0..1024);
     let mut group = criterion.benchmark_group("blocks");
     group.throughput(Throughput::Elements(numbers.len() as u64));
-    for format in Format::IN_FILES {
+    for format in Format::in_files() {
         let mut bytes = vec![0; numbers.len() / format.block_weights() * format.block_bytes()];
         group.bench_function(format!("encode {format}"), |b| b.iter(|| encode(format, &numbers, &mut bytes)));
         group.bench_function(format!("decode {format}"), |b| b.iter(|| decode(format, &bytes, &mut numbers)));

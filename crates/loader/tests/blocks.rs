@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use wgoose_graph::Format;
-use wgoose_loader::blocks::{decode, encode, from_columns, tile, to_columns, untile};
+use wgoose_loader::blocks::{decode, deinterleave, encode, from_k_major, interleave, to_k_major};
 
-const TILED: [Format; 3] = [Format::Q8_0T, Format::Q4_0T, Format::Q6_KT];
+const INTERLEAVED: [Format; 3] = [Format::Q8_0_X8, Format::Q4_0_X8, Format::Q6_K_X8];
 const QUANTISED: [Format; 5] = [Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
 
 fn encoded(format: Format, weights: &[f32]) -> Vec<u8> {
@@ -44,7 +44,7 @@ fn decoding_equals_the_oracle_bit_for_bit() {
         (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
     };
     let records = golden.as_array().unwrap();
-    assert_eq!(records.len(), Format::IN_FILES.len() - 1, "every format but F32");
+    assert_eq!(records.len(), Format::in_files().count() - 1, "every format but F32");
     for record in records {
         let format: Format = record["format"].as_str().unwrap().parse().unwrap();
         let expected: Vec<u32> =
@@ -109,7 +109,7 @@ fn block() -> impl Strategy<Value = Vec<f32>> {
 proptest! {
     #[test]
     fn encoding_keeps_its_bounds(weights in block()) {
-        for format in Format::IN_FILES {
+        for format in Format::in_files() {
             let back = round_trip(format, &weights);
             for (weights, back) in weights.chunks(format.block_weights()).zip(back.chunks(format.block_weights())) {
                 let (lo, hi) = weights.iter().fold((0.0_f32, 0.0_f32), |(lo, hi), w| (lo.min(*w), hi.max(*w)));
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn a_block_depends_on_its_own_weights_alone(one in block(), two in block()) {
-        for format in Format::IN_FILES {
+        for format in Format::in_files() {
             let together = encoded(format, &[one.clone(), two.clone()].concat());
             prop_assert_eq!(&together, &[encoded(format, &one), encoded(format, &two)].concat());
         }
@@ -140,36 +140,36 @@ proptest! {
 
     #[test]
     fn any_bytes_can_be_decoded(bytes in prop::collection::vec(any::<u8>(), 210)) {
-        for format in Format::IN_FILES {
+        for format in Format::in_files() {
             let mut out = vec![0.0; format.block_weights()];
             decode(format, &bytes[..format.block_bytes()], &mut out);
         }
     }
 
     #[test]
-    fn tiles_hold_the_same_weights(bytes in prop::collection::vec(any::<u8>(), 210..210 * 30)) {
-        for tiled in TILED {
-            let format = tiled.as_in_file();
+    fn interleaved_blocks_hold_the_same_weights(bytes in prop::collection::vec(any::<u8>(), 210..210 * 30)) {
+        for interleaved in INTERLEAVED {
+            let format = interleaved.as_in_file();
             let count = bytes.len() / format.block_bytes();
             let (weights, blocks) = (count * format.block_weights(), &bytes[..count * format.block_bytes()]);
-            let mut tiles = vec![0xAA; tiled.bytes(1, weights).unwrap()];
-            tile(format, blocks, &mut tiles);
+            let mut side_by_side = vec![0xAA; interleaved.bytes(1, weights).unwrap()];
+            interleave(format, blocks, &mut side_by_side);
             let mut back = vec![0xAA; blocks.len()];
-            untile(format, &tiles, &mut back);
-            prop_assert_eq!(&back, blocks, "{}", tiled);
+            deinterleave(format, &side_by_side, &mut back);
+            prop_assert_eq!(&back, blocks, "{}", interleaved);
 
             let (mut want, mut got) = (vec![0.0; weights], vec![0.0; weights]);
             decode(format, blocks, &mut want);
-            decode(tiled, &tiles, &mut got);
+            decode(interleaved, &side_by_side, &mut got);
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            prop_assert_eq!(bits(&got), bits(&want), "{}", tiled);
+            prop_assert_eq!(bits(&got), bits(&want), "{}", interleaved);
 
             // What cannot be decoded bit for bit is no number; encoding is of those that can.
             let numbers: Vec<f32> = want.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
-            let mut again = vec![0xAA; tiles.len()];
-            encode(tiled, &numbers, &mut again);
-            tile(format, &encoded(format, &numbers), &mut tiles);
-            prop_assert_eq!(again, tiles, "{}", tiled);
+            let mut again = vec![0xAA; side_by_side.len()];
+            encode(interleaved, &numbers, &mut again);
+            interleave(format, &encoded(format, &numbers), &mut side_by_side);
+            prop_assert_eq!(again, side_by_side, "{}", interleaved);
         }
     }
 }
@@ -177,7 +177,7 @@ proptest! {
 #[test]
 fn zeros_are_exact() {
     for zero in [0.0, -0.0] {
-        for format in Format::IN_FILES {
+        for format in Format::in_files() {
             assert!(round_trip(format, &[zero; 256]).iter().all(|w| *w == 0.0), "{format}");
         }
     }
@@ -205,7 +205,7 @@ fn half_a_block_is_a_bug_of_the_caller() {
     decode(Format::Q4_K, &[0; 144], &mut [0.0; 128]);
 }
 
-/// Each byte of block i, at offset j, is named (i, j); nine blocks fill one tile and begin another.
+/// Each byte of block i, at offset j, is named (i, j); nine blocks fill one group and begin another.
 #[test]
 fn fields_stand_side_by_side() {
     for (format, fields) in [
@@ -216,8 +216,8 @@ fn fields_stand_side_by_side() {
         let size = format.block_bytes();
         let byte = |block: usize, at: usize| (31 * block + at) as u8;
         let blocks: Vec<u8> = (0..9 * size).map(|i| byte(i / size, i % size)).collect();
-        let mut tiles = vec![0xAA; 16 * size];
-        tile(format, &blocks, &mut tiles);
+        let mut side_by_side = vec![0xAA; 16 * size];
+        interleave(format, &blocks, &mut side_by_side);
 
         let field = |blocks: std::ops::Range<usize>, field: std::ops::Range<usize>| -> Vec<u8> {
             blocks.flat_map(|b| field.clone().map(move |at| if b < 9 { byte(b, at) } else { 0 })).collect()
@@ -226,39 +226,39 @@ fn fields_stand_side_by_side() {
             .into_iter()
             .flat_map(|b| fields.iter().flat_map(move |f| field(b.clone(), f.clone())).collect::<Vec<_>>())
             .collect();
-        assert_eq!(tiles, want, "{format}");
+        assert_eq!(side_by_side, want, "{format}");
         assert!(fields.iter().all(|f| (8 * f.len()).is_multiple_of(16)));
     }
 }
 
 #[test]
 #[should_panic(expected = "do not fill")]
-fn formats_without_tiles_are_a_bug_of_the_caller() {
-    tile(Format::Q4_K, &[0; 144 * 8], &mut [0; 144 * 8]);
+fn formats_that_are_not_interleaved_are_a_bug_of_the_caller() {
+    interleave(Format::Q4_K, &[0; 144 * 8], &mut [0; 144 * 8]);
 }
 
-/// Every bit of a matrix has a place of its own among the columns, and those of a column stand together.
+/// Every bit of a matrix has a place of its own in the K-major layout.
 #[test]
-fn columns_lose_nothing() {
-    for format in Format::IN_COLUMNS {
+fn k_major_loses_nothing() {
+    for format in Format::all_k_major() {
         let in_file = format.as_in_file();
         for (rows, cols) in [(1, 256), (8, 256), (19, 512)] {
             let bytes = in_file.bytes(rows, cols).unwrap();
             let raw: Vec<u8> = (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-            let mut columns = vec![0xAA; format.bytes(rows, cols).unwrap()];
-            to_columns(in_file, cols, &raw, &mut columns);
+            let mut k_major = vec![0xAA; format.bytes(rows, cols).unwrap()];
+            to_k_major(in_file, cols, &raw, &mut k_major);
             let ones = |bytes: &[u8]| bytes.iter().map(|b| b.count_ones()).sum::<u32>();
-            assert_eq!(ones(&columns), ones(&raw), "{format}: {rows} x {cols}");
+            assert_eq!(ones(&k_major), ones(&raw), "{format}: {rows} x {cols}");
             let mut back = vec![0xAA; bytes];
-            from_columns(in_file, cols, &columns, &mut back);
+            from_k_major(in_file, cols, &k_major, &mut back);
             assert!(back == raw, "{format}: {rows} x {cols}");
         }
     }
-    // F16, two eights of two columns: the first column of all rows, then the second.
+    // F16, two panels of two columns: the first column of all rows, then the second.
     let raw: Vec<u8> = (0..9u8).flat_map(|row| [row, 0, row + 100, 1]).collect();
-    let mut columns = vec![0; 64];
-    to_columns(Format::F16, 2, &raw, &mut columns);
-    let halves: Vec<u16> = columns.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+    let mut k_major = vec![0; 64];
+    to_k_major(Format::F16, 2, &raw, &mut k_major);
+    let halves: Vec<u16> = k_major.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
     assert_eq!(halves[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(halves[16..25], [356, 357, 358, 359, 360, 361, 362, 363, 364]);
 }

@@ -8,73 +8,88 @@
 //! counts as 0 and everything beyond ±65504, the largest f16, saturates there.
 
 mod affine;
-mod columns;
 mod float;
+mod interleave;
+mod k_major;
 mod q4_0;
 mod q4_k;
 mod q5_k;
 mod q6_k;
 mod q8_0;
 mod rounding;
-mod tiles;
 
-pub use columns::{from_columns, to_columns};
-pub use tiles::{tile, untile};
+pub use interleave::{deinterleave, interleave};
+pub use k_major::{from_k_major, to_k_major};
 
 use wgoose_graph::Format;
 
-/// Decodes whole blocks into floats; of a tiled format, a whole matrix.
+/// How the blocks of a format are read and written: whole blocks of bytes, the weights that are in them.
+struct Codec {
+    decode: fn(&[u8], &mut [f32]),
+    encode: fn(&[f32], &mut [u8]),
+}
+
+/// The codec of a format of files.
+fn codec(format: Format) -> Option<Codec> {
+    macro_rules! blocks {
+        ($module:ident) => {
+            Codec {
+                decode: |bytes, out| decode_each(bytes, out, $module::decode),
+                encode: |weights, out| encode_each(weights, out, $module::encode),
+            }
+        };
+    }
+    Some(match format {
+        Format::F32 => Codec { decode: float::decode_f32, encode: float::encode_f32 },
+        Format::F16 => Codec { decode: float::decode_f16, encode: float::encode_f16 },
+        Format::BF16 => Codec { decode: float::decode_bf16, encode: float::encode_bf16 },
+        Format::Q8_0 => blocks!(q8_0),
+        Format::Q4_0 => blocks!(q4_0),
+        Format::Q4_K => blocks!(q4_k),
+        Format::Q5_K => blocks!(q5_k),
+        Format::Q6_K => blocks!(q6_k),
+        _ => return None,
+    })
+}
+
+/// Decodes whole blocks into floats; of an interleaved format, a whole matrix.
 ///
 /// # Panics
 /// If `bytes` and `out` are not the same whole number of blocks: the caller has checked the tensor's size. If the format
-/// is one in columns, which has no blocks to decode: [`from_columns`] makes them.
+/// is K-major, which has no blocks to decode: [`from_k_major`] makes them.
 pub fn decode(format: Format, bytes: &[u8], out: &mut [f32]) {
     assert_whole_blocks(format, out.len(), bytes.len());
-    match format {
-        Format::F32 => float::decode_f32(bytes, out),
-        Format::F16 => float::decode_f16(bytes, out),
-        Format::BF16 => float::decode_bf16(bytes, out),
-        Format::Q8_0 => decode_each(bytes, out, q8_0::decode),
-        Format::Q4_0 => decode_each(bytes, out, q4_0::decode),
-        Format::Q4_K => decode_each(bytes, out, q4_k::decode),
-        Format::Q5_K => decode_each(bytes, out, q5_k::decode),
-        Format::Q6_K => decode_each(bytes, out, q6_k::decode),
-        Format::Q8_0T | Format::Q4_0T | Format::Q6_KT => {
+    match codec(format) {
+        Some(codec) => (codec.decode)(bytes, out),
+        None if format.is_interleaved() => {
             let mut blocks = blocks_for(format, out.len());
-            untile(format.as_in_file(), bytes, &mut blocks);
+            deinterleave(format.as_in_file(), bytes, &mut blocks);
             decode(format.as_in_file(), &blocks, out);
         }
-        Format::F16C | Format::Q8_0C | Format::Q4_0C | Format::Q4_KC | Format::Q6_KC => no_blocks(format),
+        None => no_blocks(format),
     }
 }
 
-/// Encodes floats as whole blocks; in a tiled format, a whole matrix. The result depends on the weights of a block alone; a block of zeros decodes to
-/// zeros.
+/// Encodes floats as whole blocks; in an interleaved format, a whole matrix. The result depends on the weights of a block
+/// alone; a block of zeros decodes to zeros.
 ///
 /// # Panics
 /// If `weights` and `out` are not the same whole number of blocks: the caller has checked the tensor's size. If the format
-/// is one in columns, which [`to_columns`] makes of blocks.
+/// is K-major, which [`to_k_major`] makes of blocks.
 pub fn encode(format: Format, weights: &[f32], out: &mut [u8]) {
     assert_whole_blocks(format, weights.len(), out.len());
-    match format {
-        Format::F32 => float::encode_f32(weights, out),
-        Format::F16 => float::encode_f16(weights, out),
-        Format::BF16 => float::encode_bf16(weights, out),
-        Format::Q8_0 => encode_each(weights, out, q8_0::encode),
-        Format::Q4_0 => encode_each(weights, out, q4_0::encode),
-        Format::Q4_K => encode_each(weights, out, q4_k::encode),
-        Format::Q5_K => encode_each(weights, out, q5_k::encode),
-        Format::Q6_K => encode_each(weights, out, q6_k::encode),
-        Format::Q8_0T | Format::Q4_0T | Format::Q6_KT => {
+    match codec(format) {
+        Some(codec) => (codec.encode)(weights, out),
+        None if format.is_interleaved() => {
             let mut blocks = blocks_for(format, weights.len());
             encode(format.as_in_file(), weights, &mut blocks);
-            tile(format.as_in_file(), &blocks, out);
+            interleave(format.as_in_file(), &blocks, out);
         }
-        Format::F16C | Format::Q8_0C | Format::Q4_0C | Format::Q4_KC | Format::Q6_KC => no_blocks(format),
+        None => no_blocks(format),
     }
 }
 
-/// A matrix in columns is nothing without its number of rows.
+/// A K-major matrix is nothing without its number of rows.
 fn no_blocks(format: Format) -> ! {
     panic!("{format} has no blocks of its own")
 }
@@ -83,7 +98,7 @@ fn assert_whole_blocks(format: Format, weights: usize, bytes: usize) {
     assert_eq!(format.bytes(1, weights), Some(bytes), "{weights} weights do not fill {bytes} bytes of {format} blocks");
 }
 
-/// Room for so many weights as they lie in a file.
+/// Room for so many weights as they are in a file.
 fn blocks_for(format: Format, weights: usize) -> Vec<u8> {
     vec![0; weights / format.block_weights() * format.block_bytes()]
 }

@@ -58,15 +58,10 @@ fn describe<'a>(cursor: &mut Cursor<'a>) -> Result<Described<'a>, GgufError> {
 
 /// Types by their number in ggml's `enum ggml_type`.
 fn element(kind: u32) -> Element {
+    if let Some(format) = Format::in_files().find(|f| f.info().ggml_type == kind) {
+        return Element::Known(format);
+    }
     let other = match kind {
-        0 => return Element::Known(Format::F32),
-        1 => return Element::Known(Format::F16),
-        2 => return Element::Known(Format::Q4_0),
-        8 => return Element::Known(Format::Q8_0),
-        12 => return Element::Known(Format::Q4_K),
-        13 => return Element::Known(Format::Q5_K),
-        14 => return Element::Known(Format::Q6_K),
-        30 => return Element::Known(Format::BF16),
         3 => "Q4_1",
         6 => "Q5_0",
         7 => "Q5_1",

@@ -2,7 +2,6 @@
 
 use super::layout::Layout;
 use super::{Mix, Outline, WriteError};
-use wgoose_graph::Format;
 
 /// Tensors begin at multiples of this, the default where a file states no other.
 pub(super) const ALIGNMENT: u64 = 32;
@@ -66,7 +65,7 @@ pub(super) fn header(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<u8>, 
         for dim in tensor.dims.iter().rev() {
             header.extend(u64::from(*dim).to_le_bytes()); // the fastest-varying first
         }
-        header.extend(ggml_type(tensor.format).to_le_bytes());
+        header.extend(tensor.format.info().ggml_type.to_le_bytes());
         header.extend(tensor.offset.to_le_bytes());
     }
     header.resize(header.len().next_multiple_of(ALIGNMENT as usize), 0);
@@ -163,20 +162,6 @@ impl Pairs {
 fn push_string(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend((text.len() as u64).to_le_bytes());
     bytes.extend(text.bytes());
-}
-
-/// Numbers of ggml's `enum ggml_type`, which knows no repacked format: those have the number of their blocks.
-const fn ggml_type(format: Format) -> u32 {
-    match format.as_in_file() {
-        Format::F32 => 0,
-        Format::Q4_0 => 2,
-        Format::Q8_0 => 8,
-        Format::Q4_K => 12,
-        Format::Q5_K => 13,
-        Format::Q6_K => 14,
-        Format::BF16 => 30,
-        _ => 1,
-    }
 }
 
 /// Numbers of llama.cpp's `enum llama_ftype`.
