@@ -1,5 +1,6 @@
 //! What an op's reference reads and writes: plain slices, and matrices that hand out rows of f32.
 
+use crate::Segment;
 use std::collections::BTreeMap;
 
 /// A matrix whose rows can be read as f32, whatever it is stored in.
@@ -43,6 +44,8 @@ pub enum Arg<'a> {
     Matrix(&'a dyn Matrix),
     /// Tokens, rows or segment indices.
     Indices(&'a [u32]),
+    /// The segment table.
+    Segments(&'a [Segment]),
     /// State of every slot, updated in place.
     State(&'a mut [f32]),
 }
@@ -92,6 +95,17 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The segment table.
+    ///
+    /// # Panics
+    /// If the caller gave something else: the graph's legality rules exclude it.
+    pub fn segments(&self) -> &'a [Segment] {
+        match self.0.get("segments") {
+            Some(Arg::Segments(data)) => data,
+            _ => panic!("operand segments must be segments"),
+        }
+    }
+
     /// The state, which the op updates.
     ///
     /// # Panics
@@ -102,20 +116,4 @@ impl<'a> Args<'a> {
             _ => panic!("operand state must be state"),
         }
     }
-}
-
-/// One segment: consecutive tokens of one sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Index of its first token in the batch.
-    pub first: usize,
-    /// Number of tokens, at least 1.
-    pub len: usize,
-    /// Row of the state it reads and updates.
-    pub slot: usize,
-}
-
-/// Reads the `segments` operand: four numbers each, the last unused.
-pub fn segments(data: &[u32]) -> impl Iterator<Item = Segment> {
-    data.chunks_exact(4).map(|s| Segment { first: s[0] as usize, len: s[1] as usize, slot: s[2] as usize })
 }

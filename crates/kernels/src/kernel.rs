@@ -1,50 +1,9 @@
-//! A kernel: a variant specialised for a site, validated, ready to be compiled by a runtime.
+//! A kernel: a variant specialised for an op instance, validated, ready to be compiled by a runtime.
 
-use crate::source::Sources;
-use crate::specialise;
-use crate::specialise::Specialised;
-use crate::{Limits, Numerics, Reflection, Refusal, Site, Tunables, Variant, reflect};
-
-/// Why a variant's text could not be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpecialiseError {
-    /// A file of the kernels' folder cannot be read.
-    #[error("{path}: {why}")]
-    Read {
-        /// Path below the folder.
-        path: &'static str,
-        /// What the system said.
-        why: String,
-    },
-    /// A tunable was given a value that is not among its choices.
-    #[error("{path}: {name} = {value} is not one of its choices: {choices}")]
-    Choice {
-        /// Path below the folder.
-        path: &'static str,
-        /// The tunable.
-        name: String,
-        /// The value asked for.
-        value: String,
-        /// What could be asked for.
-        choices: String,
-    },
-    /// The text is wrong.
-    #[error("{path}:{line}: {why}")]
-    Text {
-        /// Path below the folder.
-        path: &'static str,
-        /// Line, from 1.
-        line: usize,
-        /// What naga or the importer says.
-        why: String,
-    },
-}
-
-impl SpecialiseError {
-    pub(crate) fn at((path, line): (&'static str, usize), why: String) -> Self {
-        SpecialiseError::Text { path, line, why }
-    }
-}
+use crate::library::Library;
+use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module, reflect};
+use crate::{Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
+use std::sync::Arc;
 
 /// Identity of a kernel: the hash of its final text. A name is not an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,75 +15,116 @@ impl std::fmt::Display for KernelHash {
     }
 }
 
-/// A variant specialised for a site, or a repacking.
+/// A variant specialised for an op instance, or a kernel of no op.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// `op/variant` and tunables, for people.
+    /// Variant and configuration, for people.
     pub label: String,
     /// Final text.
     pub wgsl: String,
     /// Hash of the final text.
     pub hash: KernelHash,
-    /// Its interface.
-    pub reflection: Reflection,
+    /// What is known of it.
+    pub facts: Facts,
     /// Workgroups to dispatch.
-    pub units: u64,
-    /// What it computes with.
-    pub numerics: Numerics,
+    pub workgroups: u64,
 }
 
 impl Kernel {
-    /// Specialises a variant, or says why it cannot serve this site on a device with these limits.
+    /// Specialises a variant, whatever hunches say of the configuration.
     ///
     /// # Errors
-    /// The typed reason.
+    /// The constraint that it breaks, or a text that is wrong.
     pub fn new(
         variant: &Variant,
-        site: &Site,
-        tunables: &Tunables,
+        instance: &Instance,
+        config: &Config,
         limits: &Limits,
-        sources: &Sources,
-    ) -> Result<Kernel, Refusal> {
-        variant.admits(site, tunables, limits)?;
-        let specialised = specialise::specialise(variant.wgsl, sources, Some(site), tunables)?;
-        let label = format!("{} {tunables}", variant.id());
-        let kernel =
-            Kernel::assemble(label.trim_end().to_owned(), specialised, (variant.units)(site, tunables), limits)?;
-        Ok(Kernel { numerics: variant.numerics(), ..kernel })
+    ) -> Result<Kernel, KernelError> {
+        let outline = variant.outline(instance, config)?;
+        variant.is_legal_in(&outline, instance, config, limits)?;
+        let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        let text = outline.text(&variant.setting(config, &op, &device))?;
+        let workgroups = variant.workgroups(instance, config, limits)?;
+        Kernel::of_outline(variant.label(config), &outline, text, workgroups, limits, variant.library())
     }
 
-    /// Validates a final text, and refuses what a device with these limits cannot run.
+    /// A kernel of no op, whose tunables are chosen by name; its workgroups are 1.
+    pub(crate) fn of_device(
+        library: &Library,
+        path: &str,
+        chosen: &[(&str, &str)],
+        limits: &Limits,
+    ) -> Result<Kernel, KernelError> {
+        let path: Arc<str> = Arc::from(path);
+        let document = library.document(&path)?;
+        let choice = |name: &str| chosen.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        let mut config = Vec::new();
+        for tunable in &document.tunables {
+            let wanted = choice(&tunable.name).unwrap_or_else(|| tunable.choices[tunable.default].clone());
+            let at = tunable.choices.iter().position(|c| *c == wanted);
+            config.push(at.ok_or(Refusal::None("the kernel has no such choice"))? as u8);
+        }
+        let outline = library.outline(&path, &|_| Reader::Absent, &choice)?;
+        if let Some(missing) = outline.needs.iter().find(|f| !limits.features.contains(f)) {
+            return Err(Refusal::Feature(*missing).into());
+        }
+        let device = |name: &str| limits.named(name);
+        let setting = Setting { tunables: &document.tunables, chosen: &config, op: &|_| None, device: &device };
+        if let Some(broken) = outline.illegal(&setting)? {
+            return Err(Refusal::illegal(broken).into());
+        }
+        let label = chosen.iter().fold(path.to_string(), |label, (name, value)| format!("{label} {name}={value}"));
+        Kernel::of_outline(label, &outline, outline.text(&setting)?, 1, limits, library)
+    }
+
+    fn of_outline(
+        label: String,
+        outline: &Outline,
+        text: Text,
+        workgroups: u64,
+        limits: &Limits,
+        library: &Library,
+    ) -> Result<Kernel, KernelError> {
+        let facts = reflect(&text, outline.precision, &|number| outline.operand(number), &outline.needs)?;
+        library.uses(outline);
+        Kernel::assemble(label, text, facts, workgroups, limits)
+    }
+
+    /// Refuses what a device with these limits cannot run.
     pub(crate) fn assemble(
         label: String,
-        specialised: Specialised,
-        units: u64,
+        text: Text,
+        facts: Facts,
+        workgroups: u64,
         limits: &Limits,
-    ) -> Result<Kernel, Refusal> {
-        let reflection = reflect::reflect(&specialised)?;
-        let invocations: u32 = reflection.workgroup_size.iter().product();
-        if invocations > limits.workgroup_invocations {
-            let limit = limits.workgroup_invocations.into();
-            return Err(Refusal::Limit { what: "invocations per workgroup", need: u64::from(invocations), limit });
-        }
-        if reflection.workgroup_memory > limits.workgroup_memory {
-            let (need, limit) = (reflection.workgroup_memory.into(), limits.workgroup_memory.into());
-            return Err(Refusal::Limit { what: "bytes of workgroup memory", need, limit });
-        }
-        let storage = reflection.bindings.iter().filter(|b| b.access != reflect::Access::Uniform).count() as u64;
-        if storage > u64::from(limits.storage_buffers) {
-            let limit = limits.storage_buffers.into();
-            return Err(Refusal::Limit { what: "storage buffers", need: storage, limit });
-        }
+    ) -> Result<Kernel, KernelError> {
+        let most = |what, need: u64, limit: u64| match need > limit {
+            true => Err(Refusal::Limit { what, need, limit }),
+            false => Ok(()),
+        };
+        let storage = facts.bindings.iter().filter(|b| b.access != crate::Access::Uniform).count() as u64;
+        most("threads per workgroup", facts.threads().into(), limits.workgroup_threads.into())?;
+        most("bytes of workgroup memory", facts.workgroup_memory.into(), limits.workgroup_memory.into())?;
+        most("storage buffers", storage, limits.storage_buffers.into())?;
         let mut hash = KernelHash([0; 16]);
-        hash.0.copy_from_slice(&blake3::hash(specialised.text.as_bytes()).as_bytes()[..16]);
-        Ok(Kernel { label, wgsl: specialised.text, hash, reflection, units, numerics: Numerics::F32 })
+        hash.0.copy_from_slice(&blake3::hash(text.text().as_bytes()).as_bytes()[..16]);
+        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups })
+    }
+
+    /// naga's module of its text, for runtimes that translate it themselves.
+    ///
+    /// # Errors
+    /// What naga says; the text was validated before.
+    pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo), TextError> {
+        module(&Text::of(&self.label, self.wgsl.clone()))
     }
 }
 
-/// Folds a number of workgroups into a dispatch: x first, then y (twin: `unit_of` in `shared/unit.wgsl`). `None` if
-/// even that is too small.
-pub fn dispatch_size(units: u64, limits: &Limits) -> Option<[u32; 3]> {
+/// Folds a number of workgroups into a dispatch: x first, then y (must match `workgroup_index` in
+/// `kernels-wgsl/lib/op.wgsl`). `None` if even that is too small.
+pub fn dispatch_size(workgroups: u64, limits: &Limits) -> Option<[u32; 3]> {
     let side = u64::from(limits.workgroups_per_dimension);
-    let rows = units.div_ceil(side).max(1);
-    (rows <= side).then(|| [units.div_ceil(rows) as u32, rows as u32, 1])
+    let rows = workgroups.div_ceil(side).max(1);
+    (rows <= side).then(|| [workgroups.div_ceil(rows) as u32, rows as u32, 1])
 }

@@ -1,36 +1,61 @@
-//! How an op can be computed: WGSL variants, tunables, specialisation, the CPU reference, plans.
+//! How an op can be computed. The words of this crate:
 //!
-//! Knows no device: naga validates and reflects the kernels, limits are plain data. Start with [`ops`].
+//! - An **op instance** ([`Instance`]) is an op of a graph at its place, for one batch: every size, the format of every
+//!   matrix, the rows of this dispatch. Instances of one op, sizes, formats and bucket of rows share a **tuning key**
+//!   ([`plan::TuningKey`]), for which a plan makes one choice.
+//! - A **variant** ([`Variant`]) is one way to compute an op: one WGSL file, complete by itself. It says its idea, the device
+//!   features it needs, its grid, what may be chosen (*tunables*), what must hold (*rules of legality*, `const_assert`) and
+//!   what is hardly worth trying (*hunches*, `// prune:`). `kernels-wgsl/README.md` defines the directives.
+//! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
+//! - A **kernel** ([`Kernel`]) is a variant specialised: for an instance, a configuration and the limits of a device
+//!   ([`Limits`], plain data). It has a final text, whose hash is its identity, and **facts** ([`Facts`]): what naga's module
+//!   says of it. A configuration that breaks a constraint gives a [`Refusal`]; a file that is wrong gives a [`TextError`],
+//!   for which nothing else stands in.
+//! - The **catalogue** ([`Catalogue`]) is every variant that a scan of the folder finds, in the binary and beside it.
+//! - A **stage** is a kernel within the [`persistent`] kernel of a run of layers.
+//! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
+//!
+//! [`ops`] defines each op: maths, CPU reference, tolerance. `wgsl` reads kernel text, and nothing else does. No file of this
+//! crate knows a device handle.
 
 #![deny(missing_docs)]
 
 mod args;
-mod constants;
+mod bucket;
+mod catalogue;
+mod config;
+mod facts;
+mod instance;
 mod kernel;
+mod library;
 mod limits;
-mod numerics;
 pub mod ops;
+mod params;
 pub mod persistent;
 pub mod plan;
+mod precision;
 pub mod probes;
-mod reflect;
+mod refusal;
 pub mod repack;
-pub mod sample;
-mod site;
-mod source;
-mod specialise;
-mod tunables;
-mod unroll;
+pub mod sampling;
+mod segment;
 mod variant;
+mod wgsl;
 
-pub use args::{Arg, Args, Dense, Matrix, Segment, segments};
-pub use kernel::{Kernel, KernelHash, SpecialiseError, dispatch_size};
-pub use limits::{Feature, Limits};
-pub use numerics::Numerics;
+pub use args::{Arg, Args, Dense, Matrix};
+pub use bucket::bucket;
+pub use catalogue::{Catalogue, Differing};
+pub use config::{Config, ConfigError, SpelledConfig};
+pub use facts::{Access, Arithmetic, Binding, Element, Facts};
+pub use instance::{Instance, InstanceInput};
+pub use kernel::{Kernel, KernelHash, dispatch_size};
+pub use library::LibraryError;
+pub use limits::{Feature, Limits, UnknownFeature};
 pub use ops::OpKernels;
+pub use params::Params;
 pub use plan::{DeviceFingerprint, Plan, PlanError};
-pub use reflect::{Access, Binding, Element, Reflection, validator};
-pub use site::{Site, SiteInput};
-pub use source::{File, Sources};
-pub use tunables::Tunables;
-pub use variant::{Refusal, Variant, refuse_if};
+pub use precision::{Precision, UnknownPrecision};
+pub use refusal::{KernelError, Refusal};
+pub use segment::Segment;
+pub use variant::Variant;
+pub use wgsl::{FolderError, TextError};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
 
 /// Something a variant may need beyond plain WebGPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -11,10 +12,39 @@ pub enum Feature {
     Subgroups,
     /// 16-bit float arithmetic and storage.
     F16,
-    /// Cooperative matrices of 16 x 16 x 16 with f16 operands and f32 sums, in subgroups of always 32 invocations.
+    /// Cooperative matrices of 16 x 16 x 16 with f16 operands and f32 sums, in subgroups of always 32 threads.
     CooperativeMatrix,
     /// Memory that workgroups of one dispatch share.
     CoherentMemory,
+}
+
+impl Feature {
+    /// All of them.
+    pub const ALL: [Feature; 4] =
+        [Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix, Feature::CoherentMemory];
+
+    /// As a kernel file names it in `// needs:`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Feature::Subgroups => "subgroups",
+            Feature::F16 => "f16",
+            Feature::CooperativeMatrix => "cooperative-matrix",
+            Feature::CoherentMemory => "coherent-memory",
+        }
+    }
+}
+
+/// A name that is no [`Feature`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no device feature '{0}': subgroups, f16, cooperative-matrix, coherent-memory")]
+pub struct UnknownFeature(pub String);
+
+impl FromStr for Feature {
+    type Err = UnknownFeature;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Feature::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| UnknownFeature(name.to_owned()))
+    }
 }
 
 impl fmt::Display for Feature {
@@ -31,8 +61,8 @@ impl fmt::Display for Feature {
 /// The limits of a device that kernels depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Invocations per workgroup.
-    pub workgroup_invocations: u32,
+    /// Threads per workgroup.
+    pub workgroup_threads: u32,
     /// Bytes of workgroup memory.
     pub workgroup_memory: u32,
     /// Workgroups per dimension of a dispatch.
@@ -47,17 +77,23 @@ pub struct Limits {
     pub storage_alignment: u32,
     /// Alignment of a uniform binding's offset in bytes.
     pub uniform_alignment: u32,
-    /// Fewest invocations of a subgroup.
+    /// Fewest threads of a subgroup.
     pub min_subgroup: u32,
+    /// How many workgroups run at once if each takes all that a multiprocessor has: as a rule the number of these, measured
+    /// (`wgoose_runtime::lab::multiprocessors`). Grids of fixed size are multiples of it.
+    pub multiprocessors: u32,
     /// Optional features.
     pub features: BTreeSet<Feature>,
 }
 
 impl Limits {
+    /// Multiprocessors of a device that was not measured.
+    pub const SOME_MULTIPROCESSORS: u32 = 16;
+
     /// The limits every WebGPU device has, and no optional feature.
     pub fn webgpu() -> Self {
         Limits {
-            workgroup_invocations: 256,
+            workgroup_threads: 256,
             workgroup_memory: 16 << 10,
             workgroups_per_dimension: 65535,
             storage_binding: 128 << 20,
@@ -66,7 +102,19 @@ impl Limits {
             storage_alignment: 256,
             uniform_alignment: 256,
             min_subgroup: 4,
+            multiprocessors: Limits::SOME_MULTIPROCESSORS,
             features: BTreeSet::new(),
         }
+    }
+
+    /// The limit that a kernel file knows by this name.
+    pub(crate) fn named(&self, name: &str) -> Option<u64> {
+        Some(match name {
+            "multiprocessors" => self.multiprocessors.into(),
+            "min_subgroup" => self.min_subgroup.into(),
+            "workgroup_threads" => self.workgroup_threads.into(),
+            "workgroup_memory" => self.workgroup_memory.into(),
+            _ => return None,
+        })
     }
 }

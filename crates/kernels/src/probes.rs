@@ -3,11 +3,9 @@
 //! A dispatch binds `params` ([`Params`]), `x`, which is read, and `y`, which is written; how many workgroups there are is
 //! for the caller to choose.
 
-use crate::source::{File, Sources, wgsl};
-use crate::{Feature, Kernel, Limits, Refusal, Tunables, specialise};
-use std::collections::BTreeMap;
+use crate::{Catalogue, Kernel, KernelError, Limits};
 
-/// The uniform block of a dispatch (twin: `kernels-wgsl/lab/params.wgsl`).
+/// The uniform block of a dispatch (must match `kernels-wgsl/device/probes/params.wgsl`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Params {
     /// How often the work is repeated within the dispatch.
@@ -16,7 +14,7 @@ pub struct Params {
     pub elements: u32,
     /// Workgroups that wait for one another, for [`Probe::GridBarrier`].
     pub workgroups: u32,
-    /// How often one looks whether the others have come before it gives up, for [`Probe::GridBarrier`].
+    /// Spins until a wait times out, for [`Probe::GridBarrier`].
     pub spins: u32,
 }
 
@@ -66,65 +64,54 @@ impl Probe {
 
     /// Arithmetic operations of a workgroup in a round, a multiply-add being two; 0 where that is not what is measured.
     pub fn operations(self) -> u64 {
-        const INVOCATIONS: u64 = 256;
+        const THREADS: u64 = 256;
         const LINKS: u64 = 8 * 4;
         match self {
-            Probe::FmaF32 | Probe::FmaF16x4 => INVOCATIONS * LINKS * 4 * 2,
-            Probe::FmaF16x2 => INVOCATIONS * LINKS * 2 * 2,
-            Probe::DotInt8 => INVOCATIONS * LINKS * 4 * 2,
+            Probe::FmaF32 | Probe::FmaF16x4 => THREADS * LINKS * 4 * 2,
+            Probe::FmaF16x2 => THREADS * LINKS * 2 * 2,
+            Probe::DotInt8 => THREADS * LINKS * 4 * 2,
             Probe::MatrixF16 => 4 * 16 * 16 * 16 * 2,
             Probe::Read | Probe::Copy | Probe::Tick | Probe::GridBarrier => 0,
         }
     }
 
-    fn file(self) -> File {
+    fn path(self) -> &'static str {
         match self {
-            Probe::Read => wgsl!("lab/read.wgsl"),
-            Probe::Copy => wgsl!("lab/copy.wgsl"),
-            Probe::FmaF32 => wgsl!("lab/fma_f32.wgsl"),
-            Probe::FmaF16x2 | Probe::FmaF16x4 => wgsl!("lab/fma_f16.wgsl"),
-            Probe::DotInt8 => wgsl!("lab/dot_int8.wgsl"),
-            Probe::MatrixF16 => wgsl!("lab/matrix_f16.wgsl"),
-            Probe::Tick => wgsl!("lab/tick.wgsl"),
-            Probe::GridBarrier => wgsl!("lab/grid_barrier.wgsl"),
+            Probe::Read => "device/probes/read",
+            Probe::Copy => "device/probes/copy",
+            Probe::FmaF32 => "device/probes/fma_f32",
+            Probe::FmaF16x2 | Probe::FmaF16x4 => "device/probes/fma_f16",
+            Probe::DotInt8 => "device/probes/dot_int8",
+            Probe::MatrixF16 => "device/probes/matrix_f16",
+            Probe::Tick => "device/probes/tick",
+            Probe::GridBarrier => "device/probes/grid_barrier",
         }
     }
 
-    fn needs(self) -> &'static [Feature] {
+    fn chosen(self, limits: &Limits) -> Option<(&'static str, String)> {
         match self {
-            Probe::FmaF16x2 | Probe::FmaF16x4 => &[Feature::F16],
-            Probe::MatrixF16 => &[Feature::F16, Feature::CooperativeMatrix],
-            _ => &[],
-        }
-    }
-
-    fn tunables(self, limits: &Limits) -> Tunables {
-        let chosen = match self {
             Probe::FmaF16x2 => Some(("T", "vec2<f16>".to_owned())),
             Probe::FmaF16x4 => Some(("T", "vec4<f16>".to_owned())),
             Probe::MatrixF16 => Some(("WG", limits.min_subgroup.to_string())),
             _ => None,
-        };
-        Tunables(chosen.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>())
+        }
     }
 }
 
-/// The kernel of a probe. Its `units` are 1: the caller decides how many workgroups there are.
+/// The kernel of a probe. Its workgroups are 1: the caller decides how many there are.
 ///
 /// # Errors
-/// The device cannot run it, or the kernel's file cannot be read or is wrong.
-pub fn kernel(probe: Probe, limits: &Limits, sources: &Sources) -> Result<Kernel, Refusal> {
-    if let Some(missing) = probe.needs().iter().find(|f| !limits.features.contains(f)) {
-        return Err(Refusal::Feature(*missing));
-    }
-    let specialised = specialise::specialise(probe.file(), sources, None, &probe.tunables(limits))?;
-    Kernel::assemble(format!("lab/{probe:?}"), specialised, 1, limits)
+/// The device cannot run it, or the kernel's file is wrong.
+pub fn kernel(probe: Probe, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    let chosen = probe.chosen(limits);
+    let chosen: Vec<(&str, &str)> = chosen.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Kernel::of_device(catalogue.library(), probe.path(), &chosen, limits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Access;
+    use crate::{Access, Feature, Refusal};
     use std::collections::BTreeSet;
 
     #[test]
@@ -132,8 +119,8 @@ mod tests {
         let all = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
         let limits = Limits { features: all, min_subgroup: 32, ..Limits::webgpu() };
         for probe in Probe::ALL {
-            let kernel = kernel(probe, &limits, &Sources::Embedded).unwrap();
-            for binding in &kernel.reflection.bindings {
+            let kernel = kernel(probe, &limits, &Catalogue::embedded()).unwrap();
+            for binding in &kernel.facts.bindings {
                 let access = match binding.name.as_str() {
                     "params" => Access::Uniform,
                     "x" => Access::Read,
@@ -142,12 +129,12 @@ mod tests {
                 };
                 assert_eq!(binding.access, access, "{probe:?}");
             }
-            let names: Vec<&str> = kernel.reflection.bindings.iter().map(|b| b.name.as_str()).collect();
+            let names: Vec<&str> = kernel.facts.bindings.iter().map(|b| b.name.as_str()).collect();
             assert!(names.contains(&"params") && names.contains(&"y"), "{probe:?} binds {names:?}");
-            let invocations = kernel.reflection.workgroup_size[0];
-            let per_workgroup = u64::from(invocations);
+            let threads = kernel.facts.workgroup_size[0];
+            let per_workgroup = u64::from(threads);
             match probe {
-                Probe::MatrixF16 => assert_eq!(invocations, 32),
+                Probe::MatrixF16 => assert_eq!(threads, 32),
                 _ => assert!(probe.operations().is_multiple_of(per_workgroup), "{probe:?}"),
             }
         }
@@ -155,11 +142,11 @@ mod tests {
 
     #[test]
     fn what_a_device_lacks_is_named() {
-        let refusal = |probe| kernel(probe, &Limits::webgpu(), &Sources::Embedded).map(|_| ()).unwrap_err();
-        assert_eq!(refusal(Probe::FmaF16x2), Refusal::Feature(Feature::F16));
+        let refusal = |probe| kernel(probe, &Limits::webgpu(), &Catalogue::embedded()).map(|_| ()).unwrap_err();
+        assert_eq!(refusal(Probe::FmaF16x2), KernelError::Refused(Refusal::Feature(Feature::F16)));
         let mut limits = Limits::webgpu();
         limits.features.insert(Feature::F16);
-        let matrix = kernel(Probe::MatrixF16, &limits, &Sources::Embedded).map(|_| ());
-        assert_eq!(matrix, Err(Refusal::Feature(Feature::CooperativeMatrix)));
+        let matrix = kernel(Probe::MatrixF16, &limits, &Catalogue::embedded()).map(|_| ());
+        assert_eq!(matrix, Err(KernelError::Refused(Refusal::Feature(Feature::CooperativeMatrix))));
     }
 }

@@ -1,141 +1,234 @@
-//! A variant: one way to compute an op. One WGSL file and one literal in the op's file.
+//! A variant: one way to compute an op. One WGSL file, complete by itself.
 
-use crate::source::{File, Sources};
-use crate::specialise;
-use crate::{Feature, Limits, Numerics, Site, SpecialiseError, Tunables};
+use crate::config::{Config, ConfigError, SpelledConfig};
+use crate::library::Library;
+use crate::wgsl::{Declared, Outline, Rule, Setting, TextError};
+use crate::{Instance, KernelError, Limits, Precision, Refusal};
+use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// One way to compute an op.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Variant {
-    /// Name of the op whose folder the file is in.
-    pub op: &'static str,
-    /// Name among the op's variants.
-    pub name: &'static str,
-    /// The file.
-    pub wgsl: File,
-    /// Device features it needs.
-    pub needs: &'static [Feature],
-    /// Whether it can serve a site with these tunables.
-    pub accepts: fn(&Site, &Tunables) -> Result<(), Refusal>,
-    /// How many workgroups that takes.
-    pub units: fn(&Site, &Tunables) -> u64,
-}
-
-/// Why a variant is not used at a site.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The sizes or formats do not suit it.
-    #[error("{0}")]
-    Shape(&'static str),
-    /// The device lacks a feature.
-    #[error("the device has no {0}")]
-    Feature(Feature),
-    /// The device's limits are too low.
-    #[error("needs {need} {what}, the device has {limit}")]
-    Limit {
-        /// Of what.
-        what: &'static str,
-        /// How many are needed.
-        need: u64,
-        /// How many there are.
-        limit: u64,
-    },
-    /// It rounds what must not be rounded.
-    #[error("computes with {0}, which is not allowed")]
-    Numerics(Numerics),
-    /// Its text could not be made.
-    #[error(transparent)]
-    Text(#[from] SpecialiseError),
-}
-
-/// Refuses with a reason if `wrong`.
-///
-/// # Errors
-/// The reason, if `wrong`.
-pub const fn refuse_if(wrong: bool, why: &'static str) -> Result<(), Refusal> {
-    if wrong { Err(Refusal::Shape(why)) } else { Ok(()) }
+    folder: String,
+    name: String,
+    path: Arc<str>,
+    idea: String,
+    grid: Rule,
+    tunables: Vec<Declared>,
+    places: Vec<(Option<String>, u32)>,
+    library: Arc<Library>,
 }
 
 impl Variant {
-    /// `op/name`.
-    pub fn id(&self) -> String {
-        format!("{}/{}", self.op, self.name)
-    }
-
-    /// What it computes with. Read from the embedded file, so that no literal can forget it: whoever takes in columns
-    /// of integers multiplies rounded activations.
-    pub fn numerics(&self) -> Numerics {
-        let imports = |wanted: &[&str]| {
-            let imported = |line: &str| {
-                let name = line.strip_prefix("#import ").and_then(|import| import.split(' ').next());
-                name.is_some_and(|name| wanted.contains(&name))
-            };
-            self.wgsl.text.lines().any(imported)
+    /// The variant in a file of the library.
+    ///
+    /// # Errors
+    /// The file lacks what every variant says.
+    pub(crate) fn new(library: &Arc<Library>, path: &Arc<str>) -> Result<Variant, TextError> {
+        let document = library.document(path)?;
+        let lacks = |what: &str| TextError::at(path, 1, format!("a kernel file says its {what}: '// {what}: ..'"));
+        let mut parts = path.split('/').skip(1);
+        let (Some(folder), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(TextError::at(path, 1, "kernels of ops are in ops/OP/VARIANT.wgsl"));
         };
-        match () {
-            () if imports(&["columns_int8", "room_int8"]) => Numerics::Int8Activations,
-            () if imports(&["columns_int16", "columns_blocks", "room_blocks"]) => Numerics::Int16Activations,
-            () => Numerics::F32,
+        Ok(Variant {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            path: Arc::clone(path),
+            idea: document.idea.clone().ok_or_else(|| lacks("idea"))?,
+            grid: document.grid.clone().ok_or_else(|| lacks("grid"))?,
+            tunables: document.tunables.clone(),
+            places: document.places.clone(),
+            library: Arc::clone(library),
+        })
+    }
+
+    /// `folder/name`.
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.folder, self.name)
+    }
+
+    /// The folder of the ops that it serves.
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Its name among the variants of the folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One sentence: how it computes the op.
+    pub fn idea(&self) -> &str {
+        &self.idea
+    }
+
+    /// Its file, below the folder of the kernels, without `.wgsl`.
+    pub fn path(&self) -> &Arc<str> {
+        &self.path
+    }
+
+    /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes it.
+    pub fn default_place(&self, op: &str) -> Option<u32> {
+        let of_op = self.places.iter().find(|(name, _)| name.as_deref() == Some(op));
+        of_op.or_else(|| self.places.iter().find(|(name, _)| name.is_none())).map(|(_, place)| *place)
+    }
+
+    /// Names and choices of its tunables, in the order of declaration.
+    pub fn tunables(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.tunables.iter().map(|t| (t.name.as_str(), t.choices.as_slice()))
+    }
+
+    /// The default of every tunable.
+    pub fn default_config(&self) -> Config {
+        Config::new(self.tunables.iter().map(|t| t.default as u8).collect())
+    }
+
+    /// Every configuration: the default, then what differs from it in one tunable, in two, ...
+    pub fn configs(&self) -> Vec<Config> {
+        let default = self.default_config();
+        let mut all = Config::all(&self.tunables);
+        all.sort_by_key(|config| config.distance(&default));
+        all
+    }
+
+    /// Reads a configuration as plans spell it.
+    ///
+    /// # Errors
+    /// A tunable that is missing or unknown, or a choice that there is not.
+    pub fn config(&self, spelled: &SpelledConfig) -> Result<Config, ConfigError> {
+        Config::read(&self.id(), &self.tunables, spelled, false)
+    }
+
+    /// Reads a configuration that leaves out what has its default.
+    ///
+    /// # Errors
+    /// A tunable that is unknown, or a choice that there is not.
+    pub fn partial_config(&self, spelled: &SpelledConfig) -> Result<Config, ConfigError> {
+        Config::read(&self.id(), &self.tunables, spelled, true)
+    }
+
+    /// A configuration as plans spell it.
+    pub fn spell(&self, config: &Config) -> SpelledConfig {
+        config.spelled(&self.tunables)
+    }
+
+    /// Its id and a configuration, for people.
+    pub fn label(&self, config: &Config) -> String {
+        let choices = self.tunables.iter().zip(config.choices());
+        let of =
+            |(t, c): (&Declared, &u8)| format!(" {}={}", t.name, t.choices.get(usize::from(*c)).map_or("?", |c| c));
+        self.id() + &choices.map(of).collect::<String>()
+    }
+
+    /// The value of a numeric tunable on a device with these limits; `None` if it has no such tunable or that is no number.
+    pub fn tunable(&self, config: &Config, name: &str, limits: &Limits) -> Option<u32> {
+        let at = self.tunables.iter().position(|t| t.name == name)?;
+        let choice = self.tunables[at].choices.get(usize::from(*config.choices().get(at)?))?;
+        self.library.choice_value(&self.path, choice, limits)
+    }
+
+    /// The least precise of what it computes with.
+    pub fn precision(&self, config: &Config) -> Precision {
+        self.library.precision(&self.path, &|name| self.import(config, name))
+    }
+
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
+    }
+
+    pub(crate) fn outline(&self, instance: &Instance, config: &Config) -> Result<Arc<Outline>, TextError> {
+        self.library.outline(&self.path, &|operand| instance.reader(operand), &|name| self.import(config, name))
+    }
+
+    /// The files that its kernel is made of at an instance, its own first: paths as [`Variant::path`].
+    ///
+    /// # Errors
+    /// A file that is wrong.
+    pub fn files(&self, instance: &Instance, config: &Config) -> Result<Vec<Arc<str>>, TextError> {
+        Ok(self.outline(instance, config)?.files.clone())
+    }
+
+    /// Workgroups of its dispatch.
+    ///
+    /// # Errors
+    /// Its grid has no value.
+    pub fn workgroups(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<u64, TextError> {
+        let outline = self.outline(instance, config)?;
+        outline.number(&self.grid, &self.setting(config, &|name| instance.fact(name), &|name| limits.named(name)))
+    }
+
+    pub(crate) fn setting<'a>(
+        &'a self,
+        config: &'a Config,
+        op: &'a dyn Fn(&str) -> Option<crate::wgsl::Fact>,
+        device: &'a dyn Fn(&str) -> Option<u64>,
+    ) -> Setting<'a> {
+        Setting { tunables: &self.tunables, chosen: config.choices(), op, device }
+    }
+
+    /// Whether a configuration is legal at an instance on a device with these limits, as far as can be told without its
+    /// text.
+    ///
+    /// # Errors
+    /// The constraint, or a file that is wrong.
+    pub fn is_legal(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
+        let outline = self.outline(instance, config)?;
+        self.is_legal_in(&outline, instance, config, limits)
+    }
+
+    pub(crate) fn is_legal_in(
+        &self,
+        outline: &Outline,
+        instance: &Instance,
+        config: &Config,
+        limits: &Limits,
+    ) -> Result<(), KernelError> {
+        if let Some(missing) = outline.needs.iter().find(|f| !limits.features.contains(f)) {
+            return Err(Refusal::Feature(*missing).into());
+        }
+        if let Some((operand, format, readers)) = outline.missing.clone() {
+            return Err(Refusal::Reader { operand, format, readers }.into());
+        }
+        let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        let setting = self.setting(config, &op, &device);
+        if let Some(broken) = outline.illegal(&setting)? {
+            return Err(Refusal::illegal(broken).into());
+        }
+        if outline.number(&self.grid, &setting)? == 0 {
+            let (path, line, rule) = (Arc::clone(&self.path), self.grid.line, self.grid.text.clone());
+            return Err(Refusal::Illegal { path, line, rule, reason: "a grid without workgroups".to_owned() }.into());
+        }
+        Ok(())
+    }
+
+    /// Whether a configuration is legal and no hunch speaks against it: what is tried where nobody asked for it by name.
+    ///
+    /// # Errors
+    /// The constraint or hunch, or a file that is wrong.
+    pub fn admits(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
+        let outline = self.outline(instance, config)?;
+        self.is_legal_in(&outline, instance, config, limits)?;
+        let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        match outline.pruned(&self.setting(config, &op, &device))? {
+            Some(broken) => Err(Refusal::pruned(broken).into()),
+            None => Ok(()),
         }
     }
 
-    /// Whether a device with these limits can run it at this site, as far as can be told without making its text.
+    /// Hash of all files that a configuration may be made of where matrices have these formats, 32 hex digits.
     ///
     /// # Errors
-    /// The typed reason why not.
-    pub fn admits(&self, site: &Site, tunables: &Tunables, limits: &Limits) -> Result<(), Refusal> {
-        if let Some(missing) = self.needs.iter().find(|f| !limits.features.contains(f)) {
-            return Err(Refusal::Feature(*missing));
-        }
-        // By convention LANES neighbours of a subgroup work together, and NEIGHBOURS where x is rounded.
-        let together = ["LANES", "NEIGHBOURS"].into_iter().filter(|name| tunables.0.contains_key(*name));
-        let together = together.map(|name| tunables.number(name)).max().unwrap_or(1);
-        if together > limits.min_subgroup {
-            let (need, limit) = (together.into(), limits.min_subgroup.into());
-            return Err(Refusal::Limit { what: "invocations per subgroup", need, limit });
-        }
-        (self.accepts)(site, tunables)
+    /// A file that is not there.
+    pub fn source_hash(&self, formats: &[Format], config: &Config) -> Result<String, TextError> {
+        self.library.source_hash(&self.path, formats, &|name| self.import(config, name))
     }
 
-    /// Hash of the variant's file and of everything it may import at sites whose matrices have these formats.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    pub fn source_hash(&self, formats: &[Format], sources: &Sources) -> Result<String, SpecialiseError> {
-        let mut hasher = blake3::Hasher::new();
-        for file in specialise::closure(self.wgsl, formats, sources)? {
-            hasher.update(specialise::read(file, sources)?.as_bytes());
-        }
-        Ok(hasher.finalize().to_hex()[..32].to_owned())
-    }
-
-    /// The default value of every tunable.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn defaults(&self, sources: &Sources) -> Result<Tunables, SpecialiseError> {
-        let all = specialise::tunables(self.wgsl, sources)?;
-        Ok(Tunables(all.into_iter().map(|(name, default, _)| (name, default)).collect()))
-    }
-
-    /// Every combination of the tunables' choices, the default first.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn points(&self, sources: &Sources) -> Result<Vec<Tunables>, SpecialiseError> {
-        let default = self.defaults(sources)?;
-        let mut points = vec![Tunables::default()];
-        for (name, _, choices) in specialise::tunables(self.wgsl, sources)? {
-            let extend = |point: &Tunables, choice: &String| {
-                let mut next = point.clone();
-                next.0.insert(name.clone(), choice.clone());
-                next
-            };
-            points =
-                points.iter().flat_map(|p| choices.iter().map(move |c| extend(p, c)).collect::<Vec<_>>()).collect();
-        }
-        points.sort_by_key(|p| *p != default);
-        Ok(points)
+    /// The choice of a tuned import.
+    fn import(&self, config: &Config, name: &str) -> Option<String> {
+        let at = self.tunables.iter().position(|t| t.name == name)?;
+        let choice = config.choices().get(at).map_or(self.tunables[at].default, |c| usize::from(*c));
+        self.tunables[at].choices.get(choice).cloned()
     }
 }

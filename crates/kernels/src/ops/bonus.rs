@@ -1,29 +1,22 @@
 //! `y = x + (sum over the head of r * k * r_k) * v`: what the current token adds without passing through the state.
 
-use super::{OpKernels, any, head_units, unit_domain};
-use crate::source::wgsl;
-use crate::{Args, Site, Variant};
+use super::OpKernels;
+use super::maths::{NORM, unit_domain};
+use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "bonus",
-    variants: &[Variant {
-        op: "bonus",
-        name: "heads",
-        wgsl: wgsl!("bonus/heads.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: head_units,
-    }],
+    folder: "bonus",
     reference,
-    flops: |site| 5 * site.output_len() as u64,
-    tolerance: super::NORM,
+    flops: |instance| 5 * instance.output_len() as u64,
+    tolerance: NORM,
     domain: unit_domain,
 };
 
-fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let (x, r, k, v) = (args.floats("x"), args.floats("r"), args.floats("k"), args.floats("v"));
     let r_k = args.floats("r_k");
-    let (n, m) = (site.head_size as usize, site.m as usize);
+    let (n, m) = (instance.head_size as usize, instance.m as usize);
     for (head, out) in y.chunks_exact_mut(n).enumerate() {
         let at = head * n;
         let term = |c: usize| f64::from(r[at + c]) * f64::from(k[at + c]) * f64::from(r_k[(at + c) % m]);

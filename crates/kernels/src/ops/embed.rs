@@ -1,28 +1,15 @@
 //! `y[t] = table[tokens[t]]`
 
-use super::{OpKernels, any, element_units, unit_domain};
-use crate::source::wgsl;
-use crate::{Args, Site, Variant};
+use super::OpKernels;
+use super::maths::{ELEMENTWISE, unit_domain};
+use crate::{Args, Instance};
 
-pub(super) static OP: OpKernels = OpKernels {
-    name: "embed",
-    variants: &[Variant {
-        op: "embed",
-        name: "elements",
-        wgsl: wgsl!("embed/elements.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: element_units,
-    }],
-    reference,
-    flops: |_| 0,
-    tolerance: super::ELEMENTWISE,
-    domain: unit_domain,
-};
+pub(super) static OP: OpKernels =
+    OpKernels { name: "embed", folder: "embed", reference, flops: |_| 0, tolerance: ELEMENTWISE, domain: unit_domain };
 
-fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let Some(table) = args.matrix("table") else { return };
-    for (out, token) in y.chunks_exact_mut(site.m as usize).zip(args.indices("tokens")) {
+    for (out, token) in y.chunks_exact_mut(instance.m as usize).zip(args.indices("tokens")) {
         table.row(*token as usize, out);
     }
 }

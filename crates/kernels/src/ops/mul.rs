@@ -1,26 +1,19 @@
 //! `y = a * b`
 
-use super::{OpKernels, any, element_units, unit_domain};
-use crate::source::wgsl;
-use crate::{Args, Site, Variant};
+use super::OpKernels;
+use super::maths::{ELEMENTWISE, unit_domain};
+use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "mul",
-    variants: &[Variant {
-        op: "mul",
-        name: "elements",
-        wgsl: wgsl!("mul/elements.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: element_units,
-    }],
+    folder: "mul",
     reference,
-    flops: |site| site.output_len() as u64,
-    tolerance: super::ELEMENTWISE,
+    flops: |instance| instance.output_len() as u64,
+    tolerance: ELEMENTWISE,
     domain: unit_domain,
 };
 
-fn reference(_: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+fn reference(_: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let (a, b) = (args.floats("a"), args.floats("b"));
     for i in 0..y.len() {
         y[i] = a[i] * b[i];

@@ -1,19 +1,12 @@
 //! The state takes the first columns of each segment's last row: what token shift begins with next time.
 
-use super::{OpKernels, any, unit_domain};
-use crate::source::wgsl;
-use crate::{Args, Site, Variant, segments};
+use super::OpKernels;
+use super::maths::unit_domain;
+use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "shift_store",
-    variants: &[Variant {
-        op: "shift_store",
-        name: "elements",
-        wgsl: wgsl!("shift_store/elements.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: |site, p| (u64::from(site.segments) * u64::from(site.m)).div_ceil(u64::from(p.number("WG"))),
-    }],
+    folder: "shift_store",
     reference,
     flops: |_| 0,
     // A copy.
@@ -21,15 +14,15 @@ pub(super) static OP: OpKernels = OpKernels {
     domain: unit_domain,
 };
 
-fn reference(site: &Site, args: &mut Args<'_>, _: &mut [f32]) {
-    store(site, args, args.floats("x"), site.k as usize);
+fn reference(instance: &Instance, args: &mut Args<'_>, _: &mut [f32]) {
+    store(instance, args, args.floats("x"), instance.k as usize);
 }
 
 /// The same for `x` with rows of `stride` columns.
-pub(super) fn store(site: &Site, args: &mut Args<'_>, x: &[f32], stride: usize) {
-    let m = site.m as usize;
-    for segment in segments(args.indices("segments")) {
-        let last = &x[(segment.first + segment.len - 1) * stride..][..m];
-        args.state()[segment.slot * m..][..m].copy_from_slice(last);
+pub(super) fn store(instance: &Instance, args: &mut Args<'_>, x: &[f32], stride: usize) {
+    let m = instance.m as usize;
+    for segment in args.segments() {
+        let last = &x[(segment.tokens().end - 1) * stride..][..m];
+        args.state()[segment.slot as usize * m..][..m].copy_from_slice(last);
     }
 }

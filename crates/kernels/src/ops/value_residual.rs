@@ -1,26 +1,19 @@
 //! `y = v + (v_first - v) * gate`: how far a layer goes back to the values of layer 0.
 
-use super::{OpKernels, any, element_units, unit_domain};
-use crate::source::wgsl;
-use crate::{Args, Site, Variant};
+use super::OpKernels;
+use super::maths::{ELEMENTWISE, unit_domain};
+use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "value_residual",
-    variants: &[Variant {
-        op: "value_residual",
-        name: "elements",
-        wgsl: wgsl!("value_residual/elements.wgsl"),
-        needs: &[],
-        accepts: any,
-        units: element_units,
-    }],
+    folder: "value_residual",
     reference,
-    flops: |site| 3 * site.output_len() as u64,
-    tolerance: super::ELEMENTWISE,
+    flops: |instance| 3 * instance.output_len() as u64,
+    tolerance: ELEMENTWISE,
     domain: unit_domain,
 };
 
-fn reference(_: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+fn reference(_: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let (v, first, gate) = (args.floats("v"), args.floats("v_first"), args.floats("gate"));
     for i in 0..y.len() {
         let (v, first, gate) = (f64::from(v[i]), f64::from(first[i]), f64::from(gate[i]));

@@ -2,24 +2,14 @@
 //! `S = S diag(decay) - (S kk)(kk * a)^T + v k^T`, `y = S r`.
 
 use super::OpKernels;
-use crate::source::wgsl;
-use crate::{Args, Site, Variant, refuse_if, segments};
+use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "wkv",
-    variants: &[Variant {
-        op: "wkv",
-        name: "rows",
-        wgsl: wgsl!("wkv/rows.wgsl"),
-        needs: &[],
-        accepts: |site, p| {
-            refuse_if(site.head_size * p.number("SPLIT") > 1024, "a workgroup would have more than 1024 invocations")
-        },
-        units: |site, _| u64::from(site.segments) * u64::from(site.heads),
-    }],
+    folder: "wkv",
     reference,
     // Per element of the state: decay, removal (2), write (2), read (2), and the projection on kk (2).
-    flops: |site| 9 * u64::from(site.rows) * u64::from(site.m) * u64::from(site.head_size),
+    flops: |instance| 9 * u64::from(instance.rows) * u64::from(instance.m) * u64::from(instance.head_size),
     // Errors of the state add up over the tokens of a segment; decay keeps the sum bounded.
     tolerance: |_| 1e-4,
     domain: |operand| match operand {
@@ -31,14 +21,14 @@ pub(super) static OP: OpKernels = OpKernels {
     },
 };
 
-fn reference(site: &Site, args: &mut Args<'_>, y: &mut [f32]) {
+fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let [r, decay, k, v, kk, a] = ["r", "decay", "k", "v", "kk", "a"].map(|name| args.floats(name));
-    let (n, m, heads) = (site.head_size as usize, site.m as usize, site.heads as usize);
-    for segment in segments(args.indices("segments")) {
+    let (n, m, heads) = (instance.head_size as usize, instance.m as usize, instance.heads as usize);
+    for segment in args.segments() {
         for head in 0..heads {
-            let home = (segment.slot * heads + head) * n * n;
+            let home = (segment.slot as usize * heads + head) * n * n;
             let mut s: Vec<f64> = args.state()[home..home + n * n].iter().map(|s| f64::from(*s)).collect();
-            for t in segment.first..segment.first + segment.len {
+            for t in segment.tokens() {
                 let at = t * m + head * n;
                 for row in 0..n {
                     let s = &mut s[row * n..][..n];

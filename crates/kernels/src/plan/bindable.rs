@@ -1,6 +1,6 @@
 //! Which fusions a device can bind at all, from sizes alone: no kernel is made.
 
-use crate::{Limits, Site};
+use crate::{Instance, Limits};
 use std::collections::BTreeSet;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Graph, ModelShape, OperandKind, rewrite, rwkv7};
 
@@ -28,14 +28,14 @@ pub fn bindable_fusions(model: &ModelShape, limits: &Limits) -> FusionSet {
 /// The names of the ops that ask for more than there is.
 fn too_much(graph: &Graph, limits: &Limits) -> BTreeSet<&'static str> {
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
-    let sites = graph.op_ids().map(|id| Site::of(graph, id, &batch, &|_| Format::F32));
-    sites.filter(|site| !fits(site, limits)).map(|site| site.op.name()).collect()
+    let instances = graph.op_ids().map(|id| Instance::of(graph, id, &batch, &|_| Format::F32));
+    instances.filter(|i| !fits(i, limits)).map(|i| i.op.name()).collect()
 }
 
-fn fits(site: &Site, limits: &Limits) -> bool {
-    let buffers = site.inputs.len() + usize::from(site.op.in_place().is_none());
+fn fits(instance: &Instance, limits: &Limits) -> bool {
+    let buffers = instance.inputs.len() + usize::from(instance.op.in_place().is_none());
     let bytes = |rows: u32, cols: u32| u64::from(rows) * u64::from(cols) * 4;
-    let matrices = site.inputs.iter().filter(|i| i.kind == OperandKind::Matrix);
+    let matrices = instance.inputs.iter().filter(|i| i.kind == OperandKind::Matrix);
     let whole =
         matrices.clone().count() < 2 || matrices.clone().all(|i| bytes(i.rows, i.cols) <= limits.storage_binding);
     buffers <= limits.storage_buffers as usize && whole

@@ -1,29 +1,32 @@
-//! What a site takes without a plan.
+//! What an op instance takes without a plan.
 
-use super::{PlanError, SiteClass};
-use crate::{Kernel, Limits, Numerics, Site, Sources, Tunables, Variant, ops};
+use super::{PlanError, TuningKey};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Variant};
 
-/// The kernel that a site takes without a plan: the first variant that computes in f32, and of it the first point, that
-/// is not refused. What is rounded further has to be asked for.
+/// The kernel that an instance takes without a plan: of the variants with a place among the defaults the first, and of it the
+/// configuration nearest to its default, that computes in f32 and is neither refused nor pruned. What is rounded further has
+/// to be asked for.
 ///
 /// # Errors
-/// Every variant is refused; each with its reason.
-pub fn default_kernel(
-    site: &Site,
+/// Every variant is refused, each with its reason; or a file is wrong: no other variant stands in for it.
+pub fn default_kernel<'c>(
+    instance: &Instance,
     limits: &Limits,
-    sources: &Sources,
-) -> Result<(&'static Variant, Tunables, Kernel), PlanError> {
+    catalogue: &'c Catalogue,
+) -> Result<(&'c Variant, Config, Kernel), PlanError> {
+    let op = instance.op.name();
     let mut refusals = Vec::new();
-    for variant in ops::kernels(&site.op).variants.iter().filter(|v| v.numerics() == Numerics::F32) {
+    for variant in catalogue.variants(op).iter().filter(|v| v.default_place(op).is_some()) {
         let mut reason = None;
-        for point in variant.points(sources)? {
-            match Kernel::new(variant, site, &point, limits, sources) {
-                Ok(kernel) => return Ok((variant, point, kernel)),
-                Err(refusal) => reason = reason.or(Some(refusal)),
+        for config in variant.configs().into_iter().filter(|c| variant.precision(c) == Precision::F32) {
+            let made = variant.admits(instance, &config, limits);
+            match made.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
+                Ok(kernel) => return Ok((variant, config, kernel)),
+                Err(KernelError::Refused(refusal)) => reason = reason.or(Some(refusal)),
+                Err(KernelError::Text(error)) => return Err(error.into()),
             }
         }
-        refusals.extend(reason.map(|r| format!("{}: {r}", variant.name)));
+        refusals.extend(reason.map(|r| format!("{}: {r}", variant.name())));
     }
-    let (op, site) = (site.op.name(), SiteClass::of(site).to_string());
-    Err(PlanError::NoKernel { op, site, refusals: refusals.join("; ") })
+    Err(PlanError::NoKernel { op, key: TuningKey::of(instance).to_string(), refusals: refusals.join("; ") })
 }

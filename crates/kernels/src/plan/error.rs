@@ -1,7 +1,7 @@
 //! Why a plan cannot be used.
 
 use super::SCHEMA;
-use crate::{Refusal, SpecialiseError};
+use crate::{ConfigError, KernelError, Refusal, TextError};
 use std::path::PathBuf;
 use wgoose_graph::{Format, LayerWeight};
 
@@ -65,29 +65,61 @@ pub enum PlanError {
         /// Why.
         refusal: Refusal,
     },
-    /// No variant at all serves a site.
-    #[error("no kernel of '{op}' runs at {site} on this device: {refusals}")]
+    /// A kernel that no plan chooses does not run here.
+    #[error("the kernel for {kernel} is refused: {refusal}")]
+    NotRunnable {
+        /// What it is for.
+        kernel: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A choice whose configuration is none of the variant's.
+    #[error("the plan's choice for {key}: {error}")]
+    Config {
+        /// What it is for.
+        key: String,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
+    /// Two choices for one tuning key.
+    #[error("the plan has two choices for {0}: which one is meant?")]
+    Twice(String),
+    /// No variant at all serves an instance.
+    #[error("no kernel of '{op}' runs at {key} on this device: {refusals}")]
     NoKernel {
         /// The op.
         op: &'static str,
-        /// The site.
-        site: String,
+        /// Where.
+        key: String,
         /// Every variant's reason.
         refusals: String,
     },
-    /// A kernel file cannot be read.
+    /// A kernel file is wrong.
     #[error(transparent)]
-    Source(#[from] SpecialiseError),
+    Text(#[from] TextError),
     /// Sizes or chunk that no plan can have.
     #[error("the plan's prefill chunk is {0}: it must be between 1 and 65535")]
     Chunk(u32),
-    /// A persistent step of no workgroups, or of more than any device dispatches.
-    #[error("the plan's persistent step has {0} workgroups: it must have between 1 and 65535")]
+    /// Multiprocessors that no device has.
+    #[error("the plan is for {0} multiprocessors: there must be between 1 and 65535")]
+    Multiprocessors(u32),
+    /// A persistent kernel of no workgroups, or of more than any device dispatches.
+    #[error("the plan's persistent kernel has {0} workgroups: it must have between 1 and 65535")]
     Workgroups(u32),
-    /// A format to be repacked that has no tiles.
-    #[error("the plan repacks {0}, which has no tiles: only Q8_0, Q4_0 and Q6_K can be repacked")]
-    Repack(Format),
-    /// A matrix to be brought in columns that meets no zeros.
-    #[error("the plan brings {0:?} in columns: only FfnValue meets zeros that can be left out")]
-    Columns(LayerWeight),
+    /// A format to be interleaved that has no such layout.
+    #[error("the plan interleaves {0}, whose blocks are aligned already: only Q8_0, Q4_0 and Q6_K can be interleaved")]
+    Interleave(Format),
+    /// A matrix to be laid out K-major whose x has no zeros.
+    #[error("the plan lays {0:?} out K-major: only the x of FfnValue has zeros to be skipped")]
+    KMajor(LayerWeight),
+}
+
+impl PlanError {
+    /// Of a kernel of no op, which no plan chooses.
+    pub fn of_kernel(kernel: &str, error: KernelError) -> Self {
+        match error {
+            KernelError::Refused(refusal) => PlanError::NotRunnable { kernel: kernel.to_owned(), refusal },
+            KernelError::Text(error) => error.into(),
+        }
+    }
 }

@@ -14,19 +14,19 @@ pub struct Evidence {
     pub certified: (u32, u32),
     /// Root-mean-square error of the logits relative to the reference, token 0 apart.
     pub rms_error: f64,
-    /// Whole steps, default against this plan.
-    pub steps: Vec<StepEvidence>,
+    /// Scenarios, default against this plan.
+    pub scenarios: Vec<ScenarioEvidence>,
     /// Name of the ledger file with the raw samples.
     pub ledger: String,
 }
 
-/// One whole step, default against this plan, measured in interleaved pairs.
+/// One scenario, default against this plan, measured in interleaved pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StepEvidence {
-    /// `decode` or `prefill`.
-    pub step: String,
-    /// Tokens in the step.
+pub struct ScenarioEvidence {
+    /// `decode`, `batched decode` or `prefill`.
+    pub scenario: String,
+    /// Tokens of all sequences.
     pub tokens: u32,
     /// Median microseconds with the default plan.
     pub default_us: f64,

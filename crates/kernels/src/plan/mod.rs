@@ -4,25 +4,26 @@ mod bindable;
 mod default_kernel;
 mod error;
 mod evidence;
-mod site_class;
 #[cfg(test)]
 mod tests;
+mod tuning_key;
 
 pub use bindable::bindable_fusions;
 pub use default_kernel::default_kernel;
 pub use error::PlanError;
-pub use evidence::{Evidence, StepEvidence};
-pub use site_class::{SiteClass, bucket};
+pub use evidence::{Evidence, ScenarioEvidence};
+pub use tuning_key::TuningKey;
 
-use crate::{Kernel, Limits, Numerics, Site, Sources, Tunables, Variant, ops};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// What a device is, for deciding whether a plan made on another one may be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,19 +57,22 @@ pub struct Plan {
     pub prefill_chunk: u32,
     /// Fusions of the graphs.
     pub fusions: Fusions,
-    /// Formats of the file whose matrices are repacked in tiles on the GPU; the others stay as they lie in the file. A
-    /// plan without tiles does not name the field, and has the hash that it had before there were any.
+    /// Multiprocessors of the device, as measured when the plan was made ([`Limits::multiprocessors`]): the fixed grids of
+    /// its kernels are multiples of this.
+    pub multiprocessors: u32,
+    /// Formats of the file whose blocks are interleaved by eight on the GPU; the others stay as they are in the file. A plan
+    /// that interleaves none does not name the field.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub repack: BTreeSet<Format>,
-    /// Workgroups of the persistent step: decoding of one sequence runs the stages of many layers as one dispatch of so
-    /// many workgroups, all resident, where the device was seen to keep them so. `None`: a chain of dispatches.
+    pub interleave: BTreeSet<Format>,
+    /// Workgroups of the persistent kernel: decoding of one sequence runs the stages of many layers as one dispatch of so
+    /// many workgroups, all resident, where the device was seen to keep them so. `None`: one dispatch per op.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<u32>,
-    /// Matrices of a layer that lie in columns on the GPU, where their format has such a layout; this goes before tiles.
-    /// Only `FfnValue` can: what it is multiplied with is mostly zeros. Not named where there are none, as above.
+    /// Matrices of a layer that are K-major on the GPU, where their format has such a layout; this goes before interleaving.
+    /// Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub columns: BTreeSet<LayerWeight>,
-    /// Kernels chosen; a site not named here takes the default.
+    pub k_major: BTreeSet<LayerWeight>,
+    /// Kernels chosen; an instance not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
     pub evidence: Option<Evidence>,
@@ -87,7 +91,7 @@ pub struct Fusions {
     /// Passes with one token of one sequence.
     pub decode: FusionSet,
     /// Passes with one token of each of several sequences.
-    pub together: FusionSet,
+    pub batched: FusionSet,
     /// All other passes.
     pub prefill: FusionSet,
 }
@@ -95,29 +99,57 @@ pub struct Fusions {
 impl Fusions {
     /// The same in all.
     pub fn all(set: FusionSet) -> Self {
-        Fusions { decode: set.clone(), together: set.clone(), prefill: set }
+        Fusions { decode: set.clone(), batched: set.clone(), prefill: set }
     }
 }
 
-/// The kernel chosen for the sites of one kind.
+/// The kernel chosen for the op instances of one key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// The sites it is for.
-    pub site: SiteClass,
+    /// The instances it is for.
+    pub key: TuningKey,
     /// The variant's name.
     pub variant: String,
-    /// Its tunables.
-    pub tunables: Tunables,
+    /// Its configuration.
+    pub config: SpelledConfig,
     /// Hash of the variant's WGSL files: an edited kernel loses its place in old plans.
     pub source: String,
 }
 
 impl Choice {
-    /// What the chosen variant computes with; that of an unknown variant is not known, and no plan with it is used.
-    pub fn numerics(&self) -> Numerics {
-        let variant = ops::variants(&self.site.op).iter().find(|v| v.name == self.variant);
-        variant.map_or(Numerics::F32, Variant::numerics)
+    /// A choice of a variant that there is.
+    ///
+    /// # Errors
+    /// A file that is wrong.
+    pub fn new(key: TuningKey, variant: &Variant, config: &Config) -> Result<Choice, PlanError> {
+        let source = variant.source_hash(&key.formats, config)?;
+        Ok(Choice { key, variant: variant.name().to_owned(), config: variant.spell(config), source })
+    }
+
+    /// The least precise of what its kernel computes with; f32 if there is no such kernel.
+    pub fn precision(&self, catalogue: &Catalogue) -> Precision {
+        self.resolve(catalogue).map_or(Precision::F32, |(variant, config)| variant.precision(&config))
+    }
+
+    /// The variant and configuration that it means.
+    ///
+    /// # Errors
+    /// There is no such variant or configuration.
+    pub fn resolve<'c>(&self, catalogue: &'c Catalogue) -> Result<(&'c Variant, Config), PlanError> {
+        let name = || format!("{}/{}", self.key.op, self.variant);
+        let variant = catalogue.variant(&self.key.op, &self.variant).ok_or_else(|| PlanError::Unknown(name()))?;
+        let config = variant.config(&self.config);
+        let config = config.map_err(|error| PlanError::Config { key: self.key.to_string(), error: Box::new(error) })?;
+        Ok((variant, config))
+    }
+}
+
+impl fmt::Display for Choice {
+    /// `variant NAME=value ...`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.variant)?;
+        self.config.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }
 
@@ -128,11 +160,21 @@ impl Plan {
         let bindable = bindable_fusions(&model, limits);
         let mut fusions = Plan::default_fusions();
         fusions.decode.retain(|fusion| bindable.contains(fusion));
-        fusions.together.retain(|fusion| bindable.contains(fusion));
+        fusions.batched.retain(|fusion| bindable.contains(fusion));
         fusions.prefill.retain(|fusion| bindable.contains(fusion));
-        let (repack, columns, choices) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        let (prefill_chunk, persistent, evidence) = (64, None, None);
-        Plan { schema: SCHEMA, device, model, prefill_chunk, fusions, repack, columns, persistent, choices, evidence }
+        Plan {
+            schema: SCHEMA,
+            device,
+            model,
+            prefill_chunk: 64,
+            fusions,
+            multiprocessors: limits.multiprocessors,
+            interleave: BTreeSet::new(),
+            persistent: None,
+            k_major: BTreeSet::new(),
+            choices: Vec::new(),
+            evidence: None,
+        }
     }
 
     /// Every fusion but those that only a tuner can tell to pay, and the adapters and projections apart in prefill, where
@@ -169,26 +211,39 @@ impl Plan {
         if let Some(workgroups) = plan.persistent.filter(|n| !(1..=65535).contains(n)) {
             return Err(PlanError::Workgroups(workgroups));
         }
-        if let Some(format) = plan.repack.iter().find(|format| format.tiled().is_none()) {
-            return Err(PlanError::Repack(*format));
+        if !(1..=65535).contains(&plan.multiprocessors) {
+            return Err(PlanError::Multiprocessors(plan.multiprocessors));
         }
-        match plan.columns.iter().find(|role| **role != LayerWeight::FfnValue) {
-            Some(role) => Err(PlanError::Columns(*role)),
+        if let Some(format) = plan.interleave.iter().find(|format| format.interleaved().is_none()) {
+            return Err(PlanError::Interleave(*format));
+        }
+        let mut keys = BTreeSet::new();
+        if let Some(choice) = plan.choices.iter().find(|choice| !keys.insert(&choice.key)) {
+            return Err(PlanError::Twice(choice.key.to_string()));
+        }
+        match plan.k_major.iter().find(|role| **role != LayerWeight::FfnValue) {
+            Some(role) => Err(PlanError::KMajor(*role)),
             None => Ok(plan),
         }
     }
 
-    /// How a matrix lies on the GPU that has this format in the file.
+    /// The format on the GPU of a matrix that has this one in the file.
     pub fn format_on_gpu(&self, weight: Weight, in_file: Format) -> Format {
-        let in_columns = matches!(weight, Weight::Layer(_, role) if self.columns.contains(&role));
-        let columns = in_file.in_columns().filter(|_| in_columns);
-        let tiles = in_file.tiled().filter(|_| self.repack.contains(&in_file));
-        columns.or(tiles).unwrap_or(in_file)
+        let is_k_major = matches!(weight, Weight::Layer(_, role) if self.k_major.contains(&role));
+        let k_major = in_file.k_major().filter(|_| is_k_major);
+        let interleaved = in_file.interleaved().filter(|_| self.interleave.contains(&in_file));
+        k_major.or(interleaved).unwrap_or(in_file)
     }
 
-    /// The roughest numbers that any of its kernels computes with.
-    pub fn numerics(&self) -> Numerics {
-        self.choices.iter().map(Choice::numerics).max().unwrap_or_default()
+    /// The least precise of what its kernels compute with; choices that there are no more do not count, and no plan with
+    /// them is used.
+    pub fn precision(&self, catalogue: &Catalogue) -> Precision {
+        self.choices.iter().map(|choice| choice.precision(catalogue)).max().unwrap_or_default()
+    }
+
+    /// A device's limits with the number of multiprocessors that the plan was made with.
+    pub fn limits(&self, device: &Limits) -> Limits {
+        Limits { multiprocessors: self.multiprocessors, ..device.clone() }
     }
 
     /// The plan as RON.
@@ -218,7 +273,12 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that differs.
-    pub fn check(&self, device: &DeviceFingerprint, model: &ModelShape, sources: &Sources) -> Result<(), PlanError> {
+    pub fn check(
+        &self,
+        device: &DeviceFingerprint,
+        model: &ModelShape,
+        catalogue: &Catalogue,
+    ) -> Result<(), PlanError> {
         let (a, b) = (&self.device, device);
         let parts = [
             ("adapter", a.adapter.clone(), b.adapter.clone()),
@@ -231,76 +291,83 @@ impl Plan {
         if let Some((what, plan, here)) = parts.into_iter().find(|(_, plan, here)| plan != here) {
             return Err(PlanError::Device { what, plan, here });
         }
-        self.check_kernels(model, sources)
+        self.check_kernels(model, catalogue)
     }
 
     /// Checks everything but the device.
     ///
     /// # Errors
     /// The first thing that differs.
-    pub fn check_kernels(&self, model: &ModelShape, sources: &Sources) -> Result<(), PlanError> {
+    pub fn check_kernels(&self, model: &ModelShape, catalogue: &Catalogue) -> Result<(), PlanError> {
         if self.model != *model {
             let text = |m: &ModelShape| format!("{} layers of width {}, vocabulary {}", m.layers, m.width, m.vocab);
             return Err(PlanError::Model { plan: text(&self.model), here: text(model) });
         }
         for choice in &self.choices {
-            let name = format!("{}/{}", choice.site.op, choice.variant);
-            let variant = ops::variants(&choice.site.op).iter().find(|v| v.name == choice.variant);
-            let variant = variant.ok_or_else(|| PlanError::Unknown(name.clone()))?;
-            if variant.source_hash(&choice.site.formats, sources)? != choice.source {
-                return Err(PlanError::Changed(name));
+            let (variant, config) = choice.resolve(catalogue)?;
+            if variant.source_hash(&choice.key.formats, &config)? != choice.source {
+                return Err(PlanError::Changed(variant.id()));
             }
         }
         Ok(())
     }
 
-    /// What the plan chose for sites like this one: for its own token bucket, then for the larger ones it names; a single
-    /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the site's
+    /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a single
+    /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the instance's
     /// own bucket.
-    pub fn choices(&self, site: &Site) -> impl Iterator<Item = (&'static Variant, &Tunables, bool)> {
-        let class = SiteClass::of(site);
-        let serves = |bucket: u32| bucket == class.up_to_rows || (bucket > class.up_to_rows && class.up_to_rows > 1);
-        let like = |c: &&Choice| serves(c.site.up_to_rows) && c.site.in_bucket(class.up_to_rows) == class;
+    fn choices_for(&self, instance: &Instance) -> Vec<(&Choice, bool)> {
+        let key = TuningKey::of(instance);
+        let serves = |bucket: u32| bucket == key.up_to_rows || (bucket > key.up_to_rows && key.up_to_rows > 1);
+        let like = |c: &&Choice| serves(c.key.up_to_rows) && c.key.in_bucket(key.up_to_rows) == key;
         let mut found: Vec<&Choice> = self.choices.iter().filter(like).collect();
-        found.sort_by_key(|c| c.site.up_to_rows);
-        let variants = ops::kernels(&site.op).variants;
-        let known = move |c: &Choice| variants.iter().find(|v| v.name == c.variant);
-        found.into_iter().filter_map(move |c| Some((known(c)?, &c.tunables, c.site.up_to_rows == class.up_to_rows)))
+        found.sort_by_key(|c| c.key.up_to_rows);
+        found.into_iter().map(|c| (c, c.key.up_to_rows == key.up_to_rows)).collect()
     }
 
-    /// The kernel for a site: the plan's choice for its token bucket, else for a larger one, else the default.
+    /// The kernel for an instance: the plan's choice for its bucket, else for a larger one, else the default.
     ///
     /// # Errors
-    /// The choice for this very bucket is refused, or no variant serves the site.
-    pub fn kernel(&self, site: &Site, limits: &Limits, sources: &Sources) -> Result<Kernel, PlanError> {
-        self.choose(site, limits, sources).map(|(_, _, kernel)| kernel)
+    /// The choice for this very bucket is refused, no variant serves the instance, or a file is wrong.
+    pub fn kernel(&self, instance: &Instance, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, PlanError> {
+        self.choose(instance, limits, catalogue).map(|(_, _, kernel)| kernel)
     }
 
-    /// The kernel that the site would take if it had `rows` rows, whatever it has: one text for passes of any size, so
+    /// The kernel that the instance would take if it had `rows` rows, whatever it has: one text for passes of any size, so
     /// that a row has the same bits in all of them.
     ///
     /// # Errors
     /// As [`Plan::kernel`] for that number of rows.
-    pub fn kernel_as(&self, site: &Site, rows: u32, limits: &Limits, sources: &Sources) -> Result<Kernel, PlanError> {
-        let (variant, tunables, kernel) = self.choose(&Site { rows, ..site.clone() }, limits, sources)?;
-        Ok(Kernel { units: (variant.units)(site, &tunables), ..kernel })
+    pub fn kernel_as(
+        &self,
+        instance: &Instance,
+        rows: u32,
+        limits: &Limits,
+        catalogue: &Catalogue,
+    ) -> Result<Kernel, PlanError> {
+        let other = Instance { rows, ..instance.clone() };
+        let (variant, config, kernel) = self.choose(&other, limits, catalogue)?;
+        Ok(Kernel { workgroups: variant.workgroups(instance, &config, limits)?, ..kernel })
     }
 
-    fn choose(
+    fn choose<'c>(
         &self,
-        site: &Site,
+        instance: &Instance,
         limits: &Limits,
-        sources: &Sources,
-    ) -> Result<(&'static Variant, Tunables, Kernel), PlanError> {
-        for (variant, tunables, own_bucket) in self.choices(site) {
-            match Kernel::new(variant, site, tunables, limits, sources) {
-                Ok(kernel) => return Ok((variant, tunables.clone(), kernel)),
-                Err(refusal) if own_bucket => {
-                    return Err(PlanError::Refused { kernel: format!("{} {tunables}", variant.id()), refusal });
+        catalogue: &'c Catalogue,
+    ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
+        for (choice, is_own_bucket) in self.choices_for(instance) {
+            let (variant, config) = choice.resolve(catalogue)?;
+            // Hunches are about the bucket that was measured; a smaller one is for the default where they speak against it.
+            let admitted = if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) };
+            match admitted.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
+                Ok(kernel) => return Ok((variant, config, kernel)),
+                Err(KernelError::Text(error)) => return Err(error.into()),
+                Err(KernelError::Refused(refusal)) if is_own_bucket => {
+                    return Err(PlanError::Refused { kernel: variant.label(&config), refusal });
                 }
-                Err(_) => {}
+                Err(KernelError::Refused(_)) => {}
             }
         }
-        default_kernel(site, limits, sources)
+        default_kernel(instance, limits, catalogue)
     }
 }

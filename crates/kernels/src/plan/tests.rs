@@ -10,13 +10,10 @@ fn plan() -> Plan {
         wgpu: "30".into(),
     };
     let mut plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
-    let variant = &ops::variants("mul")[0];
-    plan.choices.push(Choice {
-        site: SiteClass { op: "mul".into(), k: 768, m: 768, formats: vec![], up_to_rows: 4 },
-        variant: variant.name.into(),
-        tunables: variant.defaults(&Sources::Embedded).unwrap(),
-        source: variant.source_hash(&[], &Sources::Embedded).unwrap(),
-    });
+    let key = TuningKey { op: "mul".into(), k: 768, m: 768, formats: vec![], up_to_rows: 4 };
+    let catalogue = Catalogue::embedded();
+    let variant = &catalogue.variants("mul")[0];
+    plan.choices.push(Choice::new(key, variant, &variant.default_config()).unwrap());
     plan
 }
 
@@ -37,85 +34,106 @@ fn plans_round_trip_through_ron() {
 fn a_plan_of_another_schema_is_named_before_its_fields_are_missed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
-    let text = plan().to_ron().replace("schema: 2", "schema: 1");
-    let (before, after) = text.split_once("together:").unwrap();
-    let (_, after) = after.split_once("],").unwrap();
-    std::fs::write(&path, format!("{before}{after}")).unwrap();
-    assert!(matches!(Plan::load(&path), Err(PlanError::Schema(1))));
+    let text = plan().to_ron().replace("schema: 3", "schema: 2").replace("batched:", "together:");
+    std::fs::write(&path, text).unwrap();
+    let error = Plan::load(&path).unwrap_err();
+    assert!(matches!(error, PlanError::Schema(2)) && error.to_string().ends_with("tune again"), "{error}");
 }
 
 #[test]
-fn a_plan_says_what_is_repacked() {
+fn a_plan_says_what_is_interleaved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let bare = plan();
-    assert!(!bare.to_ron().contains("repack"), "plans without tiles are as they were before there were any");
+    assert!(!bare.to_ron().contains("interleave"), "a plan says only what it changes");
     assert_eq!(bare.format_on_gpu(Weight::Head, Format::Q8_0), Format::Q8_0);
 
-    let mut tiled = bare.clone();
-    tiled.repack.insert(Format::Q8_0);
-    tiled.choices[0].site.formats = vec![Format::Q8_0T];
-    tiled.save(&path).unwrap();
-    assert_eq!(Plan::load(&path).unwrap(), tiled);
-    assert_ne!(Plan { repack: tiled.repack.clone(), ..bare.clone() }.hash(), bare.hash());
-    let of = |format| tiled.format_on_gpu(Weight::Head, format);
-    assert_eq!([Format::Q8_0, Format::Q6_K, Format::F16].map(of), [Format::Q8_0T, Format::Q6_K, Format::F16]);
+    let mut interleaved = bare.clone();
+    interleaved.interleave.insert(Format::Q8_0);
+    interleaved.choices[0].key.formats = vec![Format::Q8_0_X8];
+    interleaved.save(&path).unwrap();
+    assert_eq!(Plan::load(&path).unwrap(), interleaved);
+    assert_ne!(Plan { interleave: interleaved.interleave.clone(), ..bare.clone() }.hash(), bare.hash());
+    let of = |format| interleaved.format_on_gpu(Weight::Head, format);
+    assert_eq!([Format::Q8_0, Format::Q6_K, Format::F16].map(of), [Format::Q8_0_X8, Format::Q6_K, Format::F16]);
 
-    tiled.repack.insert(Format::Q4_K);
-    tiled.save(&path).unwrap();
-    assert!(matches!(Plan::load(&path), Err(PlanError::Repack(Format::Q4_K))));
+    interleaved.interleave.insert(Format::Q4_K);
+    interleaved.save(&path).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::Interleave(Format::Q4_K))));
 }
 
 #[test]
-fn a_plan_says_what_lies_in_columns() {
+fn a_plan_says_what_is_k_major() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let bare = plan();
-    assert!(!bare.to_ron().contains("columns"), "plans without columns are as they were before there were any");
-    let mut columns = bare.clone();
-    columns.columns.insert(LayerWeight::FfnValue);
-    columns.repack.insert(Format::Q8_0);
-    columns.save(&path).unwrap();
-    assert_eq!(Plan::load(&path).unwrap(), columns);
-    assert_ne!(Plan { repack: bare.repack.clone(), ..columns.clone() }.hash(), bare.hash());
-    let of = |role, format| columns.format_on_gpu(Weight::Layer(3, role), format);
-    assert_eq!(of(LayerWeight::FfnValue, Format::Q8_0), Format::Q8_0C);
-    assert_eq!(of(LayerWeight::FfnKey, Format::Q8_0), Format::Q8_0T);
-    assert_eq!(of(LayerWeight::FfnValue, Format::F16), Format::F16C);
+    assert!(!bare.to_ron().contains("k_major"), "a plan says only what it changes");
+    let mut k_major = bare.clone();
+    k_major.k_major.insert(LayerWeight::FfnValue);
+    k_major.interleave.insert(Format::Q8_0);
+    k_major.save(&path).unwrap();
+    assert_eq!(Plan::load(&path).unwrap(), k_major);
+    assert_ne!(Plan { interleave: bare.interleave.clone(), ..k_major.clone() }.hash(), bare.hash());
+    let of = |role, format| k_major.format_on_gpu(Weight::Layer(3, role), format);
+    assert_eq!(of(LayerWeight::FfnValue, Format::Q8_0), Format::Q8_0_KM);
+    assert_eq!(of(LayerWeight::FfnKey, Format::Q8_0), Format::Q8_0_X8);
+    assert_eq!(of(LayerWeight::FfnValue, Format::F16), Format::F16_KM);
     assert_eq!(of(LayerWeight::FfnValue, Format::Q5_K), Format::Q5_K);
-    assert_eq!(columns.format_on_gpu(Weight::Head, Format::F16), Format::F16);
+    assert_eq!(k_major.format_on_gpu(Weight::Head, Format::F16), Format::F16);
 
-    columns.columns.insert(LayerWeight::Output);
-    columns.save(&path).unwrap();
-    assert!(matches!(Plan::load(&path), Err(PlanError::Columns(LayerWeight::Output))));
+    k_major.k_major.insert(LayerWeight::Output);
+    k_major.save(&path).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::KMajor(LayerWeight::Output))));
 }
 
 #[test]
-fn readers_of_tiles_count_where_there_are_tiles() {
-    let variant = ops::variants("matmul").iter().find(|v| v.name == "naive").unwrap();
+fn what_no_plan_can_say_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let sources = Sources::Folder(folder.path().to_owned());
-    let hash = |formats: &[Format], sources: &Sources| variant.source_hash(formats, sources).unwrap();
-    std::fs::create_dir_all(folder.path().join("shared/weight")).unwrap();
-    std::fs::write(folder.path().join("shared/weight/q8_0t.wgsl"), "// edited").unwrap();
-    for format in Format::ON_GPU.into_iter().chain(Format::IN_COLUMNS) {
-        let changed = hash(&[format], &sources) != hash(&[format], &Sources::Embedded);
-        assert_eq!(changed, format == Format::Q8_0T, "{format}");
+    let path = folder.path().join("plan.ron");
+    let load = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = plan();
+        change(&mut plan);
+        plan.save(&path).unwrap();
+        Plan::load(&path).unwrap_err()
+    };
+    assert!(matches!(load(&|p| p.prefill_chunk = 0), PlanError::Chunk(0)));
+    assert!(matches!(load(&|p| p.persistent = Some(0)), PlanError::Workgroups(0)));
+    assert!(matches!(load(&|p| p.multiprocessors = 0), PlanError::Multiprocessors(0)));
+    assert!(matches!(load(&|p| p.choices.push(p.choices[0].clone())), PlanError::Twice(_)));
+}
+
+#[test]
+fn readers_of_a_format_count_where_there_is_that_format() {
+    let embedded = Catalogue::embedded();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("lib/quant")).unwrap();
+    std::fs::write(folder.path().join("lib/quant/q8_0_x8.wgsl"), "// edited\n").unwrap();
+    let edited = Catalogue::with_folder(folder.path()).unwrap();
+    for format in Format::all() {
+        let hash = |catalogue: &Catalogue| {
+            let variant = catalogue.variant("matmul", "naive").unwrap();
+            variant.source_hash(&[format], &variant.default_config()).unwrap()
+        };
+        assert_eq!(hash(&edited) != hash(&embedded), format == Format::Q8_0_X8, "{format}");
     }
 }
 
 #[test]
 fn foreign_plans_are_refused_with_the_reason() {
-    let (good, sources) = (plan(), Sources::Embedded);
-    assert!(good.check(&good.device, &good.model, &sources).is_ok());
+    let (good, catalogue) = (plan(), Catalogue::embedded());
+    let check = |plan: &Plan, device: &DeviceFingerprint, model: &ModelShape| plan.check(device, model, &catalogue);
+    assert!(check(&good, &good.device, &good.model).is_ok());
     let device = DeviceFingerprint { driver: "other".into(), ..good.device.clone() };
-    let error = good.check(&device, &good.model, &sources).unwrap_err();
+    let error = check(&good, &device, &good.model).unwrap_err();
     assert!(matches!(error, PlanError::Device { what: "driver", .. }));
     let model = ModelShape { layers: 3, ..good.model };
-    assert!(matches!(good.check(&good.device, &model, &sources), Err(PlanError::Model { .. })));
-    let mut changed = good.clone();
-    changed.choices[0].source = "0".into();
-    assert!(matches!(changed.check(&good.device, &good.model, &sources), Err(PlanError::Changed(_))));
-    changed.choices[0].variant = "none".into();
-    assert!(matches!(changed.check(&good.device, &good.model, &sources), Err(PlanError::Unknown(_))));
+    assert!(matches!(check(&good, &good.device, &model), Err(PlanError::Model { .. })));
+    let changed = |change: &dyn Fn(&mut Choice)| {
+        let mut plan = good.clone();
+        change(&mut plan.choices[0]);
+        check(&plan, &good.device, &good.model).unwrap_err()
+    };
+    assert!(matches!(changed(&|c| c.source = "0".into()), PlanError::Changed(_)));
+    assert!(matches!(changed(&|c| c.variant = "none".into()), PlanError::Unknown(_)));
+    assert!(matches!(changed(&|c| drop(c.config.insert("WG".into(), "7".into()))), PlanError::Config { .. }));
 }

@@ -1,11 +1,11 @@
 //! Which names are local where they stand: parameters, and what `let`, `var` and `const` declare, to the end of their block.
 
-use super::tokens::Token;
+use super::lex::Token;
 use std::collections::HashSet;
 
 /// The local names while a text is read from its beginning.
 #[derive(Default)]
-pub(super) struct Locals {
+pub(crate) struct Locals {
     scopes: Vec<Scope>,
     /// Declared in a statement that has not ended: its own right side still means the outer name.
     declaring: Option<String>,
@@ -23,7 +23,7 @@ struct Scope {
 
 impl Locals {
     /// For an item of a module: a function's parameters are local in all of it, other items have no locals.
-    pub(super) fn of_item(item: &[Token<'_>]) -> Self {
+    pub(crate) fn of_item(item: &[Token<'_>]) -> Self {
         let open = item.iter().position(|t| t.is("("));
         let body = item.iter().position(|t| t.is("{"));
         match (item.iter().find(|t| matches!(t, Token::Name(_))), open, body) {
@@ -36,7 +36,7 @@ impl Locals {
     }
 
     /// For a function with these parameters.
-    pub(super) fn of_function(parameters: &[Token<'_>]) -> Self {
+    pub(crate) fn of_function(parameters: &[Token<'_>]) -> Self {
         let mut names = HashSet::new();
         for (i, token) in parameters.iter().enumerate() {
             if let Token::Name(name) = token
@@ -49,7 +49,7 @@ impl Locals {
     }
 
     /// Reads a token; whether it is a local name. Outside of functions nothing is.
-    pub(super) fn follow(&mut self, token: &Token<'_>) -> bool {
+    pub(crate) fn follow(&mut self, token: &Token<'_>) -> bool {
         if self.scopes.is_empty() {
             return false;
         }
@@ -85,7 +85,7 @@ impl Locals {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tokens::tokens;
+    use super::super::lex::tokens;
     use super::*;
 
     /// The names of a text that are local, each with how often it is.

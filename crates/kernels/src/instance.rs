@@ -1,10 +1,12 @@
-//! A site: one op at its place, with every size known. What a kernel is specialised for and refused by.
+//! An op instance: one op at its place in a graph, with every size known. What a kernel is specialised for and refused by.
 
+use crate::wgsl::{Fact, Reader};
+use crate::{Params, bucket};
 use wgoose_graph::{Activation, BatchShape, Format, Graph, Node, NodeId, Op, OperandKind, Source, Weight};
 
-/// One operand of a site.
+/// One operand of an instance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SiteInput {
+pub struct InstanceInput {
     /// Operand name.
     pub name: &'static str,
     /// What stands there.
@@ -21,11 +23,11 @@ pub struct SiteInput {
 
 /// One op at its place in a graph, for one batch.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Site {
+pub struct Instance {
     /// The op with its attributes.
     pub op: Op,
     /// Its operands, in the op's order.
-    pub inputs: Vec<SiteInput>,
+    pub inputs: Vec<InstanceInput>,
     /// Stacked matrices of y.
     pub planes: u32,
     /// Rows of y: tokens, or requested outputs.
@@ -42,18 +44,18 @@ pub struct Site {
     pub segments: u32,
     /// Adapter ranks decay, in-context learning rate, value (0 where it takes no part), gate.
     pub ranks: [u32; 4],
-    /// First weight row of this dispatch, where a large matrix is bound in windows.
+    /// First weight row of this dispatch, where a large matrix is bound in row shards.
     pub first: u32,
     /// Weight rows of this dispatch.
-    pub window: u32,
+    pub shard_rows: u32,
 }
 
-impl Site {
-    /// The site of an op of `graph` in a batch, `format` telling how each weight is stored.
-    pub fn of(graph: &Graph, id: NodeId, batch: &BatchShape, format: &dyn Fn(Weight) -> Format) -> Site {
+impl Instance {
+    /// The instance of an op of `graph` in a batch, `format` telling how each weight is stored.
+    pub fn of(graph: &Graph, id: NodeId, batch: &BatchShape, format: &dyn Fn(Weight) -> Format) -> Instance {
         let node = graph.op(id);
         let model = graph.model();
-        let inputs: Vec<SiteInput> = graph
+        let inputs: Vec<InstanceInput> = graph
             .inputs(id)
             .into_iter()
             .map(|(operand, input)| {
@@ -71,7 +73,7 @@ impl Site {
                     Node::Source(Source::Weight(w)) if operand.kind == OperandKind::Matrix => Some(*w),
                     _ => None,
                 };
-                SiteInput { name: operand.name, kind: operand.kind, planes, rows, cols, format: weight.map(format) }
+                InstanceInput { name: operand.name, kind: operand.kind, planes, rows, cols, format: weight.map(format) }
             })
             .collect();
         let m = node.shape.cols;
@@ -83,8 +85,8 @@ impl Site {
             Op::TimeMixHeads { value: false, .. } => 0,
             _ => model.ranks.value,
         };
-        let window = inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(m, |i| i.rows);
-        Site {
+        let shard_rows = inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(m, |i| i.rows);
+        Instance {
             op: node.op,
             planes: node.shape.planes,
             rows: batch.rows(node.shape.rows),
@@ -95,13 +97,13 @@ impl Site {
             segments: batch.segments,
             ranks: [model.ranks.decay, model.ranks.iclr, value_rank, model.ranks.gate],
             first: 0,
-            window,
+            shard_rows,
             inputs,
         }
     }
 
     /// The operand of that name.
-    pub fn input(&self, name: &str) -> Option<&SiteInput> {
+    pub fn input(&self, name: &str) -> Option<&InstanceInput> {
         self.inputs.iter().find(|i| i.name == name)
     }
 
@@ -115,32 +117,52 @@ impl Site {
         self.planes as usize * self.rows as usize * self.m as usize
     }
 
-    /// The value of an `// op:` literal, as WGSL writes it; `None` if no op has a literal of that name.
-    pub fn literal(&self, name: &str) -> Option<String> {
+    /// What a kernel file knows by this name in `// op:`, `// grid:` and `// prune:`; `None` if no op has such a size.
+    pub(crate) fn fact(&self, name: &str) -> Option<Fact> {
         let activation = match self.op {
             Op::Matmul { activation } | Op::NormMatmul { activation, .. } => activation,
             Op::Activate { activation } | Op::BiasActivate { activation } => activation,
             _ => Activation::None,
         };
-        Some(match name {
-            "activation" => match activation {
-                Activation::None => "NONE",
-                Activation::Tanh => "TANH",
-                Activation::Sigmoid => "SIGMOID",
-                Activation::ReluSquared => "RELU_SQUARED",
-                Activation::Decay => "DECAY",
+        let number = match name {
+            "activation" => {
+                return Some(Fact::Name(match activation {
+                    Activation::None => "NONE",
+                    Activation::Tanh => "TANH",
+                    Activation::Sigmoid => "SIGMOID",
+                    Activation::ReluSquared => "RELU_SQUARED",
+                    Activation::Decay => "DECAY",
+                }));
             }
-            .into(),
-            "add" => (self.op == Op::MatmulAdd).to_string(),
-            "head_size" => format!("{}u", self.head_size),
-            "k" => format!("{}u", self.k),
-            "rank_decay" => format!("{}u", self.ranks[0]),
-            "rank_iclr" => format!("{}u", self.ranks[1]),
-            "rank_value" => format!("{}u", self.ranks[2]),
-            "rank_gate" => format!("{}u", self.ranks[3]),
-            "planes" => format!("{}u", self.planes),
+            "add" => return Some(Fact::Bool(self.op == Op::MatmulAdd)),
+            "rows" => self.rows,
+            // Rules go by the bucket: a plan's choice has to serve every row count of its bucket.
+            "up_to_rows" => bucket(self.rows),
+            "k" => self.k,
+            "m" => self.m,
+            "shard_rows" => self.shard_rows,
+            "heads" => self.heads,
+            "head_size" => self.head_size,
+            "segments" => self.segments,
+            "planes" => self.planes,
+            "rank_decay" => self.ranks[0],
+            "rank_iclr" => self.ranks[1],
+            "rank_value" => self.ranks[2],
+            "rank_gate" => self.ranks[3],
             _ => return None,
-        })
+        };
+        Some(Fact::Number(number.into()))
+    }
+
+    /// How kernels read an operand.
+    pub(crate) fn reader(&self, operand: &str) -> Reader {
+        match self.input(operand) {
+            None => Reader::Absent,
+            Some(input) if input.kind == OperandKind::Matrix => {
+                Reader::Format(input.format.map_or("F32", Format::name))
+            }
+            Some(_) => Reader::Plain,
+        }
     }
 
     /// The epsilon of a norm, else 0.
@@ -153,11 +175,19 @@ impl Site {
         }
     }
 
-    /// The uniform block of a dispatch: twin of `kernels-wgsl/shared/params.wgsl`.
-    pub fn params(&self) -> [u32; 12] {
-        let [a, b, c, d] = self.ranks;
-        let eps = self.eps().to_bits();
-        [self.rows, self.k, self.m, self.heads, self.segments, self.first, self.window, eps, a, b, c, d]
+    /// The uniform block of a dispatch.
+    pub fn params(&self) -> Params {
+        Params {
+            rows: self.rows,
+            k: self.k,
+            m: self.m,
+            heads: self.heads,
+            segments: self.segments,
+            first: self.first,
+            shard_rows: self.shard_rows,
+            eps: self.eps(),
+            ranks: self.ranks,
+        }
     }
 
     /// Bytes that must cross the memory bus at least once: operands in, y out, state in and out.

@@ -1,8 +1,8 @@
-//! WGSL as tokens, as far as renaming needs it: comments go, blanks stay.
+//! WGSL as tokens, as far as renaming and reachability need it, and its module-scope items.
 
-/// A piece of WGSL text.
+/// A token of WGSL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A name or a keyword.
     Name(&'a str),
     /// Anything else but blanks: a number, an operator, a bracket.
@@ -13,24 +13,27 @@ pub(super) enum Token<'a> {
 
 impl<'a> Token<'a> {
     /// What it reads as.
-    pub(super) fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         match *self {
             Token::Name(text) | Token::Other(text) | Token::Blank(text) => text,
         }
     }
 
     /// Whether it is that operator or bracket.
-    pub(super) fn is(&self, other: &str) -> bool {
+    pub(crate) fn is(&self, other: &str) -> bool {
         *self == Token::Other(other)
     }
 }
 
-/// Cuts a text up. Operators come one character at a time.
-pub(super) fn tokens<'a>(text: &'a str) -> Vec<Token<'a>> {
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Splits a text into tokens. Comments are dropped, operators come one character at a time.
+pub(crate) fn tokens<'a>(text: &'a str) -> Vec<Token<'a>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
         let (length, make): (usize, fn(&'a str) -> Token<'a>) = if first.is_whitespace() {
             (rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len()), Token::Blank)
         } else if rest.starts_with("//") {
@@ -42,13 +45,13 @@ pub(super) fn tokens<'a>(text: &'a str) -> Vec<Token<'a>> {
             let exponent = if rest.starts_with("0x") { ['p', 'P'] } else { ['e', 'E'] };
             let mut before = first;
             let ends = |c: char| {
-                let belongs = part_of_name(c) || c == '.' || ((c == '+' || c == '-') && exponent.contains(&before));
+                let belongs = is_name(c) || c == '.' || ((c == '+' || c == '-') && exponent.contains(&before));
                 before = c;
                 !belongs
             };
             (rest.find(ends).unwrap_or(rest.len()), Token::Other)
-        } else if part_of_name(first) {
-            (rest.find(|c| !part_of_name(c)).unwrap_or(rest.len()), Token::Name)
+        } else if is_name(first) {
+            (rest.find(|c| !is_name(c)).unwrap_or(rest.len()), Token::Name)
         } else {
             (first.len_utf8(), Token::Other)
         };
@@ -59,7 +62,7 @@ pub(super) fn tokens<'a>(text: &'a str) -> Vec<Token<'a>> {
 }
 
 /// The module-scope items of a text, each to its `;` or its closing brace.
-pub(super) fn items<'a>(tokens: &[Token<'a>]) -> Vec<Vec<Token<'a>>> {
+pub(crate) fn items<'a>(tokens: &[Token<'a>]) -> Vec<Vec<Token<'a>>> {
     let mut items = Vec::new();
     let mut item: Vec<Token<'a>> = Vec::new();
     let mut depth = 0usize;
@@ -80,6 +83,48 @@ pub(super) fn items<'a>(tokens: &[Token<'a>]) -> Vec<Vec<Token<'a>>> {
     items
 }
 
+/// The index behind an item's attributes.
+pub(crate) fn behind_attributes(item: &[Token<'_>]) -> usize {
+    let mut at = 0;
+    while item.get(at).is_some_and(|t| t.is("@")) {
+        at += 2;
+        let blank = |t: Option<&Token<'_>>| matches!(t, Some(Token::Blank(_)));
+        if item.get(at).is_some_and(|t| t.is("(")) {
+            at += item[at..].iter().position(|t| t.is(")")).map_or(1, |p| p + 1);
+        }
+        while blank(item.get(at)) {
+            at += 1;
+        }
+    }
+    at
+}
+
+/// The name that a module-scope item declares.
+pub(crate) fn declared<'a>(item: &[Token<'a>]) -> Option<&'a str> {
+    let rest = item.get(behind_attributes(item)..)?;
+    let (Token::Name("fn" | "const" | "override" | "struct" | "alias" | "var"), mut rest) = (rest.first()?, &rest[1..])
+    else {
+        return None;
+    };
+    if rest.first().is_some_and(|t| t.is("<")) {
+        rest = &rest[rest.iter().position(|t| t.is(">"))? + 1..];
+    }
+    rest.iter().find_map(|t| match t {
+        Token::Name(name) => Some(*name),
+        _ => None,
+    })
+}
+
+/// Whether an item is a variable with attributes: a binding.
+pub(crate) fn is_binding(item: &[Token<'_>]) -> bool {
+    item.first().is_some_and(|t| t.is("@")) && item.get(behind_attributes(item)) == Some(&Token::Name("var"))
+}
+
+/// Whether an item is an entry point.
+pub(crate) fn is_entry_point(item: &[Token<'_>]) -> bool {
+    item.get(1) == Some(&Token::Name("compute"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +139,17 @@ mod tests {
         assert!(all.contains(&Token::Name("y")) && all.contains(&Token::Other("1u")));
         let items = items(&all);
         assert_eq!(items.len(), 2);
-        assert_eq!(items[1][0], Token::Name("fn"));
+        assert_eq!((declared(&items[0]), declared(&items[1])), (Some("A"), Some("f")));
+    }
+
+    #[test]
+    fn bindings_and_entry_points_are_told_by_their_attributes() {
+        let all = tokens(
+            "@group(0) @binding(1) var<storage, read> x: array<f32>;\n@compute @workgroup_size(64)\nfn main() {}",
+        );
+        let items = items(&all);
+        assert!(is_binding(&items[0]) && declared(&items[0]) == Some("x"));
+        assert!(is_entry_point(&items[1]) && declared(&items[1]) == Some("main"));
+        assert_eq!(declared(&tokens("@")), None);
     }
 }

@@ -1,0 +1,126 @@
+//! The catalogue: which variants there are of each op. What a scan of `kernels-wgsl/` finds, and of a folder beside it.
+
+use crate::library::{Library, LibraryError};
+use crate::wgsl::{Standing, TextError};
+use crate::{Variant, ops};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+/// Every variant of every op.
+#[derive(Debug)]
+pub struct Catalogue {
+    library: Arc<Library>,
+    /// By op; those that are tried without a plan first, in their order.
+    of_op: BTreeMap<&'static str, Vec<Variant>>,
+    /// What is wrong with files that give no variant.
+    broken: Vec<TextError>,
+}
+
+/// A file of a folder that is not as in the binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// Path below the folder, with `.wgsl`.
+    pub path: String,
+    /// Whether the binary has no such file.
+    pub is_new: bool,
+    /// Whether a kernel was made of it.
+    pub is_used: bool,
+}
+
+impl Catalogue {
+    /// That of the binary.
+    ///
+    /// # Panics
+    /// If a file of the binary cannot be read: a bug that every test finds.
+    pub fn embedded() -> Arc<Catalogue> {
+        static EMBEDDED: LazyLock<Arc<Catalogue>> = LazyLock::new(|| {
+            let read = Catalogue::of(Library::embedded()).sound();
+            read.unwrap_or_else(|e| panic!("a kernel of this program is wrong: {e}"))
+        });
+        Arc::clone(&EMBEDDED)
+    }
+
+    /// That of the binary, where files of a folder, laid out like `kernels-wgsl/`, take the place of others or are new.
+    ///
+    /// # Errors
+    /// The folder, or a file in it that is wrong.
+    pub fn with_folder(folder: &Path) -> Result<Arc<Catalogue>, LibraryError> {
+        Ok(Catalogue::of(Library::with_folder(folder)?).sound()?)
+    }
+
+    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it: for sweeps, which go
+    /// on without them and say so.
+    ///
+    /// # Errors
+    /// The folder.
+    pub fn with_folder_in_part(folder: &Path) -> Result<Arc<Catalogue>, LibraryError> {
+        Ok(Arc::new(Catalogue::of(Library::with_folder(folder)?)))
+    }
+
+    fn of(library: Library) -> Catalogue {
+        let library = Arc::new(library);
+        let mut of_op: BTreeMap<&'static str, Vec<Variant>> = BTreeMap::new();
+        let mut broken: Vec<TextError> = library.broken().filter(|e| !e.path.starts_with("ops/")).cloned().collect();
+        for path in library.paths().filter(|path| path.starts_with("ops/")) {
+            let variant = match Variant::new(&library, path) {
+                Ok(variant) => variant,
+                Err(error) => {
+                    broken.push(error);
+                    continue;
+                }
+            };
+            let mut ops = ops::ALL.iter().filter(|op| op.folder == variant.folder()).peekable();
+            if ops.peek().is_none() {
+                broken.push(TextError::at(path, 1, format!("there is no op with kernels in ops/{}", variant.folder())));
+            }
+            ops.for_each(|op| of_op.entry(op.name).or_default().push(variant.clone()));
+        }
+        for (op, variants) in &mut of_op {
+            variants.sort_by_key(|v| v.default_place(op).unwrap_or(u32::MAX));
+        }
+        Catalogue { library, of_op, broken }
+    }
+
+    fn sound(self) -> Result<Arc<Catalogue>, TextError> {
+        match self.broken.first() {
+            Some(error) => Err(error.clone()),
+            None => Ok(Arc::new(self)),
+        }
+    }
+
+    /// What is wrong with files that give no variant; empty but for [`Catalogue::with_folder_in_part`].
+    pub fn broken(&self) -> &[TextError] {
+        &self.broken
+    }
+
+    /// The variants of the op of that name, those that are tried without a plan first; none if there is no such op.
+    pub fn variants(&self, op: &str) -> &[Variant] {
+        self.of_op.get(op).map_or(&[], Vec::as_slice)
+    }
+
+    /// One of them by its name.
+    pub fn variant(&self, op: &str, name: &str) -> Option<&Variant> {
+        self.variants(op).iter().find(|v| v.name() == name)
+    }
+
+    /// The folder beside the binary.
+    pub fn folder(&self) -> Option<&Path> {
+        self.library.folder()
+    }
+
+    /// The files of that folder that are not as in the binary.
+    pub fn differing(&self) -> Vec<Differing> {
+        let differing = self.library.differing().into_iter();
+        let of = |(path, standing, is_used): (Arc<str>, Standing, bool)| Differing {
+            path: format!("{path}.wgsl"),
+            is_new: standing == Standing::New,
+            is_used,
+        };
+        differing.map(of).collect()
+    }
+
+    pub(crate) fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+}

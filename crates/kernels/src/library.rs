@@ -1,0 +1,197 @@
+//! The library: every kernel file as it was read, and what was expanded from them so far.
+
+use crate::wgsl::{Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, TextError, value};
+use crate::{Limits, Precision};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use wgoose_graph::Format;
+
+/// What an outline depends on: a file, how each operand is read that it asks for, which imports are chosen.
+type Key = (Arc<str>, Vec<Reader>, Vec<Option<String>>);
+
+/// Every kernel file. Read once: a run sees one state of a folder.
+#[derive(Debug)]
+pub(crate) struct Library {
+    files: Files,
+    documents: Documents,
+    /// Files that cannot be read, by path: nothing is made of them.
+    broken: BTreeMap<Arc<str>, TextError>,
+    folder: Option<PathBuf>,
+    /// Names of operands and of tuned imports, by file: what its outlines differ in.
+    asks: HashMap<Arc<str>, (Vec<String>, Vec<String>)>,
+    outlines: Mutex<HashMap<Key, Result<Arc<Outline>, TextError>>>,
+    used: Mutex<BTreeSet<Arc<str>>>,
+}
+
+/// Why a folder gives no library.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A file in it.
+    #[error(transparent)]
+    Text(#[from] TextError),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Library {
+    /// The files of the binary.
+    pub(crate) fn embedded() -> Library {
+        Library::read(Files::embedded(), None)
+    }
+
+    /// Those, with the files of a folder.
+    pub(crate) fn with_folder(folder: &Path) -> Result<Library, FolderError> {
+        Ok(Library::read(Files::with_folder(folder)?, Some(folder.to_owned())))
+    }
+
+    fn read(files: Files, folder: Option<PathBuf>) -> Library {
+        let (mut documents, mut broken) = (Documents::new(), BTreeMap::new());
+        for (path, file) in files.iter() {
+            match Document::read(path, &file.text) {
+                Ok(document) => drop(documents.insert(Arc::clone(path), document)),
+                Err(error) => drop(broken.insert(Arc::clone(path), error)),
+            }
+        }
+        let (outlines, used) = (Mutex::default(), Mutex::default());
+        let asks = documents.keys().map(|path| (Arc::clone(path), asks(&documents, path))).collect();
+        Library { files, documents, broken, folder, asks, outlines, used }
+    }
+
+    /// The document at a path.
+    pub(crate) fn document(&self, path: &Arc<str>) -> Result<&Document, TextError> {
+        let missing = || TextError::at(path, 1, "there is no such file");
+        self.documents.get(path).ok_or_else(|| self.broken.get(path).cloned().unwrap_or_else(missing))
+    }
+
+    /// The text of a file.
+    pub(crate) fn text(&self, path: &Arc<str>) -> Result<&str, TextError> {
+        let file = self.files.get(path).ok_or_else(|| TextError::at(path, 1, "there is no such file"))?;
+        Ok(&file.1.text)
+    }
+
+    /// Every path.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.files.iter().map(|(path, _)| path)
+    }
+
+    /// The files that cannot be read.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = &TextError> {
+        self.broken.values()
+    }
+
+    /// A file expanded for operands that are read in some way, and for some choice of its tuned imports.
+    pub(crate) fn outline(
+        &self,
+        path: &Arc<str>,
+        reader: &dyn Fn(&str) -> Reader,
+        import: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Arc<Outline>, TextError> {
+        let (operands, imports) = self.asks.get(path).map_or((&[][..], &[][..]), |(a, b)| (&a[..], &b[..]));
+        let readers = operands.iter().map(|operand| reader(operand)).collect();
+        let key = (Arc::clone(path), readers, imports.iter().map(|name| import(name)).collect());
+        if let Some(known) = lock(&self.outlines).get(&key) {
+            return known.clone();
+        }
+        let outline = Outline::new(&self.documents, path, reader, import).map(Arc::new);
+        lock(&self.outlines).insert(key, outline.clone());
+        outline
+    }
+
+    /// Notes that a kernel was made of an outline.
+    pub(crate) fn uses(&self, outline: &Outline) {
+        if self.folder.is_some() {
+            lock(&self.used).extend(outline.files.iter().cloned());
+        }
+    }
+
+    /// The folder that its files were read from, beside the binary.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The files that differ from those of the binary, and which of them kernels were made of.
+    pub(crate) fn differing(&self) -> Vec<(Arc<str>, Standing, bool)> {
+        let used = lock(&self.used);
+        let differ = self.files.iter().filter(|(_, file)| file.standing != Standing::Embedded);
+        differ.map(|(path, file)| (Arc::clone(path), file.standing, used.contains(path))).collect()
+    }
+
+    /// The least precise of what a file and its imports compute with.
+    pub(crate) fn precision(&self, path: &Arc<str>, import: &dyn Fn(&str) -> Option<String>) -> Precision {
+        let mut all = BTreeMap::new();
+        // A file that is missing is an error where a kernel is made.
+        let _ = self.closure(path, &[], import, &mut all);
+        let precision = |path: &&str| self.documents.get(*path).and_then(|document| document.precision);
+        all.keys().filter_map(precision).max().unwrap_or_default()
+    }
+
+    /// Hash of a file and of all that it may import where matrices have these formats, 32 hex digits.
+    pub(crate) fn source_hash(
+        &self,
+        path: &Arc<str>,
+        formats: &[Format],
+        import: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, TextError> {
+        let mut all = BTreeMap::new();
+        self.closure(path, formats, import, &mut all)?;
+        let mut hasher = blake3::Hasher::new();
+        all.values().for_each(|text: &&str| {
+            hasher.update(text.as_bytes());
+        });
+        Ok(hasher.finalize().to_hex()[..32].to_owned())
+    }
+
+    fn closure<'a>(
+        &'a self,
+        path: &str,
+        formats: &[Format],
+        import: &dyn Fn(&str) -> Option<String>,
+        all: &mut BTreeMap<&'a str, &'a str>,
+    ) -> Result<(), TextError> {
+        let missing = || TextError::at(&Arc::from(path), 1, "there is no such file");
+        let (path, file) = self.files.get(path).ok_or_else(missing)?;
+        if all.insert(path, &file.text).is_some() {
+            return Ok(());
+        }
+        for i in &self.document(path)?.imports {
+            for path in i.paths(formats, import) {
+                // A format may have no file of its own: its kernels are refused.
+                if self.files.get(&path).is_some() || !i.is_of_format() {
+                    self.closure(&path, formats, import, all)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a choice of a tunable, where constants of its file are set by the device.
+    pub(crate) fn choice_value(&self, path: &Arc<str>, choice: &str, limits: &Limits) -> Option<u32> {
+        let outline = self.outline(path, &|_| Reader::Absent, &|_| None).ok()?;
+        let device = |name: &str| limits.named(name);
+        let setting = Setting { tunables: &[], chosen: &[], op: &|_| None, device: &device };
+        value(choice, &outline, &setting).and_then(|n| u32::try_from(n).ok())
+    }
+}
+
+/// The operands and the tuned imports that the outlines of a file depend on.
+fn asks(documents: &Documents, path: &Arc<str>) -> (Vec<String>, Vec<String>) {
+    let (mut operands, mut imports, mut next, mut seen) =
+        (BTreeSet::new(), BTreeSet::new(), vec![path.to_string()], BTreeSet::new());
+    while let Some(path) = next.pop() {
+        let Some(document) = documents.get(path.as_str()).filter(|_| seen.insert(path.clone())) else { continue };
+        for import in &document.imports {
+            if import.binding.is_some() {
+                operands.extend(import.operand.clone());
+            }
+            imports.extend(import.tunable().map(str::to_owned));
+            next.extend(import.paths(&[], &|_| None));
+        }
+    }
+    (operands.into_iter().collect(), imports.into_iter().collect())
+}

@@ -1,0 +1,71 @@
+//! What the references share: activations, sums, moments; tolerances, and ranges to draw operands from.
+
+use crate::Instance;
+use wgoose_graph::Activation;
+
+/// A few roundings of f32.
+pub(super) const ELEMENTWISE: fn(&Instance) -> f32 = |_| 2e-6;
+
+/// Sums of a row or a head in f32, with a square root.
+pub(super) const NORM: fn(&Instance) -> f32 = |_| 2e-5;
+
+/// A sum of k products in f32: roundings of 2^-24 that grow like sqrt(k), with a margin of 16.
+pub(super) fn sum_tolerance(k: u32) -> f32 {
+    16.0 * f32::EPSILON * (k as f32).sqrt().max(8.0)
+}
+
+/// Normalised activations.
+pub(super) fn unit_domain(_: &str) -> (f32, f32) {
+    (-2.0, 2.0)
+}
+
+/// The definition of [`Activation`].
+pub(super) fn activation(kind: Activation, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match kind {
+        Activation::None => x,
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => sigmoid(x),
+        Activation::ReluSquared => x.max(0.0) * x.max(0.0),
+        Activation::Decay => (-(-0.5f64).exp() * sigmoid(x)).exp(),
+    }
+}
+
+/// Eight partial sums, so that the compiler can use vectors; each is exact to f64.
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
+    let product = |(a, b): (&f32, &f32)| f64::from(*a) * f64::from(*b);
+    let (a_eights, b_eights) = (a.chunks_exact(8), b.chunks_exact(8));
+    let tail: f64 = a_eights.remainder().iter().zip(b_eights.remainder()).map(product).sum();
+    let mut sums = [0.0; 8];
+    for (a, b) in a_eights.zip(b_eights) {
+        for i in 0..8 {
+            sums[i] += product((&a[i], &b[i]));
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
+/// Mean and 1 / sqrt(variance + eps) of a row.
+pub(super) fn moments(row: &[f32], eps: f32) -> (f64, f64) {
+    let n = row.len() as f64;
+    let mean = row.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+    let variance = row.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+    (mean, 1.0 / (variance + f64::from(eps)).sqrt())
+}
+
+/// Tolerance of an op that norms its x itself: errors of the norm, of which a product has its part, and of the sums; a third
+/// of y has none.
+pub(super) fn normed_tolerance(instance: &Instance) -> f32 {
+    2.0 * (sum_tolerance(instance.k) + NORM(instance))
+}
+
+/// Domain of an op that norms its x itself.
+pub(super) fn normed_domain(operand: &str) -> (f32, f32) {
+    match operand {
+        "x" | "state" => (-2.0, 2.0),
+        "scale" => (0.5, 1.5),
+        "bias" => (-0.5, 0.5),
+        "mix" => (0.0, 1.0),
+        _ => (-0.1, 0.1),
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a kernel is not used where it could stand.
+
+use crate::wgsl::{Broken, TextError};
+use crate::{Feature, Precision};
+use std::sync::Arc;
+
+/// Why a configuration of a variant is not used at an instance: a constraint, not a fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A rule of legality in its files.
+    #[error("{reason} ({path}.wgsl:{line})")]
+    Illegal {
+        /// The file with the rule.
+        path: Arc<str>,
+        /// Its line.
+        line: usize,
+        /// The rule.
+        rule: String,
+        /// Its comment.
+        reason: String,
+    },
+    /// A hunch about speed in its file; an exhaustive sweep ignores it.
+    #[error("pruned: {reason} ({path}.wgsl:{line})")]
+    Pruned {
+        /// The file with the rule.
+        path: Arc<str>,
+        /// Its line.
+        line: usize,
+        /// The rule.
+        rule: String,
+        /// What follows it.
+        reason: String,
+    },
+    /// The format of an operand has no reader of the kind that it uses.
+    #[error("{operand} is stored as {format}, which has no such readers: {readers}")]
+    Reader {
+        /// The operand.
+        operand: String,
+        /// Its format.
+        format: &'static str,
+        /// The functions, types and constants that `lib/quant/FORMAT.wgsl` lacks.
+        readers: String,
+    },
+    /// The device lacks a feature.
+    #[error("the device has no {0}")]
+    Feature(Feature),
+    /// The device's limits are too low.
+    #[error("needs {need} {what}, the device has {limit}")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How many are needed.
+        need: u64,
+        /// How many there are.
+        limit: u64,
+    },
+    /// It rounds what must not be rounded.
+    #[error("computes with {0}, which is not allowed")]
+    Precision(Precision),
+    /// It cannot be a stage of a persistent kernel.
+    #[error("cannot be a stage of a persistent kernel: {0}")]
+    Stage(&'static str),
+    /// Nothing of the kind exists.
+    #[error("{0}")]
+    None(&'static str),
+}
+
+impl Refusal {
+    pub(crate) fn illegal(broken: Broken) -> Self {
+        let Broken { path, line, rule, reason } = broken;
+        Refusal::Illegal { path, line, rule, reason }
+    }
+
+    pub(crate) fn pruned(broken: Broken) -> Self {
+        let Broken { path, line, rule, reason } = broken;
+        Refusal::Pruned { path, line, rule, reason }
+    }
+}
+
+/// Why there is no kernel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// A constraint: another configuration or variant may do.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Its text is wrong: no other kernel may stand in for it.
+    #[error(transparent)]
+    Text(#[from] TextError),
+}

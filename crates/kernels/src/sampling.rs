@@ -1,0 +1,71 @@
+//! Sampling: the kernels that choose the next tokens from logits `[B, V]`, where they are.
+//!
+//! Two kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`sample`] draws a token for each sequence.
+//! Neither is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
+//! `kernels-wgsl/device/sampling/layout.wgsl`.
+
+use crate::{Catalogue, Kernel, KernelError, Limits, Refusal};
+
+/// Tokens of a slice of the vocabulary (must match `SLICE` in `kernels-wgsl/device/sampling/layout.wgsl`).
+const SLICE: u32 = 1024;
+
+/// Bytes that the first kernel leaves for a slice (must match `VocabSlice` there).
+pub const SLICE_BYTES: u64 = 16;
+
+/// Widths that the second kernel may have, the best first: a sequence has one workgroup, whose width hides its latency.
+const WIDTHS: [u32; 5] = [1024, 512, 256, 128, 64];
+
+/// Slices that a vocabulary is cut into.
+pub fn slices(vocab: u32) -> u32 {
+    vocab.div_ceil(SLICE)
+}
+
+/// The first kernel: scores `[B, V]` and the best of every slice, a workgroup per sequence and slice.
+///
+/// # Errors
+/// The kernel's file is wrong, or the device cannot run it.
+pub fn scores(sequences: u32, vocab: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    let kernel = Kernel::of_device(catalogue.library(), "device/sampling/scores", &[], limits)?;
+    Ok(Kernel { workgroups: u64::from(sequences) * u64::from(slices(vocab)), ..kernel })
+}
+
+/// The second kernel: a token per sequence, a workgroup each, as wide as the device has them.
+///
+/// # Errors
+/// The kernel's file is wrong, or the device cannot run it at any width.
+pub fn sample(sequences: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    let mut refusal = KernelError::from(Refusal::None("no width of workgroups"));
+    for width in WIDTHS {
+        let width = width.to_string();
+        match Kernel::of_device(catalogue.library(), "device/sampling/sample", &[("WG", &width)], limits) {
+            Ok(kernel) => return Ok(Kernel { workgroups: sequences.into(), ..kernel }),
+            Err(e @ KernelError::Refused(Refusal::Limit { .. })) => refusal = e,
+            Err(other) => return Err(other),
+        }
+    }
+    Err(refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kernels_run_on_the_least_device() {
+        let (limits, catalogue) = (Limits::webgpu(), Catalogue::embedded());
+        let scores = scores(3, 65_536, &limits, &catalogue).unwrap();
+        assert_eq!(scores.workgroups, 3 * 64);
+        let sample = sample(3, &limits, &catalogue).unwrap();
+        assert_eq!((sample.workgroups, sample.facts.workgroup_size[0]), (3, 256));
+    }
+
+    #[test]
+    fn the_second_kernel_is_as_wide_as_the_device() {
+        let catalogue = Catalogue::embedded();
+        let wide = Limits { workgroup_threads: 1024, workgroup_memory: 48 << 10, ..Limits::webgpu() };
+        assert_eq!(sample(1, &wide, &catalogue).unwrap().facts.workgroup_size[0], 1024);
+        let narrow = Limits { workgroup_memory: 1 << 10, ..Limits::webgpu() };
+        let refusal = sample(1, &narrow, &catalogue).unwrap_err();
+        assert!(matches!(refusal, KernelError::Refused(Refusal::Limit { .. })));
+    }
+}

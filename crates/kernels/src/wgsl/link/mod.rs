@@ -1,0 +1,264 @@
+//! Linking: the texts of several kernels as one, the persistent kernel of a run of layers.
+//!
+//! A stage is a kernel's final text: its module-scope names get a prefix, its entry point becomes a function that is called
+//! for one workgroup index after another, its operands are read from bound buffers at offsets. Between stages that depend on
+//! one another stands a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it.
+
+mod stage;
+
+use super::Text;
+use crate::{Facts, Params, Refusal};
+use stage::Stage;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Bytes of the offset table: what every device binds as uniforms.
+pub(crate) const OFFSET_TABLE: usize = 16 << 10;
+
+/// Words before the offsets in that table.
+pub(crate) const TABLE_HEAD: usize = 4;
+
+/// A part of a bound buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferSlice {
+    /// Index of the buffer.
+    pub buffer: usize,
+    /// Its first element there.
+    pub offset: Offset,
+}
+
+/// The first element of an operand in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// The same in every layer.
+    Fixed(u32),
+    /// In the offset table: the column.
+    PerLayer(usize),
+}
+
+/// A buffer as an array of one type; binding 2 + its index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundBuffer {
+    /// WGSL type of the elements.
+    pub element: String,
+    /// Whether any stage writes the buffer, through this binding or another.
+    pub is_written: bool,
+}
+
+/// How the stages are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Columns of the offset table.
+    pub columns: usize,
+    /// Workgroups; all must be resident.
+    pub workgroups: u32,
+    /// Threads of each.
+    pub threads: u32,
+}
+
+/// What becomes a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) facts: &'a Facts,
+    pub(crate) workgroups: u64,
+    pub(crate) params: &'a Params,
+    /// Where its operands are, by binding number.
+    pub(crate) slices: &'a [(u32, BufferSlice)],
+    pub(crate) needs_grid_sync: bool,
+}
+
+fn buffer_name(buffer: usize) -> String {
+    format!("buffer{buffer}")
+}
+
+/// One text for all stages of a layer. `barrier` is the text of the grid barrier.
+///
+/// # Errors
+/// A kernel that cannot be a stage.
+pub(crate) fn link(
+    parts: &[Part<'_>],
+    buffers: &[BoundBuffer],
+    launch: Launch,
+    barrier: &str,
+) -> Result<Text, Refusal> {
+    let stages: Vec<Stage> =
+        parts.iter().enumerate().map(|(i, part)| Stage::new(i, part, launch.threads)).collect::<Result<_, _>>()?;
+    Ok(Text::of("the persistent kernel", text(parts, &stages, buffers, launch, barrier)))
+}
+
+fn text(parts: &[Part<'_>], stages: &[Stage], buffers: &[BoundBuffer], launch: Launch, barrier: &str) -> String {
+    let (mut out, threads) = (String::new(), launch.threads);
+    let directives: BTreeSet<&String> = stages.iter().flat_map(|s| &s.directives).collect();
+    directives.into_iter().for_each(|line| {
+        let _ = writeln!(out, "{line}");
+    });
+    let _ = writeln!(out, "const WORKGROUPS: u32 = {}u;\n{barrier}", launch.workgroups);
+    let _ = writeln!(out, "@group(0) @binding(1) var<uniform> offsets: array<vec4<u32>, {}>;", OFFSET_TABLE / 16);
+    for (i, buffer) in buffers.iter().enumerate() {
+        // What one workgroup writes and another reads must not come from a cache of its own. A single one has no other.
+        let (coherent, access) = match (buffer.is_written, launch.workgroups) {
+            (false, _) => ("", "read"),
+            (true, 1) => ("", "read_write"),
+            (true, _) => ("@coherent ", "read_write"),
+        };
+        let (number, name, element) = (i + 2, buffer_name(i), &buffer.element);
+        let _ =
+            writeln!(out, "@group(0) @binding({number}) {coherent}var<storage, {access}> {name}: array<{element}>;");
+    }
+    let scratch = stages.iter().map(|s| s.scratch).max().unwrap_or(0);
+    if scratch > 0 {
+        let _ = writeln!(out, "var<workgroup> scratch: array<vec4<u32>, {scratch}>;");
+    }
+    let _ = writeln!(
+        out,
+        "fn offset_at(layer: u32, column: u32) -> u32 {{\n    let i = {TABLE_HEAD}u + layer * {}u + column;\n    \
+         return offsets[i / 4u][i % 4u];\n}}",
+        launch.columns
+    );
+    let groups = groups(parts, stages, launch);
+    for (number, stage) in stages.iter().enumerate() {
+        let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
+        if let Some(hook) = &stage.dependency_wait {
+            let result = if inside { "wait(tid)" } else { "0u" };
+            let _ = writeln!(out, "fn {hook}(tid: u32) -> u32 {{ return {result}; }}");
+        }
+        out += &stage.text;
+    }
+    let _ = writeln!(
+        out,
+        "@compute @workgroup_size({threads})\nfn main(\n    @builtin(workgroup_id) workgroup: vec3<u32>,\n    \
+         @builtin(local_invocation_index) tid: u32,\n    @builtin(subgroup_id) subgroup: u32,\n    \
+         @builtin(num_subgroups) num_subgroups: u32,\n    @builtin(subgroup_invocation_id) lane: u32,\n) {{\n    \
+         if is_aborted(tid) {{\n        return;\n    }}\n    \
+         for (var layer = 0u; layer < offsets[0].x; layer++) {{"
+    );
+    for group in &groups {
+        // Before the first stage of all there is nothing to wait for.
+        out += match group.is_first {
+            true => "        if layer > 0u {\n            arrive(tid);\n        }\n",
+            false => "        arrive(tid);\n",
+        };
+        if group.waits == Waits::Before {
+            let _ = writeln!(out, "        wait(tid);\n        {ACQUIRE}\n        {LEAVE}");
+        }
+        let mut taken = 0;
+        for (place, &number) in group.stages.iter().enumerate() {
+            if place > 0 {
+                out += "        workgroupBarrier();\n";
+            }
+            let (part, stage) = (&parts[number], &stages[number]);
+            for (name, column) in &stage.per_layer {
+                let _ = writeln!(out, "        {name} = offset_at(layer, {column}u);");
+            }
+            let ordered = match (group.waits, place) {
+                (Waits::Before, _) => Ordered::Already,
+                (Waits::Inside, 0) => Ordered::ByItself,
+                (Waits::Inside, _) => Ordered::Now,
+            };
+            taken = calls(&mut out, (part.workgroups, threads / stage.threads), stage, launch, (taken, ordered));
+        }
+    }
+    out += "    }\n    leave(tid);\n}\n";
+    out
+}
+
+/// Stages that need not wait for each other.
+struct Group {
+    is_first: bool,
+    waits: Waits,
+    /// Which, in the order in which they are called.
+    stages: Vec<usize>,
+}
+
+/// Where the stages of a group wait for those before them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Before the first of them.
+    Before,
+    /// Inside the first of them, once it has issued all loads that depend on no other stage.
+    Inside,
+}
+
+/// What keeps a stage from reading too early what others write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ordered {
+    /// A storage barrier before all stages of the group.
+    Already,
+    /// The stage waits, and the indices of its dependent loads depend on that.
+    ByItself,
+    /// Another stage of the group has waited.
+    Now,
+}
+
+/// A storage barrier. It also waits for all loads in flight.
+const ACQUIRE: &str = "storageBarrier();";
+
+/// Ends a step whose grid barrier timed out.
+const LEAVE: &str = "if has_timed_out() {\n            return;\n        }";
+
+fn groups(parts: &[Part<'_>], stages: &[Stage], launch: Launch) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if !part.needs_grid_sync => group.stages.push(i),
+            _ => groups.push(Group { is_first: i == 0, waits: Waits::Before, stages: vec![i] }),
+        }
+    }
+    for group in &mut groups {
+        // Once in each workgroup, by all of its threads.
+        let can_wait = |i: &usize| {
+            let (part, stage) = (&parts[*i], &stages[*i]);
+            let has_hook = stage.dependency_wait.is_some();
+            has_hook && stage.threads == launch.threads && part.workgroups <= u64::from(launch.workgroups)
+        };
+        if let Some(at) = group.stages.iter().position(can_wait) {
+            group.stages[..=at].rotate_right(1);
+            group.waits = Waits::Inside;
+        }
+    }
+    groups
+}
+
+/// Calls a stage for all of its workgroup indices: `(indices, how many at once)`. Of the resident workgroups, `taken` have a
+/// stage of the same group; as many are left to those that follow. Returns how many are taken now.
+fn calls(
+    out: &mut String,
+    (indices, at_once): (u64, u32),
+    stage: &Stage,
+    launch: Launch,
+    (taken, ordered): (u64, Ordered),
+) -> u64 {
+    let iterations = indices.div_ceil(u64::from(at_once));
+    let workgroups = u64::from(launch.workgroups);
+    let index = match at_once {
+        1 => "iteration".to_owned(),
+        n => format!("iteration * {n}u + tid / {}u", stage.threads),
+    };
+    let acquire = if ordered == Ordered::Now { ACQUIRE } else { "" };
+    let call =
+        format!("let index = {index};\n            let count = {indices}u;\n            {};\n        }}", stage.call);
+    // A loop of one iteration is no loop: compilers make more of that.
+    if iterations > workgroups {
+        let _ = writeln!(
+            out,
+            "        {acquire}\n        for (var iteration = workgroup.x; iteration < {iterations}u; iteration += WORKGROUPS) {{\n            \
+             if iteration != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
+        );
+        return taken;
+    }
+    let first = if taken + iterations <= workgroups { taken } else { 0 };
+    let _ = writeln!(
+        out,
+        "        if workgroup.x >= {first}u && workgroup.x < {}u {{\n            let iteration = workgroup.x - {first}u;\n            \
+         {acquire}\n            {call}",
+        first + iterations
+    );
+    if ordered == Ordered::ByItself {
+        if iterations < workgroups {
+            out.insert_str(out.trim_end().len(), " else {\n            wait(tid);\n        }");
+        }
+        let _ = writeln!(out, "        {LEAVE}");
+    }
+    first + iterations
+}

@@ -1,0 +1,112 @@
+//! The room that reads kernel text, and the only one.
+//!
+//! A file of `kernels-wgsl/` is WGSL with directives in comments and imports (`kernels-wgsl/README.md` is their
+//! definition). On its way to a device it passes through this room from left to right:
+//!
+//! ```text
+//! files --document--> directives, lines --outline--> imports expanded, unreached items left out
+//!       --setting--> rules decided, literals set, loops unrolled --reflect--> Facts, from naga's module
+//! texts of several kernels --link--> one text: the persistent kernel
+//! ```
+//!
+//! All that others want to know of a text they ask as [`crate::Facts`]; nobody searches it for words.
+
+mod document;
+mod expression;
+mod files;
+mod lex;
+pub(crate) mod link;
+mod locals;
+mod outline;
+mod reflect;
+mod shake;
+mod unroll;
+
+pub(crate) use document::{Declared, Document, Rule};
+pub use files::FolderError;
+pub(crate) use files::{Files, Standing};
+pub(crate) use outline::{Broken, Fact, Outline, Reader, Setting, value};
+pub(crate) use reflect::{module, reflect};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Documents by path.
+pub(crate) type Documents = BTreeMap<Arc<str>, Document>;
+
+/// A kernel file that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}.wgsl:{line}: {why}")]
+pub struct TextError {
+    /// Path below `kernels-wgsl/`, without `.wgsl`.
+    pub path: Arc<str>,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong: the rule that is broken, or what naga says.
+    pub why: String,
+}
+
+impl TextError {
+    pub(crate) fn at(path: &Arc<str>, line: usize, why: impl Into<String>) -> Self {
+        TextError { path: Arc::clone(path), line, why: why.into() }
+    }
+}
+
+/// Text with, for each line, where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    text: String,
+    files: Vec<Arc<str>>,
+    /// Of each line, the number of the file and the line there, from 1.
+    origin: Vec<(usize, usize)>,
+}
+
+impl Text {
+    fn new(files: Vec<Arc<str>>) -> Self {
+        Text { text: String::new(), files, origin: Vec::new() }
+    }
+
+    /// A text that comes from no file.
+    pub(crate) fn of(name: &str, text: String) -> Self {
+        let origin = (1..=text.lines().count()).map(|line| (0, line)).collect();
+        Text { text, files: vec![Arc::from(name)], origin }
+    }
+
+    fn push(&mut self, line: &str, origin: (usize, usize)) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.origin.push(origin);
+    }
+
+    fn len(&self) -> usize {
+        self.origin.len()
+    }
+
+    fn files(&self) -> &[Arc<str>] {
+        &self.files
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (&str, (usize, usize))> {
+        self.text.lines().zip(self.origin.iter().copied())
+    }
+
+    fn error(&self, (file, line): (usize, usize), why: String) -> TextError {
+        TextError { path: Arc::clone(&self.files[file]), line, why }
+    }
+
+    /// An error at a line of this text, counted from 1.
+    fn error_at(&self, line: usize, why: String) -> TextError {
+        let origin = self.origin.get(line.saturating_sub(1)).or(self.origin.last());
+        self.error(origin.copied().unwrap_or_default(), why)
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, without where it comes from.
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}

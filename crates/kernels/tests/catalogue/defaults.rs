@@ -1,0 +1,60 @@
+//! What an op takes without a plan.
+
+use crate::instances::{small, wide};
+use std::collections::BTreeSet;
+use wgoose_graph::Format;
+use wgoose_kernels::plan::default_kernel;
+use wgoose_kernels::{Catalogue, Kernel, Precision};
+
+#[test]
+fn what_rounds_is_known_and_no_default() {
+    let (catalogue, limits) = (Catalogue::embedded(), wide());
+    let of = |op: &str, precision: Precision| -> BTreeSet<String> {
+        let variants = catalogue.variants(op).iter();
+        let rounds = |v: &wgoose_kernels::Variant| v.configs().iter().any(|c| v.precision(c) == precision);
+        variants.filter(|v| rounds(v)).map(|v| v.name().to_owned()).collect()
+    };
+    let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<String>>();
+    for op in ["matmul", "matmul_add"] {
+        assert_eq!(of(op, Precision::Q8), names(&["gemv_batched_q8", "gemv_fixed_grid"]), "{op}");
+        assert_eq!(of(op, Precision::Q15), names(&["gemv_fixed_grid", "gemv_fixed_grid_k"]), "{op}");
+    }
+    for op in ["norm_project", "norm_matmul"] {
+        assert_eq!(of(op, Precision::Q8), names(&["gemv_fixed_grid"]), "{op}");
+        assert_eq!(of(op, Precision::Q15), names(&["gemv_fixed_grid_k"]), "{op}");
+    }
+    assert_eq!(of("project", Precision::Q8), names(&["gemv_batched_rounded"]));
+    assert_eq!(of("project", Precision::Q15), names(&["gemv_batched_rounded"]));
+    let mut rounded = 0;
+    for format in Format::of_any_matrix() {
+        for instance in small(format, &[1, 16]).iter().filter(|i| i.op.name().starts_with("matmul")) {
+            let (variant, config, kernel) = default_kernel(instance, &limits, &catalogue).unwrap();
+            assert_eq!((variant.precision(&config), kernel.facts.precision), (Precision::F32, Precision::F32));
+            for variant in catalogue.variants(instance.op.name()) {
+                let admitted = |c: &&wgoose_kernels::Config| {
+                    variant.precision(c) > Precision::F32 && variant.admits(instance, c, &limits).is_ok()
+                };
+                let configs = variant.configs();
+                if let Some(config) = configs.iter().find(admitted) {
+                    let kernel = Kernel::new(variant, instance, config, &limits).unwrap();
+                    assert_eq!(kernel.facts.precision, variant.precision(config));
+                    assert!(kernel.facts.precision.error(instance) > 0.0);
+                    rounded += 1;
+                }
+            }
+        }
+    }
+    assert!(rounded > 20, "{rounded}");
+}
+
+#[test]
+fn zeros_are_skipped_by_default_for_few_tokens_only() {
+    let catalogue = Catalogue::embedded();
+    for format in Format::all_k_major() {
+        for instance in small(format, &[1, 16]).iter().filter(|i| i.format("w") == Some(format)) {
+            let (variant, ..) = default_kernel(instance, &wide(), &catalogue).unwrap();
+            let want = if instance.rows == 1 { "gemv_sparse" } else { "gemm_tiled_splitk" };
+            assert_eq!(variant.name(), want, "{format}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Every variant at every configuration, for every op of the model in every weight format, without a GPU.
+
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
+mod defaults;
+mod files;
+mod folder;
+mod instances;
+mod refusals;
+mod space;
+mod stages;
+mod validity;

@@ -1,0 +1,81 @@
+//! What is refused is refused with a reason of the right type, and for whole buckets of rows.
+
+use crate::instances::{small, wide};
+use wgoose_graph::Format;
+use wgoose_kernels::{Catalogue, Feature, Kernel, KernelError, Limits, Refusal};
+
+#[test]
+fn refusals_have_types() {
+    let instance = small(Format::F16, &[1]).into_iter().find(|i| i.op.name() == "matmul" && i.rows == 1).unwrap();
+    let (catalogue, bare) = (Catalogue::embedded(), Limits::webgpu());
+    let made = |name: &str, choices: &[(&str, &str)], limits: &Limits| {
+        let variant = catalogue.variant("matmul", name).unwrap();
+        let spelled = choices.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        let config = variant.partial_config(&spelled).unwrap();
+        Kernel::new(variant, &instance, &config, limits).map(drop)
+    };
+    let refused = |name, choices: &[(&str, &str)], limits: &Limits| match made(name, choices, limits) {
+        Err(KernelError::Refused(refusal)) => refusal,
+        other => panic!("{name} is {other:?}"),
+    };
+    assert_eq!(refused("gemv_dequant", &[("reduce", "subgroup")], &bare), Refusal::Feature(Feature::Subgroups));
+    assert_eq!(made("naive", &[], &bare), Ok(()));
+    let narrow = Limits { min_subgroup: 8, ..wide() };
+    assert_eq!(made("gemv_subgroup", &[("THREADS_PER_ROW", "8")], &narrow), Ok(()));
+    let Refusal::Illegal { path, line, rule, reason } = refused("gemv_subgroup", &[("THREADS_PER_ROW", "16")], &narrow)
+    else {
+        panic!("a row's threads are in a subgroup")
+    };
+    assert!(line > 1 && rule.contains("THREADS_PER_ROW") && !reason.is_empty(), "{path}:{line}: {rule} {reason}");
+    let tight = Limits { storage_buffers: 2, ..Limits::webgpu() };
+    assert!(matches!(refused("naive", &[], &tight), Refusal::Limit { what: "storage buffers", .. }));
+    let thin = Limits { workgroup_threads: 32, ..wide() };
+    assert!(matches!(refused("naive", &[], &thin), Refusal::Limit { what: "threads per workgroup", .. }));
+}
+
+#[test]
+fn a_choice_serves_every_row_count_of_its_bucket() {
+    let (catalogue, limits) = (Catalogue::embedded(), wide());
+    let mut held = 0;
+    for (least, most) in [(2, 4), (5, 16), (17, 64), (65, 256)] {
+        for format in [Format::F16, Format::Q4_K, Format::Q8_0_X8] {
+            let of = |tokens| small(format, &[tokens]);
+            for (few, many) in of(least).iter().zip(&of(most)) {
+                assert_eq!(few.op, many.op);
+                for variant in catalogue.variants(many.op.name()) {
+                    for config in variant.configs() {
+                        if variant.admits(many, &config, &limits).is_ok() {
+                            let admitted = variant.admits(few, &config, &limits);
+                            assert_eq!(admitted, Ok(()), "{}: {least} rows of {most}", variant.label(&config));
+                            held += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(held > 1000, "only {held} configurations");
+}
+
+#[test]
+fn a_fixed_grid_is_a_multiple_of_the_multiprocessors_that_there_are() {
+    let instance = small(Format::F16, &[1]).into_iter().find(|i| i.op.name() == "matmul_add" && i.k == 512).unwrap();
+    let catalogue = Catalogue::embedded();
+    let variant = catalogue.variant("matmul_add", "gemv_fixed_grid").unwrap();
+    for multiprocessors in [1, 2, 7, 46, 132] {
+        let limits = Limits { multiprocessors, ..wide() };
+        let mut grids = Vec::new();
+        for config in variant.configs() {
+            if variant.is_legal(&instance, &config, &limits).is_ok() {
+                let grid = variant.tunable(&config, "GRID", &limits).unwrap();
+                assert_eq!(variant.workgroups(&instance, &config, &limits).unwrap(), u64::from(grid));
+                grids.push(grid);
+            }
+        }
+        grids.sort_unstable();
+        grids.dedup();
+        let half = (multiprocessors > 1).then_some(multiprocessors / 2);
+        let want: Vec<u32> = half.into_iter().chain([1, 2, 4].map(|n| n * multiprocessors)).collect();
+        assert_eq!(grids, want, "{multiprocessors} multiprocessors");
+    }
+}
