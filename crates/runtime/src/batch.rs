@@ -2,6 +2,7 @@
 
 use crate::BatchError;
 use wgoose_graph::{BatchShape, ModelShape, Target};
+use wgoose_kernels::Segment;
 
 /// Which of a sequence's rows are wanted: logits, or hidden states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +58,8 @@ pub struct Batch {
     pub tokens: Vec<u32>,
     /// For each token, its segment.
     pub token_segments: Vec<u32>,
-    /// For each segment: first token, number of tokens, state slot, 0.
-    pub segments: Vec<u32>,
+    /// The sequences' tokens and state slots.
+    pub segments: Vec<Segment>,
     /// Token index of each requested output.
     pub outputs: Vec<u32>,
     /// What the pass ends in.
@@ -97,7 +98,7 @@ impl Batch {
             }
             let first = batch.tokens.len() as u32;
             let len = s.tokens.len() as u32;
-            batch.segments.extend([first, len, s.slot as u32, 0]);
+            batch.segments.push(Segment::new(first, len, s.slot as u32));
             batch.tokens.extend(s.tokens);
             batch.token_segments.extend(std::iter::repeat_n(i as u32, s.tokens.len()));
             match s.outputs {
@@ -118,7 +119,7 @@ impl Batch {
     pub fn rows(&self) -> usize {
         match self.target {
             Target::Logits | Target::Hidden(_) => self.outputs.len(),
-            Target::HiddenSum(_) => self.segments.len() / 4,
+            Target::HiddenSum(_) => self.segments.len(),
         }
     }
 
@@ -135,7 +136,7 @@ impl Batch {
     pub fn shape(&self) -> BatchShape {
         BatchShape {
             tokens: self.tokens.len() as u32,
-            segments: self.segments.len() as u32 / 4,
+            segments: self.segments.len() as u32,
             outputs: self.outputs.len() as u32,
         }
     }
@@ -149,7 +150,7 @@ mod tests {
     fn packing_and_its_errors() {
         let seq = |slot, tokens, outputs| Sequence { slot, tokens, outputs };
         let batch = Batch::pack(&[seq(1, &[5, 6], Outputs::Last), seq(0, &[7], Outputs::All)], 8, 2).unwrap();
-        assert_eq!(batch.segments, [0, 2, 1, 0, 2, 1, 0, 0]);
+        assert_eq!(batch.segments, [Segment::new(0, 2, 1), Segment::new(2, 1, 0)]);
         assert_eq!((batch.token_segments, batch.outputs), (vec![0, 0, 1], vec![1, 2]));
         let one = |s: Sequence<'_>| Batch::pack(&[s], 8, 2).unwrap_err();
         assert_eq!(one(seq(0, &[], Outputs::All)), BatchError::Empty(0));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wgoose_graph::{
     Graph, ModelShape, Node, NodeId, OperandKind, Source, State, Target, Weight, WeightClass, arena, rwkv7,
 };
-use wgoose_kernels::{Arg, Args, Matrix, Site, ops};
+use wgoose_kernels::{Arg, Args, Instance, Matrix, ops};
 use wgoose_loader::{Model, TensorView};
 
 /// Interprets a graph on the CPU.
@@ -42,7 +42,7 @@ impl Matrix for Mapped<'_> {
 pub(crate) struct Computed<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) node: NodeId,
-    pub(crate) site: &'a Site,
+    pub(crate) instance: &'a Instance,
     /// What it made; empty if it only updates state.
     pub(crate) y: &'a mut [f32],
     /// The piece of state that it updated, of all slots.
@@ -99,14 +99,14 @@ impl CpuExecutor {
         let mut slots: Vec<Vec<f32>> = vec![Vec::new(); arena.slot_len.len()];
         for id in &arena.order {
             let node = graph.op(*id);
-            let site = Site::of(graph, *id, &shape, &|w| self.model.tensor(w).format());
+            let instance = Instance::of(graph, *id, &shape, &|w| self.model.tensor(w).format());
             // An op never reads the slot it writes, but for what it writes over. One that makes no value has none.
             let slot = arena.slot.get(id).copied();
             let mut y = slot.map(|slot| std::mem::take(&mut slots[slot])).unwrap_or_default();
             if node.op.in_place().is_none() {
                 y.clear();
             }
-            y.resize(site.output_len(), f32::NAN);
+            y.resize(instance.output_len(), f32::NAN);
             let inputs = graph.inputs(*id);
             let matrices: HashMap<&str, Mapped<'_>> = inputs
                 .iter()
@@ -143,17 +143,17 @@ impl CpuExecutor {
                     Node::Source(Source::TokenSegments) => {
                         args.insert(operand.name, Arg::Indices(&batch.token_segments));
                     }
-                    Node::Source(Source::Segments) => args.insert(operand.name, Arg::Indices(&batch.segments)),
+                    Node::Source(Source::Segments) => args.insert(operand.name, Arg::Segments(&batch.segments)),
                     Node::Source(Source::OutputRows) => args.insert(operand.name, Arg::Indices(&batch.outputs)),
                 }
             }
             if let Some(state) = &mut state {
                 args.insert("state", Arg::State(state));
             }
-            (ops::kernels(&node.op).reference)(&site, &mut args, &mut y);
+            (ops::kernels(&node.op).reference)(&instance, &mut args, &mut y);
             drop(args);
             let new_state = updated.zip(state.as_deref());
-            on_op(&mut Computed { graph, node: *id, site: &site, y: &mut y, state: new_state });
+            on_op(&mut Computed { graph, node: *id, instance: &instance, y: &mut y, state: new_state });
             if let (Some(s), Some(data)) = (updated, state) {
                 self.states.insert(s, data);
             }

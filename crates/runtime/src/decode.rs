@@ -49,7 +49,7 @@ pub struct DecodeReport {
     pub persistent: u64,
     /// Whether workgroups of the persistent form waited in vain: what they did was taken back, and the rest was done by the
     /// chain of dispatches.
-    pub gave_up: bool,
+    pub timed_out: bool,
 }
 
 /// Why sequences cannot be continued on the device.

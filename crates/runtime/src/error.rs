@@ -27,11 +27,27 @@ pub enum RuntimeError {
         /// What the driver said.
         why: String,
     },
-    /// The device was lost, ran out of memory or refused a command.
+    /// The device refused a command.
     #[error("the device failed {during}: {why}")]
     Device {
         /// What was being done.
         during: &'static str,
+        /// What the driver said.
+        why: String,
+    },
+    /// The device is gone: a driver reset, or a kernel that ran for too long.
+    #[error("the device was lost {during}: {why}")]
+    Lost {
+        /// What was being done.
+        during: &'static str,
+        /// What the driver said.
+        why: String,
+    },
+    /// The driver does not compile a kernel.
+    #[error("the driver cannot compile {kernel}: {why}")]
+    Compile {
+        /// The kernel.
+        kernel: String,
         /// What the driver said.
         why: String,
     },
@@ -105,7 +121,7 @@ pub enum RuntimeError {
     },
     /// A matrix that must be bound whole is too large.
     #[error(
-        "{weight} is larger than the device's largest binding and {op} cannot take it in pieces: leave that fusion out"
+        "{weight} is larger than the device's largest binding and {op} cannot be split into row shards: leave that fusion out"
     )]
     Unsplit {
         /// The tensor.
@@ -134,12 +150,12 @@ pub enum RuntimeError {
         alignment: u32,
     },
     /// More workgroups than a dispatch can have.
-    #[error("{kernel} needs {units} workgroups, more than a dispatch can have")]
+    #[error("{kernel} needs {workgroups} workgroups, more than a dispatch can have")]
     DispatchTooLarge {
         /// The kernel.
         kernel: String,
         /// Workgroups needed.
-        units: u64,
+        workgroups: u64,
     },
     /// A state of another size.
     #[error("state {tensor} has {got} floats, this model's has {want}")]
@@ -183,9 +199,9 @@ pub enum BatchError {
     },
     /// A sequence that was in a pass that failed, or that left out layers.
     #[error(
-        "sequence {sequence} names state slot {slot}, whose last pass failed or ended half way: set or reset its state first"
+        "sequence {sequence} names state slot {slot}, whose last pass failed or stopped between layers: set or reset its state first"
     )]
-    Spoiled {
+    Invalidated {
         /// Index of the sequence.
         sequence: usize,
         /// The slot.

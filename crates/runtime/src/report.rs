@@ -66,20 +66,20 @@ pub struct LoadReport {
     pub device: Option<DeviceMemory>,
     /// See [`LoadReport::device`].
     pub peak_device: Option<DeviceMemory>,
-    /// How the step of a single token runs, if the plan asks for its persistent form and it was tried.
-    pub persistent: Option<PersistentForm>,
+    /// Whether the step of a single token uses persistent kernels, if the plan asks for them and they were tried.
+    pub persistent: Option<PersistentStatus>,
 }
 
-/// What became of the persistent step that a plan asks for.
+/// What became of the persistent kernels that a plan asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PersistentForm {
-    /// It is used.
-    Runs {
+pub enum PersistentStatus {
+    /// They are used.
+    Used {
         /// Dispatches of a step.
         dispatches: usize,
         /// Layers that are part of one.
         layers: usize,
     },
-    /// The chain of dispatches is used instead: why.
+    /// One dispatch per op is used instead: why.
     Refused(String),
 }

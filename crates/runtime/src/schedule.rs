@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
-use wgoose_kernels::{Kernel, Limits, Plan, Site, Sources, dispatch_size};
+use wgoose_kernels::{Catalogue, Instance, Kernel, Limits, Params, Plan, dispatch_size};
 
 /// What is bound at a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum Bound {
         /// Number of bytes.
         size: u64,
     },
-    /// A window of a weight.
+    /// A shard of a weight.
     Weight(Weight, usize),
     /// State of every sequence.
     State(State),
@@ -53,7 +53,7 @@ pub struct Dispatch {
     /// What is bound, by binding number.
     pub bindings: Vec<(u32, Bound)>,
     /// The uniform block.
-    pub params: [u32; 12],
+    pub params: Params,
     /// Workgroups.
     pub grid: [u32; 3],
 }
@@ -75,11 +75,11 @@ pub struct Recording {
 pub struct Tensors<'a> {
     /// How a weight is stored.
     pub format: &'a dyn Fn(Weight) -> Format,
-    /// The windows of rows in which a matrix is bound.
-    pub windows: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
+    /// The shards of rows in which a matrix is bound.
+    pub shards: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
 }
 
-/// Records a pass over a batch. With `like_rows`, kernels are those that sites of so many rows take, whatever they have.
+/// Records a pass over a batch. With `like_rows`, kernels are those that instances of so many rows take, whatever they have.
 ///
 /// # Errors
 /// No kernel serves an op here, or a value is larger than the device binds.
@@ -90,7 +90,7 @@ pub fn record(
     plan: &Plan,
     like_rows: Option<u32>,
     limits: &Limits,
-    sources: &Sources,
+    catalogue: &Catalogue,
 ) -> Result<Recording, RuntimeError> {
     if batch.tokens == 0 {
         return Err(BatchError::Empty(0).into());
@@ -100,33 +100,33 @@ pub fn record(
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
         return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
     }
-    // Layers are alike: their sites are equal and share a kernel.
-    let mut sites: Vec<Site> = Vec::new();
-    let mut units: Vec<(NodeId, usize, [u32; 12], usize)> = Vec::new();
+    // Layers are alike: their instances are equal and share a kernel.
+    let mut instances: Vec<Instance> = Vec::new();
+    let mut planned: Vec<(NodeId, usize, Params, usize)> = Vec::new();
     for &id in &arena.order {
-        let whole = Site::of(graph, id, batch, tensors.format);
-        for (window, rows) in row_windows(graph, id, tensors)?.into_iter().enumerate() {
-            let site = match rows {
-                Some(rows) => Site { first: rows.start, window: rows.end - rows.start, ..whole.clone() },
+        let whole = Instance::of(graph, id, batch, tensors.format);
+        for (shard, rows) in row_shards(graph, id, tensors)?.into_iter().enumerate() {
+            let instance = match rows {
+                Some(rows) => Instance { first: rows.start, shard_rows: rows.end - rows.start, ..whole.clone() },
                 None => whole.clone(),
             };
-            let params = site.params();
-            let known = sites.iter().position(|s| *s == site).unwrap_or_else(|| {
-                sites.push(site);
-                sites.len() - 1
+            let params = instance.params();
+            let known = instances.iter().position(|s| *s == instance).unwrap_or_else(|| {
+                instances.push(instance);
+                instances.len() - 1
             });
-            units.push((id, window, params, known));
+            planned.push((id, shard, params, known));
         }
     }
     // Reading and checking WGSL takes most of the time of recording.
-    let kernel = |site| match like_rows {
-        Some(rows) => plan.kernel_as(site, rows, limits, sources),
-        None => plan.kernel(site, limits, sources),
+    let kernel = |instance| match like_rows {
+        Some(rows) => plan.kernel_as(instance, rows, limits, catalogue),
+        None => plan.kernel(instance, limits, catalogue),
     };
-    let kernels: Vec<Kernel> = sites.par_iter().map(kernel).collect::<Result<_, _>>()?;
-    let mut dispatches = Vec::with_capacity(units.len());
-    for (node, window, params, kernel) in units {
-        let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], window);
+    let kernels: Vec<Kernel> = instances.par_iter().map(kernel).collect::<Result<_, _>>()?;
+    let mut dispatches = Vec::with_capacity(planned.len());
+    for (node, shard, params, kernel) in planned {
+        let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], shard);
         for (_, bound) in &bindings {
             if let Bound::Slot { offset, .. } = bound
                 && !offset.is_multiple_of(u64::from(limits.storage_alignment))
@@ -135,24 +135,24 @@ pub fn record(
                 return Err(RuntimeError::Alignment { width, alignment });
             }
         }
-        let (label, units) = (&kernels[kernel].label, kernels[kernel].units);
-        let grid = dispatch_size(units, limits)
-            .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), units })?;
+        let Kernel { label, workgroups, .. } = &kernels[kernel];
+        let grid = dispatch_size(*workgroups, limits)
+            .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: *workgroups })?;
         dispatches.push(Dispatch { node, kernel, bindings, params, grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
     Ok(Recording { kernels, dispatches, arena, output })
 }
 
-/// The windows of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
-fn row_windows(graph: &Graph, id: NodeId, tensors: &Tensors<'_>) -> Result<Vec<Option<Range<u32>>>, RuntimeError> {
-    let mut windows = Vec::new();
+/// The shards of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
+fn row_shards(graph: &Graph, id: NodeId, tensors: &Tensors<'_>) -> Result<Vec<Option<Range<u32>>>, RuntimeError> {
+    let mut shards = Vec::new();
     for (_, input) in graph.inputs(id).into_iter().filter(|(o, _)| o.kind == OperandKind::Matrix) {
         if let Node::Source(Source::Weight(weight)) = graph.node(input.node) {
-            windows.push((*weight, (tensors.windows)(*weight)?));
+            shards.push((*weight, (tensors.shards)(*weight)?));
         }
     }
-    match windows.as_mut_slice() {
+    match shards.as_mut_slice() {
         [] => Ok(vec![None]),
         [(_, only)] => Ok(only.drain(..).map(Some).collect()),
         several => match several.iter().find(|(_, w)| w.len() > 1) {
@@ -168,7 +168,7 @@ fn bindings(
     batch: &BatchShape,
     arena: &Arena,
     kernel: &Kernel,
-    window: usize,
+    shard: usize,
 ) -> Vec<(u32, Bound)> {
     let inputs = graph.inputs(id);
     let value = |node: NodeId, plane: Option<u32>| {
@@ -189,7 +189,7 @@ fn bindings(
         let (_, input) = inputs.iter().find(|(operand, _)| operand.name == name)?;
         Some(match graph.node(input.node) {
             Node::Op(_) => value(input.node, input.plane),
-            Node::Source(Source::Weight(w)) => Bound::Weight(*w, window),
+            Node::Source(Source::Weight(w)) => Bound::Weight(*w, shard),
             Node::Source(Source::State(s)) => Bound::State(*s),
             Node::Source(Source::Tokens) => Bound::Table(Table::Tokens),
             Node::Source(Source::TokenSegments) => Bound::Table(Table::TokenSegments),
@@ -198,7 +198,7 @@ fn bindings(
         })
     };
     // Kernels bind nothing but the op's operands: a test of the catalogue sees to it.
-    kernel.reflection.bindings.iter().filter_map(|b| Some((b.number, bound(&b.name)?))).collect()
+    kernel.facts.bindings.iter().filter_map(|b| Some((b.number, bound(&b.name)?))).collect()
 }
 
 impl fmt::Display for Recording {
@@ -212,7 +212,7 @@ impl fmt::Display for Recording {
                     Bound::Slot { slot, offset: 0, .. } => write!(f, " {number}:slot{slot}")?,
                     Bound::Slot { slot, offset, .. } => write!(f, " {number}:slot{slot}+{offset}")?,
                     Bound::Weight(w, 0) => write!(f, " {number}:{w}")?,
-                    Bound::Weight(w, window) => write!(f, " {number}:{w}#{window}")?,
+                    Bound::Weight(w, shard) => write!(f, " {number}:{w}#{shard}")?,
                     Bound::State(s) => write!(f, " {number}:&{s}")?,
                     Bound::Table(t) => write!(f, " {number}:{t:?}")?,
                 }

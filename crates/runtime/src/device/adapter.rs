@@ -55,7 +55,7 @@ pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
     .union(wgpu::Features::PIPELINE_CACHE);
 
 /// Whether kernels may use the matrix units: products of 16 x 16 x 16 with f16 operands and f32 sums, which naga does not
-/// check against what the adapter lists, in subgroups that have 32 invocations whatever the driver thinks of a kernel, and
+/// check against what the adapter lists, in subgroups of 32 lanes whatever the driver thinks of a kernel, and
 /// modules that reach the driver as we translated them (`pipelines/memory_model.rs`).
 fn has_matrix_units(adapter: &wgpu::Adapter) -> bool {
     use wgpu::CooperativeScalarType::{F16, F32};
@@ -90,9 +90,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         },
         kind: format!("{:?}", info.device_type),
         limits: Limits {
-            workgroup_invocations: limits
-                .max_compute_invocations_per_workgroup
-                .min(limits.max_compute_workgroup_size_x),
+            workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
             workgroup_memory: limits.max_compute_workgroup_storage_size,
             workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
             storage_binding: limits.max_storage_buffer_binding_size,
@@ -101,6 +99,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             storage_alignment: limits.min_storage_buffer_offset_alignment,
             uniform_alignment: limits.min_uniform_buffer_offset_alignment,
             min_subgroup: info.subgroup_min_size,
+            multiprocessors: 16,
             features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
         },
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

@@ -39,6 +39,7 @@ pub struct Device {
 /// What a device reports some time after it happened.
 enum Fault {
     OutOfMemory,
+    Lost(String),
     Other(String),
 }
 
@@ -116,7 +117,7 @@ impl Device {
         let seen = Arc::clone(&fault);
         device.set_device_lost_callback(move |reason, why| {
             if reason != wgpu::DeviceLostReason::Destroyed {
-                remember(&seen, Fault::Other(format!("device lost: {why}")));
+                remember(&seen, Fault::Lost(why));
             }
         });
         let timestamp_period =
@@ -146,7 +147,7 @@ impl Device {
         &self.summary.kind
     }
 
-    /// Whether a CPU plays the GPU.
+    /// Whether it is a software adapter.
     pub fn is_cpu(&self) -> bool {
         self.kind() == "Cpu"
     }
@@ -171,6 +172,7 @@ impl Device {
         match self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
             None => Ok(()),
             Some(Fault::OutOfMemory) => Err(RuntimeError::OutOfMemory { during }),
+            Some(Fault::Lost(why)) => Err(RuntimeError::Lost { during, why }),
             Some(Fault::Other(why)) => Err(RuntimeError::Device { during, why }),
         }
     }

@@ -10,11 +10,11 @@ impl Engine {
     ///
     /// On a GPU all passes take the kernels of a full one, so that a sequence has the same bits alone and in company; a
     /// pass never ends within a sequence because of the others. Layers above the level are not computed: unless it
-    /// reaches the last layer, the states of the sequences are spoiled afterwards, and refused until they are set.
+    /// reaches the last layer, the states of the sequences are invalidated afterwards, and refused until they are set.
     ///
     /// # Errors
     /// A sequence that cannot be run or a layer that the model does not have (nothing has been run then), or the device
-    /// or the file fails: the states of the sequences are spoiled then.
+    /// or the file fails: the states of the sequences are invalidated then.
     pub fn hidden(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut rows = vec![Vec::new(); sequences.len()];
         self.read_whole(sequences, Target::Hidden(level), &mut |i, own| rows[i].extend_from_slice(own))?;
@@ -52,7 +52,7 @@ impl Engine {
         }
         self.all_or_spoiled(sequences, |engine| engine.whole_passes(sequences, target, on_rows))?;
         if depth < shape.layers {
-            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+            self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use wgoose_graph::{ModelShape, State};
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 
 /// Chunk of the CPU executor; it only bounds memory.
@@ -27,7 +27,7 @@ pub struct Engine {
     chunk: usize,
     /// Slots whose sequences were in a call that failed half way, or that left out layers: their states are those of no
     /// text.
-    spoiled: BTreeSet<usize>,
+    invalidated: BTreeSet<usize>,
     /// Whether a pass of the call that is under way may have changed states.
     has_begun: bool,
 }
@@ -35,7 +35,7 @@ pub struct Engine {
 impl Engine {
     /// Any executor; passes have at most `chunk` tokens, at least 1.
     pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
-        Engine { executor, chunk: chunk.max(1), spoiled: BTreeSet::new(), has_begun: false }
+        Engine { executor, chunk: chunk.max(1), invalidated: BTreeSet::new(), has_begun: false }
     }
 
     /// A plan on a device, with `slots` sequences.
@@ -46,11 +46,11 @@ impl Engine {
         device: Arc<Device>,
         model: Arc<Model>,
         plan: Plan,
-        sources: Sources,
+        catalogue: Arc<Catalogue>,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
         let chunk = plan.prefill_chunk as usize;
-        Ok(Engine::new(Box::new(GpuExecutor::new(device, model, plan, sources, slots)?), chunk))
+        Ok(Engine::new(Box::new(GpuExecutor::new(device, model, plan, catalogue, slots)?), chunk))
     }
 
     /// The CPU reference, with `slots` sequences.
@@ -91,7 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// A sequence that cannot be run (nothing has been run then), or the device or the file fails: the states of the
-    /// sequences are spoiled then, and refused until they are set again.
+    /// sequences are invalidated then, and refused until they are set again.
     pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
         self.forward_by(sequences, &mut |executor, batch| executor.run(batch))
     }
@@ -106,7 +106,7 @@ impl Engine {
         self.all_or_spoiled(sequences, |engine| engine.passes(sequences, runner))
     }
 
-    /// Runs the passes of a call. If it fails after the first has begun, the states of all its sequences are spoiled.
+    /// Runs the passes of a call. If it fails after the first has begun, the states of all its sequences are invalidated.
     fn all_or_spoiled<T>(
         &mut self,
         sequences: &[Sequence<'_>],
@@ -115,7 +115,7 @@ impl Engine {
         self.has_begun = false;
         let result = call(self);
         if result.is_err() && self.has_begun {
-            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+            self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }
         result
     }
@@ -174,9 +174,9 @@ impl Engine {
     /// Refuses sequences that cannot be run.
     fn check(&self, sequences: &[Sequence<'_>]) -> Result<(), RuntimeError> {
         Batch::pack(sequences, self.shape().vocab, self.slots())?;
-        let spoiled = |s: &Sequence<'_>| self.spoiled.contains(&s.slot);
-        match sequences.iter().position(spoiled) {
-            Some(sequence) => Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into()),
+        let invalidated = |s: &Sequence<'_>| self.invalidated.contains(&s.slot);
+        match sequences.iter().position(invalidated) {
+            Some(sequence) => Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into()),
             None => Ok(()),
         }
     }
@@ -203,7 +203,7 @@ impl Engine {
     /// # Errors
     /// Sequences or settings that make no sense (nothing has been run then), [`DecodeError::Unsupported`] unless
     /// [`Engine::can_decode`], logits without a token to choose, or the device fails: the states of the sequences are
-    /// spoiled then.
+    /// invalidated then.
     pub fn decode(
         &mut self,
         start: Start<'_>,
@@ -211,25 +211,25 @@ impl Engine {
         in_flight: usize,
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
-        let spoiled = |s: &Continuation<'_>| self.spoiled.contains(&s.slot);
-        if let Some(sequence) = sequences.iter().position(spoiled) {
-            return Err(BatchError::Spoiled { sequence, slot: sequences[sequence].slot }.into());
+        let invalidated = |s: &Continuation<'_>| self.invalidated.contains(&s.slot);
+        if let Some(sequence) = sequences.iter().position(invalidated) {
+            return Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into());
         }
         let decoder = self.executor.decoder().ok_or(DecodeError::Unsupported)?;
         let batch = decoder.check_decode(start, sequences)?;
         decoder.decode(batch, start, sequences, in_flight, on_tokens).inspect_err(|_| {
-            self.spoiled.extend(sequences.iter().map(|s| s.slot));
+            self.invalidated.extend(sequences.iter().map(|s| s.slot));
         })
     }
 
     /// Copies a slot's state out.
     ///
     /// # Errors
-    /// There is no such slot, its state is spoiled, or the device fails.
+    /// There is no such slot, its state is invalidated, or the device fails.
     pub fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
         self.check_slot(slot)?;
-        if self.spoiled.contains(&slot) {
-            return Err(BatchError::Spoiled { sequence: 0, slot }.into());
+        if self.invalidated.contains(&slot) {
+            return Err(BatchError::Invalidated { sequence: 0, slot }.into());
         }
         self.executor.state(slot)
     }
@@ -237,7 +237,7 @@ impl Engine {
     /// Copies one piece of a slot's state out.
     ///
     /// # Errors
-    /// There is no such slot, the model has no such layer, or the device fails. A state that was spoiled because layers
+    /// There is no such slot, the model has no such layer, or the device fails. A state that was invalidated because layers
     /// were left out may be asked for pieces of the others.
     pub fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
         self.check_slot(slot)?;
@@ -258,7 +258,7 @@ impl Engine {
         }
         self.check_slot(slots.end - 1)?;
         self.executor.reset(slots.clone())?;
-        self.spoiled.retain(|slot| !slots.contains(slot));
+        self.invalidated.retain(|slot| !slots.contains(slot));
         Ok(())
     }
 
@@ -291,7 +291,7 @@ impl Engine {
     pub fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         self.check_slot(slot)?;
         self.executor.set_state(slot, state)?;
-        self.spoiled.remove(&slot);
+        self.invalidated.remove(&slot);
         Ok(())
     }
 

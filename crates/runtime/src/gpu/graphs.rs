@@ -10,7 +10,7 @@ pub struct Graphs {
     /// For one token of one sequence.
     pub(super) decode: Graph,
     /// For one token of each of several.
-    together: Graph,
+    batched: Graph,
     /// For all others.
     prefill: Graph,
 }
@@ -27,16 +27,16 @@ impl Graphs {
             rewrite::apply(&mut graph, fusions)?;
             Ok(graph)
         };
-        let several = || rayon::join(|| graph(&fusions.together), || graph(&fusions.prefill));
-        let (decode, (together, prefill)) = rayon::join(|| graph(&fusions.decode), several);
-        Ok(Graphs { decode: decode?, together: together?, prefill: prefill? })
+        let several = || rayon::join(|| graph(&fusions.batched), || graph(&fusions.prefill));
+        let (decode, (batched, prefill)) = rayon::join(|| graph(&fusions.decode), several);
+        Ok(Graphs { decode: decode?, batched: batched?, prefill: prefill? })
     }
 
     /// The one for a batch.
     pub fn of(&self, batch: &BatchShape) -> &Graph {
         match (batch.tokens, batch.segments) {
             (1, 1) => &self.decode,
-            (tokens, segments) if tokens == segments => &self.together,
+            (tokens, segments) if tokens == segments => &self.batched,
             _ => &self.prefill,
         }
     }

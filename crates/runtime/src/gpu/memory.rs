@@ -6,7 +6,7 @@ use crate::report::Footprint;
 use crate::sampler::Sampler;
 use crate::schedule::Recording;
 use crate::upload::StagingSize;
-use crate::weights::{Residency, Room, Window};
+use crate::weights::{Residency, Room, RowShard};
 use crate::{Executor, RuntimeError};
 use std::collections::HashMap;
 use wgoose_graph::{BatchShape, Weight};
@@ -44,8 +44,8 @@ impl GpuExecutor {
     /// A single row of a weight is larger than the largest binding. That there is no memory left is said by the first
     /// pass.
     pub fn reserve(&mut self) -> Result<(), RuntimeError> {
-        let windows = self.windows()?;
-        lock(&self.weights).reserve(windows.into_iter());
+        let shards = self.shards()?;
+        lock(&self.weights).reserve(shards.into_iter());
         Ok(())
     }
 
@@ -81,17 +81,17 @@ impl GpuExecutor {
         }
     }
 
-    /// The windows of all weights.
-    fn windows(&self) -> Result<Vec<Window>, RuntimeError> {
+    /// The shards of all weights.
+    fn shards(&self) -> Result<Vec<RowShard>, RuntimeError> {
         let weights = lock(&self.weights);
-        let windows = Weight::all(self.model.shape())
-            .map(|w| weights.windows(w, self.format(w)))
+        let shards = Weight::all(self.model.shape())
+            .map(|w| weights.shards(w, self.format(w)))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(windows.into_iter().flatten().collect())
+        Ok(shards.into_iter().flatten().collect())
     }
 
     fn all_weights(&self) -> Result<u64, RuntimeError> {
-        Ok(self.windows()?.iter().map(Window::room).sum())
+        Ok(self.shards()?.iter().map(RowShard::room).sum())
     }
 
     /// The largest passes, one that reads prompts and one that decodes in every slot, with up to `outputs` rows of
@@ -169,9 +169,9 @@ impl GpuExecutor {
     /// Twice the bytes of the largest layer: one arrives while the other computes.
     fn two_layers(&self) -> Result<u64, RuntimeError> {
         let mut layers: HashMap<u32, u64> = HashMap::new();
-        for window in self.windows()? {
-            if let Weight::Layer(layer, _) = window.weight {
-                *layers.entry(layer).or_default() += window.room();
+        for shard in self.shards()? {
+            if let Weight::Layer(layer, _) = shard.weight {
+                *layers.entry(layer).or_default() += shard.room();
             }
         }
         Ok(2 * layers.values().max().copied().unwrap_or(0))

@@ -19,14 +19,14 @@ use crate::timeline::Track;
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
 pub use graphs::Graphs;
-use persistent::{MEETING, Persistence};
+use persistent::{BARRIER_BYTES, PersistentCache};
 use states::States;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
 use wgoose_graph::{BatchShape, Format, Graph, ModelShape, State, Target, Weight, WeightClass, rewrite, rwkv7};
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 
 /// Passes kept ready to be replayed; a new batch shape past that number drops them all.
@@ -37,7 +37,7 @@ pub struct GpuExecutor {
     device: Arc<Device>,
     model: Arc<Model>,
     plan: Plan,
-    sources: Sources,
+    catalogue: Arc<Catalogue>,
     graphs: Graphs,
     /// For passes that end in hidden states, made on first use.
     hidden: HashMap<Target, Graph>,
@@ -51,9 +51,9 @@ pub struct GpuExecutor {
     tables: HashMap<Table, wgpu::Buffer>,
     staging: Option<wgpu::Buffer>,
     steps: HashMap<PassShape, Step>,
-    persistent: Persistence,
-    /// The counters of persistent steps; see `kernels-wgsl/persistent/meeting.wgsl`.
-    meeting: wgpu::Buffer,
+    persistent: PersistentCache,
+    /// The counters of persistent kernels; see `kernels-wgsl/device/grid_barrier.wgsl`.
+    grid_barrier: wgpu::Buffer,
     decoder: decode::Decoder,
     steps_kept: usize,
     /// [`Weights::dropped`] when steps were bound last: executors share the weights.
@@ -85,11 +85,11 @@ impl GpuExecutor {
         device: Arc<Device>,
         model: Arc<Model>,
         plan: Plan,
-        sources: Sources,
+        catalogue: Arc<Catalogue>,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
         let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline())?;
-        Self::with_graphs(device, model, graphs, plan, sources, slots)
+        Self::with_graphs(device, model, graphs, plan, catalogue, slots)
     }
 
     /// As [`GpuExecutor::new`], for graphs that were made before.
@@ -101,14 +101,14 @@ impl GpuExecutor {
         model: Arc<Model>,
         graphs: Graphs,
         plan: Plan,
-        sources: Sources,
+        catalogue: Arc<Catalogue>,
         slots: usize,
     ) -> Result<Self, RuntimeError> {
-        plan.check_kernels(model.shape(), &sources)?;
+        plan.check_kernels(model.shape(), &catalogue)?;
         let span = device.timeline().span(Track::Allocate, "state");
         let has_spare = States::fit(&device, model.shape(), slots + 1);
         let states = States::new(&device, model.shape(), slots + usize::from(has_spare))?;
-        let meeting = device.storage("meeting", MEETING);
+        let grid_barrier = device.storage("grid barrier", BARRIER_BYTES);
         drop(span);
         Ok(GpuExecutor {
             weights: Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model)))),
@@ -116,7 +116,7 @@ impl GpuExecutor {
             device,
             model,
             plan,
-            sources,
+            catalogue,
             graphs,
             hidden: HashMap::new(),
             slots,
@@ -126,8 +126,8 @@ impl GpuExecutor {
             tables: HashMap::new(),
             staging: None,
             steps: HashMap::new(),
-            persistent: Persistence::default(),
-            meeting,
+            persistent: PersistentCache::default(),
+            grid_barrier,
             decoder: decode::Decoder::default(),
             steps_kept: STEPS_KEPT,
             weights_dropped: 0,
@@ -138,9 +138,9 @@ impl GpuExecutor {
     ///
     /// # Errors
     /// As [`GpuExecutor::new`].
-    pub fn sibling(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
+    pub fn sharing_weights(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
         let (device, model) = (Arc::clone(&self.device), Arc::clone(&self.model));
-        let mut other = GpuExecutor::new(device, model, plan, self.sources.clone(), slots)?;
+        let mut other = GpuExecutor::new(device, model, plan, self.catalogue.clone(), slots)?;
         other.weights = Arc::clone(&self.weights);
         other.pipelines = Arc::clone(&self.pipelines);
         Ok(other)
@@ -156,6 +156,11 @@ impl GpuExecutor {
         &self.plan
     }
 
+    /// The least precise arithmetic of its kernels.
+    pub fn precision(&self) -> Precision {
+        self.plan.precision(&self.catalogue)
+    }
+
     /// What a pass over a batch of that shape does.
     ///
     /// # Errors
@@ -168,13 +173,21 @@ impl GpuExecutor {
     fn record_pass(&self, pass: &PassShape) -> Result<Recording, RuntimeError> {
         let tensors = Tensors {
             format: &|weight| self.format(weight),
-            windows: &|weight| {
-                let windows = lock(&self.weights).windows(weight, self.format(weight))?;
-                Ok(windows.iter().map(|w| w.first..w.first + w.rows).collect())
+            shards: &|weight| {
+                let shards = lock(&self.weights).shards(weight, self.format(weight))?;
+                Ok(shards.iter().map(|w| w.first..w.first + w.rows).collect())
             },
         };
         let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
-        record(self.graph(pass), &pass.batch, &tensors, &self.plan, like_rows, self.device.limits(), &self.sources)
+        record(
+            self.graph(pass),
+            &pass.batch,
+            &tensors,
+            &self.plan,
+            like_rows,
+            &self.plan.limits(self.device.limits()),
+            &self.catalogue,
+        )
     }
 
     fn graph(&self, pass: &PassShape) -> &Graph {
@@ -213,8 +226,8 @@ impl GpuExecutor {
         match self.open_step(&pass)? {
             step if step.ready => self.keep_step(pass, Ok(step)),
             mut step => {
-                let brought_up = self.bring_up(&mut step, false).map(|()| step);
-                self.keep_step(pass, brought_up)
+                let started = self.cold_start(&mut step, false).map(|()| step);
+                self.keep_step(pass, started)
             }
         }
     }
@@ -278,15 +291,15 @@ impl GpuExecutor {
     }
 
     fn write_tables(&self, batch: &Batch) {
-        let contents = [
-            (Table::Tokens, &batch.tokens),
-            (Table::TokenSegments, &batch.token_segments),
-            (Table::Segments, &batch.segments),
-            (Table::Outputs, &batch.outputs),
+        let contents: [(Table, &[u8]); 4] = [
+            (Table::Tokens, bytemuck::cast_slice(&batch.tokens)),
+            (Table::TokenSegments, bytemuck::cast_slice(&batch.token_segments)),
+            (Table::Segments, bytemuck::cast_slice(&batch.segments)),
+            (Table::Outputs, bytemuck::cast_slice(&batch.outputs)),
         ];
         for (table, data) in contents {
             if !data.is_empty() {
-                self.device.queue.write_buffer(&self.tables[&table], 0, bytemuck::cast_slice(data));
+                self.device.queue.write_buffer(&self.tables[&table], 0, data);
             }
         }
     }
@@ -311,7 +324,7 @@ impl Executor for GpuExecutor {
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         if step.ready {
             step.encode(0..step.groups.len(), &mut encoder);
-        } else if let Err(e) = self.bring_up(&mut step, true) {
+        } else if let Err(e) = self.cold_start(&mut step, true) {
             return self.keep_step(pass, Err(e)).map(|()| Vec::new());
         }
         let output = step.recording.output;
@@ -367,7 +380,7 @@ impl Executor for GpuExecutor {
     }
 
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
-        let mut other = self.sibling(self.plan.clone(), 1)?;
+        let mut other = self.sharing_weights(self.plan.clone(), 1)?;
         other.steps_kept = self.steps_kept;
         Ok(Box::new(other))
     }
@@ -396,7 +409,7 @@ impl Executor for GpuExecutor {
             peak_staging: taken.staging,
             device,
             peak_device: taken.device.or(device),
-            persistent: self.persistent.form(),
+            persistent: self.persistent.status(),
         }
     }
 }

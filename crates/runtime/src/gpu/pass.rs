@@ -5,7 +5,7 @@ use super::step::{Step, missing};
 use super::{GpuExecutor, lock};
 use crate::timeline::Track;
 use crate::upload::{Job, Upload, cut};
-use crate::weights::{Placed, Repacker, Weights, Window};
+use crate::weights::{Placed, Repacker, RowShard, Weights};
 use crate::{DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ impl GpuExecutor {
     ///
     /// # Errors
     /// A kernel does not compile, the file cannot be read any more, or the device fails.
-    pub(super) fn bring_up(&self, step: &mut Step, compute: bool) -> Result<(), RuntimeError> {
+    pub(super) fn cold_start(&self, step: &mut Step, compute: bool) -> Result<(), RuntimeError> {
         let mut weights = lock(&self.weights);
         let streams = step.groups.iter().flat_map(|g| &g.weights).any(|p| p.ring.is_some());
         let mut todo = missing(&step.groups, &weights, compute);
@@ -36,8 +36,8 @@ impl GpuExecutor {
             false => Some(weights.take_staging(jobs.len(), largest)?),
         };
         let kernels: Vec<Kernel> = if step.ready { Vec::new() } else { step.recording.kernels.clone() };
-        let windows = todo.iter().map(|(w, _)| *w);
-        let repacker = Repacker::new(&self.device, &mut lock(&self.pipelines), &self.sources, windows, largest)?;
+        let shards = todo.iter().map(|(w, _)| *w);
+        let repacker = Repacker::new(&self.device, &mut lock(&self.pipelines), &self.catalogue, shards, largest)?;
         let over = AtomicBool::new(false);
         let begun = Instant::now();
         let bytes: u64 = todo.iter().map(|(w, _)| w.bytes).sum();
@@ -103,8 +103,8 @@ impl GpuExecutor {
             weights.taken.device =
                 self.device.memory().map(|now| weights.taken.device.map_or(now, |was| most(was, now)));
             weights.keep_staging(staging);
-            for (window, _) in todo.iter().filter(|(w, _)| self.model.tensor(w.weight).file_range().is_none()) {
-                self.model.release(window.weight);
+            for (shard, _) in todo.iter().filter(|(w, _)| self.model.tensor(w.weight).file_range().is_none()) {
+                self.model.release(shard.weight);
             }
             let seconds = copied.get().map_or(begun.elapsed(), |at| at.duration_since(begun)).as_secs_f64();
             weights.taken.bytes += bytes;
@@ -149,7 +149,7 @@ struct Arrivals<'a> {
     of_group: Vec<usize>,
     /// For each group, the one whose dispatches must be submitted before its weights are copied.
     after: Vec<Option<usize>>,
-    places: HashMap<(Window, usize), Placed>,
+    places: HashMap<(RowShard, usize), Placed>,
     repacker: &'a Repacker<'a>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Arrivals<'a> {
             of_group[part.group] += 1;
         }
         let groups = step.groups.iter().enumerate();
-        let places = groups.flat_map(|(i, g)| g.weights.iter().map(move |p| ((p.window, i), *p))).collect();
+        let places = groups.flat_map(|(i, g)| g.weights.iter().map(move |p| ((p.shard, i), *p))).collect();
         Arrivals { of_group, after: step.groups.iter().map(|g| g.after).collect(), places, repacker }
     }
 
@@ -175,7 +175,7 @@ impl<'a> Arrivals<'a> {
         let (places, repacker) = (&self.places, self.repacker);
         let done = upload.copy(&may, &mut |job, from, encoder| {
             for part in &job.parts {
-                let (to, offset) = weights.buffer(&places[&(part.window, part.group)])?;
+                let (to, offset) = weights.buffer(&places[&(part.shard, part.group)])?;
                 repacker.encode(part, from, &to, offset, encoder)?;
             }
             Ok(())

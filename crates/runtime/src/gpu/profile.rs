@@ -11,7 +11,7 @@ use crate::schedule::{Bound, Dispatch};
 use crate::{Batch, Executor, RuntimeError};
 use std::time::Instant;
 use wgoose_graph::OperandKind;
-use wgoose_kernels::{Access, Kernel, Site, ops};
+use wgoose_kernels::{Access, Arithmetic, Instance, Kernel, ops};
 
 /// Passes before the first that counts.
 const WARM_UP: usize = 3;
@@ -77,7 +77,7 @@ impl GpuExecutor {
     fn without_dependencies(&self, step: &Step) -> Result<Option<Vec<BoundDispatch>>, RuntimeError> {
         let writes = |i: usize, binding: u32| {
             let dispatch = &step.recording.dispatches[i];
-            let bindings = &step.recording.kernels[dispatch.kernel].reflection.bindings;
+            let bindings = &step.recording.kernels[dispatch.kernel].facts.bindings;
             bindings.iter().any(|b| b.number == binding && b.access == Access::ReadWrite)
         };
         let mut scratch = 0;
@@ -111,11 +111,11 @@ impl GpuExecutor {
     fn describe(&self, pass: &PassShape, dispatch: &Dispatch, kernel: &Kernel, ns: f64) -> DispatchProfile {
         let graph = self.graph(pass);
         let node = graph.op(dispatch.node);
-        let site = Site::of(graph, dispatch.node, &pass.batch, &|weight| self.model.tensor(weight).format());
-        // A matrix in windows: each dispatch has its share of the op.
-        let rows = site.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(site.m, |i| i.rows);
-        let [_, _, _, _, _, _, window, ..] = dispatch.params;
-        let share = |all: u64| (u128::from(all) * u128::from(window) / u128::from(rows.max(1))) as u64;
+        let instance = Instance::of(graph, dispatch.node, &pass.batch, &|weight| self.model.tensor(weight).format());
+        // A matrix in row shards: each dispatch has its share of the op.
+        let rows = instance.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(instance.m, |i| i.rows);
+        let share =
+            |all: u64| (u128::from(all) * u128::from(dispatch.params.shard_rows) / u128::from(rows.max(1))) as u64;
         DispatchProfile {
             node: dispatch.node,
             op: node.op.name(),
@@ -123,8 +123,8 @@ impl GpuExecutor {
             layer: node.layer,
             kernel: kernel.label.clone(),
             ns,
-            bytes: share(site.bytes()),
-            flops: share((ops::kernels(&site.op).flops)(&site)),
+            bytes: share(instance.bytes()),
+            flops: share((ops::kernels(&instance.op).flops)(&instance)),
             arithmetic: arithmetic(kernel),
         }
     }
@@ -132,11 +132,10 @@ impl GpuExecutor {
 
 /// What a kernel computes with.
 fn arithmetic(kernel: &Kernel) -> Quantity {
-    let names = |call: &str| kernel.wgsl.contains(call);
-    match () {
-        () if names("coopMultiplyAdd") => Quantity::MatrixF16,
-        () if names("dot4I8Packed") => Quantity::DotInt8,
-        () => Quantity::FmaF32,
+    match kernel.facts.arithmetic {
+        Arithmetic::Matrix => Quantity::MatrixF16,
+        Arithmetic::Int8 => Quantity::DotInt8,
+        Arithmetic::F32 => Quantity::FmaF32,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{GpuExecutor, lock};
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::schedule::{Bound, Dispatch, Recording};
-use crate::weights::{Group, Need, Placed, Weights, Window, route};
+use crate::weights::{Group, Need, Placed, RowShard, Weights, route};
 use crate::{Device, RuntimeError};
 use std::num::NonZeroU64;
 use wgoose_graph::Weight;
@@ -41,7 +41,7 @@ impl Step {
         let align = param_distance(device);
         let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
         for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
-            block[..PARAMS as usize].copy_from_slice(bytemuck::cast_slice(&dispatch.params));
+            block[..PARAMS as usize].copy_from_slice(bytemuck::bytes_of(&dispatch.params));
         }
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),
@@ -54,7 +54,7 @@ impl Step {
         let mut weights = lock(&executor.weights);
         let needs =
             recording.dispatches.iter().map(|d| executor.needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
-        weights.admit(needs.iter().flat_map(|n| &n.windows).copied());
+        weights.admit(needs.iter().flat_map(|n| &n.shards).copied());
         let groups = route(&needs, &|w| weights.is_streamed(w), weights.ring_bytes())?;
         let bound = groups.iter().map(|_| None).collect();
         Ok(Step { recording, params: (params, align), groups, bound, ready: false })
@@ -130,7 +130,7 @@ impl Step {
                 Bound::Weight(weight, index) => {
                     let placed = placed(group, weight, index);
                     let (buffer, offset) = weights.buffer(&placed)?;
-                    (buffer, offset, placed.window.bytes)
+                    (buffer, offset, placed.shard.bytes)
                 }
                 Bound::State(state) => {
                     let place = executor.states.place(state).clone();
@@ -213,7 +213,7 @@ impl GpuExecutor {
         let mut need = Need::default();
         for (_, bound) in &dispatch.bindings {
             if let Bound::Weight(weight, index) = *bound {
-                need.windows.push(weights.windows(weight, self.format(weight))?[index]);
+                need.shards.push(weights.shards(weight, self.format(weight))?[index]);
             }
         }
         Ok(need)
@@ -222,27 +222,27 @@ impl GpuExecutor {
 
 /// Where a group has a weight.
 fn placed(group: &Group, weight: Weight, index: usize) -> Placed {
-    let is = |p: &&Placed| p.window.weight == weight && p.window.index == index;
+    let is = |p: &&Placed| p.shard.weight == weight && p.shard.index == index;
     match group.weights.iter().find(is) {
         Some(placed) => *placed,
-        // Groups hold the windows of all their dispatches.
+        // Groups hold the shards of all their dispatches.
         None => unreachable!("{weight} is not among its group's weights"),
     }
 }
 
-/// The windows that groups need and that are not there, each with the first group that needs it. Streamed windows are
+/// The shards that groups need and that are not there, each with the first group that needs it. Streamed shards are
 /// never there.
-pub(super) fn missing(groups: &[Group], weights: &Weights, streamed: bool) -> Vec<(Window, usize)> {
-    let mut found: Vec<(Window, usize)> = Vec::new();
+pub(super) fn missing(groups: &[Group], weights: &Weights, streamed: bool) -> Vec<(RowShard, usize)> {
+    let mut found: Vec<(RowShard, usize)> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (number, group) in groups.iter().enumerate() {
         for placed in &group.weights {
             let wanted = match placed.ring {
                 Some(_) => streamed,
-                None => !weights.is_filled(&placed.window) && seen.insert(placed.window),
+                None => !weights.is_filled(&placed.shard) && seen.insert(placed.shard),
             };
             if wanted {
-                found.push((placed.window, number));
+                found.push((placed.shard, number));
             }
         }
     }

@@ -13,7 +13,7 @@ use wgoose_loader::Model;
 pub(crate) struct Ran<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) node: NodeId,
-    /// What computed it; where a matrix is bound in windows, the kernel of the first.
+    /// What computed it; where a matrix is bound in shards, the kernel of the first.
     pub(crate) kernel: &'a Kernel,
     /// What it made; empty if it only updates state.
     pub(crate) values: Vec<f32>,
@@ -57,7 +57,7 @@ impl GpuExecutor {
         let pass = batch.pass();
         let mut step = self.open_step(&pass)?;
         if !step.ready
-            && let Err(e) = self.bring_up(&mut step, false)
+            && let Err(e) = self.cold_start(&mut step, false)
         {
             return self.keep_step(pass, Err(e)).map(|()| Vec::new());
         }
@@ -74,8 +74,8 @@ impl GpuExecutor {
         let (graph, shape, recording) = (self.graph(&batch.pass()), batch.shape(), &step.recording);
         let bound: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
         let (mut first, mut result) = (0, Vec::new());
-        for windows in recording.dispatches.chunk_by(|a, b| a.node == b.node) {
-            let node = windows[0].node;
+        for shards in recording.dispatches.chunk_by(|a, b| a.node == b.node) {
+            let node = shards[0].node;
             let value = graph.op(node).shape;
             let floats = u64::from(value.planes) * u64::from(shape.rows(value.rows)) * u64::from(value.cols);
             if let Some(slot) = recording.arena.slot.get(&node).filter(|_| graph.op(node).op.in_place().is_none()) {
@@ -85,10 +85,10 @@ impl GpuExecutor {
             }
             let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            bound[first..first + windows.len()].iter().for_each(|dispatch| dispatch.encode(&mut pass));
+            bound[first..first + shards.len()].iter().for_each(|dispatch| dispatch.encode(&mut pass));
             drop(pass);
             self.device.queue.submit([encoder.finish()]);
-            first += windows.len();
+            first += shards.len();
             let values = match recording.arena.slot.get(&node) {
                 Some(slot) => bytemuck::pod_collect_to_vec(&self.device.read(&self.arena[*slot], 0, floats * 4)?),
                 None => Vec::new(),
@@ -96,7 +96,7 @@ impl GpuExecutor {
             if graph.output() == Some(node) {
                 result.clone_from(&values);
             }
-            on_op(self, Ran { graph, node, kernel: &recording.kernels[windows[0].kernel], values })?;
+            on_op(self, Ran { graph, node, kernel: &recording.kernels[shards[0].kernel], values })?;
         }
         self.device.wait("tracing a pass")?;
         Ok(result)

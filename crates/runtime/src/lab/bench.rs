@@ -6,7 +6,7 @@ use crate::pipelines::{Pipeline, Pipelines};
 use crate::{Device, RuntimeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wgoose_kernels::{Kernel, Numerics, dispatch_size};
+use wgoose_kernels::{Kernel, Precision, dispatch_size};
 
 /// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory as
 /// they do in a model, where the next use of a matrix is a whole token away.
@@ -16,7 +16,7 @@ pub struct Bench {
     sets: Vec<Set>,
     grid: [u32; 3],
     label: String,
-    numerics: Numerics,
+    precision: Precision,
 }
 
 struct Set {
@@ -37,9 +37,9 @@ pub struct Timing {
 }
 
 impl Bench {
-    /// Stands behind y; must not change.
-    pub(crate) const CANARY: f32 = 1234.5;
-    const CANARIES: usize = 64;
+    /// What follows y; must not change.
+    pub(crate) const GUARD: f32 = 1234.5;
+    const GUARDS: usize = 64;
 
     /// Compiles the kernel and uploads the operands so many times.
     ///
@@ -49,18 +49,18 @@ impl Bench {
         let mut pipelines = Pipelines::new(Arc::clone(device));
         pipelines.compile(&[kernel])?;
         let label = kernel.label.clone();
-        let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), units: kernel.units };
-        let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
+        let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
+        let grid = dispatch_size(kernel.workgroups, device.limits()).ok_or_else(too_large)?;
         let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
         // One y for all: each dispatch waits for the one before, as in a step.
         let y = device.storage("y", initial_y(case).len() as u64 * 4);
         let set = |_| Set::new(device, &pipeline, kernel, case, y.clone());
         let sets = (0..copies.max(1)).map(set).collect::<Result<_, _>>()?;
         device.check("uploading a case")?;
-        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, numerics: kernel.numerics })
+        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, precision: kernel.facts.precision })
     }
 
-    /// Runs the first set once: y with its canaries, and the state.
+    /// Runs the first set once: y with its guard words, and the state.
     ///
     /// # Errors
     /// The device fails.
@@ -105,8 +105,8 @@ impl Bench {
     }
 
     /// What the kernel computes with.
-    pub fn numerics(&self) -> Numerics {
-        self.numerics
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// What is being measured.
@@ -116,14 +116,15 @@ impl Bench {
 }
 
 fn initial_y(case: &Case) -> Vec<f32> {
-    let canaries = std::iter::repeat_n(Bench::CANARY, Bench::CANARIES);
-    case.before.iter().copied().chain(canaries).collect()
+    let guards = std::iter::repeat_n(Bench::GUARD, Bench::GUARDS);
+    case.before.iter().copied().chain(guards).collect()
 }
 
 fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
     match data {
         Data::Floats(f) | Data::State(f) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(f)),
         Data::Indices(i) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(i)),
+        Data::Segments(s) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(s)),
         Data::Matrix(bytes, _) => {
             let mut padded = bytes.clone();
             padded.resize(bytes.len().next_multiple_of(4), 0);
@@ -147,12 +148,13 @@ impl Set {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        device.queue.write_buffer(&params, 0, bytemuck::cast_slice(&case.site.params()));
+        device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
         let mut buffers: BTreeMap<&str, wgpu::Buffer> = BTreeMap::from([("y", y.clone()), ("params", params)]);
         for (name, data) in &case.data {
             let bytes = match data {
                 Data::Floats(f) | Data::State(f) => f.len() * 4,
                 Data::Indices(i) => i.len() * 4,
+                Data::Segments(s) => size_of_val(&s[..]),
                 Data::Matrix(bytes, _) => bytes.len(),
             };
             let buffer = device.storage(name, bytes as u64);
@@ -161,7 +163,7 @@ impl Set {
         }
         device.queue.submit([]);
         let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
-            .reflection
+            .facts
             .bindings
             .iter()
             .filter_map(|b| Some((b.number, buffers.get(b.name.as_str())?)))

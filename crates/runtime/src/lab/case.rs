@@ -1,8 +1,8 @@
-//! A case: random operands for a site, in the ranges that a model has, and what the reference makes of them.
+//! A case: random operands for a instance, in the ranges that a model has, and what the reference makes of them.
 
 use std::collections::BTreeMap;
 use wgoose_graph::{Format, OperandKind};
-use wgoose_kernels::{Arg, Args, Dense, Site, ops};
+use wgoose_kernels::{Arg, Args, Dense, Instance, Segment, ops};
 use wgoose_loader::blocks;
 
 /// Distinct rows encoded for a matrix; larger ones repeat them (encoding a head takes longer than testing it).
@@ -13,15 +13,16 @@ const DISTINCT_ROWS: usize = 192;
 pub(crate) enum Data {
     Floats(Vec<f32>),
     Indices(Vec<u32>),
+    Segments(Vec<Segment>),
     /// Bytes as on the GPU, and the same dequantised.
     Matrix(Vec<u8>, Dense),
     State(Vec<f32>),
 }
 
-/// Random operands for a site.
+/// Random operands for a instance.
 #[derive(Clone, Debug)]
 pub struct Case {
-    pub(crate) site: Site,
+    pub(crate) instance: Instance,
     pub(crate) data: BTreeMap<&'static str, Data>,
     /// What y holds before the op runs: NaN, or the residual it is added to.
     pub(crate) before: Vec<f32>,
@@ -49,17 +50,17 @@ impl Rng {
 
 impl Case {
     /// Random operands; the same seed gives the same case.
-    pub fn random(site: &Site, seed: u64) -> Case {
+    pub fn random(instance: &Instance, seed: u64) -> Case {
         let mut rng = Rng(seed);
-        let domain = ops::kernels(&site.op).domain;
-        let slots = site.segments as usize + rng.below(3) as usize;
-        let (segments, token_segments) = segments(site, slots, &mut rng);
+        let domain = ops::kernels(&instance.op).domain;
+        let slots = instance.segments as usize + rng.below(3) as usize;
+        let (segments, token_segments) = segments(instance, slots, &mut rng);
         let mut data = BTreeMap::new();
-        let mut before = vec![f32::NAN; site.output_len()];
-        for input in &site.inputs {
+        let mut before = vec![f32::NAN; instance.output_len()];
+        for input in &instance.inputs {
             let len = input.planes as usize * input.rows as usize * input.cols as usize;
             let range = domain(input.name);
-            if site.op.in_place() == Some(input.name) {
+            if instance.op.in_place() == Some(input.name) {
                 before = rng.floats(len, range);
                 continue;
             }
@@ -71,17 +72,17 @@ impl Case {
                 }
                 OperandKind::OldState => Data::Floats(rng.floats(slots * len, range)),
                 OperandKind::State => Data::State(rng.floats(slots * len, range)),
-                OperandKind::Segments => Data::Indices(segments.clone()),
+                OperandKind::Segments => Data::Segments(segments.clone()),
                 OperandKind::TokenSegments => Data::Indices(token_segments.clone()),
-                OperandKind::Tokens => Data::Indices(indices(site.rows, site.window, &mut rng)),
+                OperandKind::Tokens => Data::Indices(indices(instance.rows, instance.shard_rows, &mut rng)),
                 OperandKind::OutputRows => {
-                    let rows = site.input("x").map_or(1, |x| x.rows);
-                    Data::Indices(indices(site.rows, rows, &mut rng))
+                    let rows = instance.input("x").map_or(1, |x| x.rows);
+                    Data::Indices(indices(instance.rows, rows, &mut rng))
                 }
             };
             data.insert(input.name, random);
         }
-        Case { site: site.clone(), data, before }
+        Case { instance: instance.clone(), data, before }
     }
 
     /// With zeros in place of about that share of a value's elements.
@@ -95,9 +96,9 @@ impl Case {
         self
     }
 
-    /// The site it is for.
-    pub fn site(&self) -> &Site {
-        &self.site
+    /// The instance it is for.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
     }
 
     /// What the reference makes of it: y, and the state if the op has one.
@@ -112,6 +113,7 @@ impl Case {
             match data {
                 Data::Floats(f) => args.insert(name, Arg::Floats(f)),
                 Data::Indices(i) => args.insert(name, Arg::Indices(i)),
+                Data::Segments(s) => args.insert(name, Arg::Segments(s)),
                 Data::Matrix(_, dense) => args.insert(name, Arg::Matrix(dense)),
                 Data::State(_) => {}
             }
@@ -119,17 +121,17 @@ impl Case {
         if let Some(state) = &mut state {
             args.insert("state", Arg::State(state));
         }
-        (ops::kernels(&self.site.op).reference)(&self.site, &mut args, &mut y);
+        (ops::kernels(&self.instance.op).reference)(&self.instance, &mut args, &mut y);
         drop(args);
         (y, state)
     }
 }
 
 /// Splits the tokens among the segments, at least one each, and gives each a slot of its own.
-fn segments(site: &Site, slots: usize, rng: &mut Rng) -> (Vec<u32>, Vec<u32>) {
-    let count = site.segments.max(1);
+fn segments(instance: &Instance, slots: usize, rng: &mut Rng) -> (Vec<Segment>, Vec<u32>) {
+    let count = instance.segments.max(1);
     // An op with a row per segment has the tokens in what it reads.
-    let tokens = site.input("x").map_or(site.rows, |x| x.rows).max(count);
+    let tokens = instance.input("x").map_or(instance.rows, |x| x.rows).max(count);
     let mut cuts: Vec<u32> = Vec::new();
     while cuts.len() + 1 < count as usize {
         let cut = 1 + rng.below(u64::from(tokens) - 1) as u32;
@@ -144,7 +146,7 @@ fn segments(site: &Site, slots: usize, rng: &mut Rng) -> (Vec<u32>, Vec<u32>) {
         order.swap(i, rng.below(i as u64 + 1) as usize);
     }
     let pairs = cuts.windows(2).enumerate();
-    let table = pairs.clone().flat_map(|(i, w)| [w[0], w[1] - w[0], order[i], 0]).collect();
+    let table = pairs.clone().map(|(i, w)| Segment::new(w[0], w[1] - w[0], order[i])).collect();
     let of_token = pairs.flat_map(|(i, w)| std::iter::repeat_n(i as u32, (w[1] - w[0]) as usize)).collect();
     (table, of_token)
 }
@@ -165,15 +167,15 @@ fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut
     let mut bytes: Vec<u8> =
         (0..rows).flat_map(|i| bytes[repeat(i) * row_bytes..][..row_bytes].iter().copied()).collect();
     let data = (0..rows).flat_map(|i| dense[repeat(i) * cols..][..cols].iter().copied()).collect();
-    if format.is_tiled() {
-        let mut tiles = vec![0; bytes.len().next_multiple_of(Format::TILE_BLOCKS * format.block_bytes())];
-        blocks::tile(in_file, &bytes, &mut tiles);
-        bytes = tiles;
+    if format.is_interleaved() {
+        let mut interleaved = vec![0; bytes.len().next_multiple_of(Format::INTERLEAVED_BLOCKS * format.block_bytes())];
+        blocks::interleave(in_file, &bytes, &mut interleaved);
+        bytes = interleaved;
     }
-    if format.is_in_columns() {
-        let mut columns = vec![0; format.bytes(rows, cols).unwrap_or_default()];
-        blocks::to_columns(in_file, cols, &bytes, &mut columns);
-        bytes = columns;
+    if format.is_k_major() {
+        let mut k_major = vec![0; format.bytes(rows, cols).unwrap_or_default()];
+        blocks::to_k_major(in_file, cols, &bytes, &mut k_major);
+        bytes = k_major;
     }
     Data::Matrix(bytes, Dense { cols, data })
 }

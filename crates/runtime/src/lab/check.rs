@@ -10,9 +10,9 @@ use wgoose_kernels::ops;
 pub struct Deviation {
     /// Largest error, relative to the root mean square of the reference's output (of y or of the state).
     pub worst: f32,
-    /// What is allowed: the op's tolerance, and what the kernel's numerics add to it.
+    /// What is allowed: the op's tolerance, and what the kernel's precision adds to it.
     pub tolerance: f32,
-    /// Why it is wrong whatever the numbers: elements not written, canaries overwritten, different bits the second time.
+    /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second time.
     pub fault: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Expected {
     /// Runs the reference.
     pub fn of(case: &Case) -> Self {
         let (y, state) = case.reference();
-        Expected { y, state, tolerance: (ops::kernels(&case.site.op).tolerance)(&case.site) }
+        Expected { y, state, tolerance: (ops::kernels(&case.instance.op).tolerance)(&case.instance) }
     }
 }
 
@@ -47,9 +47,9 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     let (y, state) = bench.run(case)?;
     let again = bench.run(case)?;
     let bits = |data: &[f32]| data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-    let (written, canaries) = y.split_at(case.site.output_len());
+    let (written, guards) = y.split_at(case.instance.output_len());
     let mut fault = None;
-    if bits(canaries) != vec![Bench::CANARY.to_bits(); canaries.len()] {
+    if bits(guards) != vec![Bench::GUARD.to_bits(); guards.len()] {
         fault = Some("it wrote past the end of y".to_owned());
     } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
         fault = Some("two runs on the same data differ".to_owned());
@@ -58,7 +58,7 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     if let (Some(got), Some(want)) = (&state, &expected.state) {
         worst = worst.max(largest_error(got, want).1);
     }
-    Ok(Deviation { worst, tolerance: expected.tolerance + bench.numerics().error(&case.site), fault })
+    Ok(Deviation { worst, tolerance: expected.tolerance + bench.precision().error(&case.instance), fault })
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is

@@ -4,6 +4,7 @@ mod bench;
 mod case;
 mod check;
 mod clock;
+pub mod property;
 mod repack;
 pub mod roofline;
 mod sample;

@@ -4,7 +4,8 @@ use crate::pipelines::Pipelines;
 use crate::sampler::{Progress, Sampler, SamplerSize, Standing, Wiring, check};
 use crate::{Continuation, DecodeError, Device, RuntimeError};
 use std::sync::Arc;
-use wgoose_kernels::Sources;
+use wgoose_kernels::Catalogue;
+use wgoose_kernels::persistent::BARRIER_BYTES;
 
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +40,11 @@ pub fn sample(
         logits: device.storage("logits", logits.len() as u64 * 4),
         tokens: device.storage("tokens", count as u64 * 4),
         segments: device.storage("segments", count as u64 * 16),
-        meeting: device.storage("meeting", 16),
+        grid_barrier: device.storage("grid barrier", BARRIER_BYTES),
     };
     device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(logits));
     let mut pipelines = Pipelines::new(Arc::clone(device));
-    let sampler = Sampler::new(device, &mut pipelines, &Sources::Embedded, size, wiring)?;
+    let sampler = Sampler::new(device, &mut pipelines, &Catalogue::embedded(), size, wiring)?;
     sampler.begin(device, sequences);
     let bytes = (count * size_of::<Progress>()) as u64;
     let all = device.storage("progress of all rounds", bytes * rounds as u64);

@@ -43,20 +43,20 @@ pub fn sizes(cores: usize) -> Vec<StagingSize> {
 /// The file cannot be read any more, or the device fails.
 pub fn upload(device: &Arc<Device>, model: &Arc<Model>, size: StagingSize) -> Result<UploadRate, RuntimeError> {
     let weights = Weights::new(Arc::clone(device), Arc::clone(model));
-    let mut windows = Vec::new();
+    let mut shards = Vec::new();
     for weight in Weight::all(model.shape()).filter(|w| model.tensor(*w).file_range().is_some()) {
-        windows.extend(
+        shards.extend(
             weights
-                .windows(weight, model.tensor(weight).format())?
+                .shards(weight, model.tensor(weight).format())?
                 .into_iter()
                 .filter(|w| !w.is_vector())
                 .map(|w| (w, 0)),
         );
     }
-    windows.sort_by_key(|(w, _)| (model.tensor(w.weight).file_offset(), w.index));
-    let jobs = cut(model, &windows, size.slot_bytes, false);
+    shards.sort_by_key(|(w, _)| (model.tensor(w.weight).file_offset(), w.index));
+    let jobs = cut(model, &shards, size.slot_bytes, false);
     let largest = jobs.iter().map(Job::bytes).max().unwrap_or(16).next_multiple_of(16) as u64;
-    let bytes = windows.iter().map(|(w, _)| w.bytes).sum();
+    let bytes = shards.iter().map(|(w, _)| w.bytes).sum();
     let mut staging = Staging::new(device, size.slots, largest)?;
     // One place for all of it would make the copies wait for one another.
     let targets: Vec<wgpu::Buffer> = (0..size.slots).map(|_| device.storage("target", largest)).collect();

@@ -37,8 +37,7 @@ pub(super) fn compile(
 }
 
 fn failed(kernel: &Kernel, why: &str) -> RuntimeError {
-    let why = format!("{}: {}", kernel.label, why.replace('\n', " "));
-    RuntimeError::Device { during: "compiling a kernel", why }
+    RuntimeError::Compile { kernel: kernel.label.clone(), why: why.replace('\n', " ") }
 }
 
 /// The driver's cache of one kernel.
@@ -84,8 +83,8 @@ impl Kept {
 /// Translates a kernel, or says why it cannot be.
 fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, String> {
     let label = Some(kernel.label.as_str());
-    if memory_model::is_lax(kernel) {
-        let [x, y, z] = kernel.reflection.workgroup_size;
+    if memory_model::needs_patch(kernel) {
+        let [x, y, z] = kernel.facts.workgroup_size;
         let entry = wgpu::PassthroughShaderEntryPoint { name: "main".into(), workgroup_size: (x, y, z) };
         let descriptor = wgpu::ShaderModuleDescriptorPassthrough {
             label,
@@ -116,7 +115,7 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
     let label = Some(kernel.label.as_str());
     let module = module(gpu, kernel)?;
     let entries: Vec<wgpu::BindGroupLayoutEntry> = kernel
-        .reflection
+        .facts
         .bindings
         .iter()
         .map(|b| wgpu::BindGroupLayoutEntry {
@@ -157,7 +156,8 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wgoose_kernels::{Binding, KernelHash, Numerics, Reflection};
+    use std::collections::BTreeSet;
+    use wgoose_kernels::{Arithmetic, Binding, Facts, KernelHash, Precision};
 
     fn kernel() -> Kernel {
         let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite, element: None };
@@ -167,9 +167,17 @@ mod tests {
                    @compute @workgroup_size(1) fn main() { y[0] = 7u; }"
                 .to_owned(),
             hash: KernelHash([7; 16]),
-            reflection: Reflection { bindings: vec![y], workgroup_size: [1; 3], workgroup_memory: 0, room: 0 },
-            units: 1,
-            numerics: Numerics::F32,
+            facts: Facts {
+                bindings: vec![y],
+                workgroup_size: [1; 3],
+                workgroup_memory: 0,
+                scratch: 0,
+                features: BTreeSet::new(),
+                precision: Precision::F32,
+                arithmetic: Arithmetic::F32,
+                has_dependency_wait: false,
+            },
+            workgroups: 1,
         }
     }
 

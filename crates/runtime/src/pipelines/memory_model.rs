@@ -8,11 +8,11 @@
 use naga::back::spv;
 use spirv::{MemoryAccess, MemorySemantics, Op, StorageClass};
 use std::collections::{HashMap, HashSet};
-use wgoose_kernels::{Kernel, validator};
+use wgoose_kernels::{Feature, Kernel};
 
 /// Whether wgpu's own translation of a kernel allows its barriers to have no effect.
-pub(super) fn is_lax(kernel: &Kernel) -> bool {
-    kernel.wgsl.contains("enable wgpu_cooperative_matrix;")
+pub(super) fn needs_patch(kernel: &Kernel) -> bool {
+    kernel.facts.features.contains(&Feature::CooperativeMatrix)
 }
 
 /// Translates a kernel without run-time checks, its bindings numbered in their order, as wgpu numbers them.
@@ -20,8 +20,7 @@ pub(super) fn is_lax(kernel: &Kernel) -> bool {
 /// # Errors
 /// What naga says of the text.
 pub(super) fn ordered_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
-    let module = naga::front::wgsl::parse_str(&kernel.wgsl).map_err(|e| e.message().to_owned())?;
-    let info = validator().validate(&module).map_err(|e| e.as_inner().to_string())?;
+    let (module, info) = kernel.module().map_err(|e| e.to_string())?;
     let binding = |(place, b): (usize, &wgoose_kernels::Binding)| {
         let bound = spv::BindingInfo { descriptor_set: 0, binding: place as u32, binding_array_size: None };
         (naga::ResourceBinding { group: 0, binding: b.number }, bound)
@@ -30,7 +29,7 @@ pub(super) fn ordered_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
         lang_version: (1, 5),
         flags: spv::WriterFlags::empty(),
         fake_missing_bindings: false,
-        binding_map: kernel.reflection.bindings.iter().enumerate().map(binding).collect(),
+        binding_map: kernel.facts.bindings.iter().enumerate().map(binding).collect(),
         zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         emit_int_div_checks: false,
@@ -142,24 +141,25 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use wgoose_graph::{Activation, BatchShape, Format, FusionSet, LoraRanks, ModelShape, Target, rewrite, rwkv7};
-    use wgoose_kernels::{Feature, Limits, Site, Sources, ops};
+    use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
 
-    /// A product of 16 tokens on matrix units.
+    /// A product of 16 tokens on cooperative matrices.
     fn kernel() -> Kernel {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
         let shape = ModelShape { layers: 1, width: 1024, ffn: 2048, head_size: 64, vocab: 512, ranks };
         let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
         rewrite::apply(&mut graph, &FusionSet::new()).unwrap();
         let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };
-        let sites = graph.schedule().unwrap().into_iter().map(|id| Site::of(&graph, id, &batch, &|_| Format::F16));
+        let instances =
+            graph.schedule().unwrap().into_iter().map(|id| Instance::of(&graph, id, &batch, &|_| Format::F16));
         let product = wgoose_graph::Op::Matmul { activation: Activation::None };
-        let site = sites.into_iter().find(|s| s.op == product).unwrap();
+        let instance = instances.into_iter().find(|s| s.op == product).unwrap();
         let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
         let limits = Limits { workgroup_memory: 48 << 10, min_subgroup: 32, features, ..Limits::webgpu() };
-        let variant = ops::variants("matmul").iter().find(|v| v.name == "matrix_units").unwrap();
-        let points = variant.points(&Sources::Embedded).unwrap();
-        let kernel = |p| Kernel::new(variant, &site, p, &limits, &Sources::Embedded).ok();
-        points.iter().find_map(kernel).unwrap()
+        let catalogue = Catalogue::embedded();
+        let variant = catalogue.variant("matmul", "gemm_coop").unwrap();
+        let kernel = |config| Kernel::new(variant, &instance, &config, &limits).ok();
+        variant.configs().into_iter().find_map(kernel).unwrap()
     }
 
     #[test]

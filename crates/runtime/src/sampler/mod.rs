@@ -2,7 +2,7 @@
 //! next step reads its tokens.
 //!
 //! A sequence that has ended must not move on in the steps that run already. Its row of the segment table is therefore
-//! pointed at a spare slot: later steps read and write a state that nobody looks at. That costs nothing, no kernel knows of
+//! pointed at a spare slot: later steps read and write a state that is never read. That costs nothing, no kernel knows of
 //! it, and the state of the sequence is exactly that after the tokens before its last.
 
 mod settings;
@@ -13,14 +13,14 @@ use crate::{Device, RuntimeError};
 use settings::Settings;
 pub use settings::{Penalties, Sampling, is_bias, is_penalty};
 pub(crate) use settings::{Progress, Standing, check};
-use wgoose_kernels::{Kernel, PlanError, Sources, dispatch_size, sample};
+use wgoose_kernels::{Catalogue, Kernel, PlanError, dispatch_size, sampling};
 
 /// Of what size a sampler is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplerSize {
     pub(crate) sequences: u32,
     pub(crate) vocab: u32,
-    /// The slot that ended sequences go on into.
+    /// The slot that ended sequences use from then on.
     pub(crate) spare: u32,
     /// Whether any sequence has penalties, for which tokens are counted.
     pub(crate) counts: bool,
@@ -46,8 +46,8 @@ pub(crate) struct Wiring {
     pub(crate) tokens: wgpu::Buffer,
     /// `[B, 4]`; the slot of what has ended.
     pub(crate) segments: wgpu::Buffer,
-    /// Says whether the step went wrong: then no token is chosen, and everything stays as it is.
-    pub(crate) meeting: wgpu::Buffer,
+    /// Says whether the step timed out: then no token is chosen, and everything stays as it is.
+    pub(crate) grid_barrier: wgpu::Buffer,
 }
 
 /// Chooses tokens for a fixed number of sequences.
@@ -59,7 +59,7 @@ pub(crate) struct Sampler {
     counts: wgpu::Buffer,
     biases: wgpu::Buffer,
     scores: wgpu::Buffer,
-    pieces: wgpu::Buffer,
+    slices: wgpu::Buffer,
     stages: [Stage; 2],
 }
 
@@ -78,7 +78,7 @@ impl Sampler {
     pub(crate) fn new(
         device: &Device,
         pipelines: &mut Pipelines,
-        sources: &Sources,
+        catalogue: &Catalogue,
         size: SamplerSize,
         wiring: Wiring,
     ) -> Result<Self, RuntimeError> {
@@ -89,10 +89,10 @@ impl Sampler {
             let (what, limit) = ("the scores of all sequences", limits.storage_binding);
             return Err(RuntimeError::ValueTooLarge { what, need: matrix, limit });
         }
-        let refused = |refusal| PlanError::Refused { kernel: "sampling".to_owned(), refusal };
+        let failed = |e| PlanError::of_kernel("sampling", e);
         let kernels = [
-            sample::score(sequences, vocab, limits, sources).map_err(refused)?,
-            sample::pick(sequences, limits, sources).map_err(refused)?,
+            sampling::scores(sequences, vocab, limits, catalogue).map_err(failed)?,
+            sampling::sample(sequences, limits, catalogue).map_err(failed)?,
         ];
         pipelines.compile(&[&kernels[0], &kernels[1]])?;
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
@@ -107,24 +107,25 @@ impl Sampler {
         let counts = device.storage("token counts", if counts { matrix } else { 0 });
         let biases = device.storage("token biases", if biases { matrix } else { 0 });
         let scores = device.storage("scores", matrix);
-        let pieces = device.storage("pieces", rows * u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES);
+        let slices = u64::from(sampling::slices(vocab));
+        let slices = device.storage("slices of the vocabulary", rows * slices * sampling::SLICE_BYTES);
         let buffers = [
             ("params", &params),
             ("logits", &wiring.logits),
             ("tokens", &wiring.tokens),
             ("segments", &wiring.segments),
-            ("meeting", &wiring.meeting),
+            ("grid_barrier", &wiring.grid_barrier),
             ("settings", &settings),
             ("progress", &progress),
             ("counts", &counts),
             ("biases", &biases),
             ("scores", &scores),
-            ("pieces", &pieces),
+            ("slices", &slices),
         ];
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
         let stages = [stage(&kernels[0])?, stage(&kernels[1])?];
         device.check("preparing to sample")?;
-        Ok(Sampler { size, settings, progress, counts, biases, scores, pieces, stages, wiring })
+        Ok(Sampler { size, settings, progress, counts, biases, scores, slices, stages, wiring })
     }
 
     /// Whether it is of that size and wired so.
@@ -178,14 +179,14 @@ impl Sampler {
 
     /// Most bytes that one for that many sequences holds on the device.
     pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
-        let row = 3 * u64::from(vocab) * 4 + u64::from(sample::pieces(vocab)) * sample::PIECE_BYTES;
+        let row = 3 * u64::from(vocab) * 4 + u64::from(sampling::slices(vocab)) * sampling::SLICE_BYTES;
         // A buffer is at least 16 bytes, and two may be empty.
         sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 32
     }
 
     /// Bytes it holds on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores, &self.pieces];
+        let own = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores, &self.slices];
         own.into_iter().map(wgpu::Buffer::size).sum()
     }
 }
@@ -197,10 +198,11 @@ impl Stage {
         kernel: &Kernel,
         buffers: &[(&str, &wgpu::Buffer)],
     ) -> Result<Self, RuntimeError> {
-        let too_large = || RuntimeError::DispatchTooLarge { kernel: kernel.label.clone(), units: kernel.units };
-        let grid = dispatch_size(kernel.units, device.limits()).ok_or_else(too_large)?;
+        let too_large =
+            || RuntimeError::DispatchTooLarge { kernel: kernel.label.clone(), workgroups: kernel.workgroups };
+        let grid = dispatch_size(kernel.workgroups, device.limits()).ok_or_else(too_large)?;
         let pipeline = pipelines.get(&kernel.hash).ok_or_else(too_large)?;
-        let bindings = kernel.reflection.bindings.iter();
+        let bindings = kernel.facts.bindings.iter();
         let entries: Vec<wgpu::BindGroupEntry<'_>> = bindings
             .filter_map(|b| Some((b.number, buffers.iter().find(|(name, _)| *name == b.name)?.1)))
             .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Node, NodeId, OperandKind, Source, State};
-use wgoose_kernels::{Numerics, ops};
+use wgoose_kernels::{Precision, ops};
 
 /// An element of what an op makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct OpError {
     pub want: f32,
     /// The largest error, relative to the root mean square of the reference's result (the value, or the state).
     pub error: f32,
-    /// What is allowed: the op's tolerance, and what the kernel's numerics add to it.
+    /// What is allowed: the op's tolerance, and what the kernel's precision adds to it.
     pub tolerance: f32,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for OpError {
 /// What an op made on the GPU.
 struct Made {
     kernel: String,
-    numerics: Numerics,
+    precision: Precision,
     values: Vec<f32>,
     /// The state that it updated, of each sequence.
     state: Vec<Vec<f32>>,
@@ -104,7 +104,7 @@ impl GpuExecutor {
     /// # Errors
     /// As [`crate::Executor::trace`].
     pub fn compare(&mut self, batch: &Batch) -> Result<Vec<OpError>, RuntimeError> {
-        let slots: Vec<usize> = batch.segments.chunks_exact(4).map(|segment| segment[2] as usize).collect();
+        let slots: Vec<usize> = batch.segments.iter().map(|segment| segment.slot as usize).collect();
         let mut reference = self.reference(batch, &slots)?;
         let mut made: HashMap<NodeId, Made> = HashMap::new();
         self.run_by_op(batch, &mut |executor, ran| {
@@ -112,8 +112,8 @@ impl GpuExecutor {
                 Some(piece) => slots.iter().map(|slot| executor.read_state(*slot, piece)).collect::<Result<_, _>>()?,
                 None => Vec::new(),
             };
-            let (kernel, numerics, values) = (ran.kernel.label.clone(), ran.kernel.numerics, ran.values);
-            made.insert(ran.node, Made { kernel, numerics, values, state });
+            let (kernel, precision, values) = (ran.kernel.label.clone(), ran.kernel.facts.precision, ran.values);
+            made.insert(ran.node, Made { kernel, precision, values, state });
             Ok(())
         })?;
         let (mut names, mut errors, shape) = (Names::default(), Vec::with_capacity(made.len()), batch.shape());
@@ -145,7 +145,7 @@ impl GpuExecutor {
                 got,
                 want,
                 error,
-                tolerance: (ops::kernels(&node.op).tolerance)(ran.site) + made.numerics.error(ran.site),
+                tolerance: (ops::kernels(&node.op).tolerance)(ran.instance) + made.precision.error(ran.instance),
             });
         })?;
         Ok(errors)

@@ -1,11 +1,11 @@
-//! Jobs: what one staging buffer carries. Windows of weights are cut into parts, parts packed into jobs.
+//! Jobs: what one staging buffer carries. Row shards of weights are cut into parts, parts packed into jobs.
 
-use crate::weights::Window;
+use crate::weights::RowShard;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use wgoose_loader::Model;
 
-/// Where parts begin in a staging buffer and in a window, a multiple of what copies need (4 bytes) and bindings like.
+/// Where parts begin in a staging buffer and in a shard, a multiple of what copies need (4 bytes) and bindings like.
 const ALIGN: usize = 16;
 
 /// Where a part's bytes come from.
@@ -19,16 +19,16 @@ pub(crate) enum Origin {
     Floats,
 }
 
-/// Some bytes of a window.
+/// Some bytes of a shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    pub(crate) window: Window,
+    pub(crate) shard: RowShard,
     pub(crate) origin: Origin,
-    /// Bytes; only a window's last part may end inside a word.
+    /// Bytes; only a shard's last part may end inside a word.
     pub(crate) len: usize,
     /// First byte in the staging buffer.
     pub(crate) at: usize,
-    /// First byte in the window.
+    /// First byte in the shard.
     pub(crate) to: u64,
     /// The first group of dispatches that needs it.
     pub(crate) group: usize,
@@ -47,38 +47,38 @@ impl Job {
     }
 }
 
-/// Cuts windows, in the order given, into jobs of at most `room` bytes; a job carries windows of one group alone where
+/// Cuts shards, in the order given, into jobs of at most `room` bytes; a job carries shards of one group alone where
 /// `apart` is set. A single row of a vector or of a matrix that lies in pieces may exceed `room`.
-pub(crate) fn cut(model: &Model, windows: &[(Window, usize)], room: usize, apart: bool) -> Vec<Job> {
+pub(crate) fn cut(model: &Model, shards: &[(RowShard, usize)], room: usize, apart: bool) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
-    for &(window, group) in windows {
-        for (origin, len, to) in parts(model, window, room) {
+    for &(shard, group) in shards {
+        for (origin, len, to) in parts(model, shard, room) {
             let fits = |j: &Job| j.bytes() + len <= room && (!apart || j.parts.iter().all(|p| p.group == group));
             if !jobs.last().is_some_and(fits) {
                 jobs.push(Job::default());
             }
             if let Some(job) = jobs.last_mut() {
                 let at = job.bytes();
-                job.parts.push(Part { window, origin, len, at, to, group });
+                job.parts.push(Part { shard, origin, len, at, to, group });
             }
         }
     }
     jobs
 }
 
-/// The parts of a window: where from, how many bytes, where to.
-fn parts(model: &Model, window: Window, room: usize) -> Vec<(Origin, usize, u64)> {
-    let view = model.tensor(window.weight);
+/// The parts of a shard: where from, how many bytes, where to.
+fn parts(model: &Model, shard: RowShard, room: usize) -> Vec<(Origin, usize, u64)> {
+    let view = model.tensor(shard.weight);
     let row_bytes = view.row_bytes();
-    let rows = window.first as usize..(window.first + window.rows) as usize;
-    if window.is_vector() {
+    let rows = shard.first as usize..(shard.first + shard.rows) as usize;
+    if shard.is_vector() {
         return vec![(Origin::Floats, rows.len() * view.cols() * 4, 0)];
     }
     let bytes = rows.len() * row_bytes;
     match view.file_range() {
         Some(file) => {
             let begin = file.start + rows.start * row_bytes;
-            let step = (room / window.unit() * window.unit()).max(window.unit());
+            let step = (room / shard.quantum() * shard.quantum()).max(shard.quantum());
             let part = |from: usize| {
                 let len = step.min(bytes - from);
                 (Origin::File(begin + from..begin + from + len), len, from as u64)
@@ -128,10 +128,10 @@ pub(crate) fn fill(
             Origin::Rows(rows) => {
                 bounce.clear();
                 bounce.resize(padded, 0);
-                model.tensor(part.window.weight).copy_rows(rows.clone(), &mut bounce[..part.len]);
+                model.tensor(part.shard.weight).copy_rows(rows.clone(), &mut bounce[..part.len]);
                 put(0, bounce);
             }
-            Origin::Floats => put(0, bytemuck::cast_slice(&model.tensor(part.window.weight).to_f32())),
+            Origin::Floats => put(0, bytemuck::cast_slice(&model.tensor(part.shard.weight).to_f32())),
         }
     }
     Ok(())

@@ -165,7 +165,7 @@ impl Workers {
         loop {
             let next = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(lent) = next else { return };
-            let name = lent.job.parts.first().map_or_else(String::new, |p| p.window.weight.to_string());
+            let name = lent.job.parts.first().map_or_else(String::new, |p| p.shard.weight.to_string());
             let span = device.timeline().span(Track::Upload, name);
             let filled = match lent.buffer.get_mapped_range_mut(..) {
                 Ok(mut view) => job::fill(model, &lent.job, &mut view, &mut bounce),

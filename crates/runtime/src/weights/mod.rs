@@ -1,16 +1,16 @@
-//! Weights on the device: each window is filled when it is first needed, from the file, as it lies there. Vectors become
-//! F32. Within a budget, the first windows that fit stay; the others pass through a ring.
+//! Weights on the device: each shard is filled when it is first needed, from the file, as it lies there. Vectors become
+//! F32. Within a budget, the first shards that fit stay; the others pass through a ring.
 
 mod repack;
 mod route;
+mod row_shard;
 #[cfg(test)]
 mod tests;
-mod window;
 
 pub(crate) use repack::{RepackKernel, Repacker};
 pub(crate) use route::{Group, Need, Placed, route};
-pub(crate) use window::Window;
-pub use window::windows;
+pub(crate) use row_shard::RowShard;
+pub use row_shard::row_shards;
 
 use crate::timeline::Track;
 use crate::upload::{Staging, StagingSize};
@@ -47,14 +47,14 @@ pub(crate) struct Room {
     pub(crate) outputs: u32,
 }
 
-/// Where a window that stays has its place.
+/// Where a shard that stays has its place.
 struct Own {
     slab: usize,
     offset: u64,
     filled: bool,
 }
 
-/// A buffer that holds the windows of several layers, as far as one pass needs them: a thousand small ones take drivers
+/// A buffer that holds the shards of several layers, as far as one pass needs them: a thousand small ones take drivers
 /// longer to make, and fill blocks of memory badly.
 struct Slab {
     buffer: Option<wgpu::Buffer>,
@@ -63,7 +63,7 @@ struct Slab {
     coming: Option<Receiver<wgpu::Buffer>>,
 }
 
-/// Most bytes of the first slab, but for a window that alone is larger: little enough to be there before the first weights
+/// Most bytes of the first slab, but for a shard that alone is larger: little enough to be there before the first weights
 /// are.
 const FIRST_SLAB: u64 = 256 << 20;
 
@@ -77,8 +77,8 @@ fn slab_bytes(number: usize, limits: &Limits) -> u64 {
 /// layers of one slab can be one dispatch.
 const FIRST_ALIKE: u32 = 1;
 
-fn layer_of(window: &Window) -> Option<u32> {
-    match window.weight {
+fn layer_of(shard: &RowShard) -> Option<u32> {
+    match shard.weight {
         Weight::Layer(layer, _) => Some(layer),
         _ => None,
     }
@@ -88,7 +88,7 @@ fn layer_of(window: &Window) -> Option<u32> {
 pub(crate) struct Weights {
     device: Arc<Device>,
     model: Arc<Model>,
-    own: HashMap<Window, Own>,
+    own: HashMap<RowShard, Own>,
     slabs: Vec<Slab>,
     /// `None`: there is room for everything.
     room: Option<Room>,
@@ -138,42 +138,42 @@ impl Weights {
         (self.room, self.staging_size) = (Some(room), staging_size);
     }
 
-    /// Decides, for windows not seen before, which stay: the first that fit. Gives them their places. Those of a layer lie
+    /// Decides, for shards not seen before, which stay: the first that fit. Gives them their places. Those of a layer lie
     /// in one slab, so that one dispatch can bind those of many layers.
-    pub(crate) fn admit(&mut self, windows: impl Iterator<Item = Window>) {
+    pub(crate) fn admit(&mut self, shards: impl Iterator<Item = RowShard>) {
         let mut bytes: u64 = self.slabs.iter().map(|s| s.bytes).sum();
         let (mut new, mut seen) = (Vec::new(), HashSet::new());
-        for window in windows {
-            let room = window.room();
+        for shard in shards {
+            let room = shard.room();
             let stays = self.room.is_none_or(|r| bytes + room <= r.pinned);
-            if stays && !self.own.contains_key(&window) && seen.insert(window) {
+            if stays && !self.own.contains_key(&shard) && seen.insert(shard) {
                 bytes += room;
-                new.push(window);
+                new.push(shard);
             }
         }
         // The slab that is being filled; older ones may be in use.
         let mut open = usize::MAX;
         for layer in new.chunk_by(|a, b| layer_of(a).is_some() && layer_of(a) == layer_of(b)) {
-            let all: u64 = layer.iter().map(Window::room).sum();
-            for (i, window) in layer.iter().enumerate() {
+            let all: u64 = layer.iter().map(RowShard::room).sum();
+            for (i, shard) in layer.iter().enumerate() {
                 let largest = |number| slab_bytes(number, self.device.limits());
                 let whole = i == 0 && all <= largest(self.slabs.len());
-                let ahead = if whole { all } else { window.room() };
+                let ahead = if whole { all } else { shard.room() };
                 let largest = largest(open);
-                let begins = open == 0 && i == 0 && layer_of(window) == Some(FIRST_ALIKE);
+                let begins = open == 0 && i == 0 && layer_of(shard) == Some(FIRST_ALIKE);
                 if begins || self.slabs.get(open).is_none_or(|s| s.bytes + ahead > largest) {
                     open = self.slabs.len();
                     self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
                 }
-                self.own.insert(*window, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
-                self.slabs[open].bytes += window.room();
+                self.own.insert(*shard, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
+                self.slabs[open].bytes += shard.room();
             }
         }
     }
 
-    /// Whether a window passes through the ring.
-    pub(crate) fn is_streamed(&self, window: &Window) -> bool {
-        !self.own.contains_key(window)
+    /// Whether a shard passes through the ring.
+    pub(crate) fn is_streamed(&self, shard: &RowShard) -> bool {
+        !self.own.contains_key(shard)
     }
 
     /// What a budget leaves for weights, if there is one.
@@ -186,15 +186,15 @@ impl Weights {
         self.room.map_or(0, |room| room.ring)
     }
 
-    /// Whether a window is there to stay.
-    pub(crate) fn is_filled(&self, window: &Window) -> bool {
-        self.own.get(window).is_some_and(|own| own.filled)
+    /// Whether a shard is there to stay.
+    pub(crate) fn is_filled(&self, shard: &RowShard) -> bool {
+        self.own.get(shard).is_some_and(|own| own.filled)
     }
 
-    /// All parts of these windows are on their way to buffers of their own.
-    pub(crate) fn fill(&mut self, windows: impl Iterator<Item = Window>) {
-        for window in windows {
-            if let Some(own) = self.own.get_mut(&window) {
+    /// All parts of these shards are on their way to buffers of their own.
+    pub(crate) fn fill(&mut self, shards: impl Iterator<Item = RowShard>) {
+        for shard in shards {
+            if let Some(own) = self.own.get_mut(&shard) {
                 own.filled = true;
             }
         }
@@ -202,11 +202,11 @@ impl Weights {
 
     /// Has another thread make the buffers for all of the model, if there is no budget to keep to: drivers take their time
     /// to clear memory, and hold up everything else meanwhile. Nothing is uploaded.
-    pub(crate) fn reserve(&mut self, windows: impl Iterator<Item = Window>) {
+    pub(crate) fn reserve(&mut self, shards: impl Iterator<Item = RowShard>) {
         if self.room.is_some() {
             return;
         }
-        self.admit(windows);
+        self.admit(shards);
         let mut orders = Vec::new();
         for slab in self.slabs.iter_mut().filter(|slab| slab.buffer.is_none() && slab.coming.is_none()) {
             let (made, coming) = std::sync::mpsc::channel();
@@ -239,7 +239,7 @@ impl Weights {
     /// # Errors
     /// The device has no memory left.
     pub(crate) fn buffer(&mut self, placed: &Placed) -> Result<(wgpu::Buffer, u64), RuntimeError> {
-        if let (None, Some(own)) = (placed.ring, self.own.get(&placed.window)) {
+        if let (None, Some(own)) = (placed.ring, self.own.get(&placed.shard)) {
             let Slab { buffer, bytes, coming } = &mut self.slabs[own.slab];
             if let Some(coming) = coming.take() {
                 *buffer = coming.recv().ok();
@@ -247,7 +247,7 @@ impl Weights {
             }
             return Ok((made(&self.device, buffer, "weights", *bytes)?, own.offset));
         }
-        let bytes = self.room.map_or(placed.window.room(), |r| r.ring);
+        let bytes = self.room.map_or(placed.shard.room(), |r| r.ring);
         Ok((made(&self.device, &mut self.ring, "ring", bytes)?, placed.ring.unwrap_or(0)))
     }
 
@@ -289,21 +289,21 @@ impl Weights {
         self.dropped += 1;
     }
 
-    /// The windows of a weight that has that format on the device.
+    /// The shards of a weight that has that format on the device.
     ///
     /// # Errors
     /// A single row is larger than the largest binding.
-    pub(crate) fn windows(&self, weight: Weight, format: Format) -> Result<Vec<Window>, RuntimeError> {
+    pub(crate) fn shards(&self, weight: Weight, format: Format) -> Result<Vec<RowShard>, RuntimeError> {
         let view = self.model.tensor(weight);
         let row_bytes = view.cols() / format.block_weights() * format.block_bytes();
-        let rows = windows(weight, view.rows() as u32, row_bytes as u64, self.device.limits())?;
-        let window = |(index, rows): (usize, std::ops::Range<u32>)| {
+        let rows = row_shards(weight, view.rows() as u32, row_bytes as u64, self.device.limits())?;
+        let shard = |(index, rows): (usize, std::ops::Range<u32>)| {
             let rows_here = rows.end - rows.start;
             let bytes = format.bytes(rows_here as usize, view.cols()).unwrap_or_default() as u64;
             let (cols, bytes) = (view.cols() as u32, bytes.next_multiple_of(16));
-            Window { weight, format, index, first: rows.start, rows: rows_here, cols, bytes }
+            RowShard { weight, format, index, first: rows.start, rows: rows_here, cols, bytes }
         };
-        Ok(rows.into_iter().enumerate().map(window).collect())
+        Ok(rows.into_iter().enumerate().map(shard).collect())
     }
 }
 

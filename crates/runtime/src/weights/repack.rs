@@ -1,14 +1,14 @@
-//! Repacking: blocks that arrive as they lie in the file are brought into tiles or columns by the device, piece by piece.
+//! Repacking: the device interleaves blocks that arrive as in the file, or lays them out K-major, chunk by chunk.
 
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::upload::Part;
-use crate::weights::Window;
+use crate::weights::RowShard;
 use crate::{Device, RuntimeError};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 use wgoose_graph::Format;
-use wgoose_kernels::repack::{self, Piece};
-use wgoose_kernels::{Binding, Kernel, PlanError, Sources, dispatch_size};
+use wgoose_kernels::repack::{self, Chunk};
+use wgoose_kernels::{Binding, Catalogue, Kernel, PlanError, dispatch_size};
 use wgpu::util::DeviceExt;
 
 /// The kernel that makes matrices of one format, compiled.
@@ -25,11 +25,11 @@ impl RepackKernel {
     pub(crate) fn new(
         device: &Device,
         pipelines: &mut Pipelines,
-        sources: &Sources,
+        catalogue: &Catalogue,
         to: Format,
     ) -> Result<Self, RuntimeError> {
-        let refused = |refusal| PlanError::Refused { kernel: format!("repacking to {to}"), refusal };
-        let kernel = repack::kernel(to, device.limits(), sources).map_err(refused)?;
+        let failed = |e| PlanError::of_kernel(&format!("repacking to {to}"), e);
+        let kernel = repack::kernel(to, device.limits(), catalogue).map_err(failed)?;
         pipelines.compile(&[&kernel])?;
         match pipelines.get(&kernel.hash).cloned() {
             Some(pipeline) => Ok(RepackKernel { kernel, pipeline }),
@@ -38,24 +38,24 @@ impl RepackKernel {
         }
     }
 
-    /// Encodes the repacking of a piece, from the beginning of `raw` on, into a matrix.
+    /// Encodes the repacking of a chunk, from the beginning of `raw` on, into a matrix.
     ///
     /// # Errors
-    /// The piece is too large for one dispatch.
+    /// The chunk is too large for one dispatch.
     pub(crate) fn encode(
         &self,
         device: &Device,
         raw: &wgpu::Buffer,
-        piece: Piece,
+        chunk: Chunk,
         matrix: &wgpu::BindingResource<'_>,
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<(), RuntimeError> {
-        let units = piece.units();
-        let too_large = || RuntimeError::DispatchTooLarge { kernel: self.kernel.label.clone(), units };
-        let [x, y, z] = dispatch_size(units, device.limits()).ok_or_else(too_large)?;
+        let workgroups = chunk.workgroups();
+        let too_large = || RuntimeError::DispatchTooLarge { kernel: self.kernel.label.clone(), workgroups };
+        let [x, y, z] = dispatch_size(workgroups, device.limits()).ok_or_else(too_large)?;
         let params = device.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
             label: Some("params"),
-            contents: bytemuck::cast_slice(&piece.params()),
+            contents: bytemuck::cast_slice(&chunk.params()),
             usage: wgpu::BufferUsages::UNIFORM,
         });
         let bound = |name: &str| match name {
@@ -63,7 +63,7 @@ impl RepackKernel {
             "raw" => raw.as_entire_binding(),
             _ => matrix.clone(),
         };
-        let bindings = &self.kernel.reflection.bindings;
+        let bindings = &self.kernel.facts.bindings;
         let entry = |b: &Binding| wgpu::BindGroupEntry { binding: b.number, resource: bound(&b.name) };
         let entries: Vec<wgpu::BindGroupEntry<'_>> = bindings.iter().map(entry).collect();
         let layout = &self.pipeline.layout;
@@ -81,33 +81,33 @@ impl RepackKernel {
 pub(crate) struct Repacker<'a> {
     device: &'a Device,
     kernels: HashMap<Format, RepackKernel>,
-    /// Where a piece lies until it is repacked.
+    /// Where a chunk is until it is repacked.
     scratch: Option<wgpu::Buffer>,
 }
 
 impl<'a> Repacker<'a> {
-    /// Compiles what these windows need; pieces have at most `largest` bytes.
+    /// Compiles what these shards need; chunks have at most `largest` bytes.
     ///
     /// # Errors
     /// A kernel is refused or does not compile, or the device has no memory left.
     pub(crate) fn new(
         device: &'a Device,
         pipelines: &mut Pipelines,
-        sources: &Sources,
-        windows: impl Iterator<Item = Window>,
+        catalogue: &Catalogue,
+        shards: impl Iterator<Item = RowShard>,
         largest: usize,
     ) -> Result<Self, RuntimeError> {
-        let formats: BTreeSet<Format> = windows.map(|w| w.format).filter(|f| f.is_repacked()).collect();
+        let formats: BTreeSet<Format> = shards.map(|w| w.format).filter(|f| f.is_repacked()).collect();
         let mut kernels = HashMap::new();
         for format in formats {
-            kernels.insert(format, RepackKernel::new(device, pipelines, sources, format)?);
+            kernels.insert(format, RepackKernel::new(device, pipelines, catalogue, format)?);
         }
         let scratch = (!kernels.is_empty()).then(|| device.storage("repack", largest as u64));
         device.check("allocating staging memory")?;
         Ok(Repacker { device, kernels, scratch })
     }
 
-    /// Encodes the way of a part from a staging buffer to its window, which begins at byte `offset` of `to`.
+    /// Encodes the way of a part from a staging buffer to its shard, which begins at byte `offset` of `to`.
     ///
     /// # Errors
     /// The part is too large for one dispatch.
@@ -120,16 +120,16 @@ impl<'a> Repacker<'a> {
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<(), RuntimeError> {
         let bytes = part.len.next_multiple_of(4) as u64;
-        let (Some(kernel), Some(scratch)) = (self.kernels.get(&part.window.format), &self.scratch) else {
+        let (Some(kernel), Some(scratch)) = (self.kernels.get(&part.shard.format), &self.scratch) else {
             encoder.copy_buffer_to_buffer(from, part.at as u64, to, offset + part.to, bytes);
             return Ok(());
         };
         encoder.copy_buffer_to_buffer(from, part.at as u64, scratch, 0, bytes);
-        let size = NonZeroU64::new(part.window.bytes);
+        let size = NonZeroU64::new(part.shard.bytes);
         let matrix = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: to, offset, size });
-        let Window { format, rows, cols, .. } = part.window;
-        let first = part.to / part.window.unit() as u64;
-        let piece = Piece { to: format, bytes: part.len as u32, first: first as u32, cols, rows };
-        kernel.encode(self.device, scratch, piece, &matrix, encoder)
+        let RowShard { format, rows, cols, .. } = part.shard;
+        let first = part.to / part.shard.quantum() as u64;
+        let chunk = Chunk { to: format, bytes: part.len as u32, first: first as u32, cols, rows };
+        kernel.encode(self.device, scratch, chunk, &matrix, encoder)
     }
 }

@@ -1,27 +1,27 @@
 //! The route of a pass: its dispatches in groups, each with the weights it needs, and where streamed weights lie in the
 //! ring while they are needed.
 
-use super::Window;
+use super::RowShard;
 use crate::RuntimeError;
 use std::ops::Range;
 
 /// The weights of one dispatch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Need {
-    pub(crate) windows: Vec<Window>,
+    pub(crate) shards: Vec<RowShard>,
 }
 
 impl Need {
     /// Bytes that all of them take in a ring.
     pub(crate) fn bytes(&self) -> u64 {
-        self.windows.iter().map(Window::room).sum()
+        self.shards.iter().map(RowShard::room).sum()
     }
 }
 
 /// A weight that a group needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
-    pub(crate) window: Window,
+    pub(crate) shard: RowShard,
     /// First byte in the ring, for one that is streamed; the others have buffers of their own.
     pub(crate) ring: Option<u64>,
 }
@@ -40,16 +40,20 @@ pub(crate) struct Group {
 ///
 /// # Errors
 /// The streamed weights of a single dispatch exceed the ring.
-pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u64) -> Result<Vec<Group>, RuntimeError> {
+pub(crate) fn route(
+    needs: &[Need],
+    streamed: &dyn Fn(&RowShard) -> bool,
+    ring: u64,
+) -> Result<Vec<Group>, RuntimeError> {
     let mut groups: Vec<Group> = Vec::new();
     let mut stage = 0;
     let mut in_group = 0;
     for (i, need) in needs.iter().enumerate() {
-        let bytes: u64 = need.windows.iter().filter(|w| streamed(w)).map(Window::room).sum();
+        let bytes: u64 = need.shards.iter().filter(|w| streamed(w)).map(RowShard::room).sum();
         if bytes > ring {
             return Err(RuntimeError::RingTooSmall { need: bytes, ring });
         }
-        let own_stage = need.windows.first().map_or(stage, Window::stage);
+        let own_stage = need.shards.first().map_or(stage, RowShard::stage);
         if groups.is_empty() || own_stage != stage || (in_group > 0 && in_group + bytes > ring / 2) {
             groups.push(Group { dispatches: i..i, weights: Vec::new(), after: None });
             in_group = 0;
@@ -57,9 +61,9 @@ pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u6
         (stage, in_group) = (own_stage, in_group + bytes);
         if let Some(group) = groups.last_mut() {
             group.dispatches.end = i + 1;
-            for &window in &need.windows {
-                if !group.weights.iter().any(|p| p.window == window) {
-                    group.weights.push(Placed { window, ring: None });
+            for &shard in &need.shards {
+                if !group.weights.iter().any(|p| p.shard == shard) {
+                    group.weights.push(Placed { shard, ring: None });
                 }
             }
         }
@@ -69,17 +73,17 @@ pub(crate) fn route(needs: &[Need], streamed: &dyn Fn(&Window) -> bool, ring: u6
 }
 
 /// Lays the streamed weights around the ring, from its start.
-fn place(groups: &mut [Group], streamed: &dyn Fn(&Window) -> bool, ring: u64) {
+fn place(groups: &mut [Group], streamed: &dyn Fn(&RowShard) -> bool, ring: u64) {
     // What lies in the ring, and the group that needs it.
     let mut live: Vec<(Range<u64>, usize)> = Vec::new();
     let (mut at, mut after) = (0, None);
     for (number, group) in groups.iter_mut().enumerate() {
-        let size = |p: &Placed| p.window.room();
-        let total: u64 = group.weights.iter().filter(|p| streamed(&p.window)).map(size).sum();
+        let size = |p: &Placed| p.shard.room();
+        let total: u64 = group.weights.iter().filter(|p| streamed(&p.shard)).map(size).sum();
         if at + total > ring {
             at = 0;
         }
-        for placed in group.weights.iter_mut().filter(|p| streamed(&p.window)) {
+        for placed in group.weights.iter_mut().filter(|p| streamed(&p.shard)) {
             let range = at..at + size(placed);
             placed.ring = Some(at);
             at = range.end;
@@ -103,9 +107,9 @@ mod tests {
     use proptest::prelude::*;
     use wgoose_graph::{Format, LayerWeight, Weight};
 
-    fn window(layer: u32, which: usize, bytes: u64) -> Window {
+    fn shard(layer: u32, which: usize, bytes: u64) -> RowShard {
         let weight = Weight::Layer(layer, LayerWeight::Key);
-        Window { weight, format: Format::F32, index: which, first: 0, rows: 1, cols: 1, bytes }
+        RowShard { weight, format: Format::F32, index: which, first: 0, rows: 1, cols: 1, bytes }
     }
 
     proptest! {
@@ -117,9 +121,9 @@ mod tests {
             let mut layer = 0;
             let needs: Vec<Need> = sizes.iter().enumerate().map(|(i, &(step, bytes, _))| {
                 layer += step / 3;
-                Need { windows: vec![window(layer, i, bytes)] }
+                Need { shards: vec![shard(layer, i, bytes)] }
             }).collect();
-            let streamed = |w: &Window| sizes[w.index].2;
+            let streamed = |w: &RowShard| sizes[w.index].2;
             let largest = sizes.iter().filter(|s| s.2).map(|s| s.1.next_multiple_of(256)).max().unwrap_or(0);
             let routed = route(&needs, &streamed, ring);
             prop_assert_eq!(routed.is_err(), largest > ring);
@@ -131,10 +135,10 @@ mod tests {
                 let first_unsubmitted = group.after.map_or(0, |a| a + 1);
                 for placed in &group.weights {
                     let Some(at) = placed.ring else { continue };
-                    prop_assert!(at + placed.window.bytes <= ring);
+                    prop_assert!(at + placed.shard.bytes <= ring);
                     for other in groups[first_unsubmitted..=g].iter().flat_map(|o| &o.weights) {
-                        let Some(other_at) = other.ring.filter(|_| other.window != placed.window) else { continue };
-                        prop_assert!(other_at + other.window.bytes <= at || at + placed.window.bytes <= other_at);
+                        let Some(other_at) = other.ring.filter(|_| other.shard != placed.shard) else { continue };
+                        prop_assert!(other_at + other.shard.bytes <= at || at + placed.shard.bytes <= other_at);
                     }
                 }
             }

@@ -14,23 +14,19 @@ fn layers_that_are_alike_lie_in_one_slab() {
     write(&options, &path, &|_, _| {}).unwrap();
     let model = Arc::new(Model::open(path).unwrap());
     let mut weights = Weights::new(Device::open(None).unwrap(), Arc::clone(&model));
-    let windows = |w| weights.windows(w, model.tensor(w).format()).unwrap();
-    let mut all: Vec<Window> = Weight::all(&shape).flat_map(windows).collect();
+    let shards = |w| weights.shards(w, model.tensor(w).format()).unwrap();
+    let mut all: Vec<RowShard> = Weight::all(&shape).flat_map(shards).collect();
     // As a step needs them: layer by layer, the head last.
-    all.sort_by_key(|window| match layer_of(window) {
+    all.sort_by_key(|shard| match layer_of(shard) {
         Some(layer) => layer + 1,
-        None if window.weight == Weight::Embedding => 0,
+        None if shard.weight == Weight::Embedding => 0,
         None => shape.layers + 1,
     });
     weights.admit(all.iter().copied());
-    for window in &all {
-        let own = &weights.own[window];
-        assert_eq!(
-            own.slab,
-            usize::from(layer_of(window) != Some(0) && window.weight != Weight::Embedding),
-            "{window:?}"
-        );
-        assert!(own.offset + window.bytes <= weights.slabs[own.slab].bytes);
+    for shard in &all {
+        let own = &weights.own[shard];
+        assert_eq!(own.slab, usize::from(layer_of(shard) != Some(0) && shard.weight != Weight::Embedding), "{shard:?}");
+        assert!(own.offset + shard.bytes <= weights.slabs[own.slab].bytes);
     }
     assert_eq!(weights.slabs.len(), 2);
 }

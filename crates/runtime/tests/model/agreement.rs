@@ -5,7 +5,7 @@ use crate::world::{cpu, default_plan, device, model_of};
 use std::sync::Arc;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, LoraRanks, ModelShape, State};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Plan, Sources, ops};
+use wgoose_kernels::{Catalogue, Plan, ops};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Device, Engine, Outputs, Sequence, StateData};
@@ -53,11 +53,11 @@ fn fusions() -> Vec<Form> {
 /// How matrices lie.
 fn layouts(format: Format) -> Vec<Form> {
     let mut forms = vec![Form::fused("unfused", FusionSet::new())];
-    if format.tiled().is_some() {
-        forms.push(Form::new("in tiles", move |plan| plan.repack.extend([format])));
+    if format.interleaved().is_some() {
+        forms.push(Form::new("interleaved", move |plan| plan.interleave.extend([format])));
     }
-    if format.in_columns().is_some() {
-        forms.push(Form::new("in columns", |plan| plan.columns.extend([LayerWeight::FfnValue])));
+    if format.k_major().is_some() {
+        forms.push(Form::new("K-major", |plan| plan.k_major.extend([LayerWeight::FfnValue])));
     }
     forms
 }
@@ -108,7 +108,7 @@ fn assert_forms_agree(device: &Arc<Device>, model: &Arc<Model>, forms: &[Form]) 
     let engine = |form: &Form| {
         let mut plan = default_plan(device, model);
         (form.change)(&mut plan);
-        Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, SEQUENCES).unwrap()
+        Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), SEQUENCES).unwrap()
     };
     let mut engines: Vec<Engine> = forms.iter().map(engine).collect();
     let mut reference = cpu(model, SEQUENCES);

@@ -3,7 +3,7 @@
 use crate::world::{SHAPE, all, default_plan, device, gpu, model, tokens};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use wgoose_kernels::Sources;
+use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
     BatchError, Continuation, DecodeError, Device, DeviceOptions, Engine, GpuExecutor, Outputs, Residency,
@@ -183,7 +183,7 @@ fn broken_logits_spoil_the_sequences() {
     let logits = vec![f32::NAN; SHAPE.vocab as usize];
     let result = engine.decode(Start::Logits(&logits), &[continuation(0, GREEDY, 4)], 3, &mut |_| panic!("a token"));
     assert!(matches!(result, Err(RuntimeError::Decode(DecodeError::NoToken { sequence: 0, .. }))));
-    assert!(matches!(engine.state(0), Err(RuntimeError::Batch(BatchError::Spoiled { slot: 0, .. }))));
+    assert!(matches!(engine.state(0), Err(RuntimeError::Batch(BatchError::Invalidated { slot: 0, .. }))));
     engine.set_state(0, &StateData::zero(&SHAPE)).unwrap();
     assert_eq!(decode(&mut engine, Start::Tokens(&[1]), &[continuation(0, GREEDY, 4)], 3, 9).0[0].len(), 4);
 }
@@ -193,7 +193,7 @@ fn weights_that_take_turns_are_not_decoded_with() {
     let (device, model) = (device(), model(Mix::F16));
     let engine = |budget: u64| {
         let plan = default_plan(&device, &model);
-        let mut executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Sources::Embedded, 1)?;
+        let mut executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1)?;
         executor.reside(Residency::Budget(budget))?;
         Ok::<Engine, RuntimeError>(Engine::new(Box::new(executor), 16))
     };

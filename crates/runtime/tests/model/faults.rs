@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wgoose_graph::Weight;
-use wgoose_kernels::Sources;
+use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, LoadError, Model, ReadAt};
 use wgoose_runtime::{
@@ -63,19 +63,19 @@ fn a_disk_that_fails_spoils_the_pass_and_nothing_else() {
         let model = Arc::new(Model::open(&path).unwrap().with_reader(Arc::new(reader)));
         let device = device();
         let plan = default_plan(&device, &model);
-        let mut executor = GpuExecutor::new(device, Arc::clone(&model), plan, Sources::Embedded, 1).unwrap();
+        let mut executor = GpuExecutor::new(device, Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
         executor.reside(residency).unwrap();
         let mut engine = Engine::new(Box::new(executor), 64);
         let error = read(&mut engine, &tokens).unwrap_err();
         assert!(matches!(error, RuntimeError::Model(LoadError::Read { .. })), "{error}");
         assert!(error.to_string().contains("1.gguf") && !error.to_string().contains('\n'), "{error}");
-        let spoiled = Err(BatchError::Spoiled { sequence: 0, slot: 0 });
+        let invalidated = Err(BatchError::Invalidated { sequence: 0, slot: 0 });
         let refused = |e| match e {
             RuntimeError::Batch(e) => e,
             other => panic!("{other}"),
         };
-        assert_eq!(read(&mut engine, &tokens).map_err(refused), spoiled.clone().map(|()| vec![]));
-        assert_eq!(engine.state(0).map(|_| ()).map_err(refused), spoiled);
+        assert_eq!(read(&mut engine, &tokens).map_err(refused), invalidated.clone().map(|()| vec![]));
+        assert_eq!(engine.state(0).map(|_| ()).map_err(refused), invalidated);
 
         fails.store(false, Ordering::Relaxed);
         engine.set_state(0, &StateData::zero(&SHAPE)).unwrap();

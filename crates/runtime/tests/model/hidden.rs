@@ -6,8 +6,8 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, Level, State, Weight, WeightClass, rewrite, rwkv7};
-use wgoose_kernels::plan::{Choice, SiteClass};
-use wgoose_kernels::{Kernel, Numerics, Plan, Site, Sources, Tunables, Variant, ops};
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Plan, Precision, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{BatchError, Engine, Outputs, RuntimeError, Sequence, StateData};
@@ -45,9 +45,9 @@ fn the_head_makes_logits_of_them() {
         for (t, (row, logits)) in rows.zip(logits).enumerate() {
             assert_close(&format!("token {t}"), logits, &head(&model, row), tolerance);
         }
-        for ((_, got), (piece, want)) in state.0.iter().zip(&engine.state(0).unwrap().0) {
+        for ((_, got), (tensor, want)) in state.0.iter().zip(&engine.state(0).unwrap().0) {
             let want: Vec<f64> = want.iter().map(|x| f64::from(*x)).collect();
-            assert_close(&piece.to_string(), got, &want, 2e-5);
+            assert_close(&tensor.to_string(), got, &want, 2e-5);
         }
     }
 }
@@ -124,7 +124,7 @@ fn company_changes_no_bit_on_the_gpu() {
     for chunk in [16, 64] {
         let device = device();
         let plan = Plan { prefill_chunk: chunk, ..default_plan(&device, &model) };
-        let engine = Engine::gpu(device, Arc::clone(&model), plan, Sources::Embedded, 6).unwrap();
+        let engine = Engine::gpu(device, Arc::clone(&model), plan, Catalogue::embedded(), 6).unwrap();
         company_changes_no_bit(engine, 8);
     }
 }
@@ -132,38 +132,38 @@ fn company_changes_no_bit_on_the_gpu() {
 /// A plan that has another kernel for every number of rows: if rows decided, bits would differ.
 #[test]
 fn company_changes_no_bit_with_a_tuned_plan() {
-    let (device, model) = (device(), model(Mix::F16));
+    let (device, model, catalogue) = (device(), model(Mix::F16), Catalogue::embedded());
     let mut plan = Plan { prefill_chunk: 64, ..default_plan(&device, &model) };
     let mut graph = rwkv7::forward(&SHAPE).unwrap();
     rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();
     for (turn, rows) in [4u32, 16, 64].into_iter().enumerate() {
         let batch = BatchShape { tokens: rows, segments: 1, outputs: rows };
         for id in graph.op_ids() {
-            let site = Site::of(&graph, id, &batch, &|weight| match weight.class() {
+            let instance = Instance::of(&graph, id, &batch, &|weight| match weight.class() {
                 WeightClass::Vector => Format::F32,
                 _ => model.tensor(weight).format(),
             });
-            let class = SiteClass::of(&site);
-            if plan.choices.iter().any(|c| c.site == class) {
+            let key = TuningKey::of(&instance);
+            if plan.choices.iter().any(|c| c.key == key) {
                 continue;
             }
             // By every number of rows of the bucket, so that only bits can go wrong.
-            let serves = |(v, p): &(&'static Variant, Tunables)| {
-                (rows / 4 + 1..=rows).all(|rows| v.admits(&Site { rows, ..site.clone() }, p, device.limits()).is_ok())
+            let serves = |(v, c): &(&Variant, Configuration)| {
+                (rows / 4 + 1..=rows)
+                    .all(|rows| v.admits(&Instance { rows, ..instance.clone() }, c, device.limits()).is_ok())
             };
-            let variants = ops::kernels(&site.op).variants.iter().filter(|v| v.numerics() == Numerics::F32);
-            let points = variants.flat_map(|v| v.points(&Sources::Embedded).unwrap().into_iter().map(move |p| (v, p)));
-            let admitted: Vec<_> = points.filter(serves).collect();
-            let (variant, tunables) = (0..admitted.len())
+            let variants = catalogue.variants(instance.op.name());
+            let configs = variants.iter().flat_map(|v| v.configs().into_iter().map(move |c| (v, c)));
+            let exact = configs.filter(|(v, c)| v.precision(c) == Precision::F32);
+            let admitted: Vec<_> = exact.filter(serves).collect();
+            let (variant, config) = (0..admitted.len())
                 .map(|i| &admitted[(turn * 7 + i) % admitted.len()])
-                .find(|(v, p)| Kernel::new(v, &site, p, device.limits(), &Sources::Embedded).is_ok())
+                .find(|(v, c)| Kernel::new(v, &instance, c, device.limits()).is_ok())
                 .unwrap();
-            let source = variant.source_hash(&class.formats, &Sources::Embedded).unwrap();
-            let (variant, tunables) = (variant.name.to_owned(), tunables.clone());
-            plan.choices.push(Choice { site: class, variant, tunables, source });
+            plan.choices.push(Choice::new(key, variant, config).unwrap());
         }
     }
-    let engine = Engine::gpu(device, Arc::clone(&model), plan, Sources::Embedded, 6).unwrap();
+    let engine = Engine::gpu(device, Arc::clone(&model), plan, Catalogue::embedded(), 6).unwrap();
     company_changes_no_bit(engine, 8);
 }
 
@@ -206,7 +206,7 @@ fn what_left_out_layers_does_not_go_on() {
 
         engine.hidden(&[all(0, &tokens)], Level::Layer(0)).unwrap();
         for refused in [engine.forward(&[all(0, &tokens)]).map(drop), engine.state(0).map(drop)] {
-            assert!(matches!(refused, Err(RuntimeError::Batch(BatchError::Spoiled { slot: 0, .. }))));
+            assert!(matches!(refused, Err(RuntimeError::Batch(BatchError::Invalidated { slot: 0, .. }))));
         }
         let (lower, upper) = (State::Wkv(0), State::Wkv(1));
         let read = engine.state_piece(0, lower).unwrap();

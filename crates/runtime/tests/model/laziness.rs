@@ -4,7 +4,7 @@ use crate::world::{SHAPE, all, default_plan, device, fused, gpu, model, read, to
 use std::sync::Arc;
 use wgoose_graph::{FusionSet, Weight, WeightClass};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Engine, GpuExecutor, Outputs, Sequence};
 
@@ -35,8 +35,8 @@ fn siblings_share_weights_and_nothing_else() {
     let (model, device) = (model(Mix::F16), device());
     let plan = default_plan(&device, &model);
     let unfused = Plan { fusions: Fusions::all(FusionSet::new()), ..plan.clone() };
-    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Sources::Embedded, 1).unwrap();
-    let second = first.sibling(unfused, 2).unwrap();
+    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
+    let second = first.sharing_weights(unfused, 2).unwrap();
     let [mut first, mut second] = [first, second].map(|executor| Engine::new(Box::new(executor), 64));
 
     let tokens = tokens(6, 9);

@@ -29,19 +29,19 @@ fn run_on(device: &Arc<Device>, model: &Arc<Model>) -> Result {
 }
 
 #[test]
-fn large_matrices_are_bound_in_windows() {
-    // 64 KiB just hold the state of a layer. Embedding, head and the matrices of the channel mix need many windows,
+fn large_matrices_are_bound_in_row_shards() {
+    // 64 KiB just hold the state of a layer. Embedding, head and the matrices of the channel mix need many shards,
     // the last one shorter, and in Q6_K of a length that is no multiple of 4 bytes.
-    let device_in_windows = lesser(|l| l.storage_binding = 1 << 16);
+    let device_in_row_shards = lesser(|l| l.storage_binding = 1 << 16);
     let shape = ModelShape { vocab: 1999, ..SHAPE };
     for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_K_M] {
         let model = model_of(shape, mix);
-        let fused_there = default_plan(&device_in_windows, &model).fusions.decode;
+        let fused_there = default_plan(&device_in_row_shards, &model).fusions.decode;
         assert!(fused_there.contains(&Fusion::TimeMixCore) && !fused_there.contains(&Fusion::Project));
         for fusions in [FusionSet::new(), fused_there] {
             let whole = run(fused(&device(), &model, fusions.clone(), 1).unwrap());
-            let windows = run(fused(&device_in_windows, &model, fusions, 1).unwrap());
-            assert!(windows == whole, "{mix}");
+            let shards = run(fused(&device_in_row_shards, &model, fusions, 1).unwrap());
+            assert!(shards == whole, "{mix}");
         }
     }
 }
@@ -110,7 +110,7 @@ fn dispatches_are_folded() {
 }
 
 #[test]
-fn adapters_in_windows_are_right_or_refused() {
+fn adapters_in_row_shards_are_right_or_refused() {
     // The decay adapter, 96 rows of 1 KiB in F32, is larger than a binding.
     let ranks = LoraRanks { decay: 96, ..SHAPE.ranks };
     let model = model_of(ModelShape { ranks, ..SHAPE }, Mix::F16);

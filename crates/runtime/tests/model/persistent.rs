@@ -5,18 +5,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
-use wgoose_kernels::plan::{Choice, SiteClass};
-use wgoose_kernels::{Kernel, Plan, Site, Sources, ops};
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
-    Continuation, DecodeReport, Device, Engine, Graphs, Outputs, Penalties, PersistentForm, Sampling, Sequence, Start,
+    Continuation, DecodeReport, Device, Engine, Graphs, Outputs, Penalties, PersistentStatus, Sampling, Sequence, Start,
 };
 
 /// Layers enough for a run of them: the first is unlike the others.
 const LAYERS: u32 = 5;
 
-/// The default plan with kernels that can be stages of workgroups of that many invocations.
+/// The default plan with kernels that can be stages of workgroups of that many threads.
 fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
     let mut plan = default_plan(device, model);
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
@@ -26,21 +26,21 @@ fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
         WeightClass::Vector => Format::F32,
         _ => plan.format_on_gpu(w, model.tensor(w).format()),
     };
+    let catalogue = Catalogue::embedded();
     let mut choices: Vec<Choice> = Vec::new();
     for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
-        let site = Site::of(graph, id, &batch, &format);
-        let class = SiteClass::of(&site);
-        if choices.iter().any(|c| c.site == class) {
+        let instance = Instance::of(graph, id, &batch, &format);
+        let key = TuningKey::of(&instance);
+        if choices.iter().any(|c| c.key == key) {
             continue;
         }
-        let variants = ops::variants(&class.op).iter();
-        let points = variants.flat_map(|v| v.points(&Sources::Embedded).unwrap().into_iter().map(move |p| (v, p)));
-        let fits = |v: &wgoose_kernels::Variant, p: &wgoose_kernels::Tunables| {
-            Kernel::new(v, &site, p, device.limits(), &Sources::Embedded).is_ok_and(|k| can_be_stage(&k, threads))
+        let variants = catalogue.variants(&key.op).iter();
+        let mut configs = variants.flat_map(|v| v.configs().into_iter().map(move |c| (v, c)));
+        let fits = |v: &Variant, c: &Config| {
+            Kernel::new(v, &instance, c, device.limits()).is_ok_and(|k| can_be_stage(&k, threads))
         };
-        if let Some((variant, tunables)) = { points }.find(|(v, p)| fits(v, p)) {
-            let source = variant.source_hash(&class.formats, &Sources::Embedded).unwrap();
-            choices.push(Choice { site: class, variant: variant.name.to_owned(), tunables, source });
+        if let Some((variant, config)) = configs.find(|(v, c)| fits(v, c)) {
+            choices.push(Choice::new(key, variant, &config).unwrap());
         }
     }
     plan.choices = choices;
@@ -48,7 +48,7 @@ fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
 }
 
 fn engine(device: &Arc<Device>, model: &Arc<Model>, plan: Plan) -> Engine {
-    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, 2).unwrap()
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2).unwrap()
 }
 
 /// Logits of a text read token by token.
@@ -67,17 +67,17 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, mix);
         let chain = plan(&device, &model, 256);
-        let merged = Plan { persistent: Some(1), ..chain.clone() };
-        let (mut chain, mut merged) = (engine(&device, &model, chain), engine(&device, &model, merged));
+        let fused = Plan { persistent: Some(1), ..chain.clone() };
+        let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
         let text = tokens(3, 12);
-        let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut merged, &text));
-        let form = merged.report().persistent;
+        let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut fused, &text));
+        let form = fused.report().persistent;
         assert!(
-            matches!(form, Some(PersistentForm::Runs { layers, dispatches }) if layers >= 5 && dispatches < 20),
+            matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
             "{form:?}"
         );
         assert_eq!(want, got, "{mix:?}");
-        assert_eq!(chain.state(0).unwrap(), merged.state(0).unwrap());
+        assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
     }
 }
 
@@ -103,15 +103,15 @@ fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_r
     let of = |workgroups| Plan { persistent: workgroups, ..chain.clone() };
     let mut by_chain = engine(&device, &model, of(None));
     let want = decode(&mut by_chain, 40);
-    let mut merged = engine(&device, &model, of(Some(1)));
-    let got = decode(&mut merged, 40);
+    let mut fused = engine(&device, &model, of(Some(1)));
+    let got = decode(&mut fused, 40);
     assert_eq!(want.0, got.0);
-    assert_eq!(by_chain.state(0).unwrap(), merged.state(0).unwrap());
-    assert_eq!((want.1.persistent, got.1.persistent > 0, got.1.gave_up), (0, true, false));
+    assert_eq!(by_chain.state(0).unwrap(), fused.state(0).unwrap());
+    assert_eq!((want.1.persistent, got.1.persistent > 0, got.1.timed_out), (0, true, false));
 
     // More than any device keeps at a time.
     let mut crowded = engine(&device, &model, of(Some(20_000)));
     let got = decode(&mut crowded, 40);
-    assert!(matches!(crowded.report().persistent, Some(PersistentForm::Refused(_))));
+    assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
     assert_eq!((want.0, got.1.persistent), (got.0, 0));
 }

@@ -3,7 +3,7 @@
 use crate::world::{SHAPE, default_plan, device, model, model_of, tokens};
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, ModelShape};
-use wgoose_kernels::Sources;
+use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
@@ -14,7 +14,7 @@ const RUNS: usize = 3;
 
 fn executor(device: &Arc<Device>, model: &Arc<Model>) -> GpuExecutor {
     let plan = default_plan(device, model);
-    GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, 2).unwrap()
+    GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2).unwrap()
 }
 
 /// As many tokens in each of two sequences.
@@ -69,21 +69,21 @@ fn a_profile_has_every_dispatch_and_its_times_add_up() {
 }
 
 #[test]
-fn windows_share_the_cost_of_their_op() {
+fn row_shards_share_the_cost_of_their_op() {
     let model = model_of(ModelShape { vocab: 1999, ..SHAPE }, Mix::F16);
     let small = Device::open_limited(&DeviceOptions::default(), &|l| l.storage_binding = 1 << 16).unwrap();
     let whole = executor(&device(), &model).profile(&batch(1), 1).unwrap();
     // One sequence: the states of two do not fit.
     let plan = default_plan(&small, &model);
-    let mut one = GpuExecutor::new(small, Arc::clone(&model), plan, Sources::Embedded, 1).unwrap();
+    let mut one = GpuExecutor::new(small, Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
     let sequence = Sequence { slot: 0, tokens: &[1], outputs: Outputs::Last };
-    let windows = one.profile(&Batch::pack(&[sequence], SHAPE.vocab, 1).unwrap(), 1).unwrap();
-    assert!(windows.dispatches.len() > whole.dispatches.len());
+    let shards = one.profile(&Batch::pack(&[sequence], SHAPE.vocab, 1).unwrap(), 1).unwrap();
+    assert!(shards.dispatches.len() > whole.dispatches.len());
     let head = |p: &Profile| {
         let own: Vec<_> = p.dispatches.iter().filter(|d| d.role == "head").cloned().collect();
         (own.len(), own.iter().map(|d| d.flops).sum::<u64>())
     };
-    let ((one, two_rows), (several, one_row)) = (head(&whole), head(&windows));
+    let ((one, two_rows), (several, one_row)) = (head(&whole), head(&shards));
     assert!(one == 1 && several > 1);
     assert!(two_rows.abs_diff(2 * one_row) <= 2 * several as u64, "{two_rows} for two rows, {one_row} for one");
 }

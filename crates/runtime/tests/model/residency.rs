@@ -3,14 +3,14 @@
 use crate::world::{SHAPE, all, default_plan, device, model, tokens};
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::Sources;
+use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Device, Engine, GpuExecutor, LoadReport, Outputs, Residency, RuntimeError, Sequence, StateData};
 
 fn executor(device: &Arc<Device>, model: &Arc<Model>, residency: Residency) -> Result<GpuExecutor, RuntimeError> {
     let plan = default_plan(device, model);
-    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, 2)?;
+    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2)?;
     executor.reside(residency)?;
     Ok(executor)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wgoose_graph::{Fusion, State};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Batch, Engine, GpuExecutor, OpError, Outputs, Place, Residency, RuntimeError, Sequence};
@@ -18,10 +18,10 @@ fn batch(lengths: [usize; 2]) -> Batch {
     Batch::pack(&[of(1), of(0)], SHAPE.vocab, 2).unwrap()
 }
 
-fn executor(model: &Arc<Model>, plan: impl Fn(Plan) -> Plan, sources: Sources) -> GpuExecutor {
+fn executor(model: &Arc<Model>, plan: impl Fn(Plan) -> Plan, catalogue: Arc<Catalogue>) -> GpuExecutor {
     let device = device();
     let plan = plan(default_plan(&device, model));
-    GpuExecutor::new(device, Arc::clone(model), plan, sources, 2).unwrap()
+    GpuExecutor::new(device, Arc::clone(model), plan, catalogue, 2).unwrap()
 }
 
 fn unfused(plan: Plan) -> Plan {
@@ -69,7 +69,7 @@ fn a_trace_changes_nothing_and_shows_every_op() {
 fn gpu_and_cpu_agree_on_what_both_call_by_one_name() {
     let model = model(Mix::F16);
     let tokens = tokens(4, 6);
-    let (ours, _) = traced(&mut Engine::new(Box::new(executor(&model, unfused, Sources::Embedded)), 64), &tokens);
+    let (ours, _) = traced(&mut Engine::new(Box::new(executor(&model, unfused, Catalogue::embedded())), 64), &tokens);
     let (reference, _) = traced(&mut cpu(&model, 1), &tokens);
     assert_eq!(ours.keys().collect::<Vec<_>>(), reference.keys().collect::<Vec<_>>());
     for (name, (shape, values)) in &ours {
@@ -86,7 +86,7 @@ fn right_kernels_pass() {
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let model = model(mix);
         for plan in [unfused as fn(Plan) -> Plan, |plan| plan, fused] {
-            let mut executor = executor(&model, plan, Sources::Embedded);
+            let mut executor = executor(&model, plan, Catalogue::embedded());
             for lengths in [[5, 9], [1, 1]] {
                 let batch = batch(lengths);
                 let errors = executor.compare(&batch).unwrap();
@@ -101,7 +101,7 @@ fn right_kernels_pass() {
 }
 
 /// The kernels of the binary, one of them with a text replaced.
-fn broken(file: &str, from: &str, to: &str) -> tempfile::TempDir {
+fn wrong(file: &str, from: &str, to: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl").join(file);
     let text = std::fs::read_to_string(original).unwrap();
@@ -122,8 +122,8 @@ fn first(errors: &[OpError]) -> (&OpError, usize) {
 fn a_broken_kernel_is_named_and_no_other() {
     let model = model(Mix::F16);
     // Only layers above the first have it.
-    let folder = broken("value_residual/elements.wgsl", "* gate[i]", "* gate[i] * 1.001");
-    let mut executor = executor(&model, unfused, Sources::Folder(folder.path().to_owned()));
+    let folder = wrong("ops/value_residual/elements.wgsl", "* gate[i]", "* gate[i] * 1.001");
+    let mut executor = executor(&model, unfused, Catalogue::with_folder(folder.path()).unwrap());
     let errors = executor.compare(&batch([5, 9])).unwrap();
     let (error, failed) = first(&errors);
     assert_eq!((error.op, error.layer, failed), ("value_residual", Some(1), 1));
@@ -132,8 +132,8 @@ fn a_broken_kernel_is_named_and_no_other() {
 #[test]
 fn a_state_that_is_written_wrong_is_named() {
     let model = model(Mix::F16);
-    let folder = broken("token_shift/elements.wgsl", "segment.y - 1u", "segment.y - 2u");
-    let mut executor = executor(&model, unfused, Sources::Folder(folder.path().to_owned()));
+    let folder = wrong("ops/token_shift/elements.wgsl", "segment.y - 1u", "segment.y - 2u");
+    let mut executor = executor(&model, unfused, Catalogue::with_folder(folder.path()).unwrap());
     let errors = executor.compare(&batch([5, 9])).unwrap();
     let (error, failed) = first(&errors);
     assert_eq!((error.op, error.layer, failed), ("token_shift", Some(0), 2 * SHAPE.layers as usize));
@@ -143,7 +143,7 @@ fn a_state_that_is_written_wrong_is_named() {
 #[test]
 fn weights_that_take_turns_cannot_be_traced() {
     let model = model(Mix::F16);
-    let mut executor = executor(&model, |plan| plan, Sources::Embedded);
+    let mut executor = executor(&model, |plan| plan, Catalogue::embedded());
     let Err(RuntimeError::BudgetTooSmall { need, .. }) = executor.reside(Residency::Budget(1)) else {
         panic!("one byte is enough");
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use wgoose_graph::{FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, RuntimeError, Sequence, StateData};
@@ -59,7 +59,7 @@ pub(crate) fn default_plan(device: &Device, model: &Model) -> Plan {
 }
 
 fn planned(device: &Arc<Device>, model: &Arc<Model>, plan: Plan, slots: usize) -> Result<Engine, RuntimeError> {
-    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Sources::Embedded, slots)
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), slots)
 }
 
 /// The CPU reference.

@@ -47,24 +47,24 @@ impl GpuExecutor {
         let in_flight = if lock(&self.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
         let shape = batch.shape();
         self.prepare(&shape)?;
-        self.settle(&shape)?;
+        self.ensure_persistent(&shape)?;
         let mut decoder = std::mem::take(&mut self.decoder);
         let result = self.begin(&mut decoder, &shape, &batch, start, sequences, in_flight).and_then(|()| {
             let (Some(step), Some(sampler)) = (self.steps.get(&shape.into()), &decoder.sampler) else {
                 return Err(DecodeError::Unsupported.into());
             };
             let snapshot = decoder.snapshot.as_ref().filter(|_| in_flight > 1);
-            // What went wrong could not be taken back without a copy of the states.
+            // Without a copy of the states a timeout could not be rolled back.
             let persistent = self.persistent.step(&shape).filter(|_| snapshot.is_some());
             let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
             let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
             let result = stream.run(start, u64::from(most), on_tokens);
-            // Whoever runs something next must find the tables and the states at rest.
+            // The next run must find the tables and the states at rest.
             self.device.wait("decoding").and(result)
         });
         self.decoder = decoder;
-        if result.as_ref().is_ok_and(|report| report.gave_up) {
-            self.unsettle(&shape);
+        if result.as_ref().is_ok_and(|report| report.timed_out) {
+            self.disable_persistent(&shape);
         }
         result
     }
@@ -112,16 +112,16 @@ impl GpuExecutor {
         let size = SamplerSize::of(sequences, self.model.shape().vocab, self.slots as u32);
         let tables = |table| self.tables[&table].clone();
         let (tokens, segments) = (tables(Table::Tokens), tables(Table::Segments));
-        let wiring = Wiring { logits, tokens, segments, meeting: self.meeting.clone() };
-        // Nothing is in flight; what gave up in a round that nobody waited for must not stop this one.
-        self.reset_meeting();
+        let wiring = Wiring { logits, tokens, segments, grid_barrier: self.grid_barrier.clone() };
+        // Nothing is in flight; a timeout in a round whose result was dropped must not stop this one.
+        self.reset_grid_barrier();
         self.write_tables(batch);
         if let Start::Logits(given) = start {
             self.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
         }
         if !decoder.sampler.as_ref().is_some_and(|s| s.is(size, &wiring)) {
             let pipelines = &mut lock(&self.pipelines);
-            decoder.sampler = Some(Sampler::new(&self.device, pipelines, &self.sources, size, wiring)?);
+            decoder.sampler = Some(Sampler::new(&self.device, pipelines, &self.catalogue, size, wiring)?);
         }
         if let Some(sampler) = &decoder.sampler {
             sampler.begin(&self.device, sequences);

@@ -6,7 +6,7 @@ use wgoose_graph::State;
 
 /// Room for the states of some sequences.
 pub(in crate::gpu) struct Snapshot {
-    pieces: HashMap<State, wgpu::Buffer>,
+    tensors: HashMap<State, wgpu::Buffer>,
     sequences: usize,
 }
 
@@ -15,7 +15,7 @@ impl Snapshot {
     pub(in crate::gpu) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
         let shape = executor.model.shape();
         let room = |state: State| executor.device.storage("snapshot", (sequences * state.len(shape)) as u64 * 4);
-        Snapshot { pieces: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
+        Snapshot { tensors: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
     }
 
     /// Whether it has room for that many sequences.
@@ -25,15 +25,15 @@ impl Snapshot {
 
     /// Appends copying the states of these slots.
     pub(in crate::gpu) fn save(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
-        self.each(executor, slots, |state, at, piece, place, bytes| {
-            encoder.copy_buffer_to_buffer(state, at, piece, place, bytes);
+        self.each(executor, slots, |state, at, copy, place, bytes| {
+            encoder.copy_buffer_to_buffer(state, at, copy, place, bytes);
         });
     }
 
     /// Appends putting them back.
     pub(in crate::gpu) fn restore(&self, executor: &GpuExecutor, slots: &[usize], encoder: &mut wgpu::CommandEncoder) {
-        self.each(executor, slots, |state, at, piece, place, bytes| {
-            encoder.copy_buffer_to_buffer(piece, place, state, at, bytes);
+        self.each(executor, slots, |state, at, copy, place, bytes| {
+            encoder.copy_buffer_to_buffer(copy, place, state, at, bytes);
         });
     }
 
@@ -48,13 +48,13 @@ impl Snapshot {
             for (i, slot) in slots.iter().enumerate() {
                 let place = executor.states.place(state);
                 let at = place.offset + *slot as u64 * bytes;
-                copy(&place.buffer, at, &self.pieces[&state], i as u64 * bytes, bytes);
+                copy(&place.buffer, at, &self.tensors[&state], i as u64 * bytes, bytes);
             }
         }
     }
 
     /// Bytes it holds on the device.
     pub(in crate::gpu) fn bytes(&self) -> u64 {
-        self.pieces.values().map(wgpu::Buffer::size).sum()
+        self.tensors.values().map(wgpu::Buffer::size).sum()
     }
 }

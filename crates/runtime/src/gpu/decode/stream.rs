@@ -2,7 +2,7 @@
 //! device; ids come back some steps later.
 //!
 //! Ends that the device knows of (stop tokens, the most tokens) take effect there at once: see [`crate::sampler`]. An end
-//! that only the caller knows comes too late for the steps in flight, and these are taken back. Gating each step on the ids
+//! that only the caller knows comes too late for the steps in flight, and these are rolled back. Gating each step on the ids
 //! of the last would cost a round trip a step (40 to 60 us), and keeping the state before each step a copy of it (50 us for
 //! 43 MB). Instead the state is kept once in [`STRETCH`] steps, when nothing is in flight, and the few steps since then
 //! whose tokens were accepted are run again, the same kernels on the same numbers. An accepted token costs a fraction of a
@@ -11,7 +11,7 @@
 use super::snapshot::Snapshot;
 use crate::decode::{DecodeError, DecodeReport, Start};
 use crate::gpu::GpuExecutor;
-use crate::gpu::persistent::{GAVE_UP, MEETING, PersistentStep};
+use crate::gpu::persistent::{BARRIER_BYTES, PersistentStep, TIMED_OUT_BYTE};
 use crate::gpu::step::Step;
 use crate::sampler::{Progress, Sampler, Standing};
 use crate::{Batch, RuntimeError};
@@ -32,7 +32,7 @@ struct Returning {
 pub(super) struct Stream<'a> {
     executor: &'a GpuExecutor,
     step: &'a Step,
-    /// The same in fewer dispatches, until it is found not to work.
+    /// The same with persistent kernels, until they time out.
     persistent: Option<&'a PersistentStep>,
     sampler: &'a Sampler,
     snapshot: Option<&'a Snapshot>,
@@ -61,9 +61,9 @@ impl<'a> Stream<'a> {
         batch: Batch,
         in_flight: usize,
     ) -> Self {
-        let slots: Vec<usize> = batch.segments.chunks_exact(4).map(|segment| segment[2] as usize).collect();
+        let slots: Vec<usize> = batch.segments.iter().map(|segment| segment.slot as usize).collect();
         let count = slots.len();
-        let bytes = (count * size_of::<Progress>()) as u64 + MEETING;
+        let bytes = (count * size_of::<Progress>()) as u64 + BARRIER_BYTES;
         Stream {
             ring: (0..in_flight).map(|_| Returning { buffer: executor.device.staging(bytes), filled: None }).collect(),
             executor,
@@ -110,7 +110,7 @@ impl<'a> Stream<'a> {
             }
             if on_tokens(&chosen).is_break() {
                 if self.submitted > self.seen && self.going.contains(&true) {
-                    self.take_back()?;
+                    self.roll_back()?;
                 }
                 break;
             }
@@ -142,10 +142,10 @@ impl<'a> Stream<'a> {
         }
         let place = (self.submitted % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
-        let bytes = returning.buffer.size() - MEETING;
+        let bytes = returning.buffer.size() - BARRIER_BYTES;
         encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, bytes);
         if self.persistent.is_some() {
-            encoder.copy_buffer_to_buffer(&self.executor.meeting, 0, &returning.buffer, bytes, MEETING);
+            encoder.copy_buffer_to_buffer(&self.executor.grid_barrier, 0, &returning.buffer, bytes, BARRIER_BYTES);
         }
         let commands = encoder.finish();
         self.report.encode_seconds += begun.elapsed().as_secs_f64();
@@ -154,7 +154,7 @@ impl<'a> Stream<'a> {
         self.submitted += 1;
     }
 
-    /// A step, in its form.
+    /// A step.
     fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>) {
         match self.persistent {
             Some(persistent) => persistent.dispatch(pass),
@@ -162,8 +162,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before. False: its step went
-    /// wrong, and everything was put back to where it can be run again.
+    /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before. False: its step
+    /// timed out, and everything was put back to where it can be run again.
     fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<bool, RuntimeError> {
         const DURING: &str = "reading tokens back";
         let fail = |why: String| RuntimeError::Device { during: DURING, why };
@@ -176,8 +176,8 @@ impl<'a> Stream<'a> {
         polled.map_err(|e| fail(e.to_string()))?;
         {
             let view = returning.buffer.get_mapped_range(..).map_err(|e| fail(e.to_string()))?;
-            let (progress, meeting) = view.split_at(view.len() - MEETING as usize);
-            if self.persistent.is_some() && bytemuck::pod_collect_to_vec::<u8, u32>(meeting)[GAVE_UP / 4] != 0 {
+            let (progress, barrier) = view.split_at(view.len() - BARRIER_BYTES as usize);
+            if self.persistent.is_some() && barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0) {
                 drop(view);
                 return self.fall_back().map(|()| false);
             }
@@ -198,32 +198,32 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
-    /// Goes on with the chain of dispatches, from before the step that went wrong: since then no token was chosen, and no
-    /// state is what it was.
+    /// Continues with one dispatch per op, from before the step that timed out: since then no token was chosen, and no
+    /// state is valid.
     fn fall_back(&mut self) -> Result<(), RuntimeError> {
-        self.executor.device.wait("taking back steps")?;
-        self.executor.reset_meeting();
+        self.executor.device.wait("rolling back steps")?;
+        self.executor.reset_grid_barrier();
         for round in self.seen..self.submitted {
             self.ring[(round % self.ring.len() as u64) as usize].buffer.unmap();
         }
         self.report.persistent -= self.submitted - self.seen;
-        self.report.gave_up = true;
+        self.report.timed_out = true;
         self.persistent = None;
         self.submitted = self.seen;
-        self.take_back()?;
+        self.roll_back()?;
         let reads = std::mem::take(&mut self.reads);
         self.give(&reads);
         self.reads = reads;
         Ok(())
     }
 
-    /// Goes back to the copy of the states, and from there to where the last tokens seen have not been read: in the form
-    /// in which they were read, so that the states have the same bits, or as a chain if that gives up now.
-    fn take_back(&mut self) -> Result<(), RuntimeError> {
+    /// Restores the copy of the states, and reads again all accepted tokens but the last: with persistent kernels if they
+    /// were read so, so that the states have the same bits, or with one dispatch per op if these time out now.
+    fn roll_back(&mut self) -> Result<(), RuntimeError> {
         self.read_again();
-        if self.persistent.is_some() && self.executor.gave_up()? {
-            self.executor.reset_meeting();
-            self.report.gave_up = true;
+        if self.persistent.is_some() && self.executor.timed_out()? {
+            self.executor.reset_grid_barrier();
+            self.report.timed_out = true;
             self.persistent = None;
             self.read_again();
         }
@@ -249,11 +249,11 @@ impl<'a> Stream<'a> {
         self.accepted = accepted;
     }
 
-    /// Has the next step read these tokens; who has none goes on into the spare slot.
+    /// Has the next step read these tokens; a sequence without one uses the spare slot.
     fn give(&mut self, reads: &[Option<u32>]) {
         for (i, read) in reads.iter().enumerate() {
             self.batch.tokens[i] = read.unwrap_or(0);
-            self.batch.segments[4 * i + 2] = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
+            self.batch.segments[i].slot = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
         }
         self.executor.write_tables(&self.batch);
     }

@@ -1,37 +1,39 @@
-//! The persistent form of a step: runs of layers as one dispatch each, where the device was seen to keep up with it.
+//! Persistent kernels: ranges of layers as one dispatch each, where the device was seen to run them right.
 
+mod layer_ranges;
 mod run;
-mod runs;
-mod trial;
+mod self_test;
 
 use super::step::{BoundDispatch, BoundRange, Step};
 use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
-use crate::{PersistentForm, RuntimeError};
-use runs::{Located, Run, layout, meetings, runs};
+use crate::{PersistentStatus, RuntimeError};
+use layer_ranges::{LayerRange, Located, grid_syncs, layer_ranges, layout};
 use std::collections::{BTreeSet, HashMap};
 use wgoose_graph::BatchShape;
-use wgoose_kernels::persistent::{Form, StagePart, TABLE, merge, table_head};
+pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
+use wgoose_kernels::persistent::{Launch, OFFSET_TABLE_BYTES, StagePart, TIMED_OUT_WORD, fuse, table_head};
+use wgoose_kernels::{KernelError, PlanError};
 
-/// Bytes of the meeting.
-pub(super) const MEETING: u64 = 16;
+/// Why a self-test or a run was given up.
+const TIMED_OUT: &str = "its workgroups did not all run at once";
 
-/// First byte of the word that says that workgroups waited in vain (twin: `kernels-wgsl/persistent/meeting.wgsl`).
-pub(super) const GAVE_UP: usize = 8;
+/// First byte of the word of the grid barrier that says that workgroups timed out.
+pub(super) const TIMED_OUT_BYTE: usize = 4 * TIMED_OUT_WORD;
 
-/// What an executor knows of persistent steps.
+/// The persistent kernels of an executor.
 #[derive(Default)]
-pub(super) struct Persistence {
+pub(super) struct PersistentCache {
     /// For shapes that were tried: the step, or why there is none.
     steps: HashMap<BatchShape, Result<PersistentStep, String>>,
 }
 
-/// A step as few dispatches.
+/// A step whose layers are persistent kernels.
 pub(super) struct PersistentStep {
     dispatches: Vec<BoundDispatch>,
     /// Kept alive for the bindings.
-    _bases: Vec<wgpu::Buffer>,
-    /// Layers of which several dispatches are merged.
+    _offsets: Vec<wgpu::Buffer>,
+    /// Layers of which several dispatches are fused.
     layers: usize,
 }
 
@@ -42,7 +44,7 @@ impl PersistentStep {
     }
 }
 
-impl Persistence {
+impl PersistentCache {
     /// Forgets everything that is bound.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
@@ -53,23 +55,23 @@ impl Persistence {
         self.steps.get(shape).and_then(|step| step.as_ref().ok())
     }
 
-    /// How the step of a single token runs; `None` if that was not tried yet.
-    pub(super) fn form(&self) -> Option<PersistentForm> {
+    /// Whether the step of a single token uses persistent kernels; `None` if that was not tried yet.
+    pub(super) fn status(&self) -> Option<PersistentStatus> {
         let tried = self.steps.values().next()?;
         Some(match tried {
-            Ok(step) => PersistentForm::Runs { dispatches: step.dispatches.len(), layers: step.layers },
-            Err(why) => PersistentForm::Refused(why.clone()),
+            Ok(step) => PersistentStatus::Used { dispatches: step.dispatches.len(), layers: step.layers },
+            Err(why) => PersistentStatus::Refused(why.clone()),
         })
     }
 }
 
 impl GpuExecutor {
-    /// Makes the persistent form of a step that is ready, if the plan asks for it and it was not tried yet: builds it, and
-    /// compares it with the chain of dispatches.
+    /// Builds the persistent kernels of a step that is ready, if the plan asks for them and they were not tried yet, and
+    /// compares them with one dispatch per op.
     ///
     /// # Errors
-    /// The device fails. That the form does not work here is no error: the chain is used.
-    pub(super) fn settle(&mut self, shape: &BatchShape) -> Result<(), RuntimeError> {
+    /// The device fails, or a kernel's file is wrong. That they do not work here is no error: there is one dispatch per op.
+    pub(super) fn ensure_persistent(&mut self, shape: &BatchShape) -> Result<(), RuntimeError> {
         let Some(workgroups) = self.plan.persistent else { return Ok(()) };
         let one = BatchShape { tokens: 1, segments: 1, outputs: 1 };
         let ready = self.steps.get(&PassShape::from(*shape)).is_some_and(|step| step.ready);
@@ -78,21 +80,21 @@ impl GpuExecutor {
         }
         let built = self.build(shape, workgroups)?;
         let tried = match built {
-            Ok(step) => self.trial(shape, &step)?.map(|()| step),
+            Ok(step) => self.self_test(shape, &step)?.map(|()| step),
             Err(why) => Err(why),
         };
         self.persistent.steps.insert(*shape, tried);
         Ok(())
     }
 
-    /// Gives the persistent form up: workgroups waited in vain.
-    pub(super) fn unsettle(&mut self, shape: &BatchShape) {
-        self.persistent.steps.insert(*shape, Err("its workgroups did not all run at once".to_owned()));
+    /// Uses one dispatch per op from now on: workgroups timed out.
+    pub(super) fn disable_persistent(&mut self, shape: &BatchShape) {
+        self.persistent.steps.insert(*shape, Err(TIMED_OUT.to_owned()));
     }
 
-    /// Clears the counters after workgroups waited in vain.
-    pub(super) fn reset_meeting(&self) {
-        self.device.queue.write_buffer(&self.meeting, 0, &[0; MEETING as usize]);
+    /// Clears the counters after workgroups timed out.
+    pub(super) fn reset_grid_barrier(&self) {
+        self.device.queue.write_buffer(&self.grid_barrier, 0, &[0; BARRIER_BYTES as usize]);
     }
 
     fn build(&mut self, shape: &BatchShape, workgroups: u32) -> Result<Result<PersistentStep, String>, RuntimeError> {
@@ -101,23 +103,23 @@ impl GpuExecutor {
             return Ok(Err("the step is not there".to_owned()));
         };
         let all = self.located(step)?;
-        let mut persistent = PersistentStep { dispatches: Vec::new(), _bases: Vec::new(), layers: 0 };
+        let mut persistent = PersistentStep { dispatches: Vec::new(), _offsets: Vec::new(), layers: 0 };
         let mut layers = BTreeSet::new();
         let bound: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
-        let width = |located: &Located<'_>| located.kernel.reflection.workgroup_size.iter().product::<u32>();
+        let width = |located: &Located<'_>| located.kernel.facts.threads();
         let threads = all.iter().filter(|d| d.layer.is_some()).map(width).max().unwrap_or(1);
-        for run in runs(&all, threads, device.limits().storage_binding) {
-            match self.merged(&all, &run, (workgroups, threads))? {
-                Ok((dispatch, bases)) => {
+        for range in layer_ranges(&all, threads, device.limits().storage_binding) {
+            match self.fused(&all, &range, (workgroups, threads))? {
+                Ok((dispatch, offsets)) => {
                     persistent.dispatches.push(dispatch);
-                    persistent._bases.push(bases);
-                    if run[0].len() > 1 {
-                        layers.extend(run.iter().filter_map(|layer| all[layer.start].layer));
+                    persistent._offsets.push(offsets);
+                    if range[0].len() > 1 {
+                        layers.extend(range.iter().filter_map(|layer| all[layer.start].layer));
                     }
                 }
-                // What stands alone, as the head does, may stay a dispatch.
-                Err(_) if run.len() == 1 => {
-                    persistent.dispatches.extend(bound[run[0].clone()].iter().map(|d| (*d).clone()));
+                // A dispatch that stands alone, such as the head, may stay one.
+                Err(_) if range.len() == 1 => {
+                    persistent.dispatches.extend(bound[range[0].clone()].iter().map(|d| (*d).clone()));
                 }
                 Err(why) => return Ok(Err(why)),
             }
@@ -141,7 +143,7 @@ impl GpuExecutor {
                 all.push(Located {
                     kernel,
                     params: dispatch.params,
-                    units: kernel.units,
+                    workgroups: kernel.workgroups,
                     layer: self.graphs.decode.op(dispatch.node).layer,
                     ranges: step.locate((number, i), self, &mut weights, &slot)?,
                 });
@@ -150,51 +152,50 @@ impl GpuExecutor {
         Ok(all)
     }
 
-    /// A run of layers as one dispatch, and its table of bases.
-    fn merged(
+    /// A range of layers as one dispatch, and its offset table.
+    fn fused(
         &self,
         all: &[Located<'_>],
-        run: &Run,
+        range: &LayerRange,
         (workgroups, threads): (u32, u32),
     ) -> Result<Result<(BoundDispatch, wgpu::Buffer), String>, RuntimeError> {
         let device = &self.device;
-        let Some(mut layout) = layout(all, run) else {
+        let Some(mut layout) = layout(all, range) else {
             return Ok(Err("an operand is no array of numbers".to_owned()));
         };
-        let layer = &all[run[0].clone()];
-        let places = std::mem::take(&mut layout.places);
-        let parts: Vec<StagePart<'_>> = layer
-            .iter()
-            .zip(places)
-            .zip(meetings(layer))
-            .map(|((located, places), meets)| StagePart {
+        let layer = &all[range[0].clone()];
+        let slices = std::mem::take(&mut layout.slices);
+        let stages = layer.iter().zip(slices).zip(grid_syncs(layer));
+        let parts: Vec<StagePart<'_>> = stages
+            .map(|((located, slices), needs_grid_sync)| StagePart {
                 kernel: located.kernel,
-                units: located.units,
+                workgroups: located.workgroups,
                 params: located.params,
-                places,
-                meets,
+                slices,
+                needs_grid_sync,
             })
             .collect();
-        let form = Form { columns: layout.columns, workgroups, threads };
-        let kernel = match merge(&parts, &layout.pools, form, device.limits(), &self.sources) {
+        let launch = Launch { columns: layout.columns, workgroups, threads };
+        let kernel = match fuse(&parts, &layout.buffers, launch, device.limits(), &self.catalogue) {
             Ok(kernel) => kernel,
-            Err(why) => return Ok(Err(why.to_string())),
+            Err(KernelError::Refused(why)) => return Ok(Err(why.to_string())),
+            Err(KernelError::Text(wrong)) => return Err(PlanError::from(wrong).into()),
         };
-        let table = [&table_head(run.len() as u32)[..], &layout.bases].concat();
-        if size_of_val(&table[..]) > TABLE {
+        let table = [&table_head(range.len() as u32)[..], &layout.offsets].concat();
+        if size_of_val(&table[..]) > OFFSET_TABLE_BYTES {
             return Ok(Err("its layers have too many operands".to_owned()));
         }
-        let bases = device.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("bases"),
-            size: TABLE as u64,
+        let offsets = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("offset table"),
+            size: OFFSET_TABLE_BYTES as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        device.queue.write_buffer(&bases, 0, bytemuck::cast_slice(&table));
+        device.queue.write_buffer(&offsets, 0, bytemuck::cast_slice(&table));
         let mut pipelines = lock(&self.pipelines);
         if let Err(why) = pipelines.compile(&[&kernel]) {
             return match &why {
-                RuntimeError::Device { during: "compiling a kernel", .. } => Ok(Err(why.to_string())),
+                RuntimeError::Compile { .. } => Ok(Err(why.to_string())),
                 _ => Err(why),
             };
         }
@@ -205,9 +206,9 @@ impl GpuExecutor {
             offset: 0,
             size: buffer.size(),
         };
-        layout.ranges.extend([whole(0, &self.meeting), whole(1, &bases)]);
+        layout.bound.extend([whole(0, &self.grid_barrier), whole(1, &offsets)]);
         // The driver drops what a kernel does not use; wgpu wants it bound all the same.
-        Ok(Ok((BoundDispatch::new(device, pipeline, &layout.ranges, [workgroups, 1, 1]), bases)))
+        Ok(Ok((BoundDispatch::new(device, pipeline, &layout.bound, [workgroups, 1, 1]), offsets)))
     }
 }
 
@@ -218,7 +219,7 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};
-    use wgoose_kernels::{Plan, Sources};
+    use wgoose_kernels::{Catalogue, Plan};
     use wgoose_loader::synth::{Mix, SynthOptions, write};
     use wgoose_loader::{Container, Model};
 
@@ -233,11 +234,11 @@ mod tests {
         let model = Arc::new(Model::open(path).unwrap());
         let device = Device::open(None).unwrap();
         let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
-        GpuExecutor::new(device, model, Plan { persistent: Some(1), ..plan }, Sources::Embedded, 1).unwrap()
+        GpuExecutor::new(device, model, Plan { persistent: Some(1), ..plan }, Catalogue::embedded(), 1).unwrap()
     }
 
     /// Forty tokens from the empty state, and the state after them. From `fail_at` tokens on it is as if workgroups had
-    /// waited in vain: nothing runs until that is cleared, and no token is drawn.
+    /// timed out: nothing runs until that is cleared, and no token is drawn.
     fn decode(executor: &mut GpuExecutor, fail_at: Option<usize>) -> (Vec<u32>, StateData, DecodeReport) {
         let zero = StateData::zero(executor.shape());
         executor.set_state(0, &zero).unwrap();
@@ -255,12 +256,12 @@ mod tests {
         let sequence = Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: 40 };
         let start = Start::Tokens(&[5]);
         let batch = executor.check_decode(start, &[sequence]).unwrap();
-        let (device, meeting) = (Arc::clone(&executor.device), executor.meeting.clone());
+        let (device, barrier) = (Arc::clone(&executor.device), executor.grid_barrier.clone());
         let mut text = Vec::new();
         let report = executor.decode(batch, start, &[sequence], 3, &mut |ids| {
             text.extend(ids.iter().flatten());
             if fail_at == Some(text.len()) {
-                device.queue.write_buffer(&meeting, GAVE_UP as u64, &[1, 0, 0, 0]);
+                device.queue.write_buffer(&barrier, TIMED_OUT_BYTE as u64, &[1, 0, 0, 0]);
             }
             ControlFlow::Continue(())
         });
@@ -268,13 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_gave_up_is_run_again_as_a_chain() {
+    fn a_step_that_timed_out_is_run_again_with_one_dispatch_per_op() {
         let mut executor = executor();
         let (text, state, report) = decode(&mut executor, None);
-        assert!(report.persistent > 0 && !report.gave_up, "{:?}", executor.persistent.form());
+        assert!(report.persistent > 0 && !report.timed_out, "{:?}", executor.persistent.status());
         let (again, state_again, report) = decode(&mut executor, Some(10));
         assert_eq!((again, state_again), (text, state));
-        assert!(report.gave_up && report.repeated > 0 && report.persistent >= 10, "{report:?}");
-        assert!(matches!(executor.persistent.form(), Some(PersistentForm::Refused(_))));
+        assert!(report.timed_out && report.repeated > 0 && report.persistent >= 10, "{report:?}");
+        assert!(matches!(executor.persistent.status(), Some(PersistentStatus::Refused(_))));
     }
 }

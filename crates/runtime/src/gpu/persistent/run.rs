@@ -1,13 +1,13 @@
-//! A single pass in its persistent form. The states are copied before it, so that it can be run again.
+//! A single pass with persistent kernels. The states are copied before it, so that it can be run again.
 
-use super::{GAVE_UP, MEETING};
+use super::{BARRIER_BYTES, TIMED_OUT_BYTE};
 use crate::gpu::decode::Snapshot;
 use crate::gpu::{GpuExecutor, lock};
 use crate::{Batch, RuntimeError};
 use wgoose_graph::Target;
 
 impl GpuExecutor {
-    /// The logits of a batch; `None` if it has no persistent form, or if that failed: then nothing has changed.
+    /// The logits of a batch; `None` if it has no persistent kernels, or if they timed out: then nothing has changed.
     ///
     /// # Errors
     /// What a pass can fail with.
@@ -21,7 +21,7 @@ impl GpuExecutor {
             return Ok(None);
         }
         self.prepare(&shape)?;
-        self.settle(&shape)?;
+        self.ensure_persistent(&shape)?;
         let (Some(step), Some(persistent)) = (self.steps.get(&batch.pass()), self.persistent.step(&shape)) else {
             return Ok(None);
         };
@@ -30,27 +30,27 @@ impl GpuExecutor {
             Some(snapshot) => snapshot,
             None => Snapshot::new(self, 1),
         };
-        let slots = [batch.segments[2] as usize];
+        let slots = [batch.segments[0].slot as usize];
         let bytes = u64::from(self.model.shape().vocab) * 4;
         self.write_tables(batch);
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         snapshot.save(self, &slots, &mut encoder);
         persistent.dispatch(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
-        let staging = self.device.staging(bytes + MEETING);
+        let staging = self.device.staging(bytes + BARRIER_BYTES);
         encoder.copy_buffer_to_buffer(&self.arena[output], 0, &staging, 0, bytes);
-        encoder.copy_buffer_to_buffer(&self.meeting, 0, &staging, bytes, MEETING);
+        encoder.copy_buffer_to_buffer(&self.grid_barrier, 0, &staging, bytes, BARRIER_BYTES);
         self.device.queue.submit([encoder.finish()]);
-        let data = self.device.read_staging(&staging, bytes + MEETING)?;
-        let (logits, meeting) = data.split_at(bytes as usize);
-        let gave_up = meeting[GAVE_UP..GAVE_UP + 4].iter().any(|byte| *byte != 0);
-        if gave_up {
-            self.reset_meeting();
+        let data = self.device.read_staging(&staging, bytes + BARRIER_BYTES)?;
+        let (logits, barrier) = data.split_at(bytes as usize);
+        let timed_out = barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0);
+        if timed_out {
+            self.reset_grid_barrier();
             let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             snapshot.restore(self, &slots, &mut encoder);
             self.device.queue.submit([encoder.finish()]);
-            self.unsettle(&shape);
+            self.disable_persistent(&shape);
         }
         self.decoder.snapshot = Some(snapshot);
-        Ok((!gave_up).then(|| bytemuck::pod_collect_to_vec(logits)))
+        Ok((!timed_out).then(|| bytemuck::pod_collect_to_vec(logits)))
     }
 }

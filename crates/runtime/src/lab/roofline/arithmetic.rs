@@ -92,7 +92,7 @@ mod tests {
                     (0..4 * rounds).map(|i| dot(lane as u32 + i)).sum()
                 };
                 let want: Vec<u32> = (0..4).map(|c| (sum(c) ^ sum(c + 4)) as u32).collect();
-                assert_eq!(got, want, "invocation {lane}");
+                assert_eq!(got, want, "thread {lane}");
             }
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
         free.push(independent()? / f64::from(n) / 1e3);
     }
     let boundary: Vec<f64> = waiting.iter().zip(&free).map(|(waiting, free)| waiting - free).collect();
-    let each = format!("{n} dispatches of one invocation in one pass");
+    let each = format!("{n} dispatches of one thread in one pass");
     Ok(vec![
         Figure::new(Quantity::DispatchDependent, &waiting, format!("{each}, all on one buffer")),
         Figure::new(Quantity::DispatchIndependent, &free, format!("{each}, each on a buffer of its own")),

@@ -36,7 +36,7 @@ pub enum Quantity {
     ReadBack4,
     /// Copying 256 KiB to the CPU and reading them.
     ReadBack256Ki,
-    /// Most workgroups of 256 invocations that run at once.
+    /// Most workgroups of 256 threads that run at once.
     ResidentWorkgroups,
     /// A barrier among an eighth of these workgroups.
     GridBarrierEighth,

@@ -16,7 +16,7 @@ const TRIAL: u32 = 64;
 /// Most workgroups that are tried.
 const MOST: u32 = 1 << 14;
 
-/// Invocations of a workgroup (twin: `kernels-wgsl/lab/grid_barrier.wgsl`).
+/// Threads of a workgroup (twin: `kernels-wgsl/lab/grid_barrier.wgsl`).
 const WIDTH: u32 = 256;
 
 /// Most barriers in a sample.
@@ -27,7 +27,7 @@ const MOST_BARRIERS: u32 = 1 << 14;
 struct Meeting {
     ns: f64,
     /// Whether a workgroup waited in vain.
-    gave_up: bool,
+    timed_out: bool,
     /// Times a workgroup did not see what another wrote before the barrier.
     unseen: u32,
     /// Barriers passed, added up over the workgroups.
@@ -36,16 +36,16 @@ struct Meeting {
 
 impl Meeting {
     fn held(&self, workgroups: u32, rounds: u32) -> bool {
-        !self.gave_up && self.unseen == 0 && self.passed == workgroups * rounds
+        !self.timed_out && self.unseen == 0 && self.passed == workgroups * rounds
     }
 }
 
-/// How many invocations run at once, in workgroups of 256 that use next to nothing: those that can meet. `None` if a device
+/// How many threads run at once, in workgroups of 256 that use next to nothing: those that can meet. `None` if a device
 /// runs no workgroups at once, or cuts the loops in which they wait.
 ///
 /// # Errors
 /// The device fails.
-pub fn resident_invocations(device: &Arc<Device>) -> Result<Option<u32>, RuntimeError> {
+pub fn resident_threads(device: &Arc<Device>) -> Result<Option<u32>, RuntimeError> {
     if device.is_cpu() {
         return Ok(None);
     }
@@ -140,7 +140,7 @@ fn meet(instrument: &Instrument, probe: &Loaded, workgroups: u32, params: Params
     probe.set(device, params);
     let ns = instrument.clock.time(&|pass| probe.encode(pass))?;
     let words: Vec<u32> = bytemuck::pod_collect_to_vec(&device.read(&y, 0, 16)?);
-    Ok(Meeting { ns, gave_up: words[1] != 0, unseen: words[2], passed: words[3] })
+    Ok(Meeting { ns, timed_out: words[1] != 0, unseen: words[2], passed: words[3] })
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         let alone = one_of(1);
         assert!(alone.held(1, 100), "{alone:?}");
         let in_vain = one_of(2);
-        assert!(in_vain.gave_up && in_vain.passed == 0 && !in_vain.held(1, 100), "{in_vain:?}");
+        assert!(in_vain.timed_out && in_vain.passed == 0 && !in_vain.held(1, 100), "{in_vain:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{Device, RuntimeError};
 use std::sync::Arc;
 use std::time::Instant;
 use wgoose_kernels::probes::{self, Params, Probe};
-use wgoose_kernels::{Binding, PlanError, Sources};
+use wgoose_kernels::{Binding, Catalogue, PlanError};
 
 /// Most rounds of a dispatch: software devices cut loops at 65,535 iterations.
 const MOST_ROUNDS: u32 = 1 << 15;
@@ -110,13 +110,13 @@ impl Loaded {
         params: Params,
         workgroups: u32,
     ) -> Result<Self, RuntimeError> {
-        let refused = |refusal| PlanError::Refused { kernel: format!("lab/{probe:?}"), refusal };
-        let kernel = probes::kernel(probe, device.limits(), &Sources::Embedded).map_err(refused)?;
+        let failed = |e| PlanError::of_kernel(&format!("the probe {probe:?}"), e);
+        let kernel = probes::kernel(probe, device.limits(), &Catalogue::embedded()).map_err(failed)?;
         let mut pipelines = Pipelines::new(Arc::clone(device));
         pipelines.compile(&[&kernel])?;
         let Some(pipeline) = pipelines.get(&kernel.hash).cloned() else {
             let why = "it was compiled, and is not there".to_owned();
-            return Err(RuntimeError::Device { during: "compiling a kernel", why });
+            return Err(RuntimeError::Compile { kernel: kernel.label, why });
         };
         let uniform = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),
@@ -124,7 +124,7 @@ impl Loaded {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let bindings = kernel.reflection.bindings;
+        let bindings = kernel.facts.bindings;
         let group = bind(device, &pipeline, &bindings, &uniform, x, y);
         let loaded = Loaded { pipeline, bindings, params: uniform, group, workgroups };
         loaded.set(device, params);

@@ -12,7 +12,7 @@ mod scale;
 mod store;
 
 pub use figure::{Figure, Quantity, Spread};
-pub use grid_barrier::resident_invocations;
+pub use grid_barrier::resident_threads;
 pub use scale::Scale;
 pub use store::{load, path, save};
 
@@ -77,10 +77,10 @@ pub fn measure(device: &Arc<Device>, scale: Scale, seen: &mut dyn FnMut(&Figure)
 /// A device that cannot run a probe has no such figure; all other failures are failures.
 fn unless_refused(quantity: Quantity, result: Result<Figure, RuntimeError>) -> Result<Figure, RuntimeError> {
     match result {
-        Err(RuntimeError::Plan(PlanError::Refused { refusal, .. })) => {
+        Err(RuntimeError::Plan(PlanError::NotRunnable { refusal, .. })) => {
             Ok(Figure::missing(quantity, refusal.to_string()))
         }
-        Err(RuntimeError::Device { during: "compiling a kernel", why }) => Ok(Figure::missing(quantity, why)),
+        Err(RuntimeError::Compile { why, .. }) => Ok(Figure::missing(quantity, why)),
         other => other,
     }
 }

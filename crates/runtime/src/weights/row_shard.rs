@@ -1,17 +1,17 @@
-//! Windows: the pieces of whole rows in which a weight is bound.
+//! Row shards: a weight whose bytes exceed the largest binding is bound as several ranges of whole rows.
 
 use crate::RuntimeError;
 use std::ops::Range;
 use wgoose_graph::{Format, Weight, WeightClass};
 use wgoose_kernels::Limits;
-use wgoose_kernels::repack::Piece;
+use wgoose_kernels::repack::Chunk;
 
 /// Some rows of a weight, in the format they have on the device: one buffer, one binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Window {
+pub(crate) struct RowShard {
     pub(crate) weight: Weight,
     pub(crate) format: Format,
-    /// Which of the weight's windows.
+    /// Which of the weight's row shards.
     pub(crate) index: usize,
     /// First row.
     pub(crate) first: u32,
@@ -23,10 +23,10 @@ pub(crate) struct Window {
     pub(crate) bytes: u64,
 }
 
-impl Window {
-    /// Bytes that are uploaded together: whole tiles or eights of rows, where the device makes them.
-    pub(crate) fn unit(&self) -> usize {
-        if self.format.is_repacked() { Piece::quantum(self.format, self.cols) as usize } else { 16 }
+impl RowShard {
+    /// Bytes that are uploaded together: whole groups of eight blocks or whole panels of rows, where the device repacks.
+    pub(crate) fn quantum(&self) -> usize {
+        if self.format.is_repacked() { Chunk::quantum(self.format, self.cols) as usize } else { 16 }
     }
 
     /// Bytes from its first to where another can begin: bindings begin at multiples of 256 on any device.
@@ -49,14 +49,14 @@ impl Window {
     }
 }
 
-/// The windows of whole rows in which a matrix is bound.
+/// The row shards in which a matrix is bound.
 ///
 /// # Errors
 /// A single row is larger than the largest binding.
-pub fn windows(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
+pub fn row_shards(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
     let limit = limits.storage_binding.min(limits.buffer) / 16 * 16;
     let at_once = u32::try_from(limit / row_bytes.max(1)).unwrap_or(u32::MAX);
-    // Whole tiles of eight blocks, whatever a row has; whole eights of rows; and whole tiles of products on matrix units.
+    // Whole groups of eight blocks, whatever a row has; whole panels of eight rows; whole tiles of the matrix units.
     let at_once = match at_once {
         64.. => at_once / 64 * 64,
         8.. => at_once / 8 * 8,
@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn large_matrices_are_split_by_rows() {
         let limits = Limits::webgpu();
-        let split = windows(Weight::Head, 65536, 4096, &limits).unwrap();
+        let split = row_shards(Weight::Head, 65536, 4096, &limits).unwrap();
         assert_eq!(split, [0..32768, 32768..65536]);
-        let split = windows(Weight::Head, 65536, 4112, &limits).unwrap();
-        assert_eq!(split, [0..32640, 32640..65280, 65280..65536], "whole tiles of eight blocks");
-        assert_eq!(windows(Weight::Head, 10, 4096, &limits).unwrap(), std::slice::from_ref(&(0..10)));
-        assert!(matches!(windows(Weight::Head, 10, 1 << 28, &limits), Err(RuntimeError::RowTooLarge { .. })));
+        let split = row_shards(Weight::Head, 65536, 4112, &limits).unwrap();
+        assert_eq!(split, [0..32640, 32640..65280, 65280..65536], "whole groups of eight blocks");
+        assert_eq!(row_shards(Weight::Head, 10, 4096, &limits).unwrap(), std::slice::from_ref(&(0..10)));
+        assert!(matches!(row_shards(Weight::Head, 10, 1 << 28, &limits), Err(RuntimeError::RowTooLarge { .. })));
     }
 }

@@ -1,0 +1,209 @@
+//! What is drawn: a model, a batch, a format, one of the op's instances, a configuration, the numbers.
+
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use wgoose_graph::{
+    BatchShape, Format, Fusion, FusionSet, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
+    WeightClass, rewrite, rwkv7,
+};
+use wgoose_kernels::{Config, Instance, SpelledConfig, Variant};
+
+/// A case as a file holds it: a kernel, and everything that its operands depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnCase {
+    /// The op's name.
+    pub op: String,
+    /// The variant's name.
+    pub variant: String,
+    /// Its configuration.
+    pub config: SpelledConfig,
+    /// The model.
+    pub model: ModelShape,
+    /// Tokens of the batch.
+    pub tokens: u32,
+    /// Segments of the batch.
+    pub segments: u32,
+    /// Requested outputs.
+    pub outputs: u32,
+    /// The format of matrices that can have it.
+    pub format: Format,
+    /// Which of the op's instances, the distinct ones being numbered in the order of the forward pass.
+    pub instance: usize,
+    /// Seed of the operands' numbers.
+    pub seed: u64,
+}
+
+impl DrawnCase {
+    pub(super) fn instance(&self) -> Option<Instance> {
+        let batch = BatchShape { tokens: self.tokens, segments: self.segments, outputs: self.outputs };
+        instances(&self.model, &batch, self.format, &self.op).into_iter().nth(self.instance)
+    }
+}
+
+/// A case as it is drawn; the instance and the first configuration are taken modulo what there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draw {
+    model: ModelShape,
+    batch: BatchShape,
+    format: Format,
+    instance: usize,
+    config: usize,
+    seed: u64,
+}
+
+/// Sizes that suit every variant at every configuration: 4096 columns give 256 threads work.
+const SUITS_ALL: ModelShape = ModelShape {
+    layers: 2,
+    width: 256,
+    ffn: 4096,
+    head_size: 64,
+    vocab: 300,
+    ranks: LoraRanks { decay: 32, iclr: 64, value: 32, gate: 96 },
+};
+
+/// Random cases in these formats, of which there is one at least.
+pub(super) fn draws(formats: BTreeSet<Format>) -> impl Strategy<Value = Draw> {
+    let models = prop_oneof![2 => models(), 1 => Just(SUITS_ALL)];
+    let batches = prop_oneof![
+        3 => (1u32..40, 1u32..4, 1u32..4),
+        1 => Just((1, 1, 1)),
+        1 => (2u32..9).prop_map(|n| (n, n, n)),
+    ];
+    let formats = prop::sample::select(formats.into_iter().collect::<Vec<_>>());
+    let rest = (any::<u16>(), any::<u16>(), any::<u64>());
+    (models, batches, formats, rest).prop_map(
+        |(model, (tokens, segments, outputs), format, (instance, config, seed))| {
+            let tokens = tokens.max(segments);
+            let batch = BatchShape { tokens, segments, outputs: outputs.min(tokens) };
+            Draw { model: suited(model, format), batch, format, instance: instance.into(), config: config.into(), seed }
+        },
+    )
+}
+
+/// The op's instances where every size suits, in every format, for one token and for several.
+pub(super) fn where_all_suits(op: &str) -> Vec<Placed> {
+    let mut all = Vec::new();
+    for format in Format::all() {
+        for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2)] {
+            let batch = BatchShape { tokens, segments, outputs };
+            let of = |(i, instance)| {
+                let draw = Draw { model: SUITS_ALL, batch, format, instance: i, config: 0, seed: i as u64 };
+                Placed { draw, instance }
+            };
+            all.extend(instances(&SUITS_ALL, &batch, format, op).into_iter().enumerate().map(of));
+        }
+    }
+    all
+}
+
+/// A draw with the op instance that it means.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    draw: Draw,
+    pub(super) instance: Instance,
+}
+
+impl Draw {
+    /// The op instance, if the model has any.
+    pub(super) fn placed(self, op: &str) -> Option<Placed> {
+        let mut all = instances(&self.model, &self.batch, self.format, op);
+        let at = self.instance.checked_rem(all.len())?;
+        Some(Placed { draw: Draw { instance: at, ..self }, instance: all.swap_remove(at) })
+    }
+
+    /// The variant's configurations, from the drawn one on.
+    pub(super) fn configs(&self, variant: &Variant) -> Vec<Config> {
+        let mut all = variant.configs();
+        let first = self.config % all.len().max(1);
+        all.rotate_left(first);
+        all
+    }
+}
+
+impl Placed {
+    /// The format of matrices that can have it.
+    pub(super) fn format(&self) -> Format {
+        self.draw.format
+    }
+
+    /// As a file holds it, with the configuration that ran.
+    pub(super) fn saved(&self, op: &str, variant: &Variant, config: &Config) -> DrawnCase {
+        let Draw { model, batch, format, instance, seed, .. } = self.draw;
+        let BatchShape { tokens, segments, outputs } = batch;
+        let (op, config) = (op.to_owned(), variant.spell(config));
+        let variant = variant.name().to_owned();
+        DrawnCase { op, variant, config, model, tokens, segments, outputs, format, instance, seed }
+    }
+}
+
+fn models() -> impl Strategy<Value = ModelShape> {
+    let ranks = |of: Vec<u32>| prop::array::uniform4(prop::sample::select(of));
+    let ranks = prop_oneof![ranks(vec![4, 20, 32, 64, 96]), ranks(vec![32, 64, 96])];
+    let head_size = prop::sample::select(vec![16u32, 32, 64, 128]);
+    (head_size, 1u32..5, 1u32..6, 1u32..300, ranks).prop_map(
+        |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
+            let width = (64 * heads).next_multiple_of(head_size);
+            let ranks = LoraRanks { decay, iclr, value, gate };
+            ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks }
+        },
+    )
+}
+
+/// K-quants need rows of 256.
+fn suited(model: ModelShape, format: Format) -> ModelShape {
+    match format.block_weights() {
+        256 => ModelShape { width: 256, ffn: 256 * model.ffn.div_ceil(256), ..model },
+        _ => model,
+    }
+}
+
+/// The distinct instances of an op in a model's pass, whatever fusions make it. Matrices whose rows do not fill a block are
+/// F16; of those of a layer only one is ever K-major.
+fn instances(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -> Vec<Instance> {
+    let stored = |w: Weight| {
+        let [rows, cols] = w.shape(model).map(|n| n as usize);
+        let has_it = !format.is_k_major() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));
+        match w.class() {
+            WeightClass::Matrix if has_it && format.bytes(rows, cols).is_some() => format,
+            WeightClass::Adapter if !format.is_quantised() && !format.is_k_major() => format,
+            _ => Format::F16,
+        }
+    };
+    let mut instances: Vec<Instance> = Vec::new();
+    for (fusions, target) in FUSIONS.iter().flat_map(|f| [(f, Target::Logits), (f, Target::HiddenSum(Level::Final))]) {
+        // A model that cannot be built, or fused so, has none of these instances.
+        let Ok(mut graph) = rwkv7::forward_to(model, target) else { continue };
+        if rewrite::apply(&mut graph, fusions).is_err() {
+            continue;
+        }
+        for id in graph.schedule().unwrap_or_default().into_iter().filter(|id| graph.op(*id).op.name() == op) {
+            let instance = Instance::of(&graph, id, batch, &stored);
+            for instance in [row_shard(&instance), Some(instance)].into_iter().flatten() {
+                if !instances.contains(&instance) {
+                    instances.push(instance);
+                }
+            }
+        }
+    }
+    instances
+}
+
+/// Sets that make every op: some fusions take in the ops that others make.
+static FUSIONS: LazyLock<[FusionSet; 4]> = LazyLock::new(|| {
+    let all = FusionSet::from(Fusion::ALL);
+    let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
+    let apart = without(&[Fusion::NormProject, Fusion::NormMatmul]);
+    [FusionSet::new(), without(&[Fusion::Project, Fusion::TimeMixHeads]), apart, all.clone()]
+});
+
+/// A product with some of its matrix's rows, as those of a large one are bound.
+fn row_shard(instance: &Instance) -> Option<Instance> {
+    let (first, shard_rows) = (instance.m / 3, instance.m / 2);
+    let is_product = matches!(instance.op, Op::Matmul { .. } | Op::MatmulAdd | Op::NormMatmul { .. });
+    let mut part = Instance { first, shard_rows, ..instance.clone() };
+    part.inputs.iter_mut().find(|i| i.kind == OperandKind::Matrix)?.rows = shard_rows;
+    (is_product && shard_rows > 0).then_some(part)
+}

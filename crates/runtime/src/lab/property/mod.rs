@@ -1,0 +1,228 @@
+//! Property tests of one variant: at random models, batches, formats and configurations it equals the reference of its op.
+//!
+//! A case that fails is shrunk: the smallest model and batch at which it still fails, as plain data that reproduces it.
+
+mod drawn;
+
+pub use drawn::DrawnCase;
+
+use crate::lab::{Bench, Case, Expected, check};
+use crate::{Device, RuntimeError};
+use drawn::{Draw, Placed, draws, where_all_suits};
+use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, TestRunner};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use wgoose_kernels::{Catalogue, Config, Instance, Kernel, KernelError, PlanError, Refusal, Variant};
+
+/// Draws that may be refused for each case that runs.
+const REFUSED_PER_CASE: u32 = 20;
+
+/// How much to test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// Cases that run.
+    pub cases: u32,
+    /// What they are drawn with: the same seed draws the same cases.
+    pub seed: u64,
+}
+
+/// What a property test found.
+#[derive(Clone, Debug, Default)]
+pub struct Tested {
+    /// Cases that ran.
+    pub cases: u32,
+    /// The largest error, as a share of what is allowed.
+    pub worst: f32,
+    /// Why cases were skipped, and how many.
+    pub skipped: BTreeMap<String, u32>,
+    /// The smallest case that fails, and how.
+    pub failure: Option<(DrawnCase, String)>,
+}
+
+/// A kernel at the instance of a case.
+struct Made {
+    case: DrawnCase,
+    instance: Instance,
+    kernel: Kernel,
+}
+
+impl Tested {
+    /// Runs a kernel; says what is wrong, if anything.
+    fn run(&mut self, device: &Arc<Device>, made: &Made) -> Result<Option<String>, RuntimeError> {
+        let (share, wrong) = run(device, made)?;
+        self.cases += 1;
+        self.worst = self.worst.max(share);
+        if let Some(why) = &wrong {
+            self.failure = Some((made.case.clone(), why.clone()));
+        }
+        Ok(wrong)
+    }
+
+    fn skip(&mut self, refusal: &Refusal) {
+        *self.skipped.entry(refusal.to_string()).or_default() += 1;
+    }
+}
+
+/// Tests a variant of the op of that name at random cases.
+///
+/// # Errors
+/// The variant's text is wrong, or the device fails beyond one kernel.
+pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: Amount) -> Result<Tested, RuntimeError> {
+    let (tested, stopped) = (RefCell::new(Tested::default()), RefCell::new(None));
+    let formats = formats(device, op, variant, &mut tested.borrow_mut())?;
+    if formats.is_empty() {
+        return Ok(tested.into_inner());
+    }
+    let runs = Runs {
+        cases: amount.cases,
+        max_global_rejects: amount.cases.saturating_mul(REFUSED_PER_CASE),
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(amount.seed),
+        ..Runs::default()
+    };
+    let one = |draw: Draw| -> Result<Result<(), TestCaseError>, RuntimeError> {
+        let mut tested = tested.borrow_mut();
+        let Some(placed) = draw.placed(op) else {
+            tested.skip(&Refusal::None("the model has no such op instance"));
+            return Ok(Err(TestCaseError::reject("no instance")));
+        };
+        match made(device, op, variant, &placed, draw.configs(variant))? {
+            Ok(made) => Ok(tested.run(device, &made)?.map_or(Ok(()), |why| Err(TestCaseError::fail(why)))),
+            Err(refusal) => {
+                tested.skip(&refusal);
+                Ok(Err(TestCaseError::reject("refused")))
+            }
+        }
+    };
+    let result = TestRunner::new(runs).run(&draws(formats), |draw| {
+        one(draw).unwrap_or_else(|error| {
+            // The first one: proptest goes on to shrink.
+            stopped.borrow_mut().get_or_insert(error);
+            Err(TestCaseError::fail("stopped"))
+        })
+    });
+    if let Some(error) = stopped.into_inner() {
+        return Err(error);
+    }
+    // The last case that failed is the smallest. A test that ran out of draws has tested fewer cases, and says how many.
+    let tested = tested.into_inner();
+    debug_assert_eq!(tested.failure.is_some(), matches!(result, Err(TestError::Fail(..))));
+    Ok(tested)
+}
+
+/// Tests a variant where every size suits: the configuration nearest to its default, and with `every` one configuration for
+/// each choice of each tunable.
+///
+/// # Errors
+/// The variant's text is wrong, or the device fails beyond one kernel.
+pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bool) -> Result<Tested, RuntimeError> {
+    let (mut tested, mut covered) = (Tested::default(), BTreeSet::<(usize, u8)>::new());
+    let places = where_all_suits(op);
+    for config in variant.configs() {
+        let choices: Vec<(usize, u8)> = config.choices().iter().copied().enumerate().collect();
+        let is_new = choices.iter().any(|choice| !covered.contains(choice));
+        if tested.cases > 0 && !(every && is_new) {
+            continue;
+        }
+        // Formats and shapes take turns.
+        let first = 7 * tested.cases as usize;
+        let mut refusal = None;
+        for placed in (0..places.len()).map(|i| &places[(first + i) % places.len()]) {
+            match made(device, op, variant, placed, vec![config.clone()])? {
+                Ok(made) => {
+                    covered.extend(choices);
+                    refusal = None;
+                    if tested.run(device, &made)?.is_some() {
+                        return Ok(tested);
+                    }
+                    break;
+                }
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        refusal.iter().for_each(|refusal| tested.skip(refusal));
+    }
+    Ok(tested)
+}
+
+/// Runs a case that was saved; what is wrong with it, if anything.
+///
+/// # Errors
+/// There is no such variant or configuration, its text is wrong, or the device fails.
+pub fn run_case(device: &Arc<Device>, catalogue: &Catalogue, case: &DrawnCase) -> Result<Option<String>, RuntimeError> {
+    let variant = catalogue.variant(&case.op, &case.variant);
+    let variant = variant.ok_or_else(|| PlanError::Unknown(format!("{}/{}", case.op, case.variant)))?;
+    let config = variant.config(&case.config);
+    let config = config.map_err(|error| PlanError::Config { key: "the case".to_owned(), error: Box::new(error) })?;
+    let Some(instance) = case.instance() else {
+        return Ok(Some("the case has no such op instance".to_owned()));
+    };
+    match Kernel::new(variant, &instance, &config, device.limits()) {
+        Ok(kernel) => Ok(run(device, &Made { case: case.clone(), instance, kernel })?.1),
+        Err(KernelError::Refused(refusal)) => Ok(Some(format!("refused: {refusal}"))),
+        Err(KernelError::Text(error)) => Err(PlanError::from(error).into()),
+    }
+}
+
+/// The formats that a variant takes anywhere; where it takes none, why.
+fn formats(
+    device: &Device,
+    op: &str,
+    variant: &Variant,
+    tested: &mut Tested,
+) -> Result<BTreeSet<wgoose_graph::Format>, RuntimeError> {
+    let (mut formats, mut refusal) = (BTreeSet::new(), None);
+    for placed in where_all_suits(op) {
+        if !formats.contains(&placed.format()) {
+            match made(device, op, variant, &placed, variant.configs())? {
+                Ok(_) => drop(formats.insert(placed.format())),
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+    }
+    if formats.is_empty() {
+        tested.skip(&refusal.unwrap_or(Refusal::None("no model has that op")));
+    }
+    Ok(formats)
+}
+
+/// The kernel of the first configuration that is admitted, or why the first of them is not.
+fn made(
+    device: &Device,
+    op: &str,
+    variant: &Variant,
+    placed: &Placed,
+    configs: Vec<Config>,
+) -> Result<Result<Made, Refusal>, RuntimeError> {
+    let (instance, mut first) = (&placed.instance, None);
+    for config in configs {
+        let admitted = variant.admits(instance, &config, device.limits());
+        match admitted.and_then(|()| Kernel::new(variant, instance, &config, device.limits())) {
+            Ok(kernel) => {
+                let (case, instance) = (placed.saved(op, variant, &config), instance.clone());
+                return Ok(Ok(Made { case, instance, kernel }));
+            }
+            Err(KernelError::Refused(refusal)) => first = first.or(Some(refusal)),
+            Err(KernelError::Text(error)) => return Err(PlanError::from(error).into()),
+        }
+    }
+    Ok(Err(first.unwrap_or(Refusal::None("the variant has no configurations"))))
+}
+
+/// The largest error of a kernel as a share of what is allowed, and what is wrong.
+fn run(device: &Arc<Device>, made: &Made) -> Result<(f32, Option<String>), RuntimeError> {
+    let Made { case, instance, kernel } = made;
+    let operands = Case::random(instance, case.seed);
+    let bench = match Bench::new(device, kernel, &operands, 1) {
+        Err(RuntimeError::Compile { kernel, why }) => return Ok((0.0, Some(format!("{kernel}: {why}")))),
+        other => other?,
+    };
+    let deviation = check(&bench, &operands, &Expected::of(&operands))?;
+    let share = deviation.worst / deviation.tolerance;
+    let wrong = (!deviation.passed()).then(|| match &deviation.fault {
+        Some(fault) => format!("{}: {fault}", kernel.label),
+        None => format!("{}: error {:.1e}, allowed {:.1e}", kernel.label, deviation.worst, deviation.tolerance),
+    });
+    Ok((share, wrong))
+}
