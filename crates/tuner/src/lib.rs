@@ -2,11 +2,11 @@
 
 #![deny(missing_docs)]
 
-pub mod journal;
+pub mod kernel_tuning;
 pub mod ledger;
+pub mod memo;
+pub mod paired;
 pub mod quality;
-pub mod race;
-pub mod screen;
 pub mod space;
 pub mod stats;
 mod structure;

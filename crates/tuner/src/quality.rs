@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::Numerics;
+use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_runtime::logits::{best, divergence, relative_rms};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
@@ -33,7 +33,7 @@ pub const RMS_LIMIT: f64 = 1e-3;
 pub const FIRST_RMS_LIMIT: f64 = 1e-2;
 
 /// [`RMS_LIMIT`] of a plan that rounds activations to int8. Each product is off by about 1/254 of its values (see
-/// [`Numerics::error`]), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
+/// [`Precision::error`]), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
 pub const INT8_RMS_LIMIT: f64 = 5e-2;
 
 /// [`FIRST_RMS_LIMIT`] of a plan that rounds activations to int8.
@@ -93,16 +93,16 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Whether the numbers are those of a correct implementation that computes with these numerics. What is certified
+    /// Whether the numbers are those of a correct implementation that computes with these precision. What is certified
     /// is so for f32, and asked of 15 bits too; of operands rounded further nothing is asked but that the logits stay
     /// close.
-    pub fn passed(&self, numerics: Numerics) -> bool {
+    pub fn passed(&self, precision: Precision) -> bool {
         let within = |rms: f64, first: f64, kl: f64| self.rms <= rms && self.first_rms <= first && self.kl <= kl;
-        match numerics {
-            Numerics::F32 | Numerics::Int16Activations => {
+        match precision {
+            Precision::F32 | Precision::Q15 => {
                 self.disagreements == 0 && within(RMS_LIMIT, FIRST_RMS_LIMIT, f64::INFINITY)
             }
-            Numerics::Int8Activations => within(INT8_RMS_LIMIT, INT8_FIRST_RMS_LIMIT, INT8_KL_LIMIT),
+            Precision::Q8 => within(INT8_RMS_LIMIT, INT8_FIRST_RMS_LIMIT, INT8_KL_LIMIT),
         }
     }
 }

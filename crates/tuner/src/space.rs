@@ -1,90 +1,115 @@
-//! The space of a sweep: the kinds of sites that a model's passes have, and for each the catalogue's points, admitted or
-//! refused with a reason.
+//! The space of a sweep: the kinds of op instances that a model's passes have, and for each the configurations of the
+//! catalogue's variants, each admitted or refused with a reason.
 
-use crate::race::Step;
+use crate::paired::Scenario;
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format, FusionSet, ModelShape, Weight, rewrite, rwkv7};
-use wgoose_kernels::plan::SiteClass;
-use wgoose_kernels::{Limits, Numerics, Refusal, Site, Sources, SpecialiseError, Tunables, Variant, ops};
+use wgoose_kernels::plan::TuningKey;
+use wgoose_kernels::{Catalogue, Config, Instance, KernelError, Limits, Precision, Refusal, TextError, Variant};
 
-/// Sites that take the same kernel, and how often a pass has one.
+/// Op instances that take the same kernel, and how many a pass has.
 #[derive(Clone, Debug)]
-pub struct SiteGroup {
+pub struct InstanceGroup {
     /// What a plan calls them.
-    pub class: SiteClass,
+    pub key: TuningKey,
     /// One of them.
-    pub site: Site,
+    pub instance: Instance,
     /// How many a pass has.
     pub count: u32,
     /// Whether any of them belongs to a layer.
     pub in_layers: bool,
 }
 
-/// The groups of a pass of a step: `tokens` of each of `sequences`, with one output each.
+/// The groups of a pass: `tokens` of each of `sequences`, with one output each.
 pub fn groups(
     model: &ModelShape,
-    step: Step,
+    scenario: Scenario,
     fusions: &FusionSet,
     format: &dyn Fn(Weight) -> Format,
-) -> Vec<SiteGroup> {
-    let Step { tokens, sequences } = step;
+) -> Vec<InstanceGroup> {
+    let Scenario { tokens, sequences } = scenario;
     let batch = BatchShape { tokens: tokens * sequences, segments: sequences, outputs: sequences };
-    let mut groups: BTreeMap<SiteClass, SiteGroup> = BTreeMap::new();
-    // A shape that is no model, or a fusion that does not apply, has no sites.
+    let mut groups: BTreeMap<TuningKey, InstanceGroup> = BTreeMap::new();
+    // A shape that is no model, or a fusion that does not apply, has no instances.
     let Ok(mut graph) = rwkv7::forward(model) else { return Vec::new() };
     if rewrite::apply(&mut graph, fusions).is_err() {
         return Vec::new();
     }
     for id in graph.schedule().unwrap_or_default() {
-        let site = Site::of(&graph, id, &batch, format);
-        let class = SiteClass::of(&site);
-        let group = groups.entry(class.clone()).or_insert(SiteGroup { class, site, count: 0, in_layers: false });
+        let instance = Instance::of(&graph, id, &batch, format);
+        let key = TuningKey::of(&instance);
+        let new = InstanceGroup { key: key.clone(), instance, count: 0, in_layers: false };
+        let group = groups.entry(key).or_insert(new);
         group.count += 1;
         group.in_layers |= graph.op(id).layer.is_some();
     }
     groups.into_values().collect()
 }
 
-/// One point of the space.
+/// A variant with one choice of each of its tunables.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct Configuration<'c> {
     /// The variant.
-    pub variant: &'static Variant,
-    /// Its tunables.
-    pub tunables: Tunables,
-    /// Why it cannot be tried here, as far as can be told without making its text.
+    pub variant: &'c Variant,
+    /// Its choices.
+    pub config: Config,
+    /// Why it is not tried here, as far as can be told without making its text.
     pub refusal: Option<Refusal>,
 }
 
-/// Every point for a site: each variant, defaults first, at each combination of its tunables. Variants that compute with
-/// rougher numbers than `allowed` are refused.
-///
-/// # Errors
-/// A kernel file cannot be read.
-pub fn points(
-    site: &Site,
-    limits: &Limits,
-    allowed: Numerics,
-    sources: &Sources,
-) -> Result<Vec<Point>, SpecialiseError> {
-    let mut all = Vec::new();
-    for variant in ops::kernels(&site.op).variants {
-        let numerics = variant.numerics();
-        let rough = (numerics > allowed).then_some(Refusal::Numerics(numerics));
-        for tunables in variant.points(sources)? {
-            let refusal = rough.clone().or_else(|| variant.admits(site, &tunables, limits).err());
-            all.push(Point { variant, tunables, refusal });
-        }
-    }
-    Ok(all)
+/// A variant whose files are wrong.
+pub type BrokenVariant<'c> = (&'c Variant, TextError);
+
+/// What of the space is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The least precise arithmetic that a kernel may use.
+    pub allowed: Precision,
+    /// Whether hunches about speed (`// prune:`) are ignored.
+    pub exhaustive: bool,
 }
 
-/// The points that differ from `from` in one tunable.
-pub fn neighbours<'a>(points: &'a [Point], from: &'a Point) -> impl Iterator<Item = usize> + 'a {
-    let differs =
-        |p: &Point| p.tunables.0.iter().filter(|(name, value)| from.tunables.0.get(*name) != Some(value)).count();
-    let near = move |p: &Point| p.variant.name == from.variant.name && differs(p) == 1;
-    points.iter().enumerate().filter(move |(_, p)| near(p)).map(|(i, _)| i)
+/// Every configuration for an instance: each variant that op tries by default first, from its default configuration on; and
+/// the variants whose files are wrong.
+pub fn configurations<'c>(
+    instance: &Instance,
+    limits: &Limits,
+    scope: Scope,
+    catalogue: &'c Catalogue,
+) -> (Vec<Configuration<'c>>, Vec<BrokenVariant<'c>>) {
+    let (mut all, mut broken) = (Vec::new(), Vec::new());
+    'variants: for variant in catalogue.variants(instance.op.name()) {
+        let mut own = Vec::new();
+        for config in variant.configs() {
+            let precision = variant.precision(&config);
+            let judged = match scope.exhaustive {
+                true => variant.is_legal(instance, &config, limits),
+                false => variant.admits(instance, &config, limits),
+            };
+            let refusal = match judged {
+                Err(KernelError::Text(error)) => {
+                    broken.push((variant, error));
+                    continue 'variants;
+                }
+                _ if precision > scope.allowed => Some(Refusal::Precision(precision)),
+                Err(KernelError::Refused(refusal)) => Some(refusal),
+                Ok(()) => None,
+            };
+            own.push(Configuration { variant, config, refusal });
+        }
+        all.append(&mut own);
+    }
+    (all, broken)
+}
+
+/// The configurations that differ from `from` in one tunable.
+pub fn one_tunable_away<'a>(
+    all: &'a [Configuration<'_>],
+    from: &'a Configuration<'_>,
+) -> impl Iterator<Item = usize> + 'a {
+    let is_near =
+        |c: &Configuration<'_>| c.variant.path() == from.variant.path() && c.config.distance(&from.config) == 1;
+    all.iter().enumerate().filter(move |(_, c)| is_near(c)).map(|(i, _)| i)
 }
 
 #[cfg(test)]
@@ -93,17 +118,43 @@ mod tests {
     use wgoose_kernels::Plan;
 
     #[test]
-    fn the_space_names_every_kind_of_site_once_and_every_refusal() {
+    fn the_space_names_every_kind_of_instance_once_and_every_refusal() {
         let model = ModelShape::preset("0.1B").unwrap();
-        let groups = groups(&model, Step::DECODE, &Plan::default_fusions().decode, &|_| Format::F16);
-        let count = |op: &str| groups.iter().filter(|g| g.class.op == op).map(|g| g.count).sum::<u32>();
+        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions().decode, &|_| Format::F16);
+        let count = |op: &str| groups.iter().filter(|g| g.key.op == op).map(|g| g.count).sum::<u32>();
         assert_eq!((count("time_mix_core"), count("project"), count("norm_shift")), (12, 12, 24));
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));
 
-        let head = groups.iter().find(|g| g.class.m == 65536).unwrap();
-        let points = points(&head.site, &Limits::webgpu(), Numerics::F32, &Sources::Embedded).unwrap();
-        let refused = points.iter().filter(|p| p.refusal.is_some()).count();
-        assert!(points.len() > 80 && refused > 30, "{} points, {refused} refused", points.len());
-        assert!(neighbours(&points, points.iter().find(|p| p.variant.name == "naive").unwrap()).count() == 1);
+        let head = groups.iter().find(|g| g.key.m == 65536).unwrap();
+        let catalogue = Catalogue::embedded();
+        let scope = Scope { allowed: Precision::F32, exhaustive: false };
+        let (all, broken) = configurations(&head.instance, &Limits::webgpu(), scope, &catalogue);
+        let refused = all.iter().filter(|c| c.refusal.is_some()).count();
+        assert!(all.len() > 80 && refused > 30 && broken.is_empty(), "{} configurations, {refused} refused", all.len());
+        let naive = all.iter().find(|c| c.variant.name() == "naive").unwrap();
+        assert_eq!(one_tunable_away(&all, naive).count(), 1);
+    }
+
+    #[test]
+    fn an_exhaustive_sweep_ignores_hunches_and_nothing_else() {
+        let model = ModelShape::preset("2.9B").unwrap();
+        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions().decode, &|_| Format::Q8_0);
+        let limits = Limits {
+            features: BTreeMap::from([(wgoose_kernels::Feature::Subgroups, ())]).into_keys().collect(),
+            ..Limits::webgpu()
+        };
+        let catalogue = Catalogue::embedded();
+        let count = |exhaustive| {
+            let scope = Scope { allowed: Precision::Q8, exhaustive };
+            let all = groups.iter().flat_map(|g| configurations(&g.instance, &limits, scope, &catalogue).0);
+            let (mut legal, mut pruned) = (0, 0);
+            for c in all {
+                legal += usize::from(c.refusal.is_none());
+                pruned += usize::from(matches!(c.refusal, Some(Refusal::Pruned { .. })));
+            }
+            (legal, pruned)
+        };
+        let ((some, pruned), (all, none)) = (count(false), count(true));
+        assert!(pruned > 100 && none == 0 && all == some + pruned, "{some} + {pruned} of {all}");
     }
 }

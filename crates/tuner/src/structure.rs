@@ -1,6 +1,6 @@
-//! What whole steps decide: how matrices lie on the GPU, the prefill chunk, the fusions.
+//! What whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
 
-use crate::race::Step;
+use crate::paired::Scenario;
 use crate::stats::verdict::Verdict;
 use std::collections::BTreeSet;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
@@ -11,20 +11,20 @@ use wgoose_loader::Model;
 pub(crate) struct Change {
     /// What it is, for people.
     pub(crate) name: String,
-    /// The steps that it must speed up.
-    pub(crate) steps: Vec<Step>,
+    /// What it must speed up.
+    pub(crate) scenarios: Vec<Scenario>,
     /// Makes the change.
     pub(crate) apply: Box<dyn Fn(&mut Plan)>,
 }
 
 impl Change {
-    fn new(name: String, steps: &[Step], apply: impl Fn(&mut Plan) + 'static) -> Self {
-        Change { name, steps: steps.to_vec(), apply: Box::new(apply) }
+    fn new(name: String, scenarios: &[Scenario], apply: impl Fn(&mut Plan) + 'static) -> Self {
+        Change { name, scenarios: scenarios.to_vec(), apply: Box::new(apply) }
     }
 }
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
-/// share one; then the fusions of decode, and of so many sequences together; then the chunk, which decides most of a prompt's
+/// share one; then the fusions of decode, and of batched decode; then the chunk, which decides most of a prompt's
 /// time, before the fusions of its passes. Fusions, those that the device can bind, are toggled one at a time; those for
 /// decode in decode only.
 pub(crate) fn changes(
@@ -32,27 +32,27 @@ pub(crate) fn changes(
     layouts: &Layouts,
     fusions: &FusionSet,
     chunks: &[u32],
-    prompt: Step,
+    prompt: Scenario,
     sequences: Option<u32>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    for format in layouts.tiles.difference(&start.repack).copied() {
-        let apply = move |plan: &mut Plan| plan.repack.extend([format]);
-        changes.push(Change::new(format!("{format} in tiles"), &[Step::DECODE, prompt], apply));
+    for format in layouts.interleaved.difference(&start.interleave).copied() {
+        let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
+        changes.push(Change::new(format!("{format} interleaved"), &[Scenario::DECODE, prompt], apply));
     }
-    for role in layouts.columns.difference(&start.columns).copied() {
-        let apply = move |plan: &mut Plan| plan.columns.extend([role]);
-        changes.push(Change::new(format!("{role:?} in columns"), &[Step::DECODE, prompt], apply));
+    for role in layouts.k_major.difference(&start.k_major).copied() {
+        let apply = move |plan: &mut Plan| plan.k_major.extend([role]);
+        changes.push(Change::new(format!("{role:?} K-major"), &[Scenario::DECODE, prompt], apply));
     }
     for fusion in fusions.iter().copied() {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
-        changes.push(Change::new(name, &[Step::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
+        changes.push(Change::new(name, &[Scenario::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
     }
     let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
     for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, sequences?))) {
-        let name = format!("decode together {} {fusion}", verb(&start.fusions.together, fusion));
-        let steps = [Step::batch(sequences)];
-        changes.push(Change::new(name, &steps, move |plan| toggle(&mut plan.fusions.together, fusion)));
+        let name = format!("batched decode {} {fusion}", verb(&start.fusions.batched, fusion));
+        let scenarios = [Scenario::batch(sequences)];
+        changes.push(Change::new(name, &scenarios, move |plan| toggle(&mut plan.fusions.batched, fusion)));
     }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
         changes.push(Change::new(format!("chunk {chunk}"), &[prompt], move |plan| plan.prefill_chunk = chunk));
@@ -67,25 +67,25 @@ pub(crate) fn changes(
 /// The layouts that there are for a model's matrices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layouts {
-    /// Formats that can be repacked in tiles.
-    pub(crate) tiles: BTreeSet<Format>,
-    /// Matrices of a layer that can be brought into columns, and meet zeros.
-    pub(crate) columns: BTreeSet<LayerWeight>,
+    /// Formats that can be interleaved.
+    pub(crate) interleaved: BTreeSet<Format>,
+    /// Matrices of a layer that can be K-major, and whose x has zeros.
+    pub(crate) k_major: BTreeSet<LayerWeight>,
 }
 
 impl Layouts {
     /// Those of a model.
     pub(crate) fn of(model: &Model) -> Self {
         let matrices = Weight::all(model.shape()).filter(|w| w.class() != WeightClass::Vector);
-        let tiles = matrices.map(|w| model.tensor(w).format()).filter(|f| f.tiled().is_some()).collect();
+        let interleaved = matrices.map(|w| model.tensor(w).format()).filter(|f| f.interleaved().is_some()).collect();
         let role = LayerWeight::FfnValue;
         let mut all = (0..model.shape().layers).map(|layer| model.tensor(Weight::Layer(layer, role)).format());
-        let columns = all.any(|f| f.in_columns().is_some()).then_some(role).into_iter().collect();
-        Layouts { tiles, columns }
+        let k_major = all.any(|f| f.k_major().is_some()).then_some(role).into_iter().collect();
+        Layouts { interleaved, k_major }
     }
 }
 
-/// Whether a change takes place: it speeds up one of its steps and slows down none.
+/// Whether a change takes place: it speeds up one of its scenarios and slows down none.
 pub(crate) fn wins(verdicts: &[Verdict]) -> bool {
     verdicts.iter().any(|v| v.replaces_incumbent()) && !verdicts.contains(&Verdict::Slow)
 }
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn every_change_is_one_and_named() {
-        let (default, prompt) = (default(), Step::prefill(256));
+        let (default, prompt) = (default(), Scenario::prefill(256));
         let layouts = Layouts {
-            tiles: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
-            columns: BTreeSet::from([LayerWeight::FfnValue]),
+            interleaved: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
+            k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], prompt, Some(8));
         assert_eq!(all.len(), 3 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
@@ -135,27 +135,27 @@ mod tests {
             assert!(hashes.insert(changed.hash()), "{} changes nothing new", change.name);
         }
         let layouts: Vec<&str> = all[..3].iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(layouts, ["Q8_0 in tiles", "Q6_K in tiles", "FfnValue in columns"]);
-        assert!(all[..3].iter().all(|c| c.steps == [Step::DECODE, prompt]));
-        assert!(all[3..].iter().all(|c| c.steps.len() == 1));
+        assert_eq!(layouts, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major"]);
+        assert!(all[..3].iter().all(|c| c.scenarios == [Scenario::DECODE, prompt]));
+        assert!(all[3..].iter().all(|c| c.scenarios.len() == 1));
     }
 
     #[test]
     fn layouts_add_up() {
         let layouts = Layouts {
-            tiles: BTreeSet::from([Format::Q8_0, Format::Q4_0]),
-            columns: BTreeSet::from([LayerWeight::FfnValue]),
+            interleaved: BTreeSet::from([Format::Q8_0, Format::Q4_0]),
+            k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let mut plan = default();
-        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Step::DECODE, None) {
+        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Scenario::DECODE, None) {
             (change.apply)(&mut plan);
         }
-        assert_eq!((&plan.repack, &plan.columns), (&layouts.tiles, &layouts.columns));
-        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Step::DECODE, None).len(), 0);
+        assert_eq!((&plan.interleave, &plan.k_major), (&layouts.interleaved, &layouts.k_major));
+        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Scenario::DECODE, None).len(), 0);
     }
 
     #[test]
-    fn a_change_must_not_slow_down_the_other_step() {
+    fn a_change_must_not_slow_down_the_other_scenario() {
         use Verdict::{Ambiguous, Fast, Same, Slow};
         assert!(wins(&[Fast]) && wins(&[Fast, Same]) && wins(&[Ambiguous, Fast]));
         assert!(!wins(&[Fast, Slow]) && !wins(&[Same, Ambiguous]) && !wins(&[]));

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
-use wgoose_kernels::plan::{Choice, Fusions, SiteClass};
-use wgoose_kernels::{Kernel, Numerics, Plan, Sources, Tunables, ops};
+use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
+use wgoose_kernels::{Catalogue, Config, Kernel, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
+use wgoose_tuner::paired::Scenario;
 use wgoose_tuner::quality::{Quality, Reference};
-use wgoose_tuner::race::Step;
-use wgoose_tuner::space::{SiteGroup, groups};
+use wgoose_tuner::space::{InstanceGroup, groups};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
@@ -107,7 +107,7 @@ fn every_mutation_changes_the_hash() {
             "{name}, layer {layer}: {} of {:?} disagree, rms {:.1e}",
             quality.disagreements, quality.certified, quality.rms
         );
-        if quality.hash == reference.hash() || quality.passed(Numerics::F32) {
+        if quality.hash == reference.hash() || quality.passed(Precision::F32) {
             survivors.push(name);
         }
     }
@@ -128,46 +128,39 @@ fn correct_plans_share_the_hash() {
     let device = Device::open(None).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let mut naive = Plan { fusions: Fusions::all(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
+    let catalogue = Catalogue::embedded();
+    let variant = catalogue.variant("matmul", "naive").unwrap();
     for (k, m) in [(128, 128), (128, 384), (384, 128), (128, 512)] {
         for up_to_rows in [1, 4, 16] {
-            let variant = ops::variants("matmul").iter().find(|v| v.name == "naive").unwrap();
-            let formats = vec![wgoose_graph::Format::F16];
-            let source = variant.source_hash(&formats, &Sources::Embedded).unwrap();
-            naive.choices.push(Choice {
-                site: SiteClass { op: "matmul".into(), k, m, formats, up_to_rows },
-                variant: "naive".into(),
-                tunables: variant.defaults(&Sources::Embedded).unwrap(),
-                source,
-            });
+            let key = TuningKey { op: "matmul".into(), k, m, formats: vec![Format::F16], up_to_rows };
+            naive.choices.push(Choice::new(key, variant, &variant.default_config()).unwrap());
         }
     }
     for plan in [default, naive] {
         let chunk = plan.prefill_chunk as usize;
         let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-        let gpu = GpuExecutor::new(device, model, plan, Sources::Embedded, Reference::SLOTS).unwrap();
+        let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
         let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap();
-        assert!(quality.passed(Numerics::F32), "{quality:?}");
+        assert!(quality.passed(Precision::F32), "{quality:?}");
         assert_eq!(quality.hash, reference.hash());
     }
 }
 
-/// The plan that takes a variant for every product that admits it.
-fn plan_of(device: &Device, model: &Model, variant: &str) -> Plan {
+/// The plan that takes a variant for every product that admits it, with its tunable `x` where it has one.
+fn plan_of(device: &Device, model: &Model, catalogue: &Catalogue, variant: &str, x: &str) -> Plan {
     let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    plan.repack.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
+    plan.interleave.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
     let format = |w| plan.format_on_gpu(w, model.tensor(w).format());
-    let of_step = |rows, fusions| groups(model.shape(), Step::prefill(rows), fusions, &format);
-    let mut all: Vec<SiteGroup> = of_step(1, &plan.fusions.decode);
+    let of_step = |rows, fusions| groups(model.shape(), Scenario::prefill(rows), fusions, &format);
+    let mut all: Vec<InstanceGroup> = of_step(1, &plan.fusions.decode);
     all.extend([4, 16, 64].into_iter().flat_map(|rows| of_step(rows, &plan.fusions.prefill)));
-    for SiteGroup { class, site, .. } in all {
-        let Some(variant) = ops::variants(&class.op).iter().find(|v| v.name == variant) else { continue };
-        let points = variant.points(&Sources::Embedded).unwrap();
-        let admitted = |t: &Tunables| Kernel::new(variant, &site, t, device.limits(), &Sources::Embedded).is_ok();
-        if let Some(tunables) = points.into_iter().find(admitted) {
-            let source = variant.source_hash(&class.formats, &Sources::Embedded).unwrap();
-            if !plan.choices.iter().any(|c| c.site == class) {
-                plan.choices.push(Choice { site: class, variant: variant.name.to_owned(), tunables, source });
-            }
+    for InstanceGroup { key, instance, .. } in all {
+        let Some(variant) = catalogue.variant(&key.op, variant) else { continue };
+        let is_asked = |c: &Config| variant.spell(c).get("x").is_none_or(|of_config| of_config == x);
+        let admitted = |c: &Config| Kernel::new(variant, &instance, c, device.limits()).is_ok();
+        let config = variant.configs().into_iter().find(|c| is_asked(c) && admitted(c));
+        if let Some(config) = config.filter(|_| plan.choices.iter().all(|c| c.key != key)) {
+            plan.choices.push(Choice::new(key, variant, &config).unwrap());
         }
     }
     plan
@@ -185,19 +178,28 @@ fn plans_pass_the_gate_of_their_numerics() {
         let judge = |plan: Plan| -> Quality {
             let chunk = plan.prefill_chunk as usize;
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            let gpu = GpuExecutor::new(device, model, plan, Sources::Embedded, Reference::SLOTS).unwrap();
+            let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
             reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap()
         };
-        for name in ["dot_subgroup", "dot_workgroup", "dot_columns", "int8_subgroup", "dealt", "dealt_int16"] {
-            let plan = plan_of(&device, &model, name);
-            let (numerics, choices) = (plan.numerics(), plan.choices.len());
+        for (name, x) in [
+            ("gemv_subgroup", "f32"),
+            ("gemv_workgroup", "f32"),
+            ("gemv_batched", "f32"),
+            ("gemv_batched_q8", "q8"),
+            ("gemv_fixed_grid", "f32"),
+            ("gemv_fixed_grid", "q15"),
+            ("gemv_fixed_grid", "q8"),
+        ] {
+            let catalogue = Catalogue::embedded();
+            let plan = plan_of(&device, &model, &catalogue, name, x);
+            let (precision, choices) = (plan.precision(&catalogue), plan.choices.len());
             let quality = judge(plan);
-            println!("{mix} {name} {numerics}, {choices} kernels: {quality:?}");
+            println!("{mix} {name} x={x} {precision}, {choices} kernels: {quality:?}");
             assert!(choices > 0, "{mix} {name}");
-            assert!(quality.passed(numerics), "{mix} {name}: {quality:?}");
+            assert!(quality.passed(precision), "{mix} {name}: {quality:?}");
             // Activations in int8 are no f32, and the gate of f32 sees it.
-            let is_rough = numerics == Numerics::Int8Activations;
-            assert_eq!(quality.passed(Numerics::F32), !is_rough, "{mix} {name}: {quality:?}");
+            let is_rough = precision == Precision::Q8;
+            assert_eq!(quality.passed(Precision::F32), !is_rough, "{mix} {name}: {quality:?}");
         }
     }
 }

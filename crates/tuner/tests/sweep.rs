@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_kernels::{Numerics, Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
@@ -27,8 +27,8 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
         exhaustive: false,
         chunks: vec![16],
         sequences: None,
-        sources: Sources::Embedded,
-        allowed: Numerics::Int16Activations,
+        catalogue: Catalogue::embedded(),
+        allowed: Precision::Q15,
     };
     let mut told = Vec::new();
     let first = sweep(&device, &model, &options, &mut |event| {
@@ -39,8 +39,13 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
     });
     let first = first.unwrap();
     let told = told.join("\n");
-    for stage in ["layouts, chunk and fusions", "kernels", "persistent step", "as a chain: ", "as a persistent step: "]
-    {
+    for stage in [
+        "layouts, chunk and fusions",
+        "kernels",
+        "persistent kernels",
+        "one dispatch per op: ",
+        "as persistent kernels: ",
+    ] {
         assert!(told.contains(stage), "{stage} is not in\n{told}");
     }
     assert!(!told.contains("WRONG"), "{told}");
@@ -56,7 +61,7 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
     let plan = Plan::load(&saved).unwrap();
     assert_eq!(plan.hash(), first.plan.hash());
     assert_eq!(plan.evidence.as_ref().unwrap().quality_hash.len(), 16);
-    let mut engine = Engine::gpu(device, model, plan, Sources::Embedded, 1).unwrap();
+    let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1).unwrap();
     let logits = engine.forward(&[Sequence { slot: 0, tokens: &[1, 2, 3], outputs: Outputs::Last }]).unwrap();
     assert_eq!(logits[0].len(), 256);
 }

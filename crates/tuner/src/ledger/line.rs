@@ -147,7 +147,7 @@ impl From<&Record> for Body {
             Outcome::Kernel { samples_ns, gate } | Outcome::Step { samples_ns, gate } => {
                 (body.samples_ns, body.gate) = (Some(samples_ns), gate);
             }
-            Outcome::Canary { samples_ns } => body.samples_ns = Some(samples_ns),
+            Outcome::Control { samples_ns } => body.samples_ns = Some(samples_ns),
             Outcome::Gate(gate) => body.gate = Some(gate),
             Outcome::Failed(reason) => body.reason = Some(reason),
         }
@@ -162,7 +162,7 @@ impl Body {
             (Kind::Intent, None, None, None) => Outcome::Intent,
             (Kind::Kernel, Some(samples_ns), gate, None) => Outcome::Kernel { samples_ns, gate },
             (Kind::Step, Some(samples_ns), gate, None) => Outcome::Step { samples_ns, gate },
-            (Kind::Canary, Some(samples_ns), None, None) => Outcome::Canary { samples_ns },
+            (Kind::Control, Some(samples_ns), None, None) => Outcome::Control { samples_ns },
             (Kind::Gate, None, Some(gate), None) => Outcome::Gate(gate),
             (Kind::Refusal | Kind::Failure, None, None, Some(reason)) => Outcome::Failed(reason),
             _ => return Err(LineError::Fields { kind }),

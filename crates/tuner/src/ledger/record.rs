@@ -107,8 +107,8 @@ pub enum Outcome {
         /// The gate's verdict, where one was asked.
         gate: Option<Gate>,
     },
-    /// The canary ran.
-    Canary {
+    /// The control kernel ran.
+    Control {
         /// Raw times, in the order taken.
         samples_ns: Vec<f64>,
     },
@@ -125,7 +125,7 @@ impl Outcome {
             Outcome::Intent => Kind::Intent,
             Outcome::Kernel { .. } => Kind::Kernel,
             Outcome::Step { .. } => Kind::Step,
-            Outcome::Canary { .. } => Kind::Canary,
+            Outcome::Control { .. } => Kind::Control,
             Outcome::Gate(_) => Kind::Gate,
             Outcome::Failed(Reason { cause: Cause::Constraint, .. }) => Kind::Refusal,
             Outcome::Failed(_) => Kind::Failure,
@@ -135,7 +135,7 @@ impl Outcome {
     /// Raw times; empty where nothing was timed.
     pub fn samples_ns(&self) -> &[f64] {
         match self {
-            Outcome::Kernel { samples_ns, .. } | Outcome::Step { samples_ns, .. } | Outcome::Canary { samples_ns } => {
+            Outcome::Kernel { samples_ns, .. } | Outcome::Step { samples_ns, .. } | Outcome::Control { samples_ns } => {
                 samples_ns
             }
             Outcome::Intent | Outcome::Gate(_) | Outcome::Failed(_) => &[],
@@ -147,7 +147,7 @@ impl Outcome {
         match self {
             Outcome::Kernel { gate, .. } | Outcome::Step { gate, .. } => gate.as_ref(),
             Outcome::Gate(gate) => Some(gate),
-            Outcome::Intent | Outcome::Canary { .. } | Outcome::Failed(_) => None,
+            Outcome::Intent | Outcome::Control { .. } | Outcome::Failed(_) => None,
         }
     }
 }
@@ -162,8 +162,9 @@ pub enum Kind {
     Kernel,
     /// [`Outcome::Step`].
     Step,
-    /// [`Outcome::Canary`].
-    Canary,
+    /// [`Outcome::Control`]; the file has an older word for it.
+    #[serde(rename = "canary")]
+    Control,
     /// [`Outcome::Gate`].
     Gate,
     /// [`Outcome::Failed`] by [`Cause::Constraint`].

@@ -1,27 +1,27 @@
-//! The canary: a kernel that never changes, timed before and after each block, tells whether the machine did.
+//! The control kernel: it never changes, timed before and after each block, tells whether the machine did.
 
 use super::summary::median;
 
-/// How far the canary may move before the block between is void.
+/// How far the control kernel may move before the block between is void.
 pub const TOLERANCE: f64 = 0.02;
 
-/// What the canary says of the block of samples between its two visits.
+/// What the control kernel says of the block of samples between its two visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Block {
     /// The machine held still: the samples count.
     Kept {
-        /// Canary's median after over before, minus one.
+        /// The control kernel's median after over before, minus one.
         drift: f64,
     },
     /// The machine changed under the samples: measure them again.
     Void {
-        /// Canary's median after over before, minus one.
+        /// The control kernel's median after over before, minus one.
         drift: f64,
     },
 }
 
-/// Judges a block by the canary's times `before` and `after` it. `None` where either has no median above zero: without
-/// a canary there is no reason to trust the block.
+/// Judges a block by the control kernel's times `before` and `after` it. `None` where either has no median above zero: without
+/// one there is no reason to trust the block.
 pub fn judge(before: &[f64], after: &[f64], tolerance: f64) -> Option<Block> {
     let positive = |samples| median(samples).filter(|&ns| ns > 0.0);
     let ratio = positive(after)? / positive(before)?;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moved_canary_voids_the_block() {
+    fn a_moved_control_kernel_voids_the_block() {
         let void =
             |before: f64, after: f64| matches!(judge(&[before; 3], &[after; 3], TOLERANCE), Some(Block::Void { .. }));
         assert!(!void(100.0, 101.9) && !void(101.9, 100.0));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn no_canary_no_judgement() {
+    fn no_control_kernel_no_judgement() {
         assert_eq!(judge(&[], &[1.0], TOLERANCE), None);
         assert_eq!(judge(&[1.0], &[0.0], TOLERANCE), None);
     }

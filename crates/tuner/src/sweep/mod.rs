@@ -2,31 +2,32 @@
 //!
 //! 1. The reference says what is right; the device's default plan must pass the gate.
 //! 2. Whole steps decide the layouts of the weights, the prefill chunk and the fusions, with default kernels.
-//! 3. Kernels are screened one kind of site at a time, the costliest first, each with a share of the time.
-//! 4. Kernels that can be stages are screened for as many workgroups as stay resident; the chain of them, and their
-//!    persistent step, race the best so far.
-//! 5. The plan made of the winners passes the gate and races the default, in decode and in prefill; where it is not
-//!    faster, the default kernels stay.
+//! 3. Kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
+//! 4. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far,
+//!    as one dispatch per op and as persistent kernels.
+//! 5. The plan made of the winners passes the gate and is compared with the default, in decode and in prefill; where it is
+//!    not faster, the default kernels stay.
 
 mod persistent;
 
-use crate::journal::Journal;
-use crate::ledger::{Ledger, LedgerError, Notice, Outcome, Subject};
+use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes};
+use crate::ledger::{Cause, Ledger, LedgerError, Notice, Outcome, Reason, Subject};
+use crate::memo::Memo;
+use crate::paired::{PairedError, PairedResult, Scenario, StepLab};
 use crate::quality::{QualityError, Reference};
-use crate::race::{RaceError, RaceResult, Step, Track};
-use crate::screen::{Screen, ScreenError, rotate_bytes};
-use crate::space::{SiteGroup, groups};
+use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
 use crate::structure::{Layouts, changes, wins};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
-use wgoose_kernels::plan::{Evidence, Fusions, StepEvidence, bindable_fusions, bucket, default_kernel};
-use wgoose_kernels::{Numerics, Plan, PlanError, Sources, ops};
+use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence, bindable_fusions, default_kernel};
+use wgoose_kernels::{Catalogue, Plan, PlanError, Precision, bucket, ops};
 use wgoose_loader::Model;
-use wgoose_runtime::lab::{Bench, Case, Clock};
+use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource};
 use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
 
 /// How to sweep.
@@ -36,16 +37,16 @@ pub struct SweepOptions {
     pub ledger: PathBuf,
     /// Time to spend, roughly.
     pub budget: Duration,
-    /// Try every point of the space, whatever the budget.
+    /// Try every legal configuration, whatever hunches say of it and whatever the budget.
     pub exhaustive: bool,
     /// Prefill chunks to compare; powers of 4 fill their bucket.
     pub chunks: Vec<u32>,
-    /// Sequences that will be decoded together: their passes get kernels of their own.
+    /// Sequences of batched decode: its passes get kernels of their own.
     pub sequences: Option<u32>,
-    /// The kernels' text.
-    pub sources: Sources,
-    /// The roughest numbers that a kernel may compute with. Int8 activations have a quality gate of their own.
-    pub allowed: Numerics,
+    /// The variants. A variant whose files are wrong is left out, which is recorded and said.
+    pub catalogue: Arc<Catalogue>,
+    /// The least precise arithmetic that a kernel may use. Int8 activations have a quality gate of their own.
+    pub allowed: Precision,
 }
 
 /// What a sweep says while it runs.
@@ -74,12 +75,12 @@ pub enum SweepError {
     /// The reference.
     #[error(transparent)]
     Quality(#[from] QualityError),
-    /// Screening.
+    /// Tuning kernels.
     #[error(transparent)]
-    Screen(#[from] ScreenError),
-    /// A race.
+    Kernels(#[from] KernelTuningError),
+    /// Comparing plans.
     #[error(transparent)]
-    Race(#[from] RaceError),
+    Paired(#[from] PairedError),
     /// Chunks or sequences that no pass has.
     #[error("{what} {got}: it must be between {least} and {most}")]
     Size {
@@ -136,31 +137,33 @@ pub fn sweep(
         };
         listen(Event::Notice(format!("ledger: {what}: {notice}")));
     }
-    let mut journal = Journal::new(ledger, device.fingerprint().clone());
+    let mut memo = Memo::new(ledger, device.fingerprint().clone());
 
     listen(Event::Stage("reference", 1));
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     let reference = Reference::cached(model, &folder)?;
     let fingerprint = model.fingerprint().to_string();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), options.sources.clone(), 1)?;
-    let track = Track { root: &root, reference: &reference, model: &fingerprint };
-    let gate = track.gate(&mut journal, &default)?;
+    let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), options.catalogue.clone(), 1)?;
+    let catalogue = &options.catalogue;
+    let lab = StepLab { root: &root, reference: &reference, catalogue, model: &fingerprint };
+    let gate = lab.gate(&mut memo, &default)?;
     if !gate.passed {
         return Err(SweepError::Gate(gate.detail));
     }
     listen(Event::Done(format!("quality hash {}: {}", reference.hash(), gate.detail)));
 
-    let mut sweep = Sweep { device, model, options, track, journal, default, listen };
+    let mut sweep = Sweep { device, model, options, lab, memo, default, listen };
+    sweep.report_broken()?;
     let structure = sweep.structure()?;
     let mut plan = structure.clone();
-    let (clock, canary) = sweep.clock()?;
-    let screen = sweep.screen(&clock);
-    sweep.kernels(&screen, canary.as_ref(), &mut plan)?;
-    let allowed = sweep.drop_rough(&mut plan)?;
-    sweep.persistent(&Screen { allowed, ..screen }, &mut plan)?;
+    let (clock, control) = sweep.clock()?;
+    let tuner = sweep.tuner(&clock);
+    sweep.kernels(&tuner, control.as_ref(), &mut plan)?;
+    let scope = Scope { allowed: sweep.drop_imprecise(&mut plan)?, ..tuner.scope };
+    sweep.persistent(&KernelTuner { scope, ..tuner }, &mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
-    Ok(Swept { plan, measured: sweep.journal.measured, recalled: sweep.journal.recalled })
+    Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
 
 /// How long a GPU is kept busy before a kernel is measured: an idle one takes about that long to raise its clocks.
@@ -174,16 +177,16 @@ mod shares {
     pub(super) const CONFIRM: f64 = 0.15;
 }
 
-/// Dispatches in a sample of the canary, and samples before and after screening.
-const CANARY_REPEATS: u32 = 8;
-const CANARY_SAMPLES: usize = 9;
+/// Dispatches in a sample of the control kernel, and samples before and after kernels are tuned.
+const CONTROL_REPEATS: u32 = 8;
+const CONTROL_SAMPLES: usize = 9;
 
 struct Sweep<'a> {
     device: &'a Arc<Device>,
     model: &'a Arc<Model>,
     options: &'a SweepOptions,
-    track: Track<'a>,
-    journal: Journal,
+    lab: StepLab<'a>,
+    memo: Memo,
     default: Plan,
     listen: Listener<'a>,
 }
@@ -195,8 +198,20 @@ impl<'a> Sweep<'a> {
     }
 
     /// Tokens of the prompt on which chunks are compared.
-    fn prompt(&self) -> Step {
-        Step::prefill(self.options.chunks.iter().copied().max().unwrap_or(64).max(2))
+    fn prompt(&self) -> Scenario {
+        Scenario::prefill(self.options.chunks.iter().copied().max().unwrap_or(64).max(2))
+    }
+
+    /// Records the files that give no variant, and says so.
+    fn report_broken(&mut self) -> Result<(), SweepError> {
+        for error in self.options.catalogue.broken() {
+            let subject = Subject { op: "kernels".to_owned(), variant: error.path.to_string(), ..Subject::default() };
+            let identity = self.memo.identity(subject, None, 0, ClockSource::Wall);
+            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
+            self.memo.append(&identity, Outcome::Failed(reason))?;
+            (self.listen)(Event::Notice(format!("a file is left out: {error}")));
+        }
+        Ok(())
     }
 
     /// Layouts, chunk and fusions, by whole steps with default kernels.
@@ -213,8 +228,8 @@ impl<'a> Sweep<'a> {
         );
         (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
         let deadline = Instant::now() + self.share(shares::STRUCTURE);
-        let steps: usize = changes.iter().map(|c| c.steps.len()).sum();
-        let allowance = self.share(shares::STRUCTURE) / (4 * steps.max(1)) as u32;
+        let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
+        let allowance = self.share(shares::STRUCTURE) / (4 * comparisons.max(1)) as u32;
         let mut untried = Vec::new();
         for change in changes {
             if Instant::now() >= deadline {
@@ -223,7 +238,7 @@ impl<'a> Sweep<'a> {
             }
             let mut candidate = best.clone();
             (change.apply)(&mut candidate);
-            self.challenge(&mut best, candidate, &change.steps, allowance, &change.name)?;
+            self.challenge(&mut best, candidate, &change.scenarios, allowance, &change.name)?;
         }
         if !untried.is_empty() {
             (self.listen)(Event::Notice(format!("out of time, not tried: {}", untried.join(", "))));
@@ -231,31 +246,31 @@ impl<'a> Sweep<'a> {
         Ok(best)
     }
 
-    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice in one of the steps, and
+    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice in one of the scenarios, and
     /// slower in none.
     fn challenge(
         &mut self,
         incumbent: &mut Plan,
         candidate: Plan,
-        steps: &[Step],
+        scenarios: &[Scenario],
         allowance: Duration,
         what: &str,
     ) -> Result<(), SweepError> {
-        let gate = self.track.gate(&mut self.journal, &candidate)?;
+        let gate = self.lab.gate(&mut self.memo, &candidate)?;
         if !gate.passed {
             (self.listen)(Event::Done(format!("{what}: WRONG ({})", gate.detail)));
             return Ok(());
         }
         let pair = [&*incumbent, &candidate];
         let (mut verdicts, mut told) = (Vec::new(), Vec::new());
-        for step in steps.iter().copied() {
-            let first = self.track.race(&mut self.journal, pair, step, false, allowance)?;
+        for scenario in scenarios.iter().copied() {
+            let first = self.lab.compare(&mut self.memo, pair, scenario, false, allowance)?;
             let mut verdict = first.comparison.verdict;
             if verdict == Verdict::Fast {
-                verdict = self.track.race(&mut self.journal, pair, step, true, allowance)?.comparison.verdict;
+                verdict = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?.comparison.verdict;
             }
             verdicts.push(verdict);
-            told.push(describe(step, &first, verdict));
+            told.push(describe(scenario, &first, verdict));
         }
         if wins(&verdicts) {
             *incumbent = candidate;
@@ -264,110 +279,113 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Kernels, the costliest kind of site first.
-    fn kernels(&mut self, screen: &Screen<'_>, canary: Option<&Bench>, plan: &mut Plan) -> Result<(), SweepError> {
+    /// Kernels, the costliest kind of op instance first.
+    fn kernels(&mut self, tuner: &KernelTuner<'_>, control: Option<&Bench>, plan: &mut Plan) -> Result<(), SweepError> {
         let format = |w: Weight| plan.format_on_gpu(w, self.model.tensor(w).format());
         let shape = self.model.shape();
-        let Fusions { decode, together, prefill } = &plan.fusions;
-        let mut passes = vec![(Step::DECODE, decode), (Step::prefill(plan.prefill_chunk), prefill)];
-        passes.extend(self.options.sequences.map(|n| (Step::batch(n), together)));
-        let mut all: Vec<(Step, SiteGroup)> = Vec::new();
-        for (step, fusions) in passes {
-            for group in groups(shape, step, fusions, &format) {
+        let Fusions { decode, batched, prefill } = &plan.fusions;
+        let mut passes = vec![(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)];
+        passes.extend(self.options.sequences.map(|n| (Scenario::batch(n), batched)));
+        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
+        for (scenario, fusions) in passes {
+            for group in groups(shape, scenario, fusions, &format) {
                 // The head sees one row in decode and in prefill.
-                if !all.iter().any(|(_, g)| g.class == group.class) {
-                    all.push((step, group));
+                if !all.iter().any(|(_, g)| g.key == group.key) {
+                    all.push((scenario, group));
                 }
             }
         }
-        (self.listen)(Event::Stage("cost of each kind of site", all.len()));
-        let speed_before = self.canary(screen.clock, canary)?;
+        (self.listen)(Event::Stage("cost of each kind of op instance", all.len()));
+        let speed_before = self.control(tuner.clock, control)?;
         let mut costs = Vec::new();
-        for (step, group) in all {
-            let ns = screen.default_ns(&group, &mut self.journal)?;
-            let flops = (ops::kernels(&group.site.op).flops)(&group.site) as f64;
-            let (gbytes, gflops) = (group.site.bytes() as f64 / ns, flops / ns);
-            let told = format!("{}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", group.class, ns / 1e3);
+        for (scenario, group) in all {
+            let ns = tuner.default_ns(&group, &mut self.memo)?;
+            let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
+            let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
+            let told = format!("{}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", group.key, ns / 1e3);
             (self.listen)(Event::Done(told));
-            costs.push((ns * f64::from(group.count), step, group));
+            costs.push((ns * f64::from(group.count), scenario, group));
         }
-        // Steps weigh the same, however long they are.
-        let mut totals: Vec<(Step, f64)> = Vec::new();
-        for (ns, step, _) in &costs {
-            match totals.iter_mut().find(|(known, _)| known == step) {
+        // Scenarios weigh the same, however long they are.
+        let mut totals: Vec<(Scenario, f64)> = Vec::new();
+        for (ns, scenario, _) in &costs {
+            match totals.iter_mut().find(|(known, _)| known == scenario) {
                 Some((_, total)) => *total += ns,
-                None => totals.push((*step, *ns)),
+                None => totals.push((*scenario, *ns)),
             }
         }
-        for (ns, step, _) in &mut costs {
-            *ns /= totals.iter().find(|(known, _)| known == step).map_or(1.0, |(_, total)| total.max(1.0));
+        for (ns, scenario, _) in &mut costs {
+            *ns /= totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         (self.listen)(Event::Stage("kernels", costs.len()));
         let begun = Instant::now();
         let budget = self.share(shares::KERNELS);
-        let mut claimed = 0.0;
+        let (mut claimed, mut said) = (0.0, BTreeSet::new());
         let total: f64 = costs.iter().map(|(share, ..)| share).sum();
         for (share, _, group) in costs {
             claimed += share / total.max(1e-9);
             let deadline = begun + budget.mul_f64(claimed.min(1.0));
-            let screened = screen.run(&group, &mut self.journal, deadline)?;
-            let gain = screened.default_ns / screened.best_ns;
-            let told = match &screened.winner {
-                Some(c) => {
-                    format!("{}: {} {} (x{gain:.2}, {} tried)", group.class, c.variant, c.tunables, screened.tried)
+            let tuned = tuner.tune(&group, &mut self.memo, deadline)?;
+            let gain = tuned.default_ns / tuned.best_ns;
+            for error in tuned.broken {
+                if said.insert(error.to_string()) {
+                    (self.listen)(Event::Notice(format!("a variant is left out: {error}")));
                 }
-                None => format!("{}: default stays ({} tried)", group.class, screened.tried),
+            }
+            let told = match &tuned.winner {
+                Some(choice) => format!("{}: {choice} (x{gain:.2}, {} tried)", group.key, tuned.tried),
+                None => format!("{}: default stays ({} tried)", group.key, tuned.tried),
             };
-            plan.choices.extend(screened.winner);
+            plan.choices.extend(tuned.winner);
             (self.listen)(Event::Done(told));
         }
-        let speed_after = self.canary(screen.clock, canary)?;
+        let speed_after = self.control(tuner.clock, control)?;
         if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
             let drift = 100.0 * drift;
-            let text =
-                format!("the device's speed changed by {drift:.0} % while screening; races are interleaved and stand");
+            let text = format!(
+                "the device's speed changed by {drift:.0} % while kernels were tuned; comparisons are interleaved and stand"
+            );
             (self.listen)(Event::Notice(text));
         }
         Ok(())
     }
 
-    /// What kernels are screened with.
-    fn screen<'c>(&self, clock: &'c Clock) -> Screen<'c>
+    /// What kernels are tuned with.
+    fn tuner<'c>(&self, clock: &'c Clock) -> KernelTuner<'c>
     where
         'a: 'c,
     {
-        Screen {
+        KernelTuner {
             device: self.device,
             clock,
-            sources: &self.options.sources,
-            allowed: self.options.allowed,
-            exhaustive: self.options.exhaustive,
+            catalogue: &self.options.catalogue,
+            scope: Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive },
             rotate_bytes: rotate_bytes(self.device.limits()),
             // An emulated device has no clocks of its own.
             warm_up: if self.device.is_cpu() { Duration::ZERO } else { WARM_UP },
         }
     }
 
-    /// Times a kernel that never changes, to see whether the machine did.
-    fn canary(&mut self, clock: &Clock, canary: Option<&Bench>) -> Result<Vec<f64>, SweepError> {
-        let Some(canary) = canary else { return Ok(Vec::new()) };
-        let time = |_| canary.time(clock, CANARY_REPEATS).map(|t| t.ns);
-        let samples_ns = (0..CANARY_SAMPLES).map(time).collect::<Result<Vec<f64>, _>>()?;
-        let subject = Subject { op: "canary".to_owned(), variant: canary.label().to_owned(), ..Subject::default() };
-        let identity = self.journal.identity(subject, None, CANARY_REPEATS, clock.source());
-        self.journal.append(&identity, Outcome::Canary { samples_ns: samples_ns.clone() })?;
+    /// Times the control kernel, which never changes, to see whether the machine did.
+    fn control(&mut self, clock: &Clock, control: Option<&Bench>) -> Result<Vec<f64>, SweepError> {
+        let Some(control) = control else { return Ok(Vec::new()) };
+        let time = |_| control.time(clock, CONTROL_REPEATS).map(|t| t.ns);
+        let samples_ns = (0..CONTROL_SAMPLES).map(time).collect::<Result<Vec<f64>, _>>()?;
+        let subject = Subject { op: "control".to_owned(), variant: control.label().to_owned(), ..Subject::default() };
+        let identity = self.memo.identity(subject, None, CONTROL_REPEATS, clock.source());
+        self.memo.append(&identity, Outcome::Control { samples_ns: samples_ns.clone() })?;
         Ok(samples_ns)
     }
 
-    /// A clock, tested on the default kernel of the largest site of decoding; that kernel is the canary.
+    /// A clock, tested on the default kernel of the largest instance of decoding; that kernel is the control kernel.
     fn clock(&mut self) -> Result<(Clock, Option<Bench>), SweepError> {
         let format = |w: Weight| self.default.format_on_gpu(w, self.model.tensor(w).format());
-        let decode = groups(self.model.shape(), Step::DECODE, &self.default.fusions.decode, &format);
-        let largest = decode.iter().max_by_key(|group| group.site.bytes());
+        let decode = groups(self.model.shape(), Scenario::DECODE, &self.default.fusions.decode, &format);
+        let largest = decode.iter().max_by_key(|group| group.instance.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
-        let (_, _, kernel) = default_kernel(&group.site, self.device.limits(), &self.options.sources)?;
-        let bench = Bench::new(self.device, &kernel, &Case::random(&group.site, 0), 1)?;
+        let (_, _, kernel) = default_kernel(&group.instance, self.device.limits(), &self.options.catalogue)?;
+        let bench = Bench::new(self.device, &kernel, &Case::random(&group.instance, 0), 1)?;
         let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
         if let Some(doubt) = &clock.doubt {
             (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
@@ -375,19 +393,19 @@ impl<'a> Sweep<'a> {
         Ok((clock, Some(bench)))
     }
 
-    /// Takes out what rounds too much for this model, the roughest first, so that the other kernels still have their race;
-    /// the roughest numbers that are left to try.
-    fn drop_rough(&mut self, plan: &mut Plan) -> Result<Numerics, SweepError> {
-        let mut allowed = self.options.allowed;
-        while plan.numerics() > Numerics::F32 {
-            let gate = self.track.gate(&mut self.journal, plan)?;
+    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared;
+    /// the least precise arithmetic that is left to try.
+    fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<Precision, SweepError> {
+        let (catalogue, mut allowed) = (Arc::clone(&self.options.catalogue), self.options.allowed);
+        while plan.precision(&catalogue) > Precision::F32 {
+            let gate = self.lab.gate(&mut self.memo, plan)?;
             if gate.passed {
                 break;
             }
-            let rough = plan.numerics();
-            plan.choices.retain(|c| c.numerics() < rough);
-            allowed = if rough == Numerics::Int8Activations { Numerics::Int16Activations } else { Numerics::F32 };
-            (self.listen)(Event::Notice(format!("kernels with {rough} are dropped: {}", gate.detail)));
+            let least = plan.precision(&catalogue);
+            plan.choices.retain(|c| c.precision(&catalogue) < least);
+            allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
+            (self.listen)(Event::Notice(format!("kernels with {least} are dropped: {}", gate.detail)));
         }
         Ok(allowed)
     }
@@ -395,75 +413,75 @@ impl<'a> Sweep<'a> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
     /// structure that won with default kernels.
     fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
-        let mut steps = vec![Step::DECODE, self.prompt()];
-        steps.extend(self.options.sequences.map(Step::batch));
-        (self.listen)(Event::Stage("tuned plan against the default", 2 * steps.len()));
-        let allowance = self.share(shares::CONFIRM) / (3 * steps.len()) as u32;
-        for step in steps.iter().copied() {
-            let rows = match step.tokens {
-                1 => bucket(step.sequences),
+        let mut scenarios = vec![Scenario::DECODE, self.prompt()];
+        scenarios.extend(self.options.sequences.map(Scenario::batch));
+        (self.listen)(Event::Stage("tuned plan against the default", 2 * scenarios.len()));
+        let allowance = self.share(shares::CONFIRM) / (3 * scenarios.len()) as u32;
+        for scenario in scenarios.iter().copied() {
+            let rows = match scenario.tokens {
+                1 => bucket(scenario.sequences),
                 _ => bucket(plan.prefill_chunk),
             };
             let mut bare = Plan {
-                choices: plan.choices.iter().filter(|c| c.site.up_to_rows != rows).cloned().collect(),
+                choices: plan.choices.iter().filter(|c| c.key.up_to_rows != rows).cloned().collect(),
                 ..plan.clone()
             };
-            if step == Step::DECODE {
+            if scenario == Scenario::DECODE {
                 bare.fusions.decode.clone_from(&structure.fusions.decode);
                 bare.persistent = None;
             }
             if bare.choices.len() == plan.choices.len() {
-                (self.listen)(Event::Done(format!("{}: default kernels", step.name())));
+                (self.listen)(Event::Done(format!("{}: default kernels", scenario.name())));
                 continue;
             }
             let mut incumbent = bare;
-            let what = format!("tuned kernels in {}", step.name());
-            self.challenge(&mut incumbent, plan, &[step], allowance, &what)?;
+            let what = format!("tuned kernels in {}", scenario.name());
+            self.challenge(&mut incumbent, plan, &[scenario], allowance, &what)?;
             plan = incumbent;
         }
-        let gate = self.track.gate(&mut self.journal, &plan)?;
+        let gate = self.lab.gate(&mut self.memo, &plan)?;
         let mut evidence = Vec::new();
         if plan.hash() == self.default.hash() {
-            // A race against itself would say nothing, and its arms could not be told apart in the ledger.
+            // A comparison with itself would say nothing, and its arms could not be told apart in the ledger.
             (self.listen)(Event::Done("nothing was faster: the plan is the default".to_owned()));
-            steps.clear();
+            scenarios.clear();
         }
-        for step in steps {
+        for scenario in scenarios {
             let pair = [&self.default, &plan];
-            let result = self.track.race(&mut self.journal, pair, step, true, allowance)?;
-            let told = describe(step, &result, result.comparison.verdict);
+            let result = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?;
+            let told = describe(scenario, &result, result.comparison.verdict);
             (self.listen)(Event::Done(format!("tuned plan: {told}")));
             let interval = result.comparison.interval;
-            evidence.push(StepEvidence {
-                step: step.name().to_owned(),
-                tokens: step.tokens * step.sequences,
+            evidence.push(ScenarioEvidence {
+                scenario: scenario.name().to_owned(),
+                tokens: scenario.tokens * scenario.sequences,
                 default_us: result.incumbent_ns / 1e3,
                 tuned_us: result.candidate_ns / 1e3,
                 speedup: (interval.low.exp(), interval.high.exp()),
                 pairs: result.comparison.pairs as u32,
             });
         }
-        let quality = self.track.reference;
+        let quality = self.lab.reference;
         plan.evidence = Some(Evidence {
-            model: self.track.model.to_owned(),
+            model: self.lab.model.to_owned(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
             certified: quality.certified(),
             rms_error: gate.rms,
-            steps: evidence,
+            scenarios: evidence,
             ledger: self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         });
         Ok(plan)
     }
 }
 
-fn describe(step: Step, race: &RaceResult, verdict: Verdict) -> String {
-    let (before, after) = (race.incumbent_ns / 1e3, race.candidate_ns / 1e3);
-    let interval = race.comparison.interval;
+fn describe(scenario: Scenario, result: &PairedResult, verdict: Verdict) -> String {
+    let (before, after) = (result.incumbent_ns / 1e3, result.candidate_ns / 1e3);
+    let interval = result.comparison.interval;
     format!(
         "{verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
-        step.name(),
+        scenario.name(),
         interval.low.exp(),
         interval.high.exp(),
-        race.comparison.pairs
+        result.comparison.pairs
     )
 }

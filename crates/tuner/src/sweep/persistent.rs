@@ -1,31 +1,26 @@
-//! Kernels that can be stages of a persistent step, as a chain of dispatches and merged.
+//! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
 use super::{Event, Sweep, SweepError, shares};
-use crate::race::Step;
-use crate::screen::{Screen, StageForm};
-use crate::space::{SiteGroup, groups};
+use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+use crate::paired::Scenario;
+use crate::space::{InstanceGroup, groups};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
 use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
-use wgoose_runtime::PersistentForm;
-use wgoose_runtime::lab::roofline::resident_invocations;
+use wgoose_runtime::PersistentStatus;
 
-/// Widths of workgroups that are tried: those that dealt kernels have.
+/// Widths of workgroups that are tried: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];
 
-/// Numbers of workgroups that are tried, the most first: those that dealt kernels are dealt to, and parts of them for
-/// smaller devices.
-const WORKGROUPS: [u32; 8] = [528, 264, 132, 66, 33, 22, 12, 6];
+/// Numbers of workgroups that are tried, the most first, in halves of the device's multiprocessors. Stages leave the
+/// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
+const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
 
-/// Invocations that a multiprocessor keeps at once, at least. Stages leave its registers to one workgroup: with more
-/// workgroups than multiprocessors not all of them run, which takes a compiled step of many layers to find out.
-const OF_MULTIPROCESSOR: u32 = 1024;
-
-/// How many workgroups run at once.
-struct Counts {
+/// What is known of how many workgroups run at once.
+struct Resident {
     /// No more than so many.
     most: u32,
     /// Whether so many did.
@@ -33,10 +28,10 @@ struct Counts {
 }
 
 impl Sweep<'_> {
-    /// Fuses all that can be fused in decode, finds kernels that can be stages, and lets the chain of them and then the
-    /// persistent step challenge the plan. Compiling steps of many layers takes seconds, which are not counted.
-    pub(super) fn persistent(&mut self, screen: &Screen<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        (self.listen)(Event::Stage("persistent step", THREADS.len()));
+    /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
+    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted.
+    pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+        (self.listen)(Event::Stage("persistent kernels", THREADS.len()));
         if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
             (self.listen)(Event::Done(format!("none: the device has no {missing}")));
             return Ok(());
@@ -45,59 +40,59 @@ impl Sweep<'_> {
         let mut fused = plan.clone();
         fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
         let format = |w: Weight| fused.format_on_gpu(w, self.model.tensor(w).format());
-        let mut sites = groups(self.model.shape(), Step::DECODE, &fused.fusions.decode, &format);
-        sites.retain(|group| group.in_layers);
-        sites.sort_by_key(|group| Reverse(bytes(group)));
-        // What plays a GPU runs as many workgroups at once as it has threads.
-        let most = match self.device.is_cpu() {
-            true => 1,
-            false => resident_invocations(self.device)?.unwrap_or(0).div_ceil(OF_MULTIPROCESSOR),
-        };
-        let mut counts = Counts { most, is_known: false };
+        let mut groups = groups(self.model.shape(), Scenario::DECODE, &fused.fusions.decode, &format);
+        groups.retain(|group| group.in_layers);
+        groups.sort_by_key(|group| Reverse(bytes(group)));
+        let mut resident = Resident { most: u32::MAX, is_known: false };
         for threads in THREADS {
-            match self.stages(screen, &fused, &sites, (threads, share), &mut counts)? {
-                Ok(merged) => self.race_forms(plan, merged, threads, share.mul_f64(0.1))?,
-                Err(why) => (self.listen)(Event::Done(format!("stages of {threads} invocations: none ({why})"))),
+            match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
+                Ok(persistent) => self.compare_both(plan, persistent, threads, share.mul_f64(0.1))?,
+                Err(why) => (self.listen)(Event::Done(format!("stages of {threads} threads: none ({why})"))),
             }
         }
         Ok(())
     }
 
-    /// A plan for a persistent step of the best stages, of as many workgroups as run at once; or why there is none.
+    /// A plan for persistent kernels of the best stages, of as many workgroups as run at once; or why there is none.
     fn stages(
         &mut self,
-        screen: &Screen<'_>,
+        tuner: &KernelTuner<'_>,
         fused: &Plan,
-        sites: &[SiteGroup],
+        groups: &[InstanceGroup],
         (threads, share): (u32, Duration),
-        counts: &mut Counts,
+        resident: &mut Resident,
     ) -> Result<Result<Plan, String>, SweepError> {
-        let all: &[u32] = if self.device.is_cpu() { &[1] } else { &WORKGROUPS };
+        let multiprocessors = self.device.limits().multiprocessors;
+        // A software adapter may have but one of its threads free.
+        let counts = match self.device.is_cpu() {
+            true => vec![1],
+            false => HALVES_OF_MULTIPROCESSORS.map(|halves| (halves * multiprocessors / 2).max(1)).to_vec(),
+        };
         let mut refusal = "no workgroup passes a barrier".to_owned();
         // Groups take of the time what they take of a step's bytes.
-        let total = sites.iter().map(bytes).sum::<u64>().max(1);
+        let total = groups.iter().map(bytes).sum::<u64>().max(1);
         // All numbers of workgroups share it.
         let mut left = share.mul_f64(0.8);
-        let most = counts.most;
-        for workgroups in all.iter().copied().filter(|n| *n <= most) {
-            let form = StageForm { workgroups, threads };
+        let most = resident.most;
+        for workgroups in counts.into_iter().filter(|n| *n <= most) {
+            let grid = PersistentGrid { workgroups, threads };
             // Any stages will do to see whether so many workgroups run at once.
-            let tries = if counts.is_known { &[true][..] } else { &[false, true] };
-            for in_earnest in tries {
-                let time = if *in_earnest { std::mem::take(&mut left) } else { Duration::ZERO };
+            let tries = if resident.is_known { &[true][..] } else { &[false, true] };
+            for is_tuned in tries {
+                let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
                 let mut best: Vec<Choice> = Vec::new();
-                for group in sites {
-                    // The first layer's sites lack an operand of the others': what is best there is a good guess here.
-                    let like = best.iter().find(|c| c.site.op == group.class.op && c.site.k == group.class.k).cloned();
+                for group in groups {
+                    // The first layer's instances lack an operand of the others': what is best there is a good guess here.
+                    let like = best.iter().find(|c| c.key.op == group.key.op && c.key.k == group.key.k).cloned();
                     let deadline = Instant::now() + time.mul_f64(bytes(group) as f64 / total as f64);
-                    let found = screen.best_stage(group, &mut self.journal, form, (like.as_ref(), deadline))?;
+                    let found = tuner.best_stage(group, &mut self.memo, grid, (like.as_ref(), deadline))?;
                     best.extend(found);
                 }
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
-                match self.track.form(&plan)? {
-                    PersistentForm::Runs { .. } if *in_earnest => return Ok(Ok(plan)),
-                    PersistentForm::Runs { .. } => *counts = Counts { most: workgroups, is_known: true },
-                    PersistentForm::Refused(why) => {
+                match self.lab.persistent_status(&plan)? {
+                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Ok(plan)),
+                    PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
+                    PersistentStatus::Refused(why) => {
                         refusal = why;
                         break;
                     }
@@ -107,34 +102,34 @@ impl Sweep<'_> {
         Ok(Err(refusal))
     }
 
-    /// Lets the stages challenge a plan, as a chain of dispatches and merged.
-    fn race_forms(
+    /// Compares the stages with a plan, as one dispatch per op and fused.
+    fn compare_both(
         &mut self,
         plan: &mut Plan,
-        merged: Plan,
+        persistent: Plan,
         threads: u32,
         allowance: Duration,
     ) -> Result<(), SweepError> {
-        let chain = Plan { persistent: None, ..merged.clone() };
-        let what = format!("stages of {threads} invocations");
-        if chain.hash() != plan.hash() {
-            self.challenge(plan, chain, &[Step::DECODE], allowance, &format!("{what}, as a chain"))?;
+        let per_op = Plan { persistent: None, ..persistent.clone() };
+        let what = format!("stages of {threads} threads");
+        if per_op.hash() != plan.hash() {
+            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, &format!("{what}, one dispatch per op"))?;
         }
-        let workgroups = merged.persistent.unwrap_or_default();
-        let what = format!("{what}, {workgroups} workgroups as a persistent step");
-        self.challenge(plan, merged, &[Step::DECODE], allowance, &what)
+        let workgroups = persistent.persistent.unwrap_or_default();
+        let what = format!("{what}, {workgroups} workgroups as persistent kernels");
+        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, &what)
     }
 }
 
-/// What a step reads and writes at such sites.
-fn bytes(group: &SiteGroup) -> u64 {
-    u64::from(group.count) * group.site.bytes()
+/// What a step reads and writes at such instances.
+fn bytes(group: &InstanceGroup) -> u64 {
+    u64::from(group.count) * group.instance.bytes()
 }
 
-/// A plan with other choices at some sites.
+/// A plan with other choices for some keys.
 fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
     let mut plan = plan.clone();
-    plan.choices.retain(|choice| choices.iter().all(|other| other.site != choice.site));
+    plan.choices.retain(|choice| choices.iter().all(|other| other.key != choice.key));
     plan.choices.extend(choices);
     plan
 }

@@ -97,7 +97,7 @@ fn what_is_no_measurement_is_not_written() {
     let (_folder, path) = place();
     let mut ledger = Ledger::open(&path).unwrap();
     let samples_ns = vec![1.0, f64::NAN];
-    let broken = Record { outcome: Outcome::Canary { samples_ns }, ..record(1, 0) };
+    let broken = Record { outcome: Outcome::Control { samples_ns }, ..record(1, 0) };
     let error = ledger.append(broken).unwrap_err();
     assert!(matches!(error, LedgerError::Record(LineError::NotFinite { field: "samples_ns", .. })), "{error}");
     ledger.append(record(2, 1)).unwrap();

@@ -11,7 +11,7 @@ fn identity() -> impl Strategy<Value = Identity> {
         any::<[String; 3]>(),
         prop::collection::btree_map(any::<String>(), any::<String>(), 0..3),
         prop::collection::btree_map(any::<String>(), any::<u64>(), 0..3),
-        prop::option::of(prop::sample::select(&Format::ON_GPU[..])),
+        prop::option::of(prop::sample::select(Format::all().collect::<Vec<_>>())),
     )
         .prop_map(|([op, variant, kernel_hash], tunables, shape, format)| Subject {
             op,
@@ -56,7 +56,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             .prop_map(|(samples_ns, gate)| Outcome::Kernel { samples_ns, gate }),
         (samples.clone(), prop::option::of(gate.clone()))
             .prop_map(|(samples_ns, gate)| Outcome::Step { samples_ns, gate }),
-        samples.prop_map(|samples_ns| Outcome::Canary { samples_ns }),
+        samples.prop_map(|samples_ns| Outcome::Control { samples_ns }),
         gate.prop_map(Outcome::Gate),
         (cause, any::<String>()).prop_map(|(cause, text)| Outcome::Failed(Reason { cause, text })),
     ]

@@ -1,4 +1,4 @@
-//! The journal of a sweep: measure once, remember for ever. An experiment whose result is in the ledger is not run again.
+//! A memo over the ledger: an experiment whose result is in it is not run again.
 
 use crate::ledger::{Cause, Clock, Identity, Ledger, LedgerError, Outcome, Policy, Reason, Record, Subject};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use wgoose_runtime::lab::ClockSource;
 const ATTEMPTS: usize = 2;
 
 /// A ledger with what is the same for every record of a sweep.
-pub struct Journal {
+pub struct Memo {
     ledger: Ledger,
     device: DeviceFingerprint,
     /// Experiments measured now.
@@ -20,11 +20,11 @@ pub struct Journal {
     earlier: usize,
 }
 
-impl Journal {
-    /// Goes on with a ledger.
+impl Memo {
+    /// Continues a ledger.
     pub fn new(ledger: Ledger, device: DeviceFingerprint) -> Self {
         let earlier = ledger.records().as_slice().len();
-        Journal { ledger, device, measured: 0, recalled: 0, earlier }
+        Memo { ledger, device, measured: 0, recalled: 0, earlier }
     }
 
     /// The ledger.

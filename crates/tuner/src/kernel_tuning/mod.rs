@@ -1,0 +1,144 @@
+//! Per-kernel tuning: which kernel is the fastest for one kind of op instance, alone.
+//!
+//! Every candidate is checked against the reference before it is timed. Variants are compared at their defaults first;
+//! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
+//! every configuration). The best is then compared with the default in interleaved pairs, twice: the second comparison
+//! decides, on samples that did not choose it. Kernels for the stages of a persistent kernel are found in the same way, but
+//! not compared so: only whole steps can say whether they pay.
+
+mod candidates;
+mod timing;
+
+use crate::ledger::LedgerError;
+use crate::memo::Memo;
+use crate::space::{InstanceGroup, Scope};
+use candidates::Candidates;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::plan::Choice;
+use wgoose_kernels::{Catalogue, Config, Limits, PlanError, TextError, Variant};
+use wgoose_runtime::lab::Clock;
+use wgoose_runtime::{Device, RuntimeError};
+
+/// What stops the tuning of kernels for good.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelTuningError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The device, beyond one candidate's failure.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The default kernel.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// What was found for one kind of instance.
+#[derive(Clone, Debug)]
+pub struct TunedKernel {
+    /// What beat the default, if anything did.
+    pub winner: Option<Choice>,
+    /// Median nanoseconds of the default.
+    pub default_ns: f64,
+    /// Median nanoseconds of the best.
+    pub best_ns: f64,
+    /// Candidates measured.
+    pub tried: usize,
+    /// What is wrong with the files of variants that were left out.
+    pub broken: Vec<TextError>,
+}
+
+/// The grid of a persistent kernel: what its stages must suit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersistentGrid {
+    /// Workgroups.
+    pub workgroups: u32,
+    /// Threads of each.
+    pub threads: u32,
+}
+
+impl PersistentGrid {
+    /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and, if its grid is fixed, with as
+    /// many of its workgroups for each of these.
+    fn admits(self, variant: &Variant, config: &Config, limits: &Limits) -> bool {
+        let number = |name: &str| variant.tunable(config, name, limits);
+        number("WG").is_none_or(|width| self.threads.is_multiple_of(width))
+            && number("GRID").is_none_or(|grid| grid.is_multiple_of(self.workgroups))
+    }
+}
+
+/// What kernels are tuned with.
+pub struct KernelTuner<'a> {
+    /// The device.
+    pub device: &'a Arc<Device>,
+    /// Its clock.
+    pub clock: &'a Clock,
+    /// The variants.
+    pub catalogue: &'a Catalogue,
+    /// What of the space is tried; `exhaustive` also tries every configuration.
+    pub scope: Scope,
+    /// Bytes of weights to rotate over, so that they stream from memory.
+    pub rotate_bytes: u64,
+    /// How long a device is kept busy before it is measured, so that its clocks are up.
+    pub warm_up: Duration,
+}
+
+impl KernelTuner<'_> {
+    /// Median nanoseconds of the default kernel: what a group costs before tuning.
+    ///
+    /// # Errors
+    /// The default cannot be run.
+    pub fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo) -> Result<f64, KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, memo)?;
+        let default = candidates.default;
+        Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
+    }
+
+    /// Finds the best kernel that can be a stage, until `deadline`, beginning with what is best for an instance like this
+    /// one; `None` if there is none that is right.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub fn best_stage(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo,
+        grid: PersistentGrid,
+        (like, deadline): (Option<&Choice>, Instant),
+    ) -> Result<Option<Choice>, KernelTuningError> {
+        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        let known = match like.and_then(|like| candidates.find(like)) {
+            Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
+            None => None,
+        };
+        let best = candidates.descend(known, deadline)?;
+        best.map(|(best, _)| candidates.choice(best)).transpose()
+    }
+
+    /// Finds the best kernel until `deadline`.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub fn tune(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo,
+        deadline: Instant,
+    ) -> Result<TunedKernel, KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, memo)?;
+        candidates.record_refusals()?;
+        let default = candidates.default;
+        let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
+        let best = candidates.descend(Some((default, default_ns)), deadline)?.unwrap_or((default, default_ns));
+        let won =
+            best.0 != default && candidates.is_faster(default, best.0)? && candidates.is_faster(default, best.0)?;
+        let winner = if won { Some(candidates.choice(best.0)?) } else { None };
+        Ok(TunedKernel { winner, default_ns, best_ns: best.1, tried: candidates.tried, broken: candidates.broken() })
+    }
+}
+
+/// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.
+pub fn rotate_bytes(limits: &Limits) -> u64 {
+    (limits.storage_binding / 8).min(256 << 20)
+}
