@@ -5,7 +5,6 @@ use crate::{Subject, decode, process_memory, prompt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 use wgoose_runtime::RuntimeError;
 use wgoose_session::SessionError;
@@ -20,7 +19,7 @@ const FIRST_PROMPT: usize = 32;
 pub struct Load {
     /// Tokens of the prompt whose reading is timed.
     pub prefill_tokens: usize,
-    /// Sequences that are continued together.
+    /// Sequences of batched decode.
     pub sequences: usize,
     /// Tokens generated for each.
     pub decode_tokens: usize,
@@ -102,7 +101,7 @@ pub fn measure(
         None => Reference::compute(&opened)?,
     };
     let quality = reference.evaluate(&mut configured.engine)?;
-    if !quality.passed(configured.plan.as_ref().map(Plan::numerics).unwrap_or_default()) {
+    if !quality.passed(configured.precision) {
         return Err(BenchError::Wrong { disagreements: quality.disagreements, rms: quality.rms });
     }
     let rate = |tokens: usize, times: &[f64]| tokens as f64 / median(times).unwrap_or(f64::NAN) * 1e3;

@@ -29,7 +29,7 @@ pub struct Record {
     pub prefill_tokens: usize,
     /// Tokens generated.
     pub decode_tokens: usize,
-    /// Sequences decoded together.
+    /// Sequences of batched decode.
     #[serde(default = "one")]
     pub sequences: usize,
     /// Share of the decoding time that the CPU spent encoding steps; absent where tokens are chosen from logits read back.
@@ -41,7 +41,7 @@ pub struct Record {
     pub first_token_ms: f64,
     /// Tokens of the prompt read in a second.
     pub prefill_tok_s: f64,
-    /// Tokens generated in a second, of all sequences together.
+    /// Tokens generated in a second, of all sequences.
     pub decode_tok_s: f64,
     /// Largest resident set of the process, mapped pages of the model included; absent where the system does not say.
     pub peak_memory_mib: Option<f64>,

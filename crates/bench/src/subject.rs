@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use wgoose_kernels::Plan;
+use wgoose_kernels::{Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, Engine, GpuExecutor};
 use wgoose_session::{Backend, SessionBuilder, SessionError};
@@ -24,6 +24,8 @@ pub struct Configured {
     pub engine: Engine,
     /// None for the CPU reference.
     pub plan: Option<Plan>,
+    /// The least precise arithmetic of the plan's kernels.
+    pub precision: Precision,
     /// Adapter and driver.
     pub device: String,
 }
@@ -48,12 +50,14 @@ impl Subject {
     pub fn engine(&self, model: &Path, slots: usize) -> Result<Configured, SessionError> {
         if self.backend == Backend::Cpu {
             let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
-            return Ok(Configured { engine, plan: None, device: "CPU reference".to_owned() });
+            let device = "CPU reference".to_owned();
+            return Ok(Configured { engine, plan: None, precision: Precision::F32, device });
         }
         let executor = self.executor(model, slots)?;
-        let (plan, device) = (executor.plan().clone(), executor.device().fingerprint());
+        let (plan, precision, device) =
+            (executor.plan().clone(), executor.precision(), executor.device().fingerprint());
         let device = format!("{}, {}", device.adapter, device.driver);
         let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-        Ok(Configured { engine, plan: Some(plan), device })
+        Ok(Configured { engine, plan: Some(plan), precision, device })
     }
 }

@@ -3,9 +3,12 @@
 use crate::Failure;
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wgoose_bench::{Configured, Subject};
+use wgoose_kernels::{Catalogue, Differing, LibraryError};
 use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
@@ -27,13 +30,62 @@ pub(crate) struct RunOptions {
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
-    /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
-    #[arg(long, value_parser = folder)]
-    pub(crate) kernels: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kernels: KernelOptions,
     #[command(flatten)]
     cache: CacheOptions,
     #[command(flatten)]
     memory: MemoryOptions,
+}
+
+/// Kernels beside those of the binary.
+#[derive(Args, Default)]
+pub(crate) struct KernelOptions {
+    /// Also use the kernels in this folder, laid out like kernels-wgsl/: a file replaces the one of that name, or is new.
+    #[arg(long = "kernels", value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Read once, so that a command sees one state of the folder.
+    #[arg(skip)]
+    read: OnceCell<Arc<Catalogue>>,
+}
+
+impl KernelOptions {
+    /// The kernels; a file that is wrong is an error.
+    pub(crate) fn catalogue(&self) -> Result<Arc<Catalogue>, LibraryError> {
+        self.read_with(Catalogue::with_folder)
+    }
+
+    /// The kernels but for those of files that are wrong: [`Catalogue::broken`].
+    pub(crate) fn catalogue_in_part(&self) -> Result<Arc<Catalogue>, LibraryError> {
+        self.read_with(Catalogue::with_folder_in_part)
+    }
+
+    fn read_with(
+        &self,
+        read: impl Fn(&Path) -> Result<Arc<Catalogue>, LibraryError>,
+    ) -> Result<Arc<Catalogue>, LibraryError> {
+        if let Some(known) = self.read.get() {
+            return Ok(Arc::clone(known));
+        }
+        let catalogue = self.folder.as_deref().map_or_else(|| Ok(Catalogue::embedded()), read)?;
+        Ok(Arc::clone(self.read.get_or_init(|| catalogue)))
+    }
+}
+
+/// When a command ends, it says which files of the folder differ from the binary's, and which of them it has used.
+impl Drop for KernelOptions {
+    fn drop(&mut self) {
+        let (Some(catalogue), Some(folder)) = (self.read.get(), &self.folder) else { return };
+        let differing = catalogue.differing();
+        if differing.is_empty() {
+            eprintln!("kernels of {}: all as in this program", folder.display());
+        }
+        for Differing { path, is_new, is_used } in differing {
+            let standing = if is_new { "new" } else { "differs from this program's" };
+            let used = if is_used { "used" } else { "not used by this run" };
+            eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
+        }
+    }
 }
 
 /// When weights reach the GPU, and how long they stay.
@@ -81,11 +133,6 @@ pub(crate) enum BackendName {
     Cpu,
 }
 
-/// A folder that exists: files it lacks are taken from the binary, so that a misspelt one would go unnoticed.
-pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
-    if Path::new(path).is_dir() { Ok(path.into()) } else { Err("no such folder".into()) }
-}
-
 /// A file to be written after a long run: is there a place for it?
 pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -118,20 +165,21 @@ pub(crate) fn tokens(path: &Path) -> Result<Vec<u32>, Failure> {
 }
 
 impl RunOptions {
-    pub(crate) fn session(&self) -> SessionBuilder {
+    pub(crate) fn session(&self) -> Result<SessionBuilder, Failure> {
         let backend = match self.backend {
             BackendName::Gpu => Backend::Gpu,
             BackendName::Cpu => Backend::Cpu,
         };
-        Session::builder()
+        let builder = Session::builder()
             .backend(backend)
             .device(self.device.clone())
             .plan(self.plan.clone())
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
-            .kernels(self.kernels.clone())
+            .catalogue(self.kernels.catalogue()?)
             .pipeline_cache(self.cache.folder())
-            .residency(self.memory.residency())
+            .residency(self.memory.residency());
+        Ok(builder)
     }
 
     /// Where compiled kernels and rooflines are kept; `None` if nothing is to be.
@@ -153,19 +201,19 @@ impl RunOptions {
         arguments.extend(plan.iter().map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
-        arguments.extend(kernels.iter().map(|k| argument("--kernels", k)));
+        arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
         arguments.extend(eager.then(|| "--eager".into()));
         arguments
     }
 
     /// The same, for what measures sessions.
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> Result<Subject, Failure> {
         let backend = match self.backend {
             BackendName::Gpu => Backend::Gpu,
             BackendName::Cpu => Backend::Cpu,
         };
-        Subject { builder: self.session(), backend, chunk: self.chunk }
+        Ok(Subject { builder: self.session()?, backend, chunk: self.chunk })
     }
 
     /// The executor itself, for verbs that look inside.
@@ -173,12 +221,12 @@ impl RunOptions {
         if let BackendName::Cpu = self.backend {
             return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
         }
-        Ok(self.subject().executor(model, slots)?)
+        Ok(self.subject()?.executor(model, slots)?)
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
     pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<Configured, Failure> {
-        Ok(self.subject().engine(model, slots)?)
+        Ok(self.subject()?.engine(model, slots)?)
     }
 }
 
@@ -205,7 +253,7 @@ mod tests {
     fn pipelines_are_kept_where_and_only_if_wanted() {
         let cache = |args: &str| {
             let line = format!("wgoose {args}");
-            Line::parse_from(line.split_whitespace()).options.session().device_options().cache
+            Line::parse_from(line.split_whitespace()).options.session().unwrap().device_options().cache
         };
         assert_eq!(cache(""), default_cache_dir());
         assert!(default_cache_dir().is_some());

@@ -50,7 +50,9 @@ pub(crate) fn of_runtime(error: &RuntimeError) -> PyErr {
     match error {
         RuntimeError::Model(_) => LoadError::new_err(line),
         RuntimeError::Plan(_) => PlanError::new_err(line),
-        RuntimeError::StateSize { .. } | RuntimeError::Batch(BatchError::Spoiled { .. }) => StateError::new_err(line),
+        RuntimeError::StateSize { .. } | RuntimeError::Batch(BatchError::Invalidated { .. }) => {
+            StateError::new_err(line)
+        }
         RuntimeError::Batch(_) | RuntimeError::Decode(DecodeError::Setting { .. }) => InputError::new_err(line),
         _ => DeviceError::new_err(line),
     }

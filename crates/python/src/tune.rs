@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wgoose_kernels::{Numerics, Sources};
+use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
@@ -18,7 +18,7 @@ use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
 ///
 /// budget: seconds to spend, roughly. ledger: where measurements are kept, by default beside the plan; an interrupted run
 /// goes on where it was. exhaustive: try every point of the space. chunks: prefill chunks to compare. sequences: tune also
-/// for so many decoded together. allow_int8: try also kernels that round to int8, with a quality gate of their own.
+/// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
 /// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
 ///
 /// Raises LoadError, DeviceError, Error.
@@ -58,8 +58,8 @@ pub(crate) fn tune(
             exhaustive,
             chunks: chunks.unwrap_or(default_chunks),
             sequences,
-            sources: Sources::Embedded,
-            allowed: if allow_int8 { Numerics::Int8Activations } else { Numerics::Int16Activations },
+            catalogue: Catalogue::embedded(),
+            allowed: if allow_int8 { Precision::Q8 } else { Precision::Q15 },
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         swept.plan.save(&out).map_err(|e| of_other(&e))?;

@@ -1,54 +1,50 @@
-//! A kernel of one's own: WGSL from a folder, held against the op's reference, then raced with the built-in ones.
+//! A kernel of one's own: a WGSL file in a folder is a variant. It is held against the op's reference, then timed beside those
+//! of the binary.
 //!
-//! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has `activate/fours.wgsl`.
+//! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has `ops/activate/vec4.wgsl` or
+//! others. `wgoose kernel activate --kernels FOLDER` does the same and more.
 
 mod support;
 
 use std::error::Error;
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Op, rwkv7};
-use wgoose_kernels::{File, Kernel, Site, Sources, Variant, ops, refuse_if};
+use wgoose_kernels::{Catalogue, Instance, Kernel};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
 use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
 
-/// Four elements an invocation. Bindings are named as the op's operands; `// tune:` and `// op:` mark literals.
-const FOURS: &str = "
-#import params
-#import unit
-#import activation
-const ACTIVATION: u32 = NONE;   // op: activation
-const WG: u32 = 64u;    // tune: 64 128
+/// Four elements a thread. Bindings are named as the op's operands; `kernels-wgsl/README.md` explains the comments.
+const VEC4: &str = "// idea: y = f(x), four elements per thread.
+// grid: ceil_div(rows * m / 4, WG)
+#import lib/op
+
+const_assert M % 4u == 0u;   // rows of whole vectors
+
+const WG: u32 = 64u;         // tune: 64 128
+const M: u32 = 4u;           // op: m
+
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(num_workgroups) grid: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
+    @builtin(local_invocation_index) tid: u32,
 ) {
-    let i = unit_of(workgroup, grid) * WG + lane;
-    if i >= params.rows * params.m / 4u { return; }
+    let i = workgroup_index(workgroup, grid) * WG + tid;
+    if i >= params.rows * M / 4u { return; }
     let v = x[i];
     y[i] = vec4(activate(ACTIVATION, v.x), activate(ACTIVATION, v.y), activate(ACTIVATION, v.z), activate(ACTIVATION, v.w));
 }";
 
-/// What a file cannot say of itself: where it is, which sites it serves, how many workgroups it takes.
-const MINE: Variant = Variant {
-    op: "activate",
-    name: "fours",
-    wgsl: File { path: "activate/fours.wgsl", text: FOURS },
-    needs: &[],
-    accepts: |site, _| refuse_if(!site.m.is_multiple_of(4), "rows of whole fours"),
-    units: |site, tunables| (site.output_len() as u64 / 4).div_ceil(tunables.number("WG").into()),
-};
-
 fn main() -> Result<(), Box<dyn Error>> {
     let (model, _model) = support::model()?;
-    let folder = tempfile::tempdir()?;
-    std::fs::create_dir(folder.path().join("activate"))?;
-    std::fs::write(folder.path().join(MINE.wgsl.path), FOURS)?;
-    let sources = Sources::Folder(std::env::args_os().nth(2).map_or(folder.path().into(), PathBuf::from));
+    let own = tempfile::tempdir()?;
+    std::fs::create_dir_all(own.path().join("ops/activate"))?;
+    std::fs::write(own.path().join("ops/activate/vec4.wgsl"), VEC4)?;
+    let catalogue = Catalogue::with_folder(&std::env::args_os().nth(2).map_or(own.path().into(), PathBuf::from))?;
 
     // The op where it stands in this model, for 256 tokens: every size is known.
     let (model, device) = (Model::open(model)?, Device::open(None)?);
@@ -56,13 +52,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let activates = |id: &_| matches!(graph.op(*id).op, Op::Activate { .. }) && graph.op(*id).role == "ffn.relu2";
     let id = graph.op_ids().find(activates).ok_or("the model has no such op")?;
     let batch = BatchShape { tokens: 256, segments: 1, outputs: 1 };
-    let site = Site::of(&graph, id, &batch, &|weight| model.tensor(weight).format());
+    let instance = Instance::of(&graph, id, &batch, &|weight| model.tensor(weight).format());
 
-    let case = Case::random(&site, 1);
+    let case = Case::random(&instance, 1);
     let expected = Expected::of(&case);
-    for variant in ops::variants("activate").iter().chain([&MINE]) {
-        for tunables in variant.points(&sources)? {
-            let kernel = Kernel::new(variant, &site, &tunables, device.limits(), &sources)?;
+    for variant in catalogue.variants("activate") {
+        for config in variant.configs() {
+            let kernel = Kernel::new(variant, &instance, &config, device.limits())?;
             let bench = Bench::new(&device, &kernel, &case, 1)?;
             let deviation = check(&bench, &case, &expected)?;
             assert!(deviation.passed(), "{}: {deviation:?}", kernel.label);

@@ -7,7 +7,7 @@ use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{Plan, Sources};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
@@ -30,7 +30,7 @@ pub struct SessionBuilder {
     plan: Option<PathBuf>,
     foreign_plan: bool,
     chunk: Option<u32>,
-    sources: Sources,
+    catalogue: Arc<Catalogue>,
     pipeline_cache: Option<PathBuf>,
     timeline: Timeline,
     residency: Residency,
@@ -46,7 +46,7 @@ impl Default for SessionBuilder {
             plan: None,
             foreign_plan: false,
             chunk: None,
-            sources: Sources::default(),
+            catalogue: Catalogue::embedded(),
             pipeline_cache: default_cache_dir(),
             timeline: Timeline::off(),
             residency: Residency::default(),
@@ -87,9 +87,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Reads kernels from a folder laid out like `kernels-wgsl/` instead of the binary.
-    pub fn kernels(mut self, folder: Option<PathBuf>) -> Self {
-        self.sources = folder.map_or(Sources::Embedded, Sources::Folder);
+    /// The kernels, such as those that [`Catalogue::with_folder`] finds. Default: those of this program.
+    pub fn catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
+        self.catalogue = catalogue;
         self
     }
 
@@ -173,9 +173,9 @@ impl SessionBuilder {
         let chunk = plan.prefill_chunk as usize;
         let mut executor = if plan.fusions == likely {
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            GpuExecutor::with_graphs(device, model, graphs, plan, self.sources.clone(), 1)?
+            GpuExecutor::with_graphs(device, model, graphs, plan, self.catalogue.clone(), 1)?
         } else {
-            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.sources.clone(), 1)?
+            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.catalogue.clone(), 1)?
         };
         executor.reside(self.residency)?;
         executor.reserve()?;
@@ -194,7 +194,7 @@ impl SessionBuilder {
         plan: Plan,
         slots: usize,
     ) -> Result<GpuExecutor, RuntimeError> {
-        let mut executor = GpuExecutor::new(device, model, plan, self.sources.clone(), slots)?;
+        let mut executor = GpuExecutor::new(device, model, plan, self.catalogue.clone(), slots)?;
         executor.reside(self.residency)?;
         Ok(executor)
     }
@@ -214,10 +214,10 @@ impl SessionBuilder {
             return Ok(Plan::default_for(device.fingerprint().clone(), *shape, device.limits()));
         };
         let plan = Plan::load(path)?;
-        match plan.check(device.fingerprint(), shape, &self.sources) {
+        match plan.check(device.fingerprint(), shape, &self.catalogue) {
             Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
                 tracing::warn!("using a plan of another device ({what}: '{theirs}', here '{here}')");
-                plan.check_kernels(shape, &self.sources)?;
+                plan.check_kernels(shape, &self.catalogue)?;
             }
             other => other?,
         }

@@ -8,7 +8,7 @@ const EXAMPLES: [(&str, &[&str]); 4] = [
     ("generate", &["The goose flies over", "tokens read, "]),
     ("embed_batch", &["4 texts, 128 numbers each", " 1.000", "computed"]),
     ("state_cache", &["a fork answers", "bytes of state", "tokens not read again"]),
-    ("custom_kernel", &["activate/elements", "activate/fours WG=64", "activate/fours WG=128"]),
+    ("custom_kernel", &["activate/elements", "activate/vec4 WG=64", "activate/vec4 WG=128"]),
 ];
 
 #[test]

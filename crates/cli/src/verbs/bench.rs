@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         sequences: args.sequences as usize,
         runs: args.runs as usize,
     };
-    let result = measure(&args.model, &args.options.subject(), &load, title, change, args.cache.as_deref())?;
+    let result = measure(&args.model, &args.options.subject()?, &load, title, change, args.cache.as_deref())?;
     let records = args.out.with_extension("jsonl");
     if let Some(folder) = args.out.parent() {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;

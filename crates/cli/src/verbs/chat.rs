@@ -44,7 +44,7 @@ fn defaults() -> GenerateOptions {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
-    let session = args.options.session().open(&args.model)?;
+    let session = args.options.session()?.open(&args.model)?;
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install()?;
     if let Some(message) = &args.prompt {

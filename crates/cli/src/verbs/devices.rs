@@ -33,10 +33,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
         outln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
         outln!(
-            "   bindings up to {} MiB, buffers up to {} MiB, {} invocations and {} KiB memory a workgroup",
+            "   bindings up to {} MiB, buffers up to {} MiB, {} threads and {} KiB memory a workgroup",
             l.storage_binding >> 20,
             l.buffer >> 20,
-            l.workgroup_invocations,
+            l.workgroup_threads,
             l.workgroup_memory >> 10,
         );
         outln!(

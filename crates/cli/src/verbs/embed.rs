@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => args.texts.clone(),
     };
     let cache = args.store.clone().map(|path| EmbeddingCacheOptions { store: Some(path), ..Default::default() });
-    let mut session = args.options.session().embedding_cache(cache).open(&args.model)?;
+    let mut session = args.options.session()?.embedding_cache(cache).open(&args.model)?;
     let options = args.embed_options(&session)?;
     let tokenizer = session.tokenizer()?;
     let tokens: Vec<Vec<u32>> = texts.iter().map(|text| tokenizer.encode(text.as_bytes())).collect();

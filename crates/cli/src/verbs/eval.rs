@@ -64,7 +64,7 @@ impl Args {
                 Err("the CPU reference has no plan: leave out --against-plan, or name a model in --against".into())
             }
             Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
-            Some(Against::Model(path)) => Ok(Some(self.options.session().plan(self.against_plan.clone()).open(path)?)),
+            Some(Against::Model(path)) => Ok(Some(self.options.session()?.plan(self.against_plan.clone()).open(path)?)),
         }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut text = File::open(&args.text).map_err(fail)?;
     let len = text.metadata().map_err(fail)?.len();
     let mut reference = args.reference()?;
-    let mut model = args.options.session().open(&args.model)?;
+    let mut model = args.options.session()?.open(&args.model)?;
     let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {elapsed} (left: {eta})")?;
     // Nothing is drawn unless standard error is a terminal.
     let bar = ProgressBar::new(len).with_style(style);

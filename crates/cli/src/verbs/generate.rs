@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let sampling = SamplerOptions { top_p: 0.5, ..SamplerOptions::default() };
     let options = args.sampling.options(GenerateOptions { sampling, ..GenerateOptions::default() });
     let timeline = args.trace.timeline();
-    let mut session = args.options.session().timeline(timeline.clone()).open(&args.model)?;
+    let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
     match &prompts[..] {
         [prompt] => one(&mut session, prompt, &options)?,
         prompts => each(&mut session, prompts, &options, args.together.get())?,

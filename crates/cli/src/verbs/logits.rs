@@ -30,7 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let tokens = crate::options::tokens(&args.tokens)?;
     let timeline = args.trace.timeline();
-    let mut session = args.options.session().timeline(timeline.clone()).open(&args.model)?;
+    let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
     let vocab = session.model().shape().vocab as usize;
     let logits = session.logits(&tokens)?;
     npy::save(&args.out, &[tokens.len(), vocab], &logits)?;

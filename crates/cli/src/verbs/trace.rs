@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Writes what the ops make.
 fn dump(args: &Args, tokens: &[u32], folder: &Path) -> Result<(), Failure> {
-    let mut session = args.options.session().open(&args.model)?;
+    let mut session = args.options.session()?.open(&args.model)?;
     let (mut written, mut names, mut number) = (0, BTreeSet::new(), (0, 0));
     let mut outcome = Ok(());
     session.trace(tokens, &mut |value| {

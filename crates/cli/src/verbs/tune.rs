@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wgoose_kernels::{Numerics, Sources};
+use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     /// Seconds to spend, roughly.
     #[arg(long, default_value_t = 300)]
     budget: u64,
-    /// Try every point of the space, whatever the budget.
+    /// Try every legal configuration, whatever hunches about speed say and whatever the budget.
     #[arg(long)]
     exhaustive: bool,
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
-    /// Also tune for this many sequences decoded together.
+    /// Also tune batched decode of this many sequences.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
     sequences: Option<u32>,
     /// Also try kernels that round activations to int8: faster, and not quite the numbers of f32. They have a quality
@@ -42,9 +42,8 @@ pub(crate) struct Args {
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     device: Option<String>,
-    /// Read kernels from this folder (laid out like kernels-wgsl/) instead of the binary.
-    #[arg(long, value_parser = crate::options::folder)]
-    kernels: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: crate::options::KernelOptions,
     #[command(flatten)]
     cache: crate::options::CacheOptions,
 }
@@ -67,8 +66,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         budget: Duration::from_secs(args.budget),
         exhaustive: args.exhaustive,
         chunks,
-        sources: args.kernels.clone().map_or(Sources::Embedded, Sources::Folder),
-        allowed: if args.allow_int8 { Numerics::Int8Activations } else { Numerics::Int16Activations },
+        catalogue: args.kernels.catalogue_in_part()?,
+        allowed: if args.allow_int8 { Precision::Q8 } else { Precision::Q15 },
     };
     eprintln!("tuning {} on {}, about {} s", args.model.display(), device.fingerprint().adapter, args.budget);
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;

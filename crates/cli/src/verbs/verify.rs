@@ -3,7 +3,6 @@
 use crate::Failure;
 use crate::options::RunOptions;
 use std::path::PathBuf;
-use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 use wgoose_tuner::quality::Reference;
 
@@ -44,15 +43,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             quality.kl
         );
     }
-    let numerics = configured.plan.as_ref().map(Plan::numerics).unwrap_or_default();
+    let precision = configured.precision;
     // The hash is of one model file; a plan may serve others of the same shape.
     let evidence = configured.plan.and_then(|p| p.evidence).filter(|e| e.model == model.fingerprint().to_string());
     if let Some(promised) = evidence.map(|e| e.quality_hash).filter(|h| *h != quality.hash) {
         return Err(format!("the plan was tuned with quality hash {promised}, it now gives {}", quality.hash).into());
     }
-    if !quality.passed(numerics) {
+    if !quality.passed(precision) {
         return Err(format!(
-            "the plan fails the quality gate for {numerics}: {} positions disagree, rms {:.1e}",
+            "the plan fails the quality gate for {precision}: {} positions disagree, rms {:.1e}",
             quality.disagreements, quality.rms
         )
         .into());

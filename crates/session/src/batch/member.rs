@@ -7,7 +7,7 @@ use crate::tokenizer::Tokenizer;
 use wgoose_runtime::Continuation;
 
 /// One sequence, and how it stands.
-pub(super) struct Member {
+pub(super) struct BatchSequence {
     pub(super) slot: usize,
     prompt_tokens: usize,
     options: GenerateOptions,
@@ -20,11 +20,11 @@ pub(super) struct Member {
     last: u32,
 }
 
-impl Member {
+impl BatchSequence {
     /// A sequence whose prompt has that many tokens.
     pub(super) fn new(slot: usize, prompt_tokens: usize, options: GenerateOptions, sampler: Sampler) -> Self {
         let (text, counts) = (Text::new(&options), Counts::new(options.sampling.penalties));
-        Member { slot, prompt_tokens, options, text, sampler, counts, last: 0 }
+        BatchSequence { slot, prompt_tokens, options, text, sampler, counts, last: 0 }
     }
 
     /// Appends a token and tells of its text, unless it has ended.

@@ -15,7 +15,7 @@ use crate::generate::{GenerateOptions, Generated};
 use crate::sampling::Sampler;
 use crate::tokenizer::Tokenizer;
 use crate::{Session, SessionError, grow};
-use member::Member;
+use member::BatchSequence;
 use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
 
@@ -56,7 +56,7 @@ pub struct Batch {
     capacity: usize,
     /// Slots that nobody has.
     free: Vec<usize>,
-    members: BTreeMap<SequenceId, Member>,
+    members: BTreeMap<SequenceId, BatchSequence>,
     /// What happened since the last step.
     events: Vec<BatchEvent>,
     next: u64,
@@ -124,7 +124,7 @@ impl Batch {
         }
         let slot = self.free.pop().ok_or(SessionError::NoRoom(self.capacity))?;
         let id = SequenceId(self.next);
-        let mut member = Member::new(slot, prompt.len(), options.clone(), sampler);
+        let mut member = BatchSequence::new(slot, prompt.len(), options.clone(), sampler);
         let begun = self.read(slot, &prompt).and_then(|logits| match options.max_tokens {
             0 => Ok(()),
             _ => {

@@ -1,6 +1,6 @@
 //! Steps of a batch: a token for every sequence, chosen on the device where it can, else from logits read back.
 
-use super::member::Member;
+use super::member::BatchSequence;
 use super::{Batch, BatchEvent};
 use crate::SessionError;
 use std::num::NonZeroUsize;
@@ -42,8 +42,8 @@ impl Batch {
 
     fn steps_on_device(&mut self, steps: usize) -> Result<(), SessionError> {
         let Batch { engine, tokenizer, members, events, .. } = self;
-        let reads: Vec<u32> = members.values().map(Member::last).collect();
-        let chosen: Vec<Vec<(u32, f32)>> = members.values().map(Member::chosen).collect();
+        let reads: Vec<u32> = members.values().map(BatchSequence::last).collect();
+        let chosen: Vec<Vec<(u32, f32)>> = members.values().map(BatchSequence::chosen).collect();
         let mut rounds: Vec<Vec<Option<u32>>> = Vec::new();
         {
             let going: Vec<Continuation<'_>> =
@@ -91,7 +91,7 @@ impl Batch {
     }
 
     /// Chooses the token after a prompt, as every other is chosen.
-    pub(super) fn first_token(&mut self, member: &mut Member, logits: &[f32]) -> Result<u32, SessionError> {
+    pub(super) fn first_token(&mut self, member: &mut BatchSequence, logits: &[f32]) -> Result<u32, SessionError> {
         if !self.engine.can_decode() {
             return Ok(member.sampler.sample(logits)?);
         }

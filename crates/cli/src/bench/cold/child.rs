@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     };
     let model_open = opening.elapsed();
     let prompt = prompt(args.prompt_tokens, model.shape().vocab);
-    let builder = args.options.session().timeline(timeline.clone()).pipeline_cache(Some(args.pipelines.clone()));
+    let builder = args.options.session()?.timeline(timeline.clone()).pipeline_cache(Some(args.pipelines.clone()));
     let mut session = builder.open_model(model)?;
     let session_ready = started.elapsed();
     let logits = session.prefill(&prompt)?;

@@ -84,7 +84,7 @@ pub(super) fn measure(model: &Path, runs: u32, cold: &ColdOptions, run: &RunOpti
 /// The fastest upload of the model's matrices, over sizes of the staging ring, best of two each.
 fn best_upload(model: &Path, run: &RunOptions) -> Result<UploadRate, Failure> {
     let model = Arc::new(Model::open(model)?);
-    let device = Device::open_with(&run.session().device_options())?;
+    let device = Device::open_with(&run.session()?.device_options())?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut best: Option<UploadRate> = None;
     for size in lab::upload::sizes(cores) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_graph::{Format, Weight};
-use wgoose_kernels::{Numerics, Plan};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 
 /// Describe a model file, or a plan.
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if args.json {
             outln!("{}", serde_json::to_string_pretty(&plan)?);
         } else {
-            print_plan(&plan)?;
+            let catalogue = args.options.kernels.catalogue()?;
+            print_plan(&plan, &catalogue)?;
         }
         return Ok(());
     }
@@ -99,31 +100,33 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_plan(plan: &Plan) -> Result<(), Failure> {
+fn print_plan(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
     outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
     outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
     outln!("prefill chunk {}", plan.prefill_chunk);
-    outln!("numerics: {}", plan.numerics());
-    for (step, set) in
-        [("decode", &plan.fusions.decode), ("together", &plan.fusions.together), ("prefill", &plan.fusions.prefill)]
-    {
+    outln!("precision: {}", plan.precision(catalogue));
+    for (scenario, set) in [
+        ("decode", &plan.fusions.decode),
+        ("batched decode", &plan.fusions.batched),
+        ("prefill", &plan.fusions.prefill),
+    ] {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
-        outln!("{step} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+        outln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
-    if !plan.repack.is_empty() {
-        let names: Vec<&str> = plan.repack.iter().map(|format| format.name()).collect();
-        outln!("repacked in tiles: {}", names.join(", "));
+    if !plan.interleave.is_empty() {
+        let names: Vec<&str> = plan.interleave.iter().map(|format| format.name()).collect();
+        outln!("interleaved: {}", names.join(", "));
     }
-    if !plan.columns.is_empty() {
-        let names: Vec<String> = plan.columns.iter().map(|role| format!("{role:?}")).collect();
-        outln!("repacked in columns, zeros left out: {}", names.join(", "));
+    if !plan.k_major.is_empty() {
+        let names: Vec<String> = plan.k_major.iter().map(|role| format!("{role:?}")).collect();
+        outln!("K-major, zeros of x skipped: {}", names.join(", "));
     }
     for choice in &plan.choices {
-        let rounds = match choice.numerics() {
-            Numerics::F32 => String::new(),
-            rough => format!(" ({rough})"),
+        let rounds = match choice.precision(catalogue) {
+            Precision::F32 => String::new(),
+            least => format!(" ({least})"),
         };
-        outln!("  {:<42} {} {}{rounds}", choice.site.to_string(), choice.variant, choice.tunables);
+        outln!("  {:<42} {choice}{rounds}", choice.key.to_string());
     }
     if let Some(e) = &plan.evidence {
         outln!(
@@ -133,10 +136,10 @@ fn print_plan(plan: &Plan) -> Result<(), Failure> {
             e.certified.1,
             e.rms_error
         );
-        for s in &e.steps {
+        for s in &e.scenarios {
             outln!(
-                "  {:<8} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
-                s.step,
+                "  {:<14} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
+                s.scenario,
                 s.tokens,
                 s.default_us,
                 s.tuned_us,
