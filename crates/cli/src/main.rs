@@ -7,6 +7,7 @@ mod chat;
 mod embed;
 mod eval;
 mod generate;
+mod kernel;
 mod npy;
 mod options;
 mod profile;
@@ -38,6 +39,7 @@ enum Verb {
     Graph(verbs::graph::Args),
     Synth(verbs::synth::Args),
     Convert(verbs::convert::Args),
+    Kernel(verbs::kernel::Args),
     Tune(verbs::tune::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Verb::Graph(args) => verbs::graph::run(&args),
         Verb::Synth(args) => verbs::synth::run(&args),
         Verb::Convert(args) => verbs::convert::run(&args),
+        Verb::Kernel(args) => verbs::kernel::run(&args),
         Verb::Tune(args) => verbs::tune::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),

@@ -60,6 +60,16 @@ impl KernelOptions {
         self.read_with(Catalogue::with_folder_in_part)
     }
 
+    /// The folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The same folder, to be read again.
+    pub(crate) fn anew(&self) -> KernelOptions {
+        KernelOptions { folder: self.folder.clone(), read: OnceCell::new() }
+    }
+
     fn read_with(
         &self,
         read: impl Fn(&Path) -> Result<Arc<Catalogue>, LibraryError>,

@@ -3,7 +3,7 @@
 
 use crate::paired::Scenario;
 use std::collections::BTreeMap;
-use wgoose_graph::{BatchShape, Format, FusionSet, ModelShape, Weight, rewrite, rwkv7};
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Level, ModelShape, Target, Weight, rewrite, rwkv7};
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Catalogue, Config, Instance, KernelError, Limits, Precision, Refusal, TextError, Variant};
 
@@ -27,11 +27,21 @@ pub fn groups(
     fusions: &FusionSet,
     format: &dyn Fn(Weight) -> Format,
 ) -> Vec<InstanceGroup> {
+    groups_to(model, Target::Logits, scenario, fusions, format)
+}
+
+fn groups_to(
+    model: &ModelShape,
+    target: Target,
+    scenario: Scenario,
+    fusions: &FusionSet,
+    format: &dyn Fn(Weight) -> Format,
+) -> Vec<InstanceGroup> {
     let Scenario { tokens, sequences } = scenario;
     let batch = BatchShape { tokens: tokens * sequences, segments: sequences, outputs: sequences };
     let mut groups: BTreeMap<TuningKey, InstanceGroup> = BTreeMap::new();
     // A shape that is no model, or a fusion that does not apply, has no instances.
-    let Ok(mut graph) = rwkv7::forward(model) else { return Vec::new() };
+    let Ok(mut graph) = rwkv7::forward_to(model, target) else { return Vec::new() };
     if rewrite::apply(&mut graph, fusions).is_err() {
         return Vec::new();
     }
@@ -44,6 +54,41 @@ pub fn groups(
         group.in_layers |= graph.op(id).layer.is_some();
     }
     groups.into_values().collect()
+}
+
+/// Instances of an op, in whatever form of the pass they occur.
+#[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// The instances.
+    pub group: InstanceGroup,
+    /// Whether the pass with the given fusions has them; another op does their work there otherwise.
+    pub occurs: bool,
+}
+
+/// Every kind of instance of an op that a pass has with any fusions, or as it reads a text for its hidden states; those that
+/// it has with `fusions` first.
+pub fn occurrences(
+    op: &str,
+    model: &ModelShape,
+    scenario: Scenario,
+    fusions: &FusionSet,
+    format: &dyn Fn(Weight) -> Format,
+) -> Vec<Occurrence> {
+    let mut found: Vec<Occurrence> = Vec::new();
+    let mut add = |groups: Vec<InstanceGroup>, occurs| {
+        for group in groups.into_iter().filter(|group| group.key.op == op) {
+            if found.iter().all(|known| known.group.key != group.key) {
+                found.push(Occurrence { group, occurs });
+            }
+        }
+    };
+    add(groups(model, scenario, fusions, format), true);
+    for target in [Target::Logits, Target::HiddenSum(Level::Final)] {
+        for set in Fusion::covering_sets() {
+            add(groups_to(model, target, scenario, &set, format), false);
+        }
+    }
+    found
 }
 
 /// A variant with one choice of each of its tunables.
@@ -133,6 +178,21 @@ mod tests {
         assert!(all.len() > 80 && refused > 30 && broken.is_empty(), "{} configurations, {refused} refused", all.len());
         let naive = all.iter().find(|c| c.variant.name() == "naive").unwrap();
         assert_eq!(one_tunable_away(&all, naive).count(), 1);
+    }
+
+    #[test]
+    fn every_op_occurs_fused_away_or_not() {
+        let model = ModelShape::preset("0.1B").unwrap();
+        let fusions = Plan::default_fusions();
+        for op in wgoose_kernels::ops::ALL {
+            let of = |scenario, fusions| occurrences(op.name, &model, scenario, fusions, &|_| Format::F16);
+            let decode = of(Scenario::DECODE, &fusions.decode);
+            assert!(!decode.is_empty() || !of(Scenario::prefill(16), &fusions.prefill).is_empty(), "{}", op.name);
+            let is_fused_away = !decode.iter().any(|o| o.occurs);
+            if ["lerp", "time_mix_core", "matmul"].contains(&op.name) {
+                assert_eq!(is_fused_away, op.name == "lerp", "{}", op.name);
+            }
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 @group(0) @binding(4) var<storage, read_write> progress: array<Progress>;
 @group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
 @group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> barrier: array<u32>;           // of the step before; see device/grid_barrier
+@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
 
 var<workgroup> best_id: array<u32, WG>;
 var<workgroup> broken: array<u32, WG>;
@@ -166,7 +166,7 @@ fn main(
     @builtin(local_invocation_index) tid: u32,
 ) {
     let sequence = workgroup_index(workgroup, grid);
-    if sequence >= params.sequences || barrier[TIMED_OUT] != 0u {
+    if sequence >= params.sequences || grid_barrier[TIMED_OUT] != 0u {
         return;
     }
     if tid == 0u {

@@ -11,7 +11,7 @@ const PER_THREAD: u32 = SLICE / WG;
 @group(0) @binding(4) var<storage, read_write> counts: array<f32>;      // [sequences, vocab], if any has penalties
 @group(0) @binding(5) var<storage, read_write> scores: array<f32>;      // [sequences, vocab]
 @group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>; // [sequences, slices]
-@group(0) @binding(7) var<storage, read> barrier: array<u32>;           // of the step before; see device/grid_barrier
+@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
 @group(0) @binding(8) var<storage, read> biases: array<f32>;            // [sequences, vocab], if any has them
 
 var<workgroup> best: array<f32, WG>;
@@ -38,7 +38,7 @@ fn main(
     let index = workgroup_index(workgroup, grid);
     let slices_per_sequence = (params.vocab + SLICE - 1u) / SLICE;
     let sequence = index / slices_per_sequence;
-    if sequence >= params.sequences || barrier[TIMED_OUT] != 0u {
+    if sequence >= params.sequences || grid_barrier[TIMED_OUT] != 0u {
         return;
     }
     let first = index % slices_per_sequence * SLICE;

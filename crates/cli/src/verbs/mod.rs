@@ -9,6 +9,7 @@ pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod info;
+pub(crate) mod kernel;
 pub(crate) mod logits;
 pub(crate) mod profile;
 pub(crate) mod roofline;

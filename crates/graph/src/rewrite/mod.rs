@@ -58,6 +58,14 @@ impl Fusion {
         Fusion::NormMatmul,
     ];
 
+    /// Sets that together make every op, fused or not: some fusions take in the ops that others make.
+    pub fn covering_sets() -> [FusionSet; 4] {
+        let all = FusionSet::from(Fusion::ALL);
+        let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
+        let apart = without(&[Fusion::NormProject, Fusion::NormMatmul]);
+        [FusionSet::new(), without(&[Fusion::Project, Fusion::TimeMixHeads]), apart, all.clone()]
+    }
+
     /// Whether it is for steps of one token of one sequence only: every workgroup repeats for its token what others share
     /// among many.
     pub const fn is_for_decode(self) -> bool {

@@ -214,11 +214,6 @@ impl<'a, 'm> Candidates<'a, 'm> {
         })
     }
 
-    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
-    fn copies(&self) -> usize {
-        (self.tuner.rotate_bytes / self.group.instance.held_bytes().max(1)).clamp(1, 16) as usize
-    }
-
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
     pub(super) fn measure(&mut self, i: usize) -> Result<Option<f64>, KernelTuningError> {
         if self.all[i].refusal.is_some() {
@@ -244,7 +239,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         if self.memo.recall(&identity.key()).is_none() {
             self.case();
         }
-        let (tuner, copies, case) = (self.tuner, self.copies(), self.case.as_ref());
+        let (tuner, copies, case) = (self.tuner, self.tuner.copies(self.group), self.case.as_ref());
         let outcome = self.memo.experiment(&identity, || {
             let Some((case, expected)) = case else { return failed(Cause::Runtime, "no reference".into()) };
             measure(tuner, &kernel, (case, copies), expected)
@@ -276,7 +271,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let [samples_a, samples_b] = match known {
             [Some(a), Some(b)] => [a, b],
             _ => {
-                let (tuner, copies) = (self.tuner, self.copies());
+                let (tuner, copies) = (self.tuner, self.tuner.copies(self.group));
                 let pair = pairs(tuner, &a, &b, (&self.case().0, copies))?;
                 for (id, samples) in [&id_a, &id_b].into_iter().zip(&pair) {
                     self.memo.append(id, Outcome::Kernel { samples_ns: samples.clone(), gate: None })?;

@@ -7,12 +7,14 @@
 //! not compared so: only whole steps can say whether they pay.
 
 mod candidates;
+mod side_by_side;
 mod timing;
 
 use crate::ledger::LedgerError;
 use crate::memo::Memo;
 use crate::space::{InstanceGroup, Scope};
 use candidates::Candidates;
+pub use side_by_side::TimedVariant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::Choice;
@@ -85,6 +87,11 @@ pub struct KernelTuner<'a> {
 }
 
 impl KernelTuner<'_> {
+    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
+    fn copies(&self, group: &InstanceGroup) -> usize {
+        (self.rotate_bytes / group.instance.held_bytes().max(1)).clamp(1, 16) as usize
+    }
+
     /// Median nanoseconds of the default kernel: what a group costs before tuning.
     ///
     /// # Errors
@@ -136,6 +143,12 @@ impl KernelTuner<'_> {
         let winner = if won { Some(candidates.choice(best.0)?) } else { None };
         Ok(TunedKernel { winner, default_ns, best_ns: best.1, tried: candidates.tried, broken: candidates.broken() })
     }
+}
+
+/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
+/// emulated device has none of its own.
+pub fn warm_up(device: &Device) -> Duration {
+    if device.is_cpu() { Duration::ZERO } else { Duration::from_millis(100) }
 }
 
 /// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.

@@ -10,7 +10,7 @@
 
 mod persistent;
 
-use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes};
+use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
 use crate::ledger::{Cause, Ledger, LedgerError, Notice, Outcome, Reason, Subject};
 use crate::memo::Memo;
 use crate::paired::{PairedError, PairedResult, Scenario, StepLab};
@@ -165,9 +165,6 @@ pub fn sweep(
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
-
-/// How long a GPU is kept busy before a kernel is measured: an idle one takes about that long to raise its clocks.
-const WARM_UP: Duration = Duration::from_millis(100);
 
 /// What the stages take of the budget.
 mod shares {
@@ -362,8 +359,7 @@ impl<'a> Sweep<'a> {
             catalogue: &self.options.catalogue,
             scope: Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive },
             rotate_bytes: rotate_bytes(self.device.limits()),
-            // An emulated device has no clocks of its own.
-            warm_up: if self.device.is_cpu() { Duration::ZERO } else { WARM_UP },
+            warm_up: warm_up(self.device),
         }
     }
 

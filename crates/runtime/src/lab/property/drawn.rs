@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 use wgoose_graph::{
-    BatchShape, Format, Fusion, FusionSet, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
+    BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
     WeightClass, rewrite, rwkv7,
 };
 use wgoose_kernels::{Config, Instance, SpelledConfig, Variant};
@@ -173,7 +172,8 @@ fn instances(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -
         }
     };
     let mut instances: Vec<Instance> = Vec::new();
-    for (fusions, target) in FUSIONS.iter().flat_map(|f| [(f, Target::Logits), (f, Target::HiddenSum(Level::Final))]) {
+    let sets = Fusion::covering_sets();
+    for (fusions, target) in sets.iter().flat_map(|f| [(f, Target::Logits), (f, Target::HiddenSum(Level::Final))]) {
         // A model that cannot be built, or fused so, has none of these instances.
         let Ok(mut graph) = rwkv7::forward_to(model, target) else { continue };
         if rewrite::apply(&mut graph, fusions).is_err() {
@@ -190,14 +190,6 @@ fn instances(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -
     }
     instances
 }
-
-/// Sets that make every op: some fusions take in the ops that others make.
-static FUSIONS: LazyLock<[FusionSet; 4]> = LazyLock::new(|| {
-    let all = FusionSet::from(Fusion::ALL);
-    let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
-    let apart = without(&[Fusion::NormProject, Fusion::NormMatmul]);
-    [FusionSet::new(), without(&[Fusion::Project, Fusion::TimeMixHeads]), apart, all.clone()]
-});
 
 /// A product with some of its matrix's rows, as those of a large one are bound.
 fn row_shard(instance: &Instance) -> Option<Instance> {
