@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_runtime::DeviceOptions;
+use wgoose_runtime::lab::open_measured;
 use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
 
 /// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,
@@ -50,7 +51,7 @@ pub(crate) fn tune(
     };
     let swept = py.detach(move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
-        let device = Device::open_with(&options).map_err(|e| of_runtime(&e))?;
+        let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
         let default_chunks = if device.kind() == "Cpu" { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] };
         let options = SweepOptions {
             ledger,

@@ -13,7 +13,8 @@ use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, Variant};
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, Graphs};
+use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::{Device, DeviceOptions, Graphs};
 
 /// The variant of an op, or of its instances with so many columns, and some of its tunables.
 type Wanted<'s> = BTreeMap<&'s str, (&'s str, Vec<(&'s str, &'s str)>)>;
@@ -21,7 +22,7 @@ type Wanted<'s> = BTreeMap<&'s str, (&'s str, Vec<(&'s str, &'s str)>)>;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [model, specs, folder] = &arguments[..] else { return Err("hand_plan MODEL SPECS FOLDER".into()) };
-    let (model, device) = (Model::open(model)?, Device::open(None)?);
+    let (model, device) = (Model::open(model)?, open_measured(&DeviceOptions::default())?);
     for line in std::fs::read_to_string(specs)?.lines().filter(|line| !line.trim().is_empty()) {
         let name = line.split('|').next().unwrap_or_default().trim();
         plan(&device, &model, line)

@@ -7,7 +7,7 @@
 #import lib/x/f32     // tune: f32 q8 q15
 #import stages/gemv_fixed_grid
 
-const SM: u32 = 132u;           // device: multiprocessors
+const SM: u32 = 16u;            // device: multiprocessors
 const K: u32 = 256u;            // op: k
 const WG: u32 = 512u;           // tune: 128 256 512 640
 const GRID: u32 = SM;           // tune: SM/2 SM 2*SM 4*SM

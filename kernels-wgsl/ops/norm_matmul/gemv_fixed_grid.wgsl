@@ -10,7 +10,7 @@
 #import lib/quant/* as w binding 8
 #import lib/gemv/rows as w
 
-const SM: u32 = 132u;           // device: multiprocessors
+const SM: u32 = 16u;            // device: multiprocessors
 const K: u32 = 256u;            // op: k
 const WG: u32 = 512u;           // tune: 256 512 640
 const GRID: u32 = SM;           // tune: SM/2 SM 2*SM

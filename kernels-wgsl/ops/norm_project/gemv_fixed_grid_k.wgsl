@@ -17,7 +17,7 @@
 #import lib/quant/* as v1 binding 13
 #import lib/quant/* as g1 binding 14
 
-const SM: u32 = 132u;           // device: multiprocessors
+const SM: u32 = 16u;            // device: multiprocessors
 const K: u32 = 256u;            // op: k
 const WG: u32 = 512u;           // tune: 256 512 640
 const GRID: u32 = SM;           // tune: SM 2*SM

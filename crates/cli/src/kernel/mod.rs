@@ -12,7 +12,8 @@ use crate::options::KernelOptions;
 use crate::verbs::kernel::Args;
 use std::str::FromStr;
 use wgoose_kernels::{Catalogue, Variant, ops};
-use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_runtime::DeviceOptions;
+use wgoose_runtime::lab::open_measured;
 
 /// An op, and one of its variants if only that is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub(crate) fn run_once(args: &Args, target: Option<&Target>, kernels: &KernelOpt
         return list::list(&catalogue);
     }
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
-    let device = Device::open_with(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
+    let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
     if let Some(file) = &args.case {
         return test::again(&device, &catalogue, file);
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::Precision;
 use wgoose_loader::Model;
-use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_runtime::DeviceOptions;
+use wgoose_runtime::lab::open_measured;
 use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let model = Arc::new(Model::open(&args.model)?);
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
-    let device = Device::open_with(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
+    let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
     let chunks = match (args.chunks.as_slice(), device.kind()) {
         ([], "Cpu") => vec![16, 32, 64, 128],
         ([], _) => vec![64, 256, 1024],

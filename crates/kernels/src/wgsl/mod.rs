@@ -110,3 +110,41 @@ impl Text {
         self.text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Document, Files};
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use wgoose_graph::Format;
+
+    /// The functions that a file defines, and those of the files that it imports.
+    fn functions(files: &Files, path: &str) -> BTreeSet<String> {
+        let (path, file) = files.get(path).unwrap();
+        let document = Document::read(path, &file.text).unwrap();
+        let of_line = |line: &String| Some(line.strip_prefix("fn ")?.split_once('(')?.0.to_owned());
+        let own = document.lines.iter().filter_map(of_line);
+        own.chain(document.imports.iter().flat_map(|import| functions(files, &import.path))).collect()
+    }
+
+    #[test]
+    fn the_readme_says_what_each_format_gives() {
+        let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/README.md");
+        let readme = std::fs::read_to_string(readme).unwrap();
+        let cells = |line: &str| -> Vec<String> {
+            line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        let mut lines = readme.lines().skip_while(|line| !line.starts_with("| format |"));
+        let readers = cells(lines.next().unwrap());
+        let rows: Vec<Vec<String>> = lines.skip(1).take_while(|line| line.starts_with('|')).map(cells).collect();
+        let files = Files::embedded();
+        assert_eq!(rows.len(), Format::all().count());
+        for (format, row) in Format::all().zip(rows) {
+            let name = format.name().to_lowercase();
+            let defined = functions(&files, &format!("lib/quant/{name}"));
+            let has = |reader: &String| if defined.contains(&format!("weight_{reader}")) { "x" } else { "" };
+            let want: Vec<String> = readers.iter().skip(1).map(|reader| has(reader).to_owned()).collect();
+            assert_eq!((&row[0], &row[1..]), (&name, &want[..]));
+        }
+    }
+}

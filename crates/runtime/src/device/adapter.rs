@@ -78,6 +78,11 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         (Feature::CoherentMemory, wgpu::Features::MEMORY_DECORATION_COHERENT),
     ];
     let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
+    // Those of a GPU are counted by whoever needs them (`lab::open_measured`).
+    let multiprocessors = match info.device_type {
+        wgpu::DeviceType::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        _ => Limits::SOME_MULTIPROCESSORS,
+    };
     let matrix_units = has_matrix_units(adapter).then_some(Feature::CooperativeMatrix);
     AdapterSummary {
         fingerprint: DeviceFingerprint {
@@ -99,7 +104,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             storage_alignment: limits.min_storage_buffer_offset_alignment,
             uniform_alignment: limits.min_uniform_buffer_offset_alignment,
             min_subgroup: info.subgroup_min_size,
-            multiprocessors: 16,
+            multiprocessors,
             features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
         },
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

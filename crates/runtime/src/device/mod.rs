@@ -142,6 +142,14 @@ impl Device {
         &self.summary.limits
     }
 
+    /// The device with that number of multiprocessors, if nobody else holds it yet.
+    pub(crate) fn with_multiprocessors(mut self: Arc<Self>, multiprocessors: u32) -> Arc<Self> {
+        if let Some(device) = Arc::get_mut(&mut self) {
+            device.summary.limits.multiprocessors = multiprocessors;
+        }
+        self
+    }
+
     /// Discrete, integrated, CPU, ...
     pub fn kind(&self) -> &str {
         &self.summary.kind

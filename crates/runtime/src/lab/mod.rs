@@ -16,4 +16,5 @@ pub(crate) use check::largest_error;
 pub use check::{Deviation, Expected, check};
 pub use clock::{Clock, ClockSource};
 pub use repack::repack;
+pub use roofline::open_measured;
 pub use sample::{Samples, sample};

@@ -16,6 +16,9 @@ use wgoose_runtime::{
 /// Layers enough for a run of them: the first is unlike the others.
 const LAYERS: u32 = 5;
 
+/// Bytes of workgroup memory that a stage may have: all of them lie beside each other.
+const STAGE_MEMORY: u32 = 2 << 10;
+
 /// The default plan with kernels that can be stages of workgroups of that many threads.
 fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
     let mut plan = default_plan(device, model);
@@ -37,7 +40,8 @@ fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
         let variants = catalogue.variants(&key.op).iter();
         let mut configs = variants.flat_map(|v| v.configs().into_iter().map(move |c| (v, c)));
         let fits = |v: &Variant, c: &Config| {
-            Kernel::new(v, &instance, c, device.limits()).is_ok_and(|k| can_be_stage(&k, threads))
+            Kernel::new(v, &instance, c, device.limits())
+                .is_ok_and(|k| can_be_stage(&k, threads) && k.facts.workgroup_memory <= STAGE_MEMORY)
         };
         if let Some((variant, config)) = configs.find(|(v, c)| fits(v, c)) {
             choices.push(Choice::new(key, variant, &config).unwrap());

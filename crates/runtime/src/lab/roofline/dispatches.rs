@@ -15,7 +15,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     let params = Params { rounds: 1, ..Params::default() };
     // A buffer that was written before would be waited for, however long ago that was: one for each dispatch.
     let tick = Loaded::new(device, Probe::Tick, None, &device.storage("y", 16), params, 1)?;
-    let ticks: Vec<Loaded> = (0..n).map(|_| tick.onto(device, &device.storage("y", 16), 1)).collect();
+    let ticks: Vec<Loaded> = (0..n).map(|_| tick.with(device, None, &device.storage("y", 16), 1)).collect();
     device.check("preparing a measurement")?;
     let independent = || instrument.clock.time(&|pass| ticks.iter().for_each(|tick| tick.encode(pass)));
     let dependent = || instrument.clock.time(&|pass| (0..n).for_each(|_| tick.encode(pass)));

@@ -36,6 +36,8 @@ pub enum Quantity {
     ReadBack4,
     /// Copying 256 KiB to the CPU and reading them.
     ReadBack256Ki,
+    /// Most workgroups that compute as fast as one.
+    Multiprocessors,
     /// Most workgroups of 256 threads that run at once.
     ResidentWorkgroups,
     /// A barrier among an eighth of these workgroups.
@@ -46,7 +48,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// All of them, in the order of reports.
-    pub const ALL: [Quantity; 18] = [
+    pub const ALL: [Quantity; 19] = [
         Quantity::ReadBandwidth,
         Quantity::CopyBandwidth,
         Quantity::CopyCommand,
@@ -62,6 +64,7 @@ impl Quantity {
         Quantity::SubmitDispatch,
         Quantity::ReadBack4,
         Quantity::ReadBack256Ki,
+        Quantity::Multiprocessors,
         Quantity::ResidentWorkgroups,
         Quantity::GridBarrierEighth,
         Quantity::GridBarrierAll,
@@ -85,6 +88,7 @@ impl Quantity {
             Quantity::SubmitDispatch => "submit + wait, one dispatch",
             Quantity::ReadBack4 => "read-back of 4 bytes",
             Quantity::ReadBack256Ki => "read-back of 256 KiB",
+            Quantity::Multiprocessors => "multiprocessors",
             Quantity::ResidentWorkgroups => "resident workgroups of 256",
             Quantity::GridBarrierEighth => "grid barrier, an eighth of them",
             Quantity::GridBarrierAll => "grid barrier, all of them",
@@ -97,6 +101,7 @@ impl Quantity {
             Quantity::ReadBandwidth | Quantity::CopyBandwidth | Quantity::CopyCommand => "GB/s",
             Quantity::FmaF32 | Quantity::FmaF16x2 | Quantity::FmaF16x4 | Quantity::MatrixF16 => "GFLOP/s",
             Quantity::DotInt8 => "Gop/s",
+            Quantity::Multiprocessors => "multiprocessors",
             Quantity::ResidentWorkgroups => "workgroups",
             _ => "us",
         }

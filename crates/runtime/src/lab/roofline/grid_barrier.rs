@@ -1,10 +1,8 @@
-//! A barrier among all workgroups of a dispatch: how many can meet, and what that costs.
+//! A grid barrier: how many workgroups can wait for one another, and what that costs.
 
 use super::figure::{Figure, Quantity};
 use super::instrument::{Instrument, Loaded};
-use super::scale::Scale;
-use crate::{Device, RuntimeError};
-use std::sync::Arc;
+use crate::RuntimeError;
 use wgoose_kernels::probes::{Params, Probe};
 
 /// Looks at the counter before a workgroup gives up: tens of milliseconds, where a barrier takes microseconds.
@@ -16,7 +14,7 @@ const TRIAL: u32 = 64;
 /// Most workgroups that are tried.
 const MOST: u32 = 1 << 14;
 
-/// Threads of a workgroup (twin: `kernels-wgsl/lab/grid_barrier.wgsl`).
+/// Threads of a workgroup (must match `kernels-wgsl/device/probes/grid_barrier.wgsl`).
 const WIDTH: u32 = 256;
 
 /// Most barriers in a sample.
@@ -24,7 +22,7 @@ const MOST_BARRIERS: u32 = 1 << 14;
 
 /// How a dispatch with barriers went.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Meeting {
+struct Outcome {
     ns: f64,
     /// Whether a workgroup waited in vain.
     timed_out: bool,
@@ -34,34 +32,21 @@ struct Meeting {
     passed: u32,
 }
 
-impl Meeting {
+impl Outcome {
     fn held(&self, workgroups: u32, rounds: u32) -> bool {
         !self.timed_out && self.unseen == 0 && self.passed == workgroups * rounds
     }
 }
 
-/// How many threads run at once, in workgroups of 256 that use next to nothing: those that can meet. `None` if a device
-/// runs no workgroups at once, or cuts the loops in which they wait.
-///
-/// # Errors
-/// The device fails.
-pub fn resident_threads(device: &Arc<Device>) -> Result<Option<u32>, RuntimeError> {
-    if device.is_cpu() {
-        return Ok(None);
-    }
-    let instrument = Instrument::new(device, Scale::of(device))?;
-    Ok(most(&instrument, &probe(&instrument)?)?.map(|workgroups| workgroups * WIDTH))
-}
-
-/// The most workgroups that can meet.
+/// The most workgroups that can wait for one another.
 fn most(instrument: &Instrument, probe: &Loaded) -> Result<Option<u32>, RuntimeError> {
     resident(&mut |workgroups| {
         let params = Params { rounds: TRIAL, workgroups, spins: SPINS, elements: 0 };
-        Ok(meet(instrument, probe, workgroups, params)?.held(workgroups, TRIAL))
+        Ok(wait(instrument, probe, workgroups, params)?.held(workgroups, TRIAL))
     })
 }
 
-/// How many workgroups can meet, and what a barrier costs among them.
+/// How many workgroups can wait for one another, and what a barrier costs among them.
 ///
 /// # Errors
 /// The device fails.
@@ -72,9 +57,9 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
         return none("software devices cut long loops and need not run workgroups at once");
     }
     let probe = probe(instrument)?;
-    let meet = |workgroups, rounds| {
+    let wait = |workgroups, rounds| {
         let params = Params { rounds, workgroups, spins: SPINS, elements: 0 };
-        meet(instrument, &probe, workgroups, params)
+        wait(instrument, &probe, workgroups, params)
     };
     let Some(most) = most(instrument, &probe)? else {
         return none("not even one workgroup passes its own barrier");
@@ -84,9 +69,9 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     for (quantity, workgroups) in [(quantities[1], most.div_ceil(8)), (quantities[2], most)] {
         let mut held = true;
         let (ns, rounds) = instrument.sample(MOST_BARRIERS, &mut |rounds| {
-            let meeting = meet(workgroups, rounds)?;
-            held &= meeting.held(workgroups, rounds);
-            Ok(meeting.ns)
+            let outcome = wait(workgroups, rounds)?;
+            held &= outcome.held(workgroups, rounds);
+            Ok(outcome.ns)
         })?;
         let us: Vec<f64> = ns.iter().map(|ns| ns / 1e3).collect();
         figures.push(match held {
@@ -132,15 +117,15 @@ fn probe(instrument: &Instrument) -> Result<Loaded, RuntimeError> {
 }
 
 /// Lets `workgroups` workgroups pass barriers at which they wait for `params.workgroups`.
-fn meet(instrument: &Instrument, probe: &Loaded, workgroups: u32, params: Params) -> Result<Meeting, RuntimeError> {
+fn wait(instrument: &Instrument, probe: &Loaded, workgroups: u32, params: Params) -> Result<Outcome, RuntimeError> {
     let device = &instrument.device;
     // New, and so zero: four counters, then a note of each workgroup.
     let y = device.storage("y", 16 + 4 * u64::from(workgroups.max(params.workgroups)));
-    let probe = probe.onto(device, &y, workgroups);
+    let probe = probe.with(device, None, &y, workgroups);
     probe.set(device, params);
     let ns = instrument.clock.time(&|pass| probe.encode(pass))?;
     let words: Vec<u32> = bytemuck::pod_collect_to_vec(&device.read(&y, 0, 16)?);
-    Ok(Meeting { ns, timed_out: words[1] != 0, unseen: words[2], passed: words[3] })
+    Ok(Outcome { ns, timed_out: words[1] != 0, unseen: words[2], passed: words[3] })
 }
 
 #[cfg(test)]
@@ -156,7 +141,7 @@ mod tests {
         let probe = probe(&instrument).unwrap();
         let one_of = |workgroups| {
             let params = Params { rounds: 100, workgroups, spins: 1000, elements: 0 };
-            meet(&instrument, &probe, 1, params).unwrap()
+            wait(&instrument, &probe, 1, params).unwrap()
         };
         let alone = one_of(1);
         assert!(alone.held(1, 100), "{alone:?}");

@@ -132,9 +132,9 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// The same probe and parameters, without x, writing to another buffer with another number of workgroups.
-    pub(super) fn onto(&self, device: &Device, y: &wgpu::Buffer, workgroups: u32) -> Self {
-        let group = bind(device, &self.pipeline, &self.bindings, &self.params, None, y);
+    /// The same probe and parameters, with other buffers and another number of workgroups.
+    pub(super) fn with(&self, device: &Device, x: Option<&wgpu::Buffer>, y: &wgpu::Buffer, workgroups: u32) -> Self {
+        let group = bind(device, &self.pipeline, &self.bindings, &self.params, x, y);
         let (pipeline, bindings, params) = (self.pipeline.clone(), self.bindings.clone(), self.params.clone());
         Loaded { pipeline, bindings, params, group, workgroups }
     }

@@ -8,11 +8,12 @@ mod grid_barrier;
 mod host;
 mod instrument;
 mod memory;
+mod multiprocessors;
 mod scale;
 mod store;
 
 pub use figure::{Figure, Quantity, Spread};
-pub use grid_barrier::resident_threads;
+pub use multiprocessors::open_measured;
 pub use scale::Scale;
 pub use store::{load, path, save};
 
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use wgoose_kernels::{DeviceFingerprint, PlanError};
 
 /// Version of the file; another one is as good as none.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a device can do at most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +70,7 @@ pub fn measure(device: &Arc<Device>, scale: Scale, seen: &mut dyn FnMut(&Figure)
     }
     keep(dispatches::costs(&instrument)?);
     keep(host::costs(&instrument)?);
+    keep(vec![multiprocessors::figure(&instrument)?]);
     keep(grid_barrier::costs(&instrument)?);
     let (fingerprint, clock) = (device.fingerprint().clone(), instrument.clock_name());
     Ok(Roofline { schema: SCHEMA, device: fingerprint, clock, figures })
