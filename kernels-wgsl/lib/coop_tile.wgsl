@@ -5,7 +5,7 @@
 // `const PREFETCH_DEPTH` and `store_sum_of_tile`. All threads of a workgroup call it.
 #import lib/split_f16
 
-// The at-th half8 of a K-tile of a tile's rows. K-tiles are whole: past the end the last columns meet zeros of x.
+// The at-th half8 of a K-tile of a tile's rows. K-tiles are whole: past the end x is zero.
 fn weight_load_tile(row: u32, k_tile: u32, at: u32) -> Half8 {
     return weight_load_half8(row + at / HALF8S, min(k_tile * HALF8S + at % HALF8S, K / 8u - 1u));
 }

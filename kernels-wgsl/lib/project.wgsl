@@ -1,4 +1,4 @@
-// What is computed where, of the products of the six mixed planes r, w, k, v, a, g with the matrices r, k, v and the first
+// What is computed where, of the products of the six lerped planes r, w, k, v, a, g with the matrices r, k, v and the first
 // halves of the adapters: a workgroup takes a block, BLOCK_ROWS rows of one matrix and TOKENS tokens. y has planes r, k, v and
 // a fourth with the adapters' hidden values side by side, then zeros. Needs `const K, WG, BLOCK_ROWS, TOKENS`.
 //

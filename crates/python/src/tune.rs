@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
-use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
 
 /// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,

@@ -87,7 +87,12 @@ fn choices_of(
         let suits = |variant: &Variant, config: &Config| {
             let spelled = variant.spell(config);
             let is_asked = |(name, value): &(&str, &str)| spelled.get(*name).is_some_and(|v| v == value);
-            of_op.is_none_or(|(name, set)| variant.name() == *name && set.iter().all(is_asked))
+            // What is asked for by name may be what a hunch rules out.
+            let is_wanted = match of_op {
+                Some((name, set)) => variant.name() == *name && set.iter().all(is_asked),
+                None => variant.admits(&instance, config, device.limits()).is_ok(),
+            };
+            is_wanted
                 && Kernel::new(variant, &instance, config, device.limits())
                     .is_ok_and(|kernel| !is_stage || can_be_stage(&kernel, threads))
         };

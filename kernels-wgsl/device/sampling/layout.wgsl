@@ -4,7 +4,7 @@
 struct Params {
     vocab: u32,
     sequences: u32,
-    spare: u32,     // the state slot that nobody reads: ended sequences go on into it
+    spare: u32,     // an unread state slot: ended sequences write into it
     unused: u32,
 }
 @group(0) @binding(0) var<uniform> params: Params;

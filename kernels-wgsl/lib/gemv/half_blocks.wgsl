@@ -1,7 +1,7 @@
 // needs: subgroups
 // precision: q15
 // Products of rows of K-quants with one token, as integers, half a super-block (128 weights) at a time. x is rounded to 15
-// bits: quant = 128 * high + low, two int8 limbs. The 128 values that half a super-block meets share a scale, their largest
+// bits: quant = 128 * high + low, two int8 limbs. The 128 values that half a super-block multiplies share a scale, their largest
 // |x| / 16256, so that a product with half a super-block is a sum of integers until its end.
 //
 // LANES_PER_GROUP lanes of a subgroup quantise 128 values; THREADS_PER_ROW lanes share ROWS rows, each takes half a

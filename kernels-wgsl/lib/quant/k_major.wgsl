@@ -1,4 +1,4 @@
-// A K-major matrix: what one input channel (column) meets of all rows is adjacent, in panels of eight rows
+// A K-major matrix: the weights of one input channel (column) in all rows are adjacent, in panels of eight rows
 // (crates/loader/src/blocks/k_major.rs is the definition). The `weight_column8` of its format reads a panel of one column; the
 // readers that products of many tokens ask for pick their weight out of panels: right, but for one weight used seven are
 // decoded. Needs `params`: rows in `shard_rows`, columns in `k`.

@@ -1,4 +1,4 @@
-// x in f32: sub-blocks of 16 weights times 16 values. A sub-block's scale and offset meet its sum of products and the sum of x,
+// x in f32: sub-blocks of 16 weights times 16 values. A sub-block's scale and offset multiply its sum of products and the sum of x,
 // not every weight. Needs `fn x_vec4(i: u32) -> vec4<f32>`: values 4 i to 4 i + 3 of x, from storage or staged.
 //
 // To stage x in workgroup memory it also needs `const WG`, `const SUBBLOCKS`: sub-blocks that there is room for, and `const

@@ -10,7 +10,7 @@
 
 const WG: u32 = 128u;    // tune: 32 64 128
 
-// The six mixed planes r, w, k, v, a, g.
+// The six lerped planes r, w, k, v, a, g.
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 

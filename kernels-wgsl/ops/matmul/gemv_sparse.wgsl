@@ -1,11 +1,11 @@
-// idea: of a K-major matrix, columns that meet a zero of x are not read; thread groups list those that they multiply.
+// idea: of a K-major matrix, columns that a zero of x multiplies are not read; thread groups list those that they multiply.
 // grid: ceil_div(shard_rows, 8 * PANELS) * rows
 // prune: up_to_rows <= 16      so many tokens need every column
 // prune: WG == 64u && K_TILES == 1u || 4u * WG * K_TILES <= K      most threads have no columns
 // prune: PANELS == 1u || PANELS * 8u <= shard_rows   fewer rows than a workgroup takes
 // default: 40
 // A workgroup takes one token and PANELS times eight rows. Its columns belong to groups of PANELS threads: each group lists
-// those of its own that meet no zero, in their order, and walks down its list with a thread for every eight rows,
+// those of its own that no zero multiplies, in order, and walks down its list with a thread for every eight rows,
 // PREFETCH_DEPTH columns in flight. The groups' sums are added in pairs. Which group has a column does not depend on x, so
 // that a sum without the zeros is the sum with them (SKIP = 0), to the bit. K_TILES lists one after the other need less
 // workgroup memory.

@@ -12,7 +12,7 @@
 
 const WG: u32 = 64u;            // tune: 64 256
 
-// The six mixed planes r, w, k, v, a, g.
+// The six lerped planes r, w, k, v, a, g.
 @group(0) @binding(1) var<storage, read> x: array<f32>;
 @group(0) @binding(9) var<storage, read_write> y: array<f32>;
 
