@@ -6,15 +6,29 @@ use crate::shell::{Error, Result, cargo, probe, run as execute};
 use crate::steps::Steps;
 use crate::vulkan;
 use crate::wgoose::{Profile, Wgoose};
+use std::process::Command;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Only format, clippy, the catalogue and the default configuration of every variant: minutes, before a commit
+    #[arg(long, conflicts_with_all = ["no_oracle", "no_python"])]
+    quick: bool,
+    /// Only the kernels of this op, or this OP/VARIANT: against the reference, at every choice and at random cases
+    #[arg(long, value_name = "OP[/VARIANT]", conflicts_with = "quick")]
+    kernel: Option<String>,
     /// Leave out the comparison with the Python reference (not where CI is set)
     #[arg(long)]
     no_oracle: bool,
     /// Leave out the tests of the Python package (not where CI is set)
     #[arg(long)]
     no_python: bool,
+}
+
+/// The tests that cargo's arguments name, but for doc tests, which have their own step.
+fn tests(which: &str) -> Command {
+    let nextest = probe(&mut cargo("nextest --version")).is_some();
+    let all = if which.contains("--test ") { "" } else { " --lib --bins --tests" };
+    cargo(&if nextest { format!("nextest run {which}") } else { format!("test {which}{all}") })
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -25,13 +39,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if steps.run("adapter", vulkan::ensure).is_none() {
         return steps.finish();
     }
+    if let Some(kernel) = &args.kernel {
+        steps
+            .run("kernels", || execute(tests("--package wgoose-runtime --test variants").env("WGOOSE_KERNEL", kernel)));
+        return steps.finish();
+    }
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
     steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
-    steps.run("tests", || {
-        let nextest = probe(&mut cargo("nextest --version")).is_some();
-        // Without nextest, everything but the doc tests, which have their own step.
-        execute(&mut cargo(if nextest { "nextest run --workspace" } else { "test --workspace --lib --bins --tests" }))
-    });
+    if args.quick {
+        steps.run("catalogue", || execute(&mut tests("--package wgoose-kernels")));
+        steps.run("default configurations", || {
+            execute(&mut tests("--package wgoose-runtime --test variants the_default_of_every_variant"))
+        });
+        return steps.finish();
+    }
+    steps.run("tests", || execute(&mut tests("--workspace")));
     steps.run("doc tests", || execute(&mut cargo("test --workspace --doc")));
     let built = steps.run("build", || Wgoose::build(Profile::Dev));
     match &built {

@@ -10,6 +10,7 @@ mod embed;
 mod eval;
 mod generate;
 mod goldens;
+mod kernels;
 mod memory;
 mod op_traces;
 mod profiles;

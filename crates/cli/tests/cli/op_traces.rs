@@ -63,10 +63,10 @@ fn the_first_divergence_is_named() {
         assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stderr));
         assert!(String::from_utf8_lossy(&right.stdout).contains("ops are within their tolerances"));
     }
-    let kernel = "embed/elements.wgsl";
+    let kernel = "ops/embed/elements.wgsl";
     let text = std::fs::read_to_string(Path::new("../../kernels-wgsl").join(kernel)).unwrap();
     assert!(text.contains("y[i] = "));
-    std::fs::create_dir_all(folder.join("kernels/embed")).unwrap();
+    std::fs::create_dir_all(folder.join("kernels/ops/embed")).unwrap();
     std::fs::write(folder.join("kernels").join(kernel), text.replace("y[i] = ", "y[i] = 1.01 * ")).unwrap();
     let wrong = trace("--kernels kernels --chunk 3");
     let why = String::from_utf8_lossy(&wrong.stderr).into_owned();

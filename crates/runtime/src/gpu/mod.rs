@@ -1,9 +1,9 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
+mod cold_start;
 mod decode;
 mod graphs;
 mod memory;
-mod pass;
 mod persistent;
 mod profile;
 mod states;

@@ -77,9 +77,10 @@ impl KernelTuner<'_> {
             let from = best;
             for i in next {
                 // The first that makes a kernel is enough, unless more are asked for.
-                if std::mem::replace(&mut seen[i], true) || (best.is_some() && (from.is_none() || !go_on(name))) {
+                if seen[i] || (best.is_some() && (from.is_none() || !go_on(name))) {
                     continue;
                 }
+                seen[i] = true;
                 let why = match self.samples_of(&all[i], group, operands, expected)? {
                     Outcome::Failed(reason) => reason.text,
                     outcome => {

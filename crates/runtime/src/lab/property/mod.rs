@@ -125,10 +125,8 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
         if tested.cases > 0 && !(every && is_new) {
             continue;
         }
-        // Formats and shapes take turns.
-        let first = 7 * tested.cases as usize;
         let mut refusal = None;
-        for placed in (0..places.len()).map(|i| &places[(first + i) % places.len()]) {
+        for placed in in_turn(&places, 7 * tested.cases as usize, device.is_cpu()) {
             match made(device, op, variant, placed, vec![config.clone()])? {
                 Ok(made) => {
                     covered.extend(choices);
@@ -144,6 +142,19 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
         refusal.iter().for_each(|refusal| tested.skip(refusal));
     }
     Ok(tested)
+}
+
+/// Formats and shapes take turns. Where kernels are compiled for a CPU, blocks come last: unrolled, they take its compiler up to
+/// a minute each.
+fn in_turn(places: &[Placed], first: usize, floats_first: bool) -> impl Iterator<Item = &Placed> {
+    let (first_of_all, last): (Vec<&Placed>, Vec<&Placed>) =
+        places.iter().partition(|placed| !floats_first || !placed.format().is_quantised());
+    let rotated = move |mut list: Vec<_>| {
+        let by = first % list.len().max(1);
+        list.rotate_left(by);
+        list
+    };
+    rotated(first_of_all).into_iter().chain(rotated(last))
 }
 
 /// Runs a case that was saved; what is wrong with it, if anything.

@@ -1,0 +1,158 @@
+//! Kernels of one's own: a WGSL file in a folder is listed, checked, tested, timed and swept by the binary as it is.
+
+use crate::binary::{printed, synth, wgoose};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A variant of embed that nobody has: two elements a thread.
+const PAIRS: &str = "// idea: two elements per thread.
+// grid: ceil_div(rows * m / 2, WG)
+#import lib/op
+#import lib/quant/* as table binding 2
+
+const_assert M % 2u == 0u;  // rows of whole pairs
+
+const WG: u32 = 64u;        // tune: 64 128
+const M: u32 = 2u;          // op: m
+
+@group(0) @binding(1) var<storage, read> tokens: array<u32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let i = 2u * (workgroup_index(workgroup, grid) * WG + tid);
+    if i >= params.rows * M {
+        return;
+    }
+    let row = tokens[i / M];
+    if row >= params.first && row - params.first < params.shard_rows {
+        let at = (row - params.first) * M + i % M;
+        y[i] = table_value(at);
+        y[i + 1u] = table_value(at + 1u);
+    }
+}
+";
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    std::fs::create_dir_all(folder.path().join("mine/ops/embed")).unwrap();
+    write(folder.path(), text);
+    folder
+}
+
+fn write(folder: &Path, text: &str) {
+    std::fs::write(folder.join("mine/ops/embed/pairs.wgsl"), text).unwrap();
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_new_file_is_listed_tested_timed_and_swept() {
+    let folder = folder(PAIRS);
+    let folder = folder.path();
+    let list = printed(folder, words("kernel --kernels mine"));
+    assert!(list.contains("pairs") && list.contains("two elements per thread. (new)"), "{list}");
+
+    let line = "kernel embed/pairs --kernels mine --model tiny.gguf --cases 4 --tokens 1,2 --budget 1";
+    let told = printed(folder, words(line));
+    assert!(told.contains("embed/pairs: two elements per thread.\n  right: "), "{told}");
+    for tokens in [1, 2] {
+        let timed = told.split(&format!("in a pass of {tokens} tokens: 1 of them\n")).nth(1).unwrap();
+        let rows: Vec<&str> = timed.lines().take(2).collect();
+        assert!(rows.iter().all(|row| row.contains(" us ")), "{told}");
+        assert!(["embed/pairs WG=", "embed/elements WG="].iter().all(|v| rows.iter().any(|r| r.contains(v))), "{told}");
+    }
+    let mul = printed(folder, words("kernel mul --model tiny.gguf --cases 1 --tokens 2"));
+    assert!(mul.contains("not in the default plan, which fuses it into another op"), "{mul}");
+
+    // Before its sibling, so that a sweep of this little time measures it.
+    write(folder, &PAIRS.replacen("#import", "// default: 5\n#import", 1));
+    let swept = wgoose(folder, words("tune tiny.gguf --kernels mine --out plan.ron --budget 2 --chunks 16"));
+    assert!(swept.status.success(), "{}", stderr(&swept));
+    assert!(stderr(&swept).contains("pairs.wgsl: new, used"), "{}", stderr(&swept));
+    let ledger = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();
+    assert!(ledger.lines().any(|line| line.contains("\"variant\":\"pairs\"") && line.contains("samples_ns")));
+}
+
+#[test]
+fn a_wrong_kernel_is_shrunk_saved_and_run_again() {
+    let wrong = PAIRS.replace("table_value(at + 1u)", "table_value(at)");
+    let folder = folder(&wrong);
+    let folder = folder.path();
+    let output = wgoose(folder, words("kernel embed/pairs --kernels mine --tokens 0"));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(stderr(&output).contains("wgoose: wrong: embed/pairs"), "{}", stderr(&output));
+    assert!(told.contains("WRONG: embed/pairs WG=") && told.contains("smallest case: "), "{told}");
+
+    let again = "kernel --case embed-pairs.case.json --kernels mine";
+    assert!(told.contains(&format!("saved: wgoose {again} runs it")), "{told}");
+    assert_eq!(wgoose(folder, words(again)).status.code(), Some(1));
+    write(folder, PAIRS);
+    assert!(printed(folder, words(again)).ends_with("right\n"));
+    let elsewhere = wgoose(folder, words("kernel --case embed-pairs.case.json"));
+    assert!(stderr(&elsewhere).contains("embed/pairs"), "{}", stderr(&elsewhere));
+}
+
+#[test]
+fn a_file_that_is_no_kernel_is_an_error_with_its_place_everywhere() {
+    let folder = folder(PAIRS);
+    let folder = folder.path();
+    for (from, to, place) in [
+        ("// grid: ceil_div(rows * m / 2, WG)", "// grid: ceil_div(rows", "pairs.wgsl:2: "),
+        ("// idea:", "// ideas:", "pairs.wgsl:1: there is no directive 'ideas'"),
+        ("#import lib/op", "#import lib/opp", "pairs.wgsl:3: "),
+        ("table_value(at);", "table_value(at, 1u);", "pairs.wgsl:27: "),
+    ] {
+        write(folder, &PAIRS.replace(from, to));
+        for line in ["kernel embed/pairs --kernels mine --tokens 0", "kernel embed --kernels mine --tokens 0"] {
+            let output = wgoose(folder, words(line));
+            assert_eq!(output.status.code(), Some(1), "{to}");
+            assert!(stderr(&output).contains(place), "{}", stderr(&output));
+        }
+    }
+    // A sweep goes on without it, and says so.
+    write(folder, &PAIRS.replace("// idea:", "// ideas:"));
+    // Before its sibling, so that a sweep of this little time measures it.
+    write(folder, &PAIRS.replacen("#import", "// default: 5\n#import", 1));
+    let swept = wgoose(folder, words("tune tiny.gguf --kernels mine --out plan.ron --budget 1 --chunks 16"));
+    assert!(swept.status.success() && stderr(&swept).contains("a file is left out: "), "{}", stderr(&swept));
+    // One that replaces a kernel is used, and every command says so.
+    std::fs::remove_file(folder.join("mine/ops/embed/pairs.wgsl")).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/ops/embed/elements.wgsl");
+    let text = std::fs::read_to_string(own).unwrap();
+    std::fs::write(folder.join("mine/ops/embed/elements.wgsl"), text + "\n// Another end.\n").unwrap();
+    let run = wgoose(folder, words("generate tiny.gguf --prompt a --max-tokens 1 --kernels mine"));
+    assert!(stderr(&run).contains("elements.wgsl: differs from this program's, used"), "{}", stderr(&run));
+}
+
+#[test]
+fn a_watched_folder_is_tested_after_every_change() {
+    let folder = folder(&PAIRS.replace("table_value(at + 1u)", "0.0"));
+    let line = "kernel embed/pairs --kernels mine --tokens 0 --cases 1 --watch";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    command.args(words(line)).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until = |what: &str| lines.by_ref().find(|line| line.as_ref().is_ok_and(|line| line.contains(what)));
+    assert!(until("WRONG").is_some());
+    assert!(until("saved: ").is_some());
+    // Whether the first round still runs or waits already, this is a change after it began.
+    write(folder.path(), PAIRS);
+    let mended = until("right: ");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(mended.is_some());
+}
