@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough: `wgoose graph ... | head`.
+        // The reader has seen enough: `wgoose graph ... | head`.
         Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) => {
             ExitCode::SUCCESS
         }

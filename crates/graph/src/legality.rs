@@ -106,7 +106,7 @@ fn nothing_dead(graph: &Graph) -> Result<(), String> {
     let Some(output) = graph.output() else { return Err("no output is declared".into()) };
     for id in graph.op_ids().filter(|id| *id != output) {
         if graph.readers(id).is_empty() != graph.op(id).op.only_updates_state() {
-            return Err(format!("nobody reads {}", place(graph, id)));
+            return Err(format!("{} is never read", place(graph, id)));
         }
     }
     match graph.node(output) {

@@ -1,6 +1,16 @@
-//! What is computed: tensors, ops, the RWKV-7 forward pass as a graph, legality, rewrites, liveness.
+//! What is computed.
 //!
-//! Knows no file, no GPU and no WGSL. Start with [`rwkv7::forward`], the model on one page.
+//! A model's forward pass is a [`Graph`]. Its nodes are *sources* (weights, states, token ids) and *ops* ([`Op`]): norms, matrix
+//! products, the recurrence. An op makes one value, so a node names both; its edges say which value each *operand* reads. A pass
+//! works on a batch: tokens of several sequences packed one behind the other, a *segment* each. Values have a row for each token;
+//! states have a row for each sequence slot, and one op alone that updates each of them.
+//!
+//! [`rwkv7::forward`] writes the model down, on one page, unfused. A [`Fusion`] is a rewrite: it replaces some ops by one that
+//! computes the same, or says why not ([`rewrite`]). [`check`] holds every graph against one table of legality before and after.
+//! Then [`Graph::schedule`] orders the ops, and [`arena`] gives values slots by their liveness.
+//!
+//! Sizes are those of a [`ModelShape`]; how a weight is stored is its [`Format`], a row of one table. This crate knows no file,
+//! no GPU and no WGSL.
 
 #![deny(missing_docs)]
 

@@ -37,6 +37,7 @@ mod precision;
 pub mod probes;
 mod refusal;
 pub mod repack;
+mod rounding;
 pub mod sampling;
 mod segment;
 mod variant;

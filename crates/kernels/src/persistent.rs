@@ -6,7 +6,7 @@
 //! wide as the others. WGSL promises no progress between workgroups: a persistent kernel is run only where it was seen to
 //! work, and its waits are bounded.
 
-use crate::wgsl::link::{OFFSET_TABLE, Part, TABLE_HEAD, link};
+use crate::wgsl::link::{NotAStage, OFFSET_TABLE, Part, TABLE_HEAD, link};
 use crate::wgsl::reflect;
 use crate::{Catalogue, Feature, Kernel, KernelError, Limits, Params, Refusal};
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ pub fn fuse(
         })
         .collect();
     let barrier = catalogue.library().text(&Arc::from(GRID_BARRIER))?;
-    let text = link(&texts, buffers, launch, barrier)?;
+    let text = link(&texts, buffers, launch, barrier).map_err(|NotAStage(why)| Refusal::Stage(why))?;
     let precision = parts.iter().map(|part| part.kernel.facts.precision).max().unwrap_or_default();
     let needs = parts.iter().flat_map(|part| part.kernel.facts.features.iter().copied()).chain(NEEDS);
     let facts = reflect(&text, precision, &|_| None, &needs.collect::<BTreeSet<_>>())?;

@@ -203,7 +203,7 @@ impl Variant {
         Ok(())
     }
 
-    /// Whether a configuration is legal and no hunch speaks against it: what is tried where nobody asked for it by name.
+    /// Whether a configuration is legal and no hunch speaks against it: what is tried unless it is asked for by name.
     ///
     /// # Errors
     /// The constraint or hunch, or a file that is wrong.

@@ -34,7 +34,7 @@ enum Progress {
 }
 
 impl Progress {
-    /// The thread, if nobody has waited for it yet; who takes it leaves a failure until it knows better.
+    /// The thread, unless it was waited for already; taking it leaves a failure until the outcome is known.
     fn take_worker(&mut self) -> Option<JoinHandle<Outcome>> {
         if !matches!(self, Progress::Running(_)) {
             return None;
@@ -184,7 +184,7 @@ impl Drop for Generation {
     }
 }
 
-/// Generates until the end, a stop, or nobody reads any more.
+/// Generates until the end, a stop, or until the reader is gone.
 fn generate(
     session: &mut Session,
     handoff: &Handoff,
@@ -195,7 +195,7 @@ fn generate(
     let (reason, unread) = match generated.ending {
         session::Ending::StopToken(_) | session::Ending::StopString(_) => (Some("stop"), generated.unread()),
         session::Ending::MaxTokens => (Some("length"), generated.unread()),
-        // Nobody was there any more for the last token's text.
+        // The reader was gone before the last token's text.
         session::Ending::Caller => (None, None),
     };
     let tokens = match reason {

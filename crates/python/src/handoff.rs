@@ -1,4 +1,4 @@
-//! Text from the thread that generates to the one that reads, a piece at a time: whoever gives waits until it is taken, so
+//! Text from the thread that generates to the one that reads, a piece at a time: the giver waits until it is taken, so
 //! that nothing runs further ahead than its reader.
 
 use crate::lock;
@@ -16,9 +16,9 @@ pub(crate) struct Handoff {
 #[derive(Default)]
 struct Inner {
     piece: Option<String>,
-    /// Nobody reads any more.
+    /// The reader is gone.
     closed: bool,
-    /// Nobody gives any more.
+    /// The giver is done.
     done: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Taken {
 }
 
 impl Handoff {
-    /// Gives a piece, if there is any text, and waits until it is taken; breaks if nobody took it, or will take the next.
+    /// Gives a piece, if there is any text, and waits until it is taken; breaks if it was not taken, or the next will not be.
     pub(crate) fn give(&self, piece: String) -> ControlFlow<()> {
         let mut inner = lock(&self.inner);
         if inner.closed {
@@ -70,13 +70,13 @@ impl Handoff {
         }
     }
 
-    /// Says that nobody reads any more.
+    /// Says that the reader is gone.
     pub(crate) fn close(&self) {
         lock(&self.inner).closed = true;
         self.changed.notify_all();
     }
 
-    /// Says that nobody gives any more.
+    /// Says that the giver is done.
     pub(crate) fn finish(&self) {
         lock(&self.inner).done = true;
         self.changed.notify_all();

@@ -80,7 +80,7 @@ fn generate_options(max_tokens: usize, temperature: f32, top_p: f32, top_k: usiz
     GenerateOptions { sampling, max_tokens, ..GenerateOptions::default() }
 }
 
-/// A seed that nobody chose: std's own randomness.
+/// A seed where none is given: std's own randomness.
 fn any_seed() -> u64 {
     RandomState::new().hash_one(0)
 }

@@ -18,7 +18,7 @@ use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
 /// then timed. Returns how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
 ///
 /// budget: seconds to spend, roughly. ledger: where measurements are kept, by default beside the plan; an interrupted run
-/// goes on where it was. exhaustive: try every point of the space. chunks: prefill chunks to compare. sequences: tune also
+/// goes on where it was. exhaustive: try every legal configuration. chunks: prefill chunks to compare. sequences: tune also
 /// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
 /// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
 ///

@@ -47,8 +47,7 @@ pub struct DecodeReport {
     pub encode_seconds: f64,
     /// Steps that ran in their persistent form.
     pub persistent: u64,
-    /// Whether workgroups of the persistent form waited in vain: what they did was taken back, and the rest was done by the
-    /// chain of dispatches.
+    /// Whether a wait of the persistent kernel timed out: its step was rolled back, and the rest ran as one dispatch per op.
     pub timed_out: bool,
 }
 

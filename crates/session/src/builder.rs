@@ -177,7 +177,7 @@ impl SessionBuilder {
         } else {
             GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.catalogue.clone(), 1)?
         };
-        executor.reside(self.residency)?;
+        executor.set_residency(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
         Ok(Session { model, engine, device: Some(device), tokenizer, prefixes, embeddings })
@@ -195,7 +195,7 @@ impl SessionBuilder {
         slots: usize,
     ) -> Result<GpuExecutor, RuntimeError> {
         let mut executor = GpuExecutor::new(device, model, plan, self.catalogue.clone(), slots)?;
-        executor.reside(self.residency)?;
+        executor.set_residency(self.residency)?;
         Ok(executor)
     }
 

@@ -33,7 +33,7 @@ pub const RMS_LIMIT: f64 = 1e-3;
 pub const FIRST_RMS_LIMIT: f64 = 1e-2;
 
 /// [`RMS_LIMIT`] of a plan that rounds activations to int8. Each product is off by about 1/254 of its values (see
-/// [`Precision::error`]), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
+/// `Instance::rounding_error`), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
 pub const INT8_RMS_LIMIT: f64 = 5e-2;
 
 /// [`FIRST_RMS_LIMIT`] of a plan that rounds activations to int8.

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(message) = &args.prompt {
         return answer(&mut chat, message, &interrupt);
     }
-    // Whoever types sees whose turn it is; a pipe gets the answers only.
+    // A terminal shows whose turn it is; a pipe gets the answers only.
     let typed = std::io::stdin().is_terminal();
     if typed {
         eprintln!("a message a line; {COMMANDS}; Ctrl-C ends an answer");
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Ok(());
         }
         let Ok(line) = String::from_utf8(bytes) else {
-            eprintln!("wgoose: this line is no UTF-8, nobody was told");
+            eprintln!("wgoose: this line is no UTF-8 and was left out");
             continue;
         };
         match Command::parse(&line) {

@@ -182,7 +182,7 @@ pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Viol
 /// Tries one place; a refusal leaves the graph as it was.
 type Rewrite = fn(&mut Graph, NodeId) -> Result<(), Refusal>;
 
-/// The op behind an operand, if it is of that name and nobody else reads it.
+/// The op behind an operand, if it is of that name and has no other reader.
 fn producer(graph: &Graph, op: NodeId, operand: &'static str, expected: &'static str) -> Result<NodeId, Refusal> {
     let no_match = Refusal::NoMatch { operand, expected };
     let input = graph.input(op, operand).ok_or(no_match.clone())?;

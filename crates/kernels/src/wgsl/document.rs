@@ -83,7 +83,7 @@ pub(crate) struct Constant<'a> {
 /// Who sets a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Marker<'a> {
-    /// Nobody.
+    /// It is fixed.
     None,
     /// The plan, among these choices.
     Tune(Vec<&'a str>),

@@ -9,7 +9,7 @@
 //! texts of several kernels --link--> one text: the persistent kernel
 //! ```
 //!
-//! All that others want to know of a text they ask as [`crate::Facts`]; nobody searches it for words.
+//! Other modules ask [`crate::Facts`]; none searches a text for words.
 
 mod document;
 mod expression;

@@ -2,7 +2,7 @@
 //! configuration, an op and a device set. Made once, then asked for every configuration.
 //!
 //! `#import PATH` takes a file in once. `#import lib/quant/* as ID binding N` takes in the readers of the format in which the
-//! operand ID is stored at this site, every `weight` and `weight_...` renamed to `ID` and `ID_...`; an operand that the op
+//! operand ID is stored at this op instance, every `weight` and `weight_...` renamed to `ID` and `ID_...`; an operand that the op
 //! lacks there becomes `lib/absent`. `#import PATH as ID` takes in a file that is written for an operand, once for each.
 
 use super::document::{ABSENT, Declared, Document, Import, Marker, Rule, const_assert, constant};
@@ -26,7 +26,7 @@ pub(crate) enum Fact {
     Name(&'static str),
 }
 
-/// How an operand is read at a site.
+/// How an operand is read at an op instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
     /// The op lacks it.
@@ -67,7 +67,7 @@ struct Constant {
 /// Who sets a constant.
 #[derive(Debug)]
 enum Setter {
-    Nobody,
+    Fixed,
     /// The tunable of its name, whose choices are worth this.
     Plan(Vec<Option<Expression>>),
     Op(String),
@@ -253,7 +253,7 @@ impl Scope for Names<'_> {
             return fact((self.setting.op)(name)).or_else(|| fact((self.setting.device)(name).map(Fact::Number)));
         };
         match &constant.setter {
-            Setter::Nobody => constant.expression.as_ref().map(Lookup::Expression),
+            Setter::Fixed => constant.expression.as_ref().map(Lookup::Expression),
             Setter::Plan(choices) => {
                 let (_, choice) = self.setting.choice(name)?;
                 choices.get(choice)?.as_ref().map(Lookup::Expression)
@@ -327,7 +327,7 @@ impl Expansion<'_> {
     fn constant(&mut self, document: &Document, line: &str) {
         let Some(c) = constant(line) else { return };
         let setter = match c.marker {
-            Marker::None => Setter::Nobody,
+            Marker::None => Setter::Fixed,
             Marker::Tune(_) => {
                 let tunable = document.tunables.iter().find(|t| t.name == c.name);
                 let choices = tunable.map_or(&[][..], |t| &t.choices);

@@ -38,7 +38,7 @@ fn what_rounds_is_known_and_no_default() {
                 if let Some(config) = configs.iter().find(admitted) {
                     let kernel = Kernel::new(variant, instance, config, &limits).unwrap();
                     assert_eq!(kernel.facts.precision, variant.precision(config));
-                    assert!(kernel.facts.precision.error(instance) > 0.0);
+                    assert!(instance.rounding_error(kernel.facts.precision) > 0.0);
                     rounded += 1;
                 }
             }

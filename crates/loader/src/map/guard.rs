@@ -2,7 +2,7 @@
 //!
 //! Such a read raises SIGBUS in the thread that reads. The handler looks the address up among the guarded maps; there it
 //! maps zeros over the rest of that map, from the faulting page on, notes the page and returns: the read goes on. Faults
-//! anywhere else go to whoever handled SIGBUS before, in the end to the system, which kills the process.
+//! anywhere else go to the handler of SIGBUS before it, in the end to the system, which kills the process.
 //!
 //! The handler may interrupt any code, hence uses no lock and no allocation: the guarded maps stand in a fixed array of
 //! atomics, and `mmap` is one system call. Where all places are taken, a map is simply not guarded. A library that

@@ -12,8 +12,8 @@
 //!   which would kill the process. `guard` catches it, puts zeros in the place of that page and all that follow, and
 //!   remembers where. Windows refuses to truncate a mapped file; a failing disk is not caught there.
 //!
-//! Whoever has read through the map asks [`Model::check_unchanged`](crate::Model::check_unchanged) before believing what
-//! was read. Large tensors should not come through the map at all: [`Model::read`](crate::Model::read) reports such
+//! After reading through the map, call [`Model::check_unchanged`](crate::Model::check_unchanged) before using what was
+//! read. Large tensors should not come through the map at all: [`Model::read`](crate::Model::read) reports such
 //! faults as errors in the first place.
 
 #[cfg(unix)]

@@ -78,7 +78,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         (Feature::CoherentMemory, wgpu::Features::MEMORY_DECORATION_COHERENT),
     ];
     let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
-    // Those of a GPU are counted by whoever needs them (`lab::open_measured`).
+    // Those of a GPU are counted where they are needed (`lab::open_measured`).
     let multiprocessors = match info.device_type {
         wgpu::DeviceType::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         _ => Limits::SOME_MULTIPROCESSORS,

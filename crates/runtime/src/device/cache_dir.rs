@@ -1,4 +1,4 @@
-//! Where caches are kept if nobody says otherwise.
+//! Where caches are kept by default.
 
 use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
 use std::ffi::OsString;

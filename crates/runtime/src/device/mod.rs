@@ -142,7 +142,7 @@ impl Device {
         &self.summary.limits
     }
 
-    /// The device with that number of multiprocessors, if nobody else holds it yet.
+    /// The device with that number of multiprocessors, if there is no other holder yet.
     pub(crate) fn with_multiprocessors(mut self: Arc<Self>, multiprocessors: u32) -> Arc<Self> {
         if let Some(device) = Arc::get_mut(&mut self) {
             device.summary.limits.multiprocessors = multiprocessors;

@@ -8,7 +8,7 @@ use wgoose_graph::{Level, Target};
 impl Engine {
     /// Continues sequences; returns for each the hidden states asked for, `[outputs, C]` row major.
     ///
-    /// On a GPU all passes take the kernels of a full one, so that a sequence has the same bits alone and in company; a
+    /// On a GPU all passes take the kernels of a full one, so that a sequence has the same bits alone and in a batch; a
     /// pass never ends within a sequence because of the others. Layers above the level are not computed: unless it
     /// reaches the last layer, the states of the sequences are invalidated afterwards, and refused until they are set.
     ///

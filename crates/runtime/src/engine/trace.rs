@@ -6,7 +6,7 @@ use crate::{RuntimeError, Sequence, Traced};
 impl Engine {
     /// As [`Engine::forward`], op by op: `on_value` is shown what every op makes, fused ones as the plan has them, in the
     /// order in which they run. The results and the states are those of [`Engine::forward`] with the same passes, which
-    /// on a GPU may be another plan's persistent step: its numbers are not looked at here.
+    /// on a GPU may be another plan's persistent kernel: its numbers are not looked at here.
     ///
     /// # Errors
     /// As [`Engine::forward`], and [`RuntimeError::Streamed`] where the weights do not all fit on the device.

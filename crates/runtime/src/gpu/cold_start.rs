@@ -128,7 +128,7 @@ impl GpuExecutor {
     /// Looks after the device so that [`GpuExecutor::note_compute`] is told in time.
     fn watch(&self, over: &AtomicBool) {
         while !over.load(Ordering::Acquire) {
-            // A failure is seen by whoever waits for results.
+            // A failure is seen where results are waited for.
             let _ = self.device.device.poll(wgpu::PollType::Poll);
             std::thread::sleep(Duration::from_micros(100));
         }

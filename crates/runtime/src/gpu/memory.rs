@@ -23,7 +23,7 @@ impl GpuExecutor {
     ///
     /// # Errors
     /// The budget is too small, or what a pass itself can fail with.
-    pub fn reside(&mut self, residency: Residency) -> Result<(), RuntimeError> {
+    pub fn set_residency(&mut self, residency: Residency) -> Result<(), RuntimeError> {
         match residency {
             Residency::Lazy => Ok(()),
             Residency::Eager => self.prepare(&BatchShape { tokens: 1, segments: 1, outputs: 1 }),
@@ -37,8 +37,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Sets memory aside for all weights, in the background, unless there is a budget to keep to: for whoever will run a
-    /// pass soon. Nothing is uploaded.
+    /// Sets memory aside for all weights, in the background, unless there is a budget to keep to: call it when a pass
+    /// will run soon. Nothing is uploaded.
     ///
     /// # Errors
     /// A single row of a weight is larger than the largest binding. That there is no memory left is said by the first

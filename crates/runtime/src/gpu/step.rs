@@ -54,7 +54,7 @@ impl Step {
         let mut weights = lock(&executor.weights);
         let needs =
             recording.dispatches.iter().map(|d| executor.needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
-        weights.admit(needs.iter().flat_map(|n| &n.shards).copied());
+        weights.assign(needs.iter().flat_map(|n| &n.shards).copied());
         let groups = route(&needs, &|w| weights.is_streamed(w), weights.ring_bytes())?;
         let bound = groups.iter().map(|_| None).collect();
         Ok(Step { recording, params: (params, align), groups, bound, ready: false })

@@ -58,7 +58,7 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     if let (Some(got), Some(want)) = (&state, &expected.state) {
         worst = worst.max(largest_error(got, want).1);
     }
-    Ok(Deviation { worst, tolerance: expected.tolerance + bench.precision().error(&case.instance), fault })
+    Ok(Deviation { worst, tolerance: expected.tolerance + case.instance.rounding_error(bench.precision()), fault })
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is

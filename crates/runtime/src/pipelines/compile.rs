@@ -99,7 +99,7 @@ fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, Str
     }
     let source = wgpu::ShaderSource::Wgsl(kernel.wgsl.as_str().into());
     // SAFETY: without run-time checks a kernel must not index out of bounds nor loop for ever. Every kernel of the
-    // catalogue is property-tested against its reference with canaries past the end of its output; robust buffer
+    // catalogue is property-tested against its reference with guard words past the end of its output; robust buffer
     // access, which wgpu always enables, bounds the damage of one that is edited by hand.
     #[allow(unsafe_code)]
     let module = unsafe {

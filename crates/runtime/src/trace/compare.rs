@@ -145,7 +145,8 @@ impl GpuExecutor {
                 got,
                 want,
                 error,
-                tolerance: (ops::kernels(&node.op).tolerance)(ran.instance) + made.precision.error(ran.instance),
+                tolerance: (ops::kernels(&node.op).tolerance)(ran.instance)
+                    + ran.instance.rounding_error(made.precision),
             });
         })?;
         Ok(errors)

@@ -49,32 +49,32 @@ pub(crate) struct Room {
 
 /// Where a shard that stays has its place.
 struct Own {
-    slab: usize,
+    arena: usize,
     offset: u64,
     filled: bool,
 }
 
 /// A buffer that holds the shards of several layers, as far as one pass needs them: a thousand small ones take drivers
 /// longer to make, and fill blocks of memory badly.
-struct Slab {
+struct Arena {
     buffer: Option<wgpu::Buffer>,
     bytes: u64,
     /// Where the buffer comes from, if another thread is making it.
     coming: Option<Receiver<wgpu::Buffer>>,
 }
 
-/// Most bytes of the first slab, but for a shard that alone is larger: little enough to be there before the first weights
+/// Most bytes of the first arena, but for a shard that alone is larger: little enough to be there before the first weights
 /// are.
-const FIRST_SLAB: u64 = 256 << 20;
+const FIRST_ARENA: u64 = 256 << 20;
 
-/// Most bytes of the slab with that number: later ones take what can be bound at once.
-fn slab_bytes(number: usize, limits: &Limits) -> u64 {
-    let most = if number == 0 { FIRST_SLAB } else { u64::MAX };
+/// Most bytes of the arena with that number: later ones take what can be bound at once.
+fn arena_bytes(number: usize, limits: &Limits) -> u64 {
+    let most = if number == 0 { FIRST_ARENA } else { u64::MAX };
     most.min(limits.storage_binding).min(limits.buffer)
 }
 
-/// The first layer that is like those that follow: the first of all has no value to look back to. A slab begins with it, for
-/// layers of one slab can be one dispatch.
+/// The first layer that is like those that follow: the first of all has no value to look back to. A arena begins with it, for
+/// layers of one arena can be one dispatch.
 const FIRST_ALIKE: u32 = 1;
 
 fn layer_of(shard: &RowShard) -> Option<u32> {
@@ -89,11 +89,11 @@ pub(crate) struct Weights {
     device: Arc<Device>,
     model: Arc<Model>,
     own: HashMap<RowShard, Own>,
-    slabs: Vec<Slab>,
+    arenas: Vec<Arena>,
     /// `None`: there is room for everything.
     room: Option<Room>,
     ring: Option<wgpu::Buffer>,
-    /// The thread that makes slabs.
+    /// The thread that makes arenas.
     reserving: Option<JoinHandle<()>>,
     staging: Option<Staging>,
     pub(crate) staging_size: StagingSize,
@@ -121,7 +121,7 @@ impl Weights {
             device,
             model,
             own: HashMap::new(),
-            slabs: Vec::new(),
+            arenas: Vec::new(),
             room: None,
             ring: None,
             reserving: None,
@@ -139,9 +139,9 @@ impl Weights {
     }
 
     /// Decides, for shards not seen before, which stay: the first that fit. Gives them their places. Those of a layer lie
-    /// in one slab, so that one dispatch can bind those of many layers.
-    pub(crate) fn admit(&mut self, shards: impl Iterator<Item = RowShard>) {
-        let mut bytes: u64 = self.slabs.iter().map(|s| s.bytes).sum();
+    /// in one arena, so that one dispatch can bind those of many layers.
+    pub(crate) fn assign(&mut self, shards: impl Iterator<Item = RowShard>) {
+        let mut bytes: u64 = self.arenas.iter().map(|s| s.bytes).sum();
         let (mut new, mut seen) = (Vec::new(), HashSet::new());
         for shard in shards {
             let room = shard.room();
@@ -151,22 +151,22 @@ impl Weights {
                 new.push(shard);
             }
         }
-        // The slab that is being filled; older ones may be in use.
+        // The arena that is being filled; older ones may be in use.
         let mut open = usize::MAX;
         for layer in new.chunk_by(|a, b| layer_of(a).is_some() && layer_of(a) == layer_of(b)) {
             let all: u64 = layer.iter().map(RowShard::room).sum();
             for (i, shard) in layer.iter().enumerate() {
-                let largest = |number| slab_bytes(number, self.device.limits());
-                let whole = i == 0 && all <= largest(self.slabs.len());
+                let largest = |number| arena_bytes(number, self.device.limits());
+                let whole = i == 0 && all <= largest(self.arenas.len());
                 let ahead = if whole { all } else { shard.room() };
                 let largest = largest(open);
                 let begins = open == 0 && i == 0 && layer_of(shard) == Some(FIRST_ALIKE);
-                if begins || self.slabs.get(open).is_none_or(|s| s.bytes + ahead > largest) {
-                    open = self.slabs.len();
-                    self.slabs.push(Slab { buffer: None, bytes: 0, coming: None });
+                if begins || self.arenas.get(open).is_none_or(|s| s.bytes + ahead > largest) {
+                    open = self.arenas.len();
+                    self.arenas.push(Arena { buffer: None, bytes: 0, coming: None });
                 }
-                self.own.insert(*shard, Own { slab: open, offset: self.slabs[open].bytes, filled: false });
-                self.slabs[open].bytes += shard.room();
+                self.own.insert(*shard, Own { arena: open, offset: self.arenas[open].bytes, filled: false });
+                self.arenas[open].bytes += shard.room();
             }
         }
     }
@@ -206,19 +206,19 @@ impl Weights {
         if self.room.is_some() {
             return;
         }
-        self.admit(shards);
+        self.assign(shards);
         let mut orders = Vec::new();
-        for slab in self.slabs.iter_mut().filter(|slab| slab.buffer.is_none() && slab.coming.is_none()) {
+        for arena in self.arenas.iter_mut().filter(|arena| arena.buffer.is_none() && arena.coming.is_none()) {
             let (made, coming) = std::sync::mpsc::channel();
-            slab.coming = Some(coming);
-            orders.push((slab.bytes, made));
+            arena.coming = Some(coming);
+            orders.push((arena.bytes, made));
         }
         let device = Arc::clone(&self.device);
         self.stop_reserving();
         self.reserving = Some(std::thread::spawn(move || {
             for (bytes, made) in orders {
                 let _span = device.timeline().span(Track::Allocate, "weights");
-                // Nobody waits for it any more once an upload has failed.
+                // Nothing waits for it once an upload has failed.
                 if made.send(device.storage("weights", bytes)).is_err() {
                     return;
                 }
@@ -226,10 +226,10 @@ impl Weights {
         }));
     }
 
-    /// Waits for the thread that makes slabs; it ends early if nobody wants them any more.
+    /// Waits for the thread that makes arenas; it ends early once they are not needed.
     fn stop_reserving(&mut self) {
         if let Some(thread) = self.reserving.take() {
-            // It does not panic; if it did, its slabs are made where they are needed.
+            // It does not panic; if it did, its arenas are made where they are needed.
             let _ = thread.join();
         }
     }
@@ -240,7 +240,7 @@ impl Weights {
     /// The device has no memory left.
     pub(crate) fn buffer(&mut self, placed: &Placed) -> Result<(wgpu::Buffer, u64), RuntimeError> {
         if let (None, Some(own)) = (placed.ring, self.own.get(&placed.shard)) {
-            let Slab { buffer, bytes, coming } = &mut self.slabs[own.slab];
+            let Arena { buffer, bytes, coming } = &mut self.arenas[own.arena];
             if let Some(coming) = coming.take() {
                 *buffer = coming.recv().ok();
                 self.device.check("allocating weights")?;
@@ -276,14 +276,14 @@ impl Weights {
     /// Bytes on the device: weights that stay, ring, staging.
     pub(crate) fn on_device(&self) -> (u64, u64, u64) {
         let size = |buffer: &wgpu::Buffer| buffer.size();
-        let own = self.slabs.iter().filter_map(|slab| slab.buffer.as_ref()).map(size).sum();
+        let own = self.arenas.iter().filter_map(|arena| arena.buffer.as_ref()).map(size).sum();
         (own, self.ring.as_ref().map_or(0, size), self.staging.as_ref().map_or(0, Staging::bytes))
     }
 
     /// Drops everything: an upload went wrong.
     pub(crate) fn forget(&mut self) {
         self.own.clear();
-        self.slabs.clear();
+        self.arenas.clear();
         self.ring = None;
         self.staging = None;
         self.dropped += 1;
@@ -309,7 +309,7 @@ impl Weights {
 
 impl Drop for Weights {
     fn drop(&mut self) {
-        self.slabs.clear();
+        self.arenas.clear();
         // Some drivers crash when a process ends amid a call.
         self.stop_reserving();
     }

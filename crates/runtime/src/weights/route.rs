@@ -129,7 +129,7 @@ mod tests {
             prop_assert_eq!(routed.is_err(), largest > ring);
             let Ok(groups) = routed else { return Ok(()) };
             prop_assert_eq!(groups.iter().flat_map(|g| g.dispatches.clone()).collect::<Vec<_>>(), (0..needs.len()).collect::<Vec<_>>());
-            // Whoever is uploaded as early as allowed must not touch what an unsubmitted group needs.
+            // An upload as early as allowed must not touch what an unsubmitted group needs.
             for (g, group) in groups.iter().enumerate() {
                 prop_assert!(group.after.is_none_or(|a| a < g));
                 let first_unsubmitted = group.after.map_or(0, |a| a + 1);

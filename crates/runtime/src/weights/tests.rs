@@ -4,7 +4,7 @@ use wgoose_loader::Container;
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 
 #[test]
-fn layers_that_are_alike_lie_in_one_slab() {
+fn layers_that_are_alike_lie_in_one_arena() {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
     let shape = ModelShape { layers: 3, width: 128, ffn: 256, head_size: 64, vocab: 128, ranks };
     let folder = tempfile::tempdir().unwrap();
@@ -22,11 +22,15 @@ fn layers_that_are_alike_lie_in_one_slab() {
         None if shard.weight == Weight::Embedding => 0,
         None => shape.layers + 1,
     });
-    weights.admit(all.iter().copied());
+    weights.assign(all.iter().copied());
     for shard in &all {
         let own = &weights.own[shard];
-        assert_eq!(own.slab, usize::from(layer_of(shard) != Some(0) && shard.weight != Weight::Embedding), "{shard:?}");
-        assert!(own.offset + shard.bytes <= weights.slabs[own.slab].bytes);
+        assert_eq!(
+            own.arena,
+            usize::from(layer_of(shard) != Some(0) && shard.weight != Weight::Embedding),
+            "{shard:?}"
+        );
+        assert!(own.offset + shard.bytes <= weights.arenas[own.arena].bytes);
     }
-    assert_eq!(weights.slabs.len(), 2);
+    assert_eq!(weights.arenas.len(), 2);
 }

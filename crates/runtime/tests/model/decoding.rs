@@ -194,7 +194,7 @@ fn weights_that_take_turns_are_not_decoded_with() {
     let engine = |budget: u64| {
         let plan = default_plan(&device, &model);
         let mut executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1)?;
-        executor.reside(Residency::Budget(budget))?;
+        executor.set_residency(Residency::Budget(budget))?;
         Ok::<Engine, RuntimeError>(Engine::new(Box::new(executor), 16))
     };
     let Err(RuntimeError::BudgetTooSmall { need, .. }) = engine(1) else { panic!("a budget of one byte was enough") };

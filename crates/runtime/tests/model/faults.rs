@@ -64,7 +64,7 @@ fn a_disk_that_fails_spoils_the_pass_and_nothing_else() {
         let device = device();
         let plan = default_plan(&device, &model);
         let mut executor = GpuExecutor::new(device, Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
-        executor.reside(residency).unwrap();
+        executor.set_residency(residency).unwrap();
         let mut engine = Engine::new(Box::new(executor), 64);
         let error = read(&mut engine, &tokens).unwrap_err();
         assert!(matches!(error, RuntimeError::Model(LoadError::Read { .. })), "{error}");

@@ -18,7 +18,7 @@ fn run_k_major(
 ) -> Result<((Vec<f32>, wgoose_runtime::StateData), u64), RuntimeError> {
     let plan = Plan { k_major: k_major.iter().copied().collect(), ..default_plan(device, model) };
     let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 1)?;
-    executor.reside(residency)?;
+    executor.set_residency(residency)?;
     let mut engine = Engine::new(Box::new(executor), 8);
     let tokens = tokens(9, 40);
     let (prompt, last) = tokens.split_at(32);
@@ -68,7 +68,7 @@ fn run(
 ) -> Result<(Vec<f32>, u64), RuntimeError> {
     let plan = Plan { interleave: interleave.iter().copied().collect(), ..default_plan(device, model) };
     let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 1)?;
-    executor.reside(residency)?;
+    executor.set_residency(residency)?;
     let mut engine = Engine::new(Box::new(executor), 8);
     let tokens = tokens(9, 40);
     let logits = engine.forward(&[all(0, &tokens)])?.remove(0);

@@ -93,7 +93,7 @@ fn streamed_weights_are_refused() {
     let (device, model) = (device(), model(Mix::F16));
     let budgeted = |budget| {
         let mut executor = executor(&device, &model);
-        executor.reside(Residency::Budget(budget)).map(|()| executor)
+        executor.set_residency(Residency::Budget(budget)).map(|()| executor)
     };
     let Err(RuntimeError::BudgetTooSmall { need, .. }) = budgeted(1) else { panic!("one byte was enough") };
     let refusal = budgeted(need).unwrap().profile(&batch(1), 1).unwrap_err();

@@ -11,7 +11,7 @@ use wgoose_runtime::{Device, Engine, GpuExecutor, LoadReport, Outputs, Residency
 fn executor(device: &Arc<Device>, model: &Arc<Model>, residency: Residency) -> Result<GpuExecutor, RuntimeError> {
     let plan = default_plan(device, model);
     let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2)?;
-    executor.reside(residency)?;
+    executor.set_residency(residency)?;
     Ok(executor)
 }
 

@@ -144,9 +144,9 @@ fn a_state_that_is_written_wrong_is_named() {
 fn weights_that_take_turns_cannot_be_traced() {
     let model = model(Mix::F16);
     let mut executor = executor(&model, |plan| plan, Catalogue::embedded());
-    let Err(RuntimeError::BudgetTooSmall { need, .. }) = executor.reside(Residency::Budget(1)) else {
+    let Err(RuntimeError::BudgetTooSmall { need, .. }) = executor.set_residency(Residency::Budget(1)) else {
         panic!("one byte is enough");
     };
-    executor.reside(Residency::Budget(need)).unwrap();
+    executor.set_residency(Residency::Budget(need)).unwrap();
     assert!(matches!(executor.compare(&batch([5, 9])), Err(RuntimeError::Streamed)));
 }

@@ -54,7 +54,7 @@ pub struct Batch {
     /// `None`: nothing was read.
     beginning: Option<StateData>,
     capacity: usize,
-    /// Slots that nobody has.
+    /// Slots without a sequence.
     free: Vec<usize>,
     members: BTreeMap<SequenceId, BatchSequence>,
     /// What happened since the last step.

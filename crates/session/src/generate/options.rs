@@ -55,7 +55,7 @@ impl Generated {
         &self.tokens[..self.tokens.len().saturating_sub(unread)]
     }
 
-    /// The last of the tokens, if the state has not read it: whoever goes on begins with it, unless it only completed a
+    /// The last of the tokens, if the state has not read it: going on begins with it, unless it only completed a
     /// stop string.
     pub fn unread(&self) -> Option<u32> {
         self.tokens.get(self.read().len()).copied()

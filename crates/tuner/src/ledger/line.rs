@@ -4,7 +4,7 @@
 //! {"schema":1,"id":"<hash of what follows>","at":...,"kind":"kernel","key":"...","subject":{...},"device":{...},...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
-//! names the record and betrays a changed bit. Unknown fields are refused: whoever adds one raises [`SCHEMA`].
+//! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`].
 
 use super::record::{Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject, short_hex};
 use super::records::Entry;

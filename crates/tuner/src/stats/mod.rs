@@ -1,6 +1,6 @@
 //! Doubt as arithmetic: what timings say, and how sure they are. Pure functions; no clock, no GPU, same seed same answer.
 //!
-//! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), race two in A B B A pairs ([`schedule`]), doubt
+//! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]), doubt
 //! blocks in which the machine itself changed ([`drift`]), bound the ratio of the pairs ([`bootstrap`]), say one of four
 //! words ([`verdict`]), report the raw samples' shape ([`summary`]).
 

@@ -1,6 +1,6 @@
 //! In which order two are measured: A B B A pairs.
 
-/// One side of a race.
+/// One arm of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
     /// A: what would be used today, the device's default at the start.

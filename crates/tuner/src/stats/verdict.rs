@@ -1,9 +1,9 @@
-//! Four words for a race of two: FAST, SLOW, SAME, AMBIGUOUS (the vocabulary of nvbench-compare).
+//! Four words for a comparison of two: FAST, SLOW, SAME, AMBIGUOUS (the vocabulary of nvbench-compare).
 //!
 //! A candidate must earn its place: the interval has to exclude zero *and* the gain has to be worth a change of plan.
 //! Everything else leaves the incumbent where it is.
 //!
-//! How often a race of a kernel against itself still ends in FAST or SLOW, in simulation (`tests/aa_rate.rs`: log-normal
+//! How often a comparison of a kernel with itself still ends in FAST or SLOW, in simulation (`tests/aa_rate.rs`: log-normal
 //! noise per sample, 5 % outliers, a steady drift): below 0.5 % at 1 % noise; at 2 % noise 4 % with 6 pairs and 0.1 % with
 //! 40; from 5 % noise on about 6 % with any number, which is the interval's own error and no longer held back by the size
 //! of the gain. A winner must therefore win again on held-out samples: wrong twice stays below 0.3 % at any noise.

@@ -7,10 +7,14 @@
 mod stage;
 
 use super::Text;
-use crate::{Facts, Params, Refusal};
+use crate::{Facts, Params};
 use stage::Stage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+
+/// Why a kernel cannot be a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotAStage(pub(crate) &'static str);
 
 /// Bytes of the offset table: what every device binds as uniforms.
 pub(crate) const OFFSET_TABLE: usize = 16 << 10;
@@ -81,7 +85,7 @@ pub(crate) fn link(
     buffers: &[BoundBuffer],
     launch: Launch,
     barrier: &str,
-) -> Result<Text, Refusal> {
+) -> Result<Text, NotAStage> {
     let stages: Vec<Stage> =
         parts.iter().enumerate().map(|(i, part)| Stage::new(i, part, launch.threads)).collect::<Result<_, _>>()?;
     Ok(Text::of("the persistent kernel", text(parts, &stages, buffers, launch, barrier)))

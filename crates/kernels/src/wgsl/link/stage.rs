@@ -1,11 +1,11 @@
 //! One kernel as a stage: its names set apart from those of other stages, its operands read from bound buffers.
 
-use super::{Offset, Part, buffer_name};
+use super::{NotAStage, Offset, Part, buffer_name};
 use crate::wgsl::lex::{Token, behind_attributes, declared, is_binding, is_entry_point, items, tokens};
 use crate::wgsl::locals::Locals;
 use crate::wgsl::reflect::{DEPENDENCY_WAIT, SCRATCH};
 use crate::wgsl::shake::members;
-use crate::{Access, Params, Refusal};
+use crate::{Access, Params};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ impl Stage {
     ///
     /// # Errors
     /// The kernel cannot be a stage: the reason.
-    pub(super) fn new(number: usize, part: &Part<'_>, threads: u32) -> Result<Self, Refusal> {
+    pub(super) fn new(number: usize, part: &Part<'_>, threads: u32) -> Result<Self, NotAStage> {
         let of_tokens = tokens(part.text);
         let items = items(&of_tokens);
         let prefix = format!("s{number}_");
@@ -60,7 +60,7 @@ impl Stage {
             let rename = match binding {
                 Some(binding) if binding.access != Access::Uniform => {
                     let slice = part.slices.iter().find(|(n, _)| *n == binding.number).map(|(_, slice)| slice);
-                    let slice = slice.ok_or(Refusal::Stage("one of its operands is in no buffer"))?;
+                    let slice = slice.ok_or(NotAStage("one of its operands is in no buffer"))?;
                     let offset = match slice.offset {
                         Offset::Fixed(offset) => format!("{offset}u"),
                         Offset::PerLayer(column) => {
@@ -199,8 +199,8 @@ impl<'i, 'a> Entry<'i, 'a> {
         items: &[Vec<Token<'a>>],
         prefix: &str,
         (own, all): (u32, u32),
-    ) -> Result<Self, Refusal> {
-        let wrong = Refusal::Stage("its entry point cannot be read");
+    ) -> Result<Self, NotAStage> {
+        let wrong = NotAStage("its entry point cannot be read");
         let begin = behind_attributes(item);
         let open = begin + item[begin..].iter().position(|t| t.is("(")).ok_or(wrong.clone())?;
         let body = open + item[open..].iter().position(|t| t.is("{")).ok_or(wrong.clone())?;
@@ -250,7 +250,7 @@ fn without_builtins<'a>(of: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<&'a str>) {
 }
 
 /// What a built-in is for a stage.
-fn argument(builtin: &str, own: u32, all: u32) -> Result<String, Refusal> {
+fn argument(builtin: &str, own: u32, all: u32) -> Result<String, NotAStage> {
     let is_whole = own == all;
     Ok(match builtin {
         "workgroup_id" => "vec3<u32>(index, 0u, 0u)".to_owned(),
@@ -260,12 +260,12 @@ fn argument(builtin: &str, own: u32, all: u32) -> Result<String, Refusal> {
         "subgroup_id" if is_whole => "subgroup".to_owned(),
         "num_subgroups" if is_whole => "num_subgroups".to_owned(),
         "subgroup_invocation_id" => "lane".to_owned(),
-        _ => return Err(Refusal::Stage("its entry point has a built-in that a stage cannot give it")),
+        _ => return Err(NotAStage("its entry point has a built-in that a stage cannot give it")),
     })
 }
 
 /// The text of an item with every name replaced, but for names that are local where they stand.
-fn written(item: &[Token<'_>], renames: &HashMap<&str, Rename>, locals: &mut Locals) -> Result<String, Refusal> {
+fn written(item: &[Token<'_>], renames: &HashMap<&str, Rename>, locals: &mut Locals) -> Result<String, NotAStage> {
     let mut out = String::new();
     let members = members(item);
     // Depth of the brackets that index an operand: what they hold is added to its offset.
@@ -281,7 +281,7 @@ fn written(item: &[Token<'_>], renames: &HashMap<&str, Rename>, locals: &mut Loc
                 Some(Rename::To(to)) => out += to,
                 Some(Rename::Operand { buffer, offset }) => {
                     if !item.get(i + 1).is_some_and(|t| t.is("[")) {
-                        return Err(Refusal::Stage("an operand is used otherwise than by index"));
+                        return Err(NotAStage("an operand is used otherwise than by index"));
                     }
                     let _ = write!(out, "{buffer}[{offset} + (");
                     skip_bracket = true;

@@ -86,13 +86,13 @@ mod tests {
             let got: Vec<u32> = after(&instrument, Probe::DotInt8, rounds);
             let by: Vec<u32> = x.iter().take(8).map(|f| f.to_bits()).collect();
             let signed = |word: u32| word.to_le_bytes().map(|b| i32::from(b as i8));
-            for (lane, got) in got.chunks(4).enumerate() {
+            for (tid, got) in got.chunks(4).enumerate() {
                 let sum = |of: usize| -> i32 {
                     let dot = |q: u32| -> i32 { signed(q).iter().zip(signed(by[of])).map(|(a, b)| a * b).sum() };
-                    (0..4 * rounds).map(|i| dot(lane as u32 + i)).sum()
+                    (0..4 * rounds).map(|i| dot(tid as u32 + i)).sum()
                 };
                 let want: Vec<u32> = (0..4).map(|c| (sum(c) ^ sum(c + 4)) as u32).collect();
-                assert_eq!(got, want, "thread {lane}");
+                assert_eq!(got, want, "thread {tid}");
             }
         }
     }

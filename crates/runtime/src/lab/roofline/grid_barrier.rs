@@ -24,7 +24,7 @@ const MOST_BARRIERS: u32 = 1 << 14;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Outcome {
     ns: f64,
-    /// Whether a workgroup waited in vain.
+    /// Whether a wait timed out.
     timed_out: bool,
     /// Times a workgroup did not see what another wrote before the barrier.
     unseen: u32,
@@ -64,7 +64,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     let Some(most) = most(instrument, &probe)? else {
         return none("not even one workgroup passes its own barrier");
     };
-    let how = "doubled, then halved in on, until a workgroup waits in vain for the others";
+    let how = "doubled, then halved in on, until a wait for the others times out";
     let mut figures = vec![Figure::new(Quantity::ResidentWorkgroups, &[f64::from(most)], how)];
     for (quantity, workgroups) in [(quantities[1], most.div_ceil(8)), (quantities[2], most)] {
         let mut held = true;
@@ -80,7 +80,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
                 &us,
                 format!("{workgroups} workgroups of {WIDTH}, {rounds} barriers in a dispatch"),
             ),
-            false => Figure::missing(quantity, format!("{workgroups} workgroups waited in vain in a longer run")),
+            false => Figure::missing(quantity, format!("a wait of {workgroups} workgroups timed out in a longer run")),
         });
     }
     Ok(figures)

@@ -140,11 +140,11 @@ mod tests {
         probe.run(&device);
         let y = words(&device, &buffers.y, movers as u64 * VECTOR);
         for thread in [0, 1, 777, movers - 1] {
-            // Of every tile of 4 x 256 vectors that the workgroup takes, the lane's of each quarter.
-            let (first, lane) = (thread / 256 * 1024, thread % 256);
+            // Of every tile of 4 x 256 vectors that the workgroup takes, the thread's of each quarter.
+            let (first, tid) = (thread / 256 * 1024, thread % 256);
             for c in 0..4 {
                 let sum = |quarter: usize| {
-                    let own = x.chunks_exact(4).skip(first + quarter * 256 + lane).step_by(4 * movers);
+                    let own = x.chunks_exact(4).skip(first + quarter * 256 + tid).step_by(4 * movers);
                     own.fold(0u32, |sum, v| sum.wrapping_add(v[c])).wrapping_mul(3)
                 };
                 let want = (sum(0) ^ sum(1)).wrapping_add(sum(2) ^ sum(3));

@@ -37,7 +37,7 @@ impl Scale {
         if !device.is_cpu() {
             return gpu;
         }
-        // A CPU runs an thread to its end before the next: one tile for each, or it would hop from page to page.
+        // A CPU runs a thread to its end before the next: one tile for each, or it would hop from page to page.
         Scale { bytes: 64 << 20, movers: 4096, computers: 64, dispatches: 128, samples: 9, ..gpu }
     }
 
