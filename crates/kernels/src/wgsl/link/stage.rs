@@ -202,9 +202,9 @@ impl<'i, 'a> Entry<'i, 'a> {
     ) -> Result<Self, NotAStage> {
         let wrong = NotAStage("its entry point cannot be read");
         let begin = behind_attributes(item);
-        let open = begin + item[begin..].iter().position(|t| t.is("(")).ok_or(wrong.clone())?;
-        let body = open + item[open..].iter().position(|t| t.is("{")).ok_or(wrong.clone())?;
-        let end = open + item[open..body].iter().rposition(|t| t.is(")")).ok_or(wrong.clone())?;
+        let open = begin + item[begin..].iter().position(|t| t.is("(")).ok_or(wrong)?;
+        let body = open + item[open..].iter().position(|t| t.is("{")).ok_or(wrong)?;
+        let end = open + item[open..body].iter().rposition(|t| t.is(")")).ok_or(wrong)?;
         let (parameters, builtins) = without_builtins(&item[open + 1..end]);
         let mut builtins = builtins.into_iter();
         let mut arguments = Vec::new();
@@ -222,7 +222,7 @@ impl<'i, 'a> Entry<'i, 'a> {
                     let members = members.into_iter().map(|b| argument(b, own, all)).collect::<Result<Vec<_>, _>>()?;
                     format!("{prefix}{ty}({})", members.join(", "))
                 }
-                None => argument(builtins.next().ok_or(wrong.clone())?, own, all)?,
+                None => argument(builtins.next().ok_or(wrong)?, own, all)?,
             });
         }
         Ok(Entry { parameters, body: &item[body..], arguments })
