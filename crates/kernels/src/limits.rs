@@ -82,6 +82,8 @@ pub struct Limits {
     /// How many workgroups run at once if each takes all that a multiprocessor has: as a rule the number of these, measured
     /// (`wgoose_runtime::lab::open_measured`). Grids of fixed size are multiples of it.
     pub multiprocessors: u32,
+    /// Whether it is a software adapter, which compiles kernels for the CPU: a large one takes it up to a minute.
+    pub is_cpu: bool,
     /// Optional features.
     pub features: BTreeSet<Feature>,
 }
@@ -103,6 +105,7 @@ impl Limits {
             uniform_alignment: 256,
             min_subgroup: 4,
             multiprocessors: Limits::SOME_MULTIPROCESSORS,
+            is_cpu: false,
             features: BTreeSet::new(),
         }
     }

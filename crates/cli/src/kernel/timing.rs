@@ -6,23 +6,25 @@ use crate::verbs::kernel::Args;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
-use wgoose_kernels::plan::{bindable_fusions, default_kernel};
+use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
 use wgoose_runtime::lab::{Bench, Case, Clock};
 use wgoose_tuner::kernel_tuning::{KernelTuner, TimedVariant, rotate_bytes, warm_up};
+use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::memo::Memo;
 use wgoose_tuner::paired::Scenario;
 use wgoose_tuner::space::{InstanceGroup, Occurrence, Scope, occurrences};
 
 /// Times every variant of the op wherever it occurs in the model.
 pub(super) fn time(args: &Args, device: &Arc<Device>, catalogue: &Catalogue, target: &Target) -> Result<(), Failure> {
     let (shape, stored) = model(args)?;
-    let mut fusions = Plan::default_fusions();
-    let bindable = bindable_fusions(&shape, device.limits());
-    for set in [&mut fusions.decode, &mut fusions.prefill] {
-        set.retain(|fusion| bindable.contains(fusion));
-    }
+    let fusions = Plan::default_for(device.fingerprint().clone(), shape, device.limits()).fusions;
+    // Times of an earlier run are no siblings of today's.
+    let samples = tempfile::tempdir()?;
+    let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
+    let mut memo = Memo::new(ledger, device.fingerprint().clone());
     let mut clock = None;
     for tokens in args.tokens.iter().copied().filter(|tokens| *tokens > 0) {
         let (scenario, default) = match tokens {
@@ -43,7 +45,7 @@ pub(super) fn time(args: &Args, device: &Arc<Device>, catalogue: &Catalogue, tar
                 false => "not in the default plan, which fuses it into another op".to_owned(),
             };
             outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
-            for timed in tuner.side_by_side(&group, target.variant.as_deref(), deadline)? {
+            for timed in tuner.side_by_side(&group, &mut memo, target.variant.as_deref(), deadline)? {
                 print(&timed, &group)?;
             }
         }

@@ -155,13 +155,17 @@ impl fmt::Display for Choice {
 
 impl Plan {
     /// The plan that every device has, from limits alone: first admitted variants, default tunables, and of the default
-    /// fusions those that the device can bind.
+    /// fusions those that the device can bind. A software adapter does without the one of seven matrices, whose kernel
+    /// takes it up to 50 s to compile (llvmpipe of Mesa 22.3, Q8_0) and saves it nothing.
     pub fn default_for(device: DeviceFingerprint, model: ModelShape, limits: &Limits) -> Plan {
-        let bindable = bindable_fusions(&model, limits);
+        let mut serves = bindable_fusions(&model, limits);
+        if limits.is_cpu {
+            serves.remove(&Fusion::Project);
+        }
         let mut fusions = Plan::default_fusions();
-        fusions.decode.retain(|fusion| bindable.contains(fusion));
-        fusions.batched.retain(|fusion| bindable.contains(fusion));
-        fusions.prefill.retain(|fusion| bindable.contains(fusion));
+        for set in [&mut fusions.decode, &mut fusions.batched, &mut fusions.prefill] {
+            set.retain(|fusion| serves.contains(fusion));
+        }
         Plan {
             schema: SCHEMA,
             device,

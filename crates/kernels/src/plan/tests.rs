@@ -137,3 +137,12 @@ fn foreign_plans_are_refused_with_the_reason() {
     assert!(matches!(changed(&|c| c.variant = "none".into()), PlanError::Unknown(_)));
     assert!(matches!(changed(&|c| drop(c.config.insert("WG".into(), "7".into()))), PlanError::Config { .. }));
 }
+
+#[test]
+fn a_software_adapter_is_spared_the_op_of_seven_matrices() {
+    let fusions = |is_cpu| {
+        let limits = Limits { is_cpu, storage_buffers: 20, ..Limits::webgpu() };
+        Plan::default_for(plan().device, ModelShape::preset("0.1B").unwrap(), &limits).fusions.decode
+    };
+    assert_eq!(&fusions(false) - &fusions(true), [Fusion::Project].into_iter().collect());
+}

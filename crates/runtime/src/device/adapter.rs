@@ -105,6 +105,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             uniform_alignment: limits.min_uniform_buffer_offset_alignment,
             min_subgroup: info.subgroup_min_size,
             multiprocessors,
+            is_cpu: info.device_type == wgpu::DeviceType::Cpu,
             features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
         },
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

@@ -157,7 +157,7 @@ impl Device {
 
     /// Whether it is a software adapter.
     pub fn is_cpu(&self) -> bool {
-        self.kind() == "Cpu"
+        self.limits().is_cpu
     }
 
     /// Identity.

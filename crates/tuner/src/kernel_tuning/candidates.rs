@@ -84,7 +84,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
     }
 
     /// The first configuration of each variant that makes a kernel here.
-    fn first_of_each_variant(&mut self) -> Result<Vec<usize>, KernelTuningError> {
+    pub(super) fn first_of_each_variant(&mut self) -> Result<Vec<usize>, KernelTuningError> {
         let mut seen: Vec<&str> = Vec::new();
         let mut first = Vec::new();
         for i in 0..self.all.len() {
@@ -103,12 +103,22 @@ impl<'a, 'm> Candidates<'a, 'm> {
         known: Option<(usize, f64)>,
         deadline: Instant,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let mut best = known;
         if self.tuner.scope.exhaustive {
+            let mut best = known;
             self.try_all((0..self.all.len()).collect(), &mut best, None)?;
             return Ok(best);
         }
         let first = self.first_of_each_variant()?;
+        self.descend_from(first, known, deadline)
+    }
+
+    /// As [`Candidates::descend`], from some configurations on.
+    pub(super) fn descend_from(
+        &mut self,
+        first: Vec<usize>,
+        mut best: Option<(usize, f64)>,
+        deadline: Instant,
+    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
         self.try_all(first, &mut best, Some(deadline))?;
         while let Some((from, _)) = best.filter(|_| Instant::now() < deadline) {
             let near = one_tunable_away(&self.all, &self.all[from]).collect();
@@ -216,8 +226,13 @@ impl<'a, 'm> Candidates<'a, 'm> {
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
     pub(super) fn measure(&mut self, i: usize) -> Result<Option<f64>, KernelTuningError> {
-        if self.all[i].refusal.is_some() {
-            return Ok(None);
+        Ok(median(self.outcome(i)?.samples_ns()))
+    }
+
+    /// What came of a candidate, measured now unless it was before.
+    pub(super) fn outcome(&mut self, i: usize) -> Result<Outcome, KernelTuningError> {
+        if let Some(refusal) = &self.all[i].refusal {
+            return Ok(failed(Cause::Constraint, refusal.to_string()));
         }
         let kernel = self.kernel(i)?;
         let c = &self.all[i];
@@ -225,12 +240,12 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let kernel = match kernel {
             Ok(kernel) => kernel,
             // It may well do where it is no stage.
-            Err(_) if self.grid.is_some() => return Ok(None),
+            Err(refusal) if self.grid.is_some() => return Ok(failed(Cause::Constraint, refusal.to_string())),
             Err(refusal) => {
                 let subject = self.subject(c.variant.name(), "", tunables);
                 let identity = self.memo.identity(subject, None, 0, self.tuner.clock.source());
                 self.record_once(&identity, Cause::Constraint, refusal.to_string())?;
-                return Ok(None);
+                return Ok(failed(Cause::Constraint, refusal.to_string()));
             }
         };
         self.tried += 1;
@@ -249,8 +264,24 @@ impl<'a, 'm> Candidates<'a, 'm> {
                 let why = format!("{}: {}", kernel.label, reason.text);
                 Err(RuntimeError::Lost { during: "timing a kernel", why }.into())
             }
-            outcome => Ok(median(outcome.samples_ns())),
+            _ => Ok(outcome),
         }
+    }
+
+    /// The configurations of a variant.
+    pub(super) fn of_variant(&self, path: &str) -> impl Iterator<Item = usize> + use<'_, 'a, 'm> {
+        let path = path.to_owned();
+        self.all.iter().enumerate().filter(move |(_, c)| **c.variant.path() == *path).map(|(i, _)| i)
+    }
+
+    /// What is wrong with the files of a variant, if anything.
+    pub(super) fn broken_variant(&self, path: &str) -> Option<&TextError> {
+        self.broken.iter().find(|(variant, _)| **variant.path() == *path).map(|(_, error)| error)
+    }
+
+    /// A candidate for people.
+    pub(super) fn label(&self, i: usize) -> String {
+        self.all[i].variant.label(&self.all[i].config)
     }
 
     /// Whether the candidate beats the incumbent in interleaved pairs.
