@@ -53,9 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         });
         return steps.finish();
     }
+    let built = steps.run("build", || Wgoose::build(Profile::Dev));
     steps.run("tests", || execute(&mut tests("--workspace")));
     steps.run("doc tests", || execute(&mut cargo("test --workspace --doc")));
-    let built = steps.run("build", || Wgoose::build(Profile::Dev));
     match &built {
         _ if args.no_python => steps.skip("python package", "--no-python"),
         None => steps.skip("python package", "nothing to compare with: the build failed"),

@@ -23,7 +23,8 @@ impl Wgoose {
     /// When it does not compile.
     pub(crate) fn build(profile: Profile) -> Result<Self> {
         let (options, folder) = match profile {
-            Profile::Dev => ("build --package wgoose", "debug"),
+            // With the tests and examples: alone, dependencies would have other features and be compiled once more.
+            Profile::Dev => ("test --workspace --no-run", "debug"),
             Profile::Release => ("build --package wgoose --release", "release"),
         };
         shell::run(&mut cargo(options))?;

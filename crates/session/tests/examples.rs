@@ -13,17 +13,21 @@ const EXAMPLES: [(&str, &[&str]); 4] = [
 
 #[test]
 fn all_run() {
-    // Where this test was built, the examples were or will be: a single test is built without them.
+    // All tests are built with the examples, a single one without. All of the workspace: one package alone would compile
+    // dependencies anew, with fewer features.
     let test = std::env::current_exe().expect("a test knows where it is");
     let profile = test.parent().and_then(Path::parent).expect("tests lie in deps");
-    let target = profile.parent().expect("profiles lie in the target folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["build", "--quiet", "--workspace", "--target-dir"])
+        .arg(profile.parent().expect("profiles have a folder"));
+    cargo.args(EXAMPLES.iter().flat_map(|(name, _)| ["--example", name]));
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo runs").success(), "the examples do not build");
     for (name, says) in EXAMPLES {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["run", "--quiet", "--package", "wgoose-session", "--example", name, "--target-dir"]).arg(target);
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        let output = cargo.output().expect("cargo runs");
+        let output = Command::new(profile.join("examples").join(name)).output().expect("an example runs");
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         for words in says {

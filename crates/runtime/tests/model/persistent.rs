@@ -19,9 +19,13 @@ const LAYERS: u32 = 5;
 /// Bytes of workgroup memory that a stage may have: all of them lie beside each other.
 const STAGE_MEMORY: u32 = 2 << 10;
 
-/// The default plan with kernels that can be stages of workgroups of that many threads.
+/// The default plan of a GPU with kernels that can be stages of workgroups of that many threads; the seven matrices in one op
+/// only where they are F16, which software adapters compile in time.
 fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
     let mut plan = default_plan(device, model);
+    if model.tensor(Weight::Head).format() == Format::F16 {
+        plan.fusions = Plan::default_fusions();
+    }
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
     let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline()).unwrap();
     let graph = graphs.of(&batch);

@@ -111,25 +111,31 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
     Ok(tested)
 }
 
-/// Tests a variant where every size suits: the configuration nearest to its default, and with `every` one configuration for
-/// each choice of each tunable.
+/// Tests a variant where every size suits: the configuration nearest to its default, and with `every` more until each choice of
+/// each tunable has run, the one that takes most new choices next.
 ///
 /// # Errors
 /// The variant's text is wrong, or the device fails beyond one kernel.
 pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bool) -> Result<Tested, RuntimeError> {
     let (mut tested, mut covered) = (Tested::default(), BTreeSet::<(usize, u8)>::new());
     let places = where_all_suits(op);
-    for config in variant.configs() {
-        let choices: Vec<(usize, u8)> = config.choices().iter().copied().enumerate().collect();
-        let is_new = choices.iter().any(|choice| !covered.contains(choice));
-        if tested.cases > 0 && !(every && is_new) {
-            continue;
+    let mut left = variant.configs();
+    while !left.is_empty() && (tested.cases == 0 || every) {
+        // Before anything has run, the nearest to the default is first; of equals the nearest.
+        let new_choices = |config: &Config| choices(config).filter(|choice| !covered.contains(choice)).count();
+        let next = match tested.cases {
+            0 => 0,
+            _ => (0..left.len()).rev().max_by_key(|i| new_choices(&left[*i])).unwrap_or(0),
+        };
+        let config = left.remove(next);
+        if new_choices(&config) == 0 && tested.cases > 0 {
+            break;
         }
         let mut refusal = None;
         for placed in in_turn(&places, 7 * tested.cases as usize, device.is_cpu()) {
             match made(device, op, variant, placed, vec![config.clone()])? {
                 Ok(made) => {
-                    covered.extend(choices);
+                    covered.extend(choices(&config));
                     refusal = None;
                     if tested.run(device, &made)?.is_some() {
                         return Ok(tested);
@@ -142,6 +148,11 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
         refusal.iter().for_each(|refusal| tested.skip(refusal));
     }
     Ok(tested)
+}
+
+/// The choices that a configuration takes: the index of each tunable, and of its choice.
+fn choices(config: &Config) -> impl Iterator<Item = (usize, u8)> + '_ {
+    config.choices().iter().copied().enumerate()
 }
 
 /// Formats and shapes take turns. Where kernels are compiled for a CPU, blocks come last: unrolled, they take its compiler up to
