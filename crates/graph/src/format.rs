@@ -141,11 +141,6 @@ impl Format {
         Format::all().filter(|f| f.info().layout == Layout::File)
     }
 
-    /// Every format that any product can read: all but the K-major ones.
-    pub fn of_any_matrix() -> impl Iterator<Item = Format> + Clone {
-        Format::all().filter(|f| !f.is_k_major())
-    }
-
     /// The K-major formats. Only a matrix whose x has zeros is worth one.
     pub fn all_k_major() -> impl Iterator<Item = Format> + Clone {
         Format::all().filter(|f| f.is_k_major())

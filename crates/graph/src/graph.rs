@@ -50,7 +50,7 @@ impl fmt::Display for ValueShape {
     }
 }
 
-/// A piece of recurrent state of one layer; one row per sequence slot.
+/// A tensor of the recurrent state of one layer; one row per sequence slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// `[C]`: last normed input of the time mix.
@@ -62,7 +62,7 @@ pub enum State {
 }
 
 impl State {
-    /// Every piece of state, layer by layer.
+    /// Every tensor of the state, layer by layer.
     pub fn all(shape: &ModelShape) -> impl Iterator<Item = State> {
         (0..shape.layers).flat_map(|i| [State::AttShift(i), State::Wkv(i), State::FfnShift(i)])
     }

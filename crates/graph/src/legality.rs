@@ -21,7 +21,7 @@ const RULES: [Rule; 6] = [
     ("every operand gets the kind of thing it declares", operands_fit),
     ("every value has the shape its op infers", shapes_inferred),
     ("no op waits for itself", acyclic),
-    ("every piece of state of a layer is updated by one op", state_updated_once),
+    ("every tensor of the state of a layer is updated by one op", state_updated_once),
     ("every value is read or is the output, unless its op is there for the state", nothing_dead),
 ];
 

@@ -80,19 +80,13 @@ impl Config {
         tunables.iter().zip(&self.0).filter_map(of).collect()
     }
 
-    /// Reads a spelled configuration; what it leaves out takes its default where `partial`.
-    pub(crate) fn read(
-        variant: &str,
-        tunables: &[Declared],
-        spelled: &SpelledConfig,
-        partial: bool,
-    ) -> Result<Config, ConfigError> {
+    /// Reads a spelled configuration.
+    pub(crate) fn read(variant: &str, tunables: &[Declared], spelled: &SpelledConfig) -> Result<Config, ConfigError> {
         if let Some(name) = spelled.keys().find(|name| tunables.iter().all(|t| t.name != **name)) {
             let tunables = tunables.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(" ");
             return Err(ConfigError::Unknown { variant: variant.to_owned(), name: name.clone(), tunables });
         }
         let choice = |t: &Declared| match spelled.get(&t.name) {
-            None if partial => Ok(t.default as u8),
             None => Err(ConfigError::Missing {
                 variant: variant.to_owned(),
                 name: t.name.clone(),
@@ -131,7 +125,7 @@ mod tests {
         assert_eq!(all.len(), 6);
         assert_eq!((all[1].choices(), all[1].distance(&all[3])), (&[0, 1][..], 2));
         for config in &all {
-            assert_eq!(Config::read("v", &tunables, &config.spelled(&tunables), false).as_ref(), Ok(config));
+            assert_eq!(Config::read("v", &tunables, &config.spelled(&tunables)).as_ref(), Ok(config));
         }
     }
 
@@ -139,10 +133,10 @@ mod tests {
     fn what_is_no_configuration_is_refused_with_what_there_is() {
         let tunables = tunables();
         let spelled = |of: &[(&str, &str)]| of.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let read = |of: &[(&str, &str)], partial| Config::read("v", &tunables, &spelled(of), partial);
-        assert!(matches!(read(&[("GRID", "1")], true), Err(ConfigError::Unknown { .. })));
-        assert!(matches!(read(&[("WG", "64")], false), Err(ConfigError::Missing { .. })));
-        assert!(matches!(read(&[("WG", "sixty")], true), Err(ConfigError::Choice { .. })));
-        assert_eq!(read(&[("x", "q15")], true).unwrap().choices(), [1, 2]);
+        let read = |of: &[(&str, &str)]| Config::read("v", &tunables, &spelled(of));
+        assert!(matches!(read(&[("GRID", "1")]), Err(ConfigError::Unknown { .. })));
+        assert!(matches!(read(&[("WG", "64")]), Err(ConfigError::Missing { .. })));
+        assert!(matches!(read(&[("WG", "sixty")]), Err(ConfigError::Choice { .. })));
+        assert_eq!(read(&[("WG", "128"), ("x", "q15")]).unwrap().choices(), [1, 2]);
     }
 }

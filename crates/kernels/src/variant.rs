@@ -98,15 +98,7 @@ impl Variant {
     /// # Errors
     /// A tunable that is missing or unknown, or a choice that there is not.
     pub fn config(&self, spelled: &SpelledConfig) -> Result<Config, ConfigError> {
-        Config::read(&self.id(), &self.tunables, spelled, false)
-    }
-
-    /// Reads a configuration that leaves out what has its default.
-    ///
-    /// # Errors
-    /// A tunable that is unknown, or a choice that there is not.
-    pub fn partial_config(&self, spelled: &SpelledConfig) -> Result<Config, ConfigError> {
-        Config::read(&self.id(), &self.tunables, spelled, true)
+        Config::read(&self.id(), &self.tunables, spelled)
     }
 
     /// A configuration as plans spell it.

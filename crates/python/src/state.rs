@@ -15,7 +15,7 @@ use wgoose_runtime::StateData;
 ///
 /// For each layer i: 'blocks.i.att_shift' [C], 'blocks.i.wkv' [heads, value, key], 'blocks.i.ffn_shift' [C]. The arrays
 /// share this object's memory and keep it alive; nothing is copied. They are read-only, for other threads may be reading
-/// them: to change a state, copy what changes and set a dict of all pieces as the model's state.
+/// them: to change a state, copy what changes and set a dict of all tensors as the model's state.
 #[pyclass(frozen, mapping, module = "wgoose")]
 pub(crate) struct State {
     data: Arc<StateData>,
@@ -27,12 +27,12 @@ impl State {
         State { data: Arc::new(data), shape }
     }
 
-    /// The array of a piece, which shares its memory.
+    /// The array of a tensor, which shares its memory.
     fn array<'py>(this: &Bound<'py, Self>, index: usize) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let State { data, shape } = this.get();
-        let (piece, floats) = &data.0[index];
+        let (tensor, floats) = &data.0[index];
         let view =
-            ArrayViewD::from_shape(dims(*piece, shape), floats).map_err(|e| StateError::new_err(e.to_string()))?;
+            ArrayViewD::from_shape(dims(*tensor, shape), floats).map_err(|e| StateError::new_err(e.to_string()))?;
         // SAFETY: `State` is frozen and never changes `data`, so that the floats stay where they are as long as the array's
         // base, which is `this`; the array is made read-only before anyone else sees it.
         #[allow(unsafe_code)]
@@ -42,7 +42,7 @@ impl State {
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        self.data.0.iter().position(|(piece, _)| piece.to_string() == name)
+        self.data.0.iter().position(|(tensor, _)| tensor.to_string() == name)
     }
 }
 
@@ -65,23 +65,23 @@ impl State {
         Ok(PyList::new(py, self.keys())?.try_iter()?.into_any())
     }
 
-    /// The names of the pieces, layer by layer.
+    /// The names of the tensors, layer by layer.
     fn keys(&self) -> Vec<String> {
-        self.data.0.iter().map(|(piece, _)| piece.to_string()).collect()
+        self.data.0.iter().map(|(tensor, _)| tensor.to_string()).collect()
     }
 
-    /// The pieces, layer by layer.
+    /// The tensors, layer by layer.
     fn values<'py>(this: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyArrayDyn<f32>>>> {
         (0..this.get().data.0.len()).map(|index| State::array(this, index)).collect()
     }
 
-    /// Names and pieces, layer by layer.
+    /// Names and tensors, layer by layer.
     fn items<'py>(this: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let pairs = this.get().keys().into_iter().zip(State::values(this)?);
         pairs.map(|pair| pair.into_pyobject(this.py())).collect()
     }
 
-    /// Bytes of all pieces.
+    /// Bytes of all tensors.
     #[getter]
     fn nbytes(&self) -> usize {
         self.data.0.iter().map(|(_, floats)| floats.len() * 4).sum()
@@ -92,34 +92,34 @@ impl State {
     }
 }
 
-/// A state from Python: a [`State`], or a mapping that has every piece.
+/// A state from Python: a [`State`], or a mapping that has every tensor.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>, shape: &ModelShape) -> PyResult<Arc<StateData>> {
     if let Ok(state) = value.cast::<State>() {
         return Ok(Arc::clone(&state.get().data));
     }
     let mapping = value.cast::<PyMapping>()?;
-    let mut pieces = Vec::new();
-    for piece in graph::State::all(shape) {
-        let name = piece.to_string();
+    let mut tensors = Vec::new();
+    for tensor in graph::State::all(shape) {
+        let name = tensor.to_string();
         let missing = |_| StateError::new_err(format!("state {name} is missing"));
         let array = mapping.get_item(&name).map_err(missing)?;
         let wrong = |e| StateError::new_err(format!("state {name} is no array of float32: {e}"));
         let array: PyReadonlyArrayDyn<'_, f32> = array.extract().map_err(wrong)?;
-        let want = dims(piece, shape);
+        let want = dims(tensor, shape);
         if array.shape() != want {
             return Err(StateError::new_err(format!("state {name} is {:?}, this model has {want:?}", array.shape())));
         }
-        pieces.push((piece, array.as_array().iter().copied().collect()));
+        tensors.push((tensor, array.as_array().iter().copied().collect()));
     }
-    let (got, want) = (mapping.len()?, pieces.len());
+    let (got, want) = (mapping.len()?, tensors.len());
     if got != want {
-        return Err(StateError::new_err(format!("a state of {got} pieces, this model's has {want}")));
+        return Err(StateError::new_err(format!("a state of {got} tensors, this model's has {want}")));
     }
-    Ok(Arc::new(StateData(pieces)))
+    Ok(Arc::new(StateData(tensors)))
 }
 
-fn dims(piece: graph::State, shape: &ModelShape) -> Vec<usize> {
-    match piece {
+fn dims(tensor: graph::State, shape: &ModelShape) -> Vec<usize> {
+    match tensor {
         graph::State::AttShift(_) | graph::State::FfnShift(_) => vec![shape.width as usize],
         graph::State::Wkv(_) => vec![shape.heads() as usize, shape.head_size as usize, shape.head_size as usize],
     }

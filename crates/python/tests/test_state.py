@@ -17,7 +17,7 @@ def address(array: np.ndarray) -> int:
 
 
 def test_no_copy_is_made(model: wgoose.Model) -> None:
-    """Two views of a piece are one place in memory, and the state object is their base."""
+    """Two views of a tensor are one place in memory, and the state object is their base."""
     model.read("A goose")
     state = model.state
     assert len(state) == len(list(state)) == 6
@@ -27,36 +27,36 @@ def test_no_copy_is_made(model: wgoose.Model) -> None:
         assert first.base is state and not first.flags.owndata and first.dtype == np.float32
         assert first.flags.c_contiguous and first.flags.aligned
     assert state["blocks.1.wkv"].shape == (2, 64, 64) and state["blocks.0.att_shift"].shape == (128,)
-    assert [(name, address(piece)) for name, piece in state.items()] == [(name, address(state[name])) for name in state]
-    assert sum(piece.nbytes for piece in state.values()) == state.nbytes == model.info["state_bytes"]
+    assert [(name, address(tensor)) for name, tensor in state.items()] == [(name, address(state[name])) for name in state]
+    assert sum(tensor.nbytes for tensor in state.values()) == state.nbytes == model.info["state_bytes"]
     assert "blocks.2.wkv" not in state
     with pytest.raises(KeyError, match=r"blocks\.2\.wkv"):
         state["blocks.2.wkv"]
 
 
-def test_pieces_are_read_only(model: wgoose.Model) -> None:
+def test_tensors_are_read_only(model: wgoose.Model) -> None:
     """Nobody can write to them, nor make them writeable."""
-    piece = model.state["blocks.0.wkv"]
-    assert not piece.flags.writeable
+    tensor = model.state["blocks.0.wkv"]
+    assert not tensor.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
-        piece[:] = 1
+        tensor[:] = 1
     with pytest.raises(ValueError, match="WRITEABLE"):
-        piece.flags.writeable = True
-    assert not piece[0].flags.writeable and piece.copy().flags.writeable
+        tensor.flags.writeable = True
+    assert not tensor[0].flags.writeable and tensor.copy().flags.writeable
 
 
-def test_pieces_outlive_everything(path: Path, cpu: bool) -> None:
+def test_tensors_outlive_everything(path: Path, cpu: bool) -> None:
     """An array keeps its memory alive when model and state are gone."""
     model = wgoose.Model.load(path, cpu=cpu)
     model.read("A goose")
-    piece = model.state["blocks.1.wkv"]
-    row, before = piece[0, 3], piece.copy()
+    tensor = model.state["blocks.1.wkv"]
+    row, before = tensor[0, 3], tensor.copy()
     assert before.any()
     del model
     gc.collect()
     noise = [np.full_like(before, 7.0) for _ in range(64)]
-    np.testing.assert_array_equal(piece, before)
-    del piece, noise
+    np.testing.assert_array_equal(tensor, before)
+    del tensor, noise
     gc.collect()
     np.testing.assert_array_equal(row, before[0, 3])
 
@@ -85,23 +85,23 @@ def test_going_on_is_the_same(model: wgoose.Model, path: Path, tmp_path: Path, c
         case "state":
             other.state = state
         case "dict":
-            other.state = {name: piece.copy() for name, piece in state.items()}
+            other.state = {name: tensor.copy() for name, tensor in state.items()}
         case "file":
             other.load_state(tmp_path / "state")
         case "fork":
             other = fork
     np.testing.assert_array_equal(other.logits(tokens[7:], every=True), want)
-    for name, piece in model.state.items():
-        np.testing.assert_array_equal(other.state[name], piece)
+    for name, tensor in model.state.items():
+        np.testing.assert_array_equal(other.state[name], tensor)
 
 
 def test_a_changed_state_matters(model: wgoose.Model) -> None:
     """Pieces can be replaced by others, whatever their order in memory."""
     model.read("A goose")
-    pieces = dict(model.state.items())
-    pieces["blocks.1.wkv"] = np.asfortranarray(0.5 * pieces["blocks.1.wkv"])
-    want = pieces["blocks.1.wkv"].copy()
-    model.state = pieces
+    tensors = dict(model.state.items())
+    tensors["blocks.1.wkv"] = np.asfortranarray(0.5 * tensors["blocks.1.wkv"])
+    want = tensors["blocks.1.wkv"].copy()
+    model.state = tensors
     np.testing.assert_array_equal(model.state["blocks.1.wkv"], want)
 
 
@@ -109,13 +109,13 @@ def test_wrong_states_are_refused(model: wgoose.Model, other_path: Path, tmp_pat
     """What is wrong is said, and nothing changes."""
     model.read("A goose")
     before = model.state
-    pieces = {name: piece.copy() for name, piece in before.items()}
-    wkv = pieces["blocks.0.wkv"]
+    tensors = {name: tensor.copy() for name, tensor in before.items()}
+    wkv = tensors["blocks.0.wkv"]
     for wrong, why in [
-        ({name: piece for name, piece in pieces.items() if name != "blocks.0.wkv"}, "blocks.0.wkv is missing"),
-        (pieces | {"blocks.0.wkv": wkv[:, :32]}, r"is \[2, 32, 64\], this model has \[2, 64, 64\]"),
-        (pieces | {"blocks.0.wkv": wkv.astype(np.float64)}, "no array of float32"),
-        (pieces | {"blocks.9.wkv": wkv}, "a state of 7 pieces"),
+        ({name: tensor for name, tensor in tensors.items() if name != "blocks.0.wkv"}, "blocks.0.wkv is missing"),
+        (tensors | {"blocks.0.wkv": wkv[:, :32]}, r"is \[2, 32, 64\], this model has \[2, 64, 64\]"),
+        (tensors | {"blocks.0.wkv": wkv.astype(np.float64)}, "no array of float32"),
+        (tensors | {"blocks.9.wkv": wkv}, "a state of 7 tensors"),
     ]:
         with pytest.raises(wgoose.StateError, match=why):
             model.state = wrong
@@ -126,8 +126,8 @@ def test_wrong_states_are_refused(model: wgoose.Model, other_path: Path, tmp_pat
         model.load_state(tmp_path / "other")
     with pytest.raises(wgoose.StateError, match="absent"):
         model.load_state(tmp_path / "absent")
-    for name, piece in model.state.items():
-        np.testing.assert_array_equal(piece, before[name])
+    for name, tensor in model.state.items():
+        np.testing.assert_array_equal(tensor, before[name])
 
 
 def test_logits(model: wgoose.Model) -> None:

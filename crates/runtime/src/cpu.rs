@@ -45,7 +45,7 @@ pub(crate) struct Computed<'a> {
     pub(crate) instance: &'a Instance,
     /// What it made; empty if it only updates state.
     pub(crate) y: &'a mut [f32],
-    /// The piece of state that it updated, of all slots.
+    /// The tensor of the state that it updated, of all slots.
     pub(crate) state: Option<(State, &'a [f32])>,
 }
 
@@ -189,14 +189,14 @@ impl Executor for CpuExecutor {
         })
     }
 
-    fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
-        let len = piece.len(self.model.shape());
-        Ok(self.states[&piece][slot * len..][..len].to_vec())
+    fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
+        let len = tensor.len(self.model.shape());
+        Ok(self.states[&tensor][slot * len..][..len].to_vec())
     }
 
     fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
-        for (piece, all) in &mut self.states {
-            let len = piece.len(self.model.shape());
+        for (tensor, all) in &mut self.states {
+            let len = tensor.len(self.model.shape());
             all[slots.start * len..slots.end * len].fill(0.0);
         }
         Ok(())
@@ -204,8 +204,8 @@ impl Executor for CpuExecutor {
 
     fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError> {
         self.slots = self.slots.max(slots);
-        for (piece, all) in &mut self.states {
-            all.resize(self.slots * piece.len(self.model.shape()), 0.0);
+        for (tensor, all) in &mut self.states {
+            all.resize(self.slots * tensor.len(self.model.shape()), 0.0);
         }
         Ok(self.slots)
     }
@@ -217,8 +217,8 @@ impl Executor for CpuExecutor {
 
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         state.check(self.model.shape())?;
-        for (piece, data) in &state.0 {
-            if let Some(all) = self.states.get_mut(piece) {
+        for (tensor, data) in &state.0 {
+            if let Some(all) = self.states.get_mut(tensor) {
                 all[slot * data.len()..][..data.len()].copy_from_slice(data);
             }
         }

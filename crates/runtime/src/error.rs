@@ -160,7 +160,7 @@ pub enum RuntimeError {
     /// A state of another size.
     #[error("state {tensor} has {got} floats, this model's has {want}")]
     StateSize {
-        /// The piece of state.
+        /// The tensor.
         tensor: String,
         /// What was given.
         got: usize,

@@ -5,7 +5,7 @@ use crate::{Batch, GpuExecutor, RuntimeError, Traced};
 use std::ops::Range;
 use wgoose_graph::{ModelShape, State};
 
-/// The recurrent state of one sequence: every piece with its floats.
+/// The recurrent state of one sequence: every tensor with its floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateData(pub Vec<(State, Vec<f32>)>);
 
@@ -20,10 +20,10 @@ impl StateData {
         self.0.iter().flat_map(|(_, data)| data).all(|x| x.to_bits() == 0)
     }
 
-    /// Checks that it has exactly the pieces that a model of that shape has.
+    /// Checks that it has exactly the tensors that a model of that shape has.
     ///
     /// # Errors
-    /// The piece that is missing or of another size.
+    /// The tensor that is missing or of another size.
     pub fn check(&self, shape: &ModelShape) -> Result<(), RuntimeError> {
         for state in State::all(shape) {
             let got = self.0.iter().find(|(s, _)| *s == state).map_or(0, |(_, data)| data.len());
@@ -63,11 +63,11 @@ pub trait Executor: Send {
     /// As [`Executor::run`]; [`RuntimeError::Streamed`] where the weights do not all fit on the device.
     fn trace(&mut self, batch: &Batch, on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, RuntimeError>;
 
-    /// Copies one piece of a slot's state out.
+    /// Copies one tensor of a slot's state out.
     ///
     /// # Errors
     /// The device fails.
-    fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError>;
+    fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError>;
 
     /// Copies a slot's state out.
     ///
@@ -75,8 +75,8 @@ pub trait Executor: Send {
     /// The device fails.
     fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
         let shape = *self.shape();
-        let pieces = State::all(&shape).map(|piece| Ok((piece, self.state_piece(slot, piece)?)));
-        pieces.collect::<Result<_, _>>().map(StateData)
+        let tensors = State::all(&shape).map(|tensor| Ok((tensor, self.state_tensor(slot, tensor)?)));
+        tensors.collect::<Result<_, _>>().map(StateData)
     }
 
     /// Overwrites a slot's state.

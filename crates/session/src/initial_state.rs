@@ -26,8 +26,8 @@ pub fn load(path: &Path, model: &ModelShape) -> Result<StateData, SessionError> 
         return Err(fail(format!("a tuned initial state of {layers} layers, this model has {}", model.layers)));
     }
     let mut state = StateData::zero(model);
-    for (piece, data) in &mut state.0 {
-        let State::Wkv(layer) = piece else { continue };
+    for (tensor, data) in &mut state.0 {
+        let State::Wkv(layer) = tensor else { continue };
         let name = format!("blocks.{layer}{SUFFIX}");
         let (dims, floats) = file.read(&name).map_err(|e| fail(e.to_string()))?;
         let n = model.head_size as usize;

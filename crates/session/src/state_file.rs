@@ -56,9 +56,9 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = state
         .0
         .iter()
-        .map(|(piece, data)| {
+        .map(|(tensor, data)| {
             let raw = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-            (piece.to_string(), shape_of(*piece, model), raw)
+            (tensor.to_string(), shape_of(*tensor, model), raw)
         })
         .collect();
     let mut views = Vec::new();
@@ -77,21 +77,21 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
 pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateData, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
     let file = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
-    let tensors = SafeTensors::deserialize(&file).map_err(|e| fail(e.to_string()))?;
+    let stored = SafeTensors::deserialize(&file).map_err(|e| fail(e.to_string()))?;
     let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| fail(e.to_string()))?;
     let made_with = header.metadata().as_ref().and_then(|m| m.get(MODEL)).cloned();
     if let Some(theirs) = made_with.filter(|theirs| theirs != fingerprint) {
         return Err(SessionError::OtherModel { path: path.to_owned(), theirs, ours: fingerprint.to_owned() });
     }
-    let mut pieces = Vec::new();
-    for piece in State::all(model) {
-        let tensor = tensors.tensor(&piece.to_string()).map_err(|e| fail(format!("{piece}: {e}")))?;
-        let shape = shape_of(piece, model);
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
-            return Err(fail(format!("{piece} is {:?} {:?}, expected F32 {shape:?}", tensor.dtype(), tensor.shape())));
+    let mut tensors = Vec::new();
+    for tensor in State::all(model) {
+        let view = stored.tensor(&tensor.to_string()).map_err(|e| fail(format!("{tensor}: {e}")))?;
+        let shape = shape_of(tensor, model);
+        if view.dtype() != Dtype::F32 || view.shape() != shape {
+            return Err(fail(format!("{tensor} is {:?} {:?}, expected F32 {shape:?}", view.dtype(), view.shape())));
         }
-        let floats = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        pieces.push((piece, floats));
+        let floats = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        tensors.push((tensor, floats));
     }
-    Ok(StateData(pieces))
+    Ok(StateData(tensors))
 }

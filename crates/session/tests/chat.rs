@@ -37,9 +37,9 @@ fn assert_read(mut got: Session, parts: &[Part<'_>]) {
         let tokens = part(&want);
         want.prefill(&tokens).unwrap();
     }
-    for ((piece, got), (_, want)) in got.state().unwrap().0.iter().zip(&want.state().unwrap().0) {
+    for ((tensor, got), (_, want)) in got.state().unwrap().0.iter().zip(&want.state().unwrap().0) {
         let off: f32 = got.iter().zip(want).map(|(g, w)| (g - w).powi(2)).sum();
-        assert!(off <= 1e-10 * want.iter().map(|w| w.powi(2)).sum::<f32>(), "{piece} is off by {off}");
+        assert!(off <= 1e-10 * want.iter().map(|w| w.powi(2)).sum::<f32>(), "{tensor} is off by {off}");
     }
 }
 

@@ -51,7 +51,7 @@ fn by_definition(model: &Tiny, prefix: &[u32], tokens: &[u32], level: Level, poo
                 (rows.iter().skip(c).step_by(width).map(|x| f64::from(*x)).sum::<f64>() / tokens.len() as f64) as f32
             })
             .collect(),
-        Pooling::State => engine.state_piece(0, State::Wkv(level.depth(&SHAPE) - 1)).unwrap(),
+        Pooling::State => engine.state_tensor(0, State::Wkv(level.depth(&SHAPE) - 1)).unwrap(),
     }
 }
 

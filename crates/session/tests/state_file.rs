@@ -17,14 +17,14 @@ const MODEL: &str = "00112233445566778899aabbccddeeff";
 /// A state whose every float differs.
 fn state(shape: &ModelShape) -> StateData {
     let mut next = 0.0;
-    let mut piece = |state: State| {
+    let mut tensor = |state: State| {
         let floats = std::iter::repeat_with(|| {
             next += 0.25;
             next
         });
         (state, floats.take(state.len(shape)).collect())
     };
-    StateData(State::all(shape).map(&mut piece).collect())
+    StateData(State::all(shape).map(&mut tensor).collect())
 }
 
 fn saved(folder: &Path) -> std::path::PathBuf {
@@ -69,16 +69,16 @@ proptest! {
     fn every_float_survives(bits in prop::collection::vec(any::<u32>(), 64), layers in 1u32..3, heads in 1u32..3) {
         let shape = ModelShape { layers, width: 64 * heads, ..SHAPE };
         let mut bits = bits.into_iter().cycle();
-        let piece = |state: State| {
+        let tensor = |state: State| {
             (state, bits.by_ref().take(state.len(&shape)).map(f32::from_bits).collect::<Vec<_>>())
         };
-        let state = StateData(State::all(&shape).map(piece).collect());
+        let state = StateData(State::all(&shape).map(tensor).collect());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.safetensors");
         state_file::save(&path, &state, &shape, MODEL).unwrap();
         let back = state_file::load(&path, &shape, MODEL).unwrap();
-        for ((piece, want), (other, got)) in state.0.iter().zip(&back.0) {
-            prop_assert_eq!(piece, other);
+        for ((tensor, want), (other, got)) in state.0.iter().zip(&back.0) {
+            prop_assert_eq!(tensor, other);
             // As bits: NaN does not equal itself.
             prop_assert!(want.iter().map(|x| x.to_bits()).eq(got.iter().map(|x| x.to_bits())));
         }
@@ -127,19 +127,20 @@ fn a_state_need_not_say_which_model_it_is_of() {
     let path = folder.path().join("state.safetensors");
     let state = state(&SHAPE);
     let write = |dtype: Dtype, missing: Option<State>| {
-        let pieces: Vec<(String, Vec<usize>, Vec<u8>)> = state
+        let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = state
             .0
             .iter()
-            .filter(|(piece, _)| Some(*piece) != missing)
-            .map(|(piece, data)| {
-                let shape = match piece {
+            .filter(|(tensor, _)| Some(*tensor) != missing)
+            .map(|(tensor, data)| {
+                let shape = match tensor {
                     State::Wkv(_) => vec![2, 64, 64],
                     _ => vec![128],
                 };
-                (piece.to_string(), shape, data.iter().flat_map(|x| x.to_le_bytes()).collect())
+                (tensor.to_string(), shape, data.iter().flat_map(|x| x.to_le_bytes()).collect())
             })
             .collect();
-        let views = pieces.iter().map(|(name, shape, raw)| (name, TensorView::new(dtype, shape.clone(), raw).unwrap()));
+        let views =
+            tensors.iter().map(|(name, shape, raw)| (name, TensorView::new(dtype, shape.clone(), raw).unwrap()));
         std::fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();
     };
     write(Dtype::F32, None);

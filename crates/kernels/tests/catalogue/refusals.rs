@@ -10,8 +10,9 @@ fn refusals_have_types() {
     let (catalogue, bare) = (Catalogue::embedded(), Limits::webgpu());
     let made = |name: &str, choices: &[(&str, &str)], limits: &Limits| {
         let variant = catalogue.variant("matmul", name).unwrap();
-        let spelled = choices.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let config = variant.partial_config(&spelled).unwrap();
+        let mut spelled = variant.spell(&variant.default_config());
+        spelled.extend(choices.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())));
+        let config = variant.config(&spelled).unwrap();
         Kernel::new(variant, &instance, &config, limits).map(drop)
     };
     let refused = |name, choices: &[(&str, &str)], limits: &Limits| match made(name, choices, limits) {

@@ -234,18 +234,18 @@ impl Engine {
         self.executor.state(slot)
     }
 
-    /// Copies one piece of a slot's state out.
+    /// Copies one tensor of a slot's state out.
     ///
     /// # Errors
     /// There is no such slot, the model has no such layer, or the device fails. A state that was invalidated because layers
-    /// were left out may be asked for pieces of the others.
-    pub fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
+    /// were left out may be asked for tensors of the others.
+    pub fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
         self.check_slot(slot)?;
-        let (layer, layers) = (piece.layer(), self.shape().layers);
+        let (layer, layers) = (tensor.layer(), self.shape().layers);
         if layer >= layers {
             return Err(BatchError::Layer { layer, layers }.into());
         }
-        self.executor.state_piece(slot, piece)
+        self.executor.state_tensor(slot, tensor)
     }
 
     /// Sets the states of slots to zero.

@@ -349,14 +349,14 @@ impl Executor for GpuExecutor {
         self.trace_values(batch, on_value)
     }
 
-    fn state_piece(&mut self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
-        self.read_state(slot, piece)
+    fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
+        self.read_state(slot, tensor)
     }
 
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         state.check(self.model.shape())?;
-        for (piece, data) in &state.0 {
-            let place = self.states.place(*piece);
+        for (tensor, data) in &state.0 {
+            let place = self.states.place(*tensor);
             let offset = place.offset + slot as u64 * data.len() as u64 * 4;
             self.device.queue.write_buffer(&place.buffer, offset, bytemuck::cast_slice(data));
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use wgoose_graph::{ModelShape, State};
 use wgoose_kernels::Limits;
 
-/// Where one piece of the state lies, for all slots.
+/// Where one tensor of the state lies, for all slots.
 #[derive(Clone)]
 pub(super) struct StatePlace {
     pub(super) buffer: wgpu::Buffer,
@@ -16,7 +16,7 @@ pub(super) struct StatePlace {
     pub(super) bytes: u64,
 }
 
-/// Every piece of the state.
+/// Every tensor of the state.
 pub(super) struct States {
     places: HashMap<State, StatePlace>,
     bytes: u64,
@@ -26,17 +26,17 @@ impl States {
     /// Room for that many slots.
     ///
     /// # Errors
-    /// A piece of all slots is larger than the largest binding.
+    /// A tensor of all slots is larger than the largest binding.
     pub(super) fn new(device: &Device, shape: &ModelShape, slots: usize) -> Result<Self, RuntimeError> {
         let limit = device.limits().storage_binding;
         let mut states = States { places: HashMap::new(), bytes: 0 };
-        for (bytes, pieces) in packed(device.limits(), shape, slots) {
+        for (bytes, tensors) in packed(device.limits(), shape, slots) {
             if bytes > limit {
                 return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need: bytes, limit });
             }
             let buffer = device.storage("state", bytes);
             states.bytes += buffer.size();
-            for (state, offset, bytes) in pieces {
+            for (state, offset, bytes) in tensors {
                 states.places.insert(state, StatePlace { buffer: buffer.clone(), offset, bytes });
             }
         }
@@ -53,7 +53,7 @@ impl States {
         packed(device.limits(), shape, slots).iter().map(|(bytes, _)| bytes.next_multiple_of(16)).sum()
     }
 
-    /// Where a piece lies.
+    /// Where a tensor lies.
     pub(super) fn place(&self, state: State) -> &StatePlace {
         &self.places[&state]
     }
@@ -65,10 +65,10 @@ impl States {
 }
 
 impl GpuExecutor {
-    /// See [`crate::Executor::state_piece`].
-    pub(crate) fn read_state(&self, slot: usize, piece: State) -> Result<Vec<f32>, RuntimeError> {
-        let bytes = piece.len(self.model.shape()) as u64 * 4;
-        let place = self.states.place(piece);
+    /// See [`crate::Executor::state_tensor`].
+    pub(crate) fn read_state(&self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
+        let bytes = tensor.len(self.model.shape()) as u64 * 4;
+        let place = self.states.place(tensor);
         let raw = self.device.read(&place.buffer, place.offset + slot as u64 * bytes, bytes)?;
         Ok(bytemuck::pod_collect_to_vec(&raw))
     }
@@ -98,10 +98,10 @@ impl GpuExecutor {
     }
 }
 
-/// Bytes of a buffer, and its pieces with offset and bytes.
+/// Bytes of a buffer, and its tensors with offset and bytes.
 type Packed = (u64, Vec<(State, u64, u64)>);
 
-/// Buffers as large as can be bound, but for a piece that alone is larger.
+/// Buffers as large as can be bound, but for a tensor that alone is larger.
 fn packed(limits: &Limits, shape: &ModelShape, slots: usize) -> Vec<Packed> {
     let limit = limits.storage_binding.min(limits.buffer);
     let mut buffers: Vec<Packed> = Vec::new();
@@ -109,8 +109,8 @@ fn packed(limits: &Limits, shape: &ModelShape, slots: usize) -> Vec<Packed> {
         let bytes = slots as u64 * state.len(shape) as u64 * 4;
         let offset = |used: u64| used.next_multiple_of(u64::from(limits.storage_alignment));
         match buffers.last_mut().filter(|(used, _)| offset(*used) + bytes <= limit) {
-            Some((used, pieces)) => {
-                pieces.push((state, offset(*used), bytes));
+            Some((used, tensors)) => {
+                tensors.push((state, offset(*used), bytes));
                 *used = offset(*used) + bytes;
             }
             None => buffers.push((bytes, vec![(state, 0, bytes)])),

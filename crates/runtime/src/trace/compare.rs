@@ -26,8 +26,8 @@ pub enum Place {
     },
     /// Of the state that it updates.
     State {
-        /// The piece.
-        piece: State,
+        /// The tensor.
+        tensor: State,
         /// Index of the sequence in the batch.
         sequence: usize,
         /// The element, in the order of [`State`].
@@ -39,8 +39,8 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Value { plane, row, column } => write!(f, "plane {plane}, row {row}, column {column}"),
-            Place::State { piece, sequence, element } => {
-                write!(f, "{piece} of sequence {sequence}, element {element}")
+            Place::State { tensor, sequence, element } => {
+                write!(f, "{tensor} of sequence {sequence}, element {element}")
             }
         }
     }
@@ -109,7 +109,9 @@ impl GpuExecutor {
         let mut made: HashMap<NodeId, Made> = HashMap::new();
         self.run_by_op(batch, &mut |executor, ran| {
             let state = match updated(ran.graph, ran.node) {
-                Some(piece) => slots.iter().map(|slot| executor.read_state(*slot, piece)).collect::<Result<_, _>>()?,
+                Some(tensor) => {
+                    slots.iter().map(|slot| executor.read_state(*slot, tensor)).collect::<Result<_, _>>()?
+                }
                 None => Vec::new(),
             };
             let (kernel, precision, values) = (ran.kernel.label.clone(), ran.kernel.facts.precision, ran.values);
@@ -124,13 +126,13 @@ impl GpuExecutor {
             let value = |of: &[f32]| of.get(at).copied().unwrap_or_default();
             let (mut got, mut want) = (value(&made.values), value(ran.y));
             let mut place = place(at, node.shape.cols, &shape, node.shape.rows);
-            if let Some((piece, all)) = ran.state {
+            if let Some((tensor, all)) = ran.state {
                 for (sequence, (slot, ours)) in slots.iter().zip(&made.state).enumerate() {
                     let theirs = &all[slot * ours.len()..][..ours.len()];
                     let (element, worse) = largest_error(ours, theirs);
                     if worse > error || ran.y.is_empty() && sequence == 0 {
                         (error, got, want) = (worse, ours[element], theirs[element]);
-                        place = Place::State { piece, sequence, element };
+                        place = Place::State { tensor, sequence, element };
                     }
                 }
             }
@@ -165,10 +167,10 @@ impl GpuExecutor {
     }
 }
 
-/// The piece of state that an op updates.
+/// The tensor of the state that an op updates.
 fn updated(graph: &wgoose_graph::Graph, node: NodeId) -> Option<State> {
     graph.inputs(node).into_iter().find_map(|(operand, input)| match graph.node(input.node) {
-        Node::Source(Source::State(piece)) if operand.kind == OperandKind::State => Some(*piece),
+        Node::Source(Source::State(tensor)) if operand.kind == OperandKind::State => Some(*tensor),
         _ => None,
     })
 }

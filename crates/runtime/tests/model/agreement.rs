@@ -45,7 +45,8 @@ impl Form {
 
 /// Fusions. The first is what all others are compared with.
 fn fusions() -> Vec<Form> {
-    let mut forms = vec![Form::fused("unfused", FusionSet::new()), Form::new("default", |_| ())];
+    let default = |plan: &mut Plan| plan.fusions = Plan::default_fusions();
+    let mut forms = vec![Form::fused("unfused", FusionSet::new()), Form::new("default", default)];
     forms.extend(Fusion::ALL.map(|fusion| Form::fused(format!("only {fusion}"), FusionSet::from([fusion]))));
     forms
 }
@@ -78,14 +79,14 @@ impl Rng {
     }
 }
 
-/// A state whose pieces lie where those of a model do: the range that the op which reads it is tested in.
+/// A state whose tensors lie where those of a model do: the range that the op which reads it is tested in.
 fn random_state(rng: &mut Rng) -> StateData {
-    let piece = |state: State| {
+    let tensor = |state: State| {
         let op = if matches!(state, State::Wkv(_)) { "wkv" } else { "token_shift" };
         let domain = ops::ALL.iter().find(|o| o.name == op).unwrap().domain;
         (state, rng.floats(state.len(&SHAPE), domain("state")))
     };
-    StateData(State::all(&SHAPE).map(piece).collect())
+    StateData(State::all(&SHAPE).map(tensor).collect())
 }
 
 /// A pass: for each sequence the state it begins with and its token.

@@ -209,13 +209,13 @@ fn what_left_out_layers_does_not_go_on() {
             assert!(matches!(refused, Err(RuntimeError::Batch(BatchError::Invalidated { slot: 0, .. }))));
         }
         let (lower, upper) = (State::Wkv(0), State::Wkv(1));
-        let read = engine.state_piece(0, lower).unwrap();
-        assert!(engine.state_piece(0, upper).unwrap().iter().all(|x| *x == 0.0), "that layer was left out");
+        let read = engine.state_tensor(0, lower).unwrap();
+        assert!(engine.state_tensor(0, upper).unwrap().iter().all(|x| *x == 0.0), "that layer was left out");
         engine.reset(0..1).unwrap();
         engine.hidden(&[all(0, &tokens)], Level::Final).unwrap();
-        assert!(engine.state_piece(0, lower).unwrap() == read, "the layers below do the same");
+        assert!(engine.state_tensor(0, lower).unwrap() == read, "the layers below do the same");
         engine.forward(&[all(0, &tokens)]).unwrap();
-        let none = engine.state_piece(0, State::Wkv(2)).unwrap_err();
+        let none = engine.state_tensor(0, State::Wkv(2)).unwrap_err();
         assert!(matches!(none, RuntimeError::Batch(BatchError::Layer { layer: 2, layers: 2 })), "{none}");
     }
 }

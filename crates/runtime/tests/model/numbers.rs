@@ -7,7 +7,7 @@ use wgoose_runtime::StateData;
 pub(crate) struct Tolerance {
     /// Of the logits of token 0 of a fresh sequence: the group norm there leaves little more than a sign.
     pub(crate) first: f64,
-    /// Of every later token and of every piece of the state.
+    /// Of every later token and of every tensor of the state.
     pub(crate) later: f64,
 }
 
@@ -33,9 +33,9 @@ pub(crate) fn disagreement(vocab: u32, got: &Result, want: &Result, tolerance: T
         let allowed = if t == 0 { tolerance.first } else { tolerance.later };
         (format!("the logits of token {t}"), deviation(got, want), allowed)
     });
-    let state = got.1.0.iter().zip(&want.1.0).map(|((piece, got), (other, want))| {
-        assert_eq!(piece, other);
-        (piece.to_string(), deviation(got, want), tolerance.later)
+    let state = got.1.0.iter().zip(&want.1.0).map(|((tensor, got), (other, want))| {
+        assert_eq!(tensor, other);
+        (tensor.to_string(), deviation(got, want), tolerance.later)
     });
     let off = logits.chain(state).find(|(_, off, allowed)| off.is_nan() || off > allowed);
     off.map(|(what, off, allowed)| format!("{what}: off by {off:.1e}, allowed {allowed:.0e}"))

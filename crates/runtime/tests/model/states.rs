@@ -51,7 +51,7 @@ fn states_of_other_models_are_refused() {
         let good = engine.state(0).unwrap();
         let (mut missing, mut short, mut more) = (good.clone(), good.clone(), good.clone());
         more.0.push((State::Wkv(9), vec![0.0; 3]));
-        missing.0.retain(|(piece, _)| *piece != State::Wkv(1));
+        missing.0.retain(|(tensor, _)| *tensor != State::Wkv(1));
         short.0[0].1.pop();
         for bad in [missing, short, more] {
             let error = engine.set_state(0, &bad).unwrap_err();

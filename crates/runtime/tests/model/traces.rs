@@ -137,7 +137,7 @@ fn a_state_that_is_written_wrong_is_named() {
     let errors = executor.compare(&batch([5, 9])).unwrap();
     let (error, failed) = first(&errors);
     assert_eq!((error.op, error.layer, failed), ("token_shift", Some(0), 2 * SHAPE.layers as usize));
-    assert!(matches!(error.place, Place::State { piece: State::AttShift(0), .. }), "{error}");
+    assert!(matches!(error.place, Place::State { tensor: State::AttShift(0), .. }), "{error}");
 }
 
 #[test]

@@ -8,14 +8,14 @@
 //! a sequence's own seed and number of tokens only. A plan whose decode kernels are the same for all numbers of sequences
 //! gives the same text in any company.
 
-mod member;
+mod sequence;
 mod step;
 
 use crate::generate::{GenerateOptions, Generated};
 use crate::sampling::Sampler;
 use crate::tokenizer::Tokenizer;
 use crate::{Session, SessionError, grow};
-use member::BatchSequence;
+use sequence::BatchSequence;
 use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
 
@@ -56,7 +56,7 @@ pub struct Batch {
     capacity: usize,
     /// Slots without a sequence.
     free: Vec<usize>,
-    members: BTreeMap<SequenceId, BatchSequence>,
+    sequences: BTreeMap<SequenceId, BatchSequence>,
     /// What happened since the last step.
     events: Vec<BatchEvent>,
     next: u64,
@@ -82,7 +82,7 @@ impl Session {
             beginning: Some(state).filter(|state| !state.is_zero()),
             capacity,
             free: (0..capacity).rev().collect(),
-            members: BTreeMap::new(),
+            sequences: BTreeMap::new(),
             events: Vec::new(),
             next: 0,
         })
@@ -102,12 +102,12 @@ impl Batch {
 
     /// The sequences that have not ended, in the order in which they joined.
     pub fn sequences(&self) -> impl Iterator<Item = SequenceId> {
-        self.members.keys().copied()
+        self.sequences.keys().copied()
     }
 
     /// Whether a step would do nothing: no sequence goes on, and every event was given.
     pub fn is_idle(&self) -> bool {
-        self.members.is_empty() && self.events.is_empty()
+        self.sequences.is_empty() && self.events.is_empty()
     }
 
     /// Reads a prompt and chooses its first token, which the next step tells of.
@@ -124,12 +124,12 @@ impl Batch {
         }
         let slot = self.free.pop().ok_or(SessionError::NoRoom(self.capacity))?;
         let id = SequenceId(self.next);
-        let mut member = BatchSequence::new(slot, prompt.len(), options.clone(), sampler);
+        let mut sequence = BatchSequence::new(slot, prompt.len(), options.clone(), sampler);
         let begun = self.read(slot, &prompt).and_then(|logits| match options.max_tokens {
             0 => Ok(()),
             _ => {
-                let first = self.first_token(&mut member, &logits)?;
-                member.push(id, &self.tokenizer, first, &mut self.events);
+                let first = self.first_token(&mut sequence, &logits)?;
+                sequence.push(id, &self.tokenizer, first, &mut self.events);
                 Ok(())
             }
         });
@@ -138,7 +138,7 @@ impl Batch {
             return Err(why);
         }
         self.next += 1;
-        self.members.insert(id, member);
+        self.sequences.insert(id, sequence);
         self.part_with_ended();
         Ok(id)
     }
@@ -148,8 +148,8 @@ impl Batch {
     /// # Errors
     /// It is not in the batch.
     pub fn leave(&mut self, id: SequenceId) -> Result<(String, Generated), SessionError> {
-        let member = self.members.remove(&id).ok_or(SessionError::NoSequence(id))?;
-        self.free.push(member.slot);
+        let sequence = self.sequences.remove(&id).ok_or(SessionError::NoSequence(id))?;
+        self.free.push(sequence.slot);
         let mut untold = String::new();
         self.events.retain(|event| match event {
             BatchEvent::Text(of, text) if *of == id => {
@@ -158,15 +158,15 @@ impl Batch {
             }
             _ => true,
         });
-        let (rest, generated) = member.finish();
+        let (rest, generated) = sequence.finish();
         Ok((untold + &rest, generated))
     }
 
     /// Gives back the slots of those that have ended, and tells of it.
     fn part_with_ended(&mut self) {
-        for (id, member) in self.members.extract_if(.., |_, member| member.has_ended()) {
-            self.free.push(member.slot);
-            let (rest, generated) = member.finish();
+        for (id, sequence) in self.sequences.extract_if(.., |_, sequence| sequence.has_ended()) {
+            self.free.push(sequence.slot);
+            let (rest, generated) = sequence.finish();
             self.events.extend((!rest.is_empty()).then_some(BatchEvent::Text(id, rest)));
             self.events.push(BatchEvent::Ended(id, generated));
         }

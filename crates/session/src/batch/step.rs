@@ -1,6 +1,6 @@
 //! Steps of a batch: a token for every sequence, chosen on the device where it can, else from logits read back.
 
-use super::member::BatchSequence;
+use super::sequence::BatchSequence;
 use super::{Batch, BatchEvent};
 use crate::SessionError;
 use std::num::NonZeroUsize;
@@ -23,16 +23,16 @@ impl Batch {
     /// # Errors
     /// As of [`Batch::step`].
     pub fn steps(&mut self, steps: NonZeroUsize) -> Result<Vec<BatchEvent>, SessionError> {
-        if !self.members.is_empty() {
+        if !self.sequences.is_empty() {
             let gone = match self.engine.can_decode() {
                 true => self.steps_on_device(steps.get()),
                 false => (0..steps.get()).try_for_each(|_| self.step_here()),
             };
             if let Err(why) = gone {
                 // Whose states are still good is not known.
-                let gone = std::mem::take(&mut self.members);
+                let gone = std::mem::take(&mut self.sequences);
                 self.events.retain(|event| !gone.contains_key(&event.sequence()));
-                self.free.extend(gone.into_values().map(|member| member.slot));
+                self.free.extend(gone.into_values().map(|sequence| sequence.slot));
                 return Err(why);
             }
             self.part_with_ended();
@@ -41,22 +41,25 @@ impl Batch {
     }
 
     fn steps_on_device(&mut self, steps: usize) -> Result<(), SessionError> {
-        let Batch { engine, tokenizer, members, events, .. } = self;
-        let reads: Vec<u32> = members.values().map(BatchSequence::last).collect();
-        let chosen: Vec<Vec<(u32, f32)>> = members.values().map(BatchSequence::chosen).collect();
+        let Batch { engine, tokenizer, sequences, events, .. } = self;
+        let reads: Vec<u32> = sequences.values().map(BatchSequence::last).collect();
+        let chosen: Vec<Vec<(u32, f32)>> = sequences.values().map(BatchSequence::chosen).collect();
         let mut rounds: Vec<Vec<Option<u32>>> = Vec::new();
         {
-            let going: Vec<Continuation<'_>> =
-                members.values().zip(&chosen).map(|(member, chosen)| member.continuation(chosen, steps)).collect();
+            let going: Vec<Continuation<'_>> = sequences
+                .values()
+                .zip(&chosen)
+                .map(|(sequence, chosen)| sequence.continuation(chosen, steps))
+                .collect();
             engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), &mut |ids| {
                 rounds.push(ids.to_vec());
                 ControlFlow::Continue(())
             })?;
         }
         for ids in rounds {
-            for ((id, member), token) in members.iter_mut().zip(ids) {
+            for ((id, sequence), token) in sequences.iter_mut().zip(ids) {
                 if let Some(token) = token {
-                    member.push(*id, tokenizer, token, events);
+                    sequence.push(*id, tokenizer, token, events);
                 }
             }
         }
@@ -65,17 +68,17 @@ impl Batch {
 
     fn step_here(&mut self) -> Result<(), SessionError> {
         self.part_with_ended();
-        let Batch { engine, tokenizer, members, events, .. } = self;
-        if members.is_empty() {
+        let Batch { engine, tokenizer, sequences, events, .. } = self;
+        if sequences.is_empty() {
             return Ok(());
         }
-        let reads: Vec<[u32; 1]> = members.values().map(|member| [member.last()]).collect();
-        let sequences = members.values().zip(&reads);
-        let sequences: Vec<Sequence<'_>> =
-            sequences.map(|(member, tokens)| Sequence { slot: member.slot, tokens, outputs: Outputs::Last }).collect();
-        for ((id, member), logits) in members.iter_mut().zip(engine.forward(&sequences)?) {
-            let token = member.sampler.sample(&logits)?;
-            member.push(*id, tokenizer, token, events);
+        let reads: Vec<[u32; 1]> = sequences.values().map(|sequence| [sequence.last()]).collect();
+        let pairs = sequences.values().zip(&reads);
+        let read: Vec<Sequence<'_>> =
+            pairs.map(|(sequence, tokens)| Sequence { slot: sequence.slot, tokens, outputs: Outputs::Last }).collect();
+        for ((id, sequence), logits) in sequences.iter_mut().zip(engine.forward(&read)?) {
+            let token = sequence.sampler.sample(&logits)?;
+            sequence.push(*id, tokenizer, token, events);
         }
         Ok(())
     }
@@ -91,12 +94,12 @@ impl Batch {
     }
 
     /// Chooses the token after a prompt, as every other is chosen.
-    pub(super) fn first_token(&mut self, member: &mut BatchSequence, logits: &[f32]) -> Result<u32, SessionError> {
+    pub(super) fn first_token(&mut self, sequence: &mut BatchSequence, logits: &[f32]) -> Result<u32, SessionError> {
         if !self.engine.can_decode() {
-            return Ok(member.sampler.sample(logits)?);
+            return Ok(sequence.sampler.sample(logits)?);
         }
         let mut first = 0;
-        self.engine.decode(Start::Logits(logits), &[member.continuation(&[], 1)], 1, &mut |ids| {
+        self.engine.decode(Start::Logits(logits), &[sequence.continuation(&[], 1)], 1, &mut |ids| {
             ids.iter().flatten().for_each(|id| first = *id);
             ControlFlow::Continue(())
         })?;

@@ -157,7 +157,7 @@ fn pooled(
         Pooling::State => {
             engine.hidden(sequences, options.level)?;
             let layer = options.level.depth(engine.shape()) - 1;
-            sequences.iter().map(|s| engine.state_piece(s.slot, State::Wkv(layer))).collect()
+            sequences.iter().map(|s| engine.state_tensor(s.slot, State::Wkv(layer))).collect()
         }
     }
 }

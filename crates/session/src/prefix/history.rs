@@ -19,10 +19,10 @@ impl Beginning {
         }
         let mut hasher = blake3::Hasher::new();
         let mut bytes = Vec::new();
-        for (piece, data) in &state.0 {
+        for (tensor, data) in &state.0 {
             bytes.clear();
             bytes.extend(data.iter().flat_map(|x| x.to_le_bytes()));
-            hasher.update(piece.to_string().as_bytes());
+            hasher.update(tensor.to_string().as_bytes());
             hasher.update(&bytes);
         }
         Beginning(*hasher.finalize().as_bytes())
