@@ -29,22 +29,27 @@ struct Resident {
 
 impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
-    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted.
+    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted;
+    /// a software adapter, which takes a minute and gains nothing, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        (self.listen)(Event::Stage("persistent kernels", THREADS.len()));
+        let is_cpu = self.device.is_cpu();
+        let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
+        (self.listen)(Event::Stage("persistent kernels", widths.len()));
         if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
             (self.listen)(Event::Done(format!("none: the device has no {missing}")));
             return Ok(());
         }
-        let share = self.share(shares::PERSISTENT) / THREADS.len() as u32;
+        let share = self.share(shares::PERSISTENT) / widths.len() as u32;
         let mut fused = plan.clone();
-        fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
+        if !is_cpu {
+            fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
+        }
         let format = |w: Weight| fused.format_on_gpu(w, self.model.tensor(w).format());
         let mut groups = groups(self.model.shape(), Scenario::DECODE, &fused.fusions.decode, &format);
         groups.retain(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
-        for threads in THREADS {
+        for &threads in widths {
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
                 Ok(persistent) => self.compare_both(plan, persistent, threads, share.mul_f64(0.1))?,
                 Err(why) => (self.listen)(Event::Done(format!("stages of {threads} threads: none ({why})"))),
