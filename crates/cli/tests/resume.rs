@@ -36,7 +36,7 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let folder = folder.path();
     let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
-    let tune = ["tune", "m.gguf", "--out", "plan.ron", "--budget", "6", "--chunks", "16,64"];
+    let tune = ["tune", "m.gguf", "--out", "plan.ron", "--budget", "2", "--chunks", "16,64"];
     let ledger = folder.join("plan.jsonl");
 
     let mut first = wgoose(folder, &tune).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

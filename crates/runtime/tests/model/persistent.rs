@@ -19,13 +19,11 @@ const LAYERS: u32 = 5;
 /// Bytes of workgroup memory that a stage may have: all of them lie beside each other.
 const STAGE_MEMORY: u32 = 2 << 10;
 
-/// The default plan of a GPU with kernels that can be stages of workgroups of that many threads; the seven matrices in one op
-/// only where they are F16, which software adapters compile in time.
-fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
-    let mut plan = default_plan(device, model);
-    if model.tensor(Weight::Head).format() == Format::F16 {
-        plan.fusions = Plan::default_fusions();
-    }
+/// Threads of a stage's workgroups.
+const THREADS: u32 = 256;
+
+/// A plan with kernels that can be stages.
+fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Plan {
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
     let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline()).unwrap();
     let graph = graphs.of(&batch);
@@ -45,7 +43,7 @@ fn plan(device: &Device, model: &Model, threads: u32) -> Plan {
         let mut configs = variants.flat_map(|v| v.configs().into_iter().map(move |c| (v, c)));
         let fits = |v: &Variant, c: &Config| {
             Kernel::new(v, &instance, c, device.limits())
-                .is_ok_and(|k| can_be_stage(&k, threads) && k.facts.workgroup_memory <= STAGE_MEMORY)
+                .is_ok_and(|k| can_be_stage(&k, THREADS) && k.facts.workgroup_memory <= STAGE_MEMORY)
         };
         if let Some((variant, config)) = configs.find(|(v, c)| fits(v, c)) {
             choices.push(Choice::new(key, variant, &config).unwrap());
@@ -74,7 +72,12 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
     let device = device();
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, mix);
-        let chain = plan(&device, &model, 256);
+        // The seven matrices in one op only where they are F16, which software adapters compile in time.
+        let fusions = match mix {
+            Mix::F16 => Plan::default_fusions(),
+            _ => default_plan(&device, &model).fusions,
+        };
+        let chain = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
         let fused = Plan { persistent: Some(1), ..chain.clone() };
         let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
         let text = tokens(3, 12);
@@ -107,7 +110,7 @@ fn decode(engine: &mut Engine, count: u32) -> (Vec<u32>, DecodeReport) {
 fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_run() {
     let device = device();
     let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, Mix::F16);
-    let chain = plan(&device, &model, 256);
+    let chain = with_stages(&device, &model, default_plan(&device, &model));
     let of = |workgroups| Plan { persistent: workgroups, ..chain.clone() };
     let mut by_chain = engine(&device, &model, of(None));
     let want = decode(&mut by_chain, 40);
