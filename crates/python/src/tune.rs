@@ -52,12 +52,11 @@ pub(crate) fn tune(
     let swept = py.detach(move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
-        let default_chunks = if device.kind() == "Cpu" { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] };
         let options = SweepOptions {
             ledger,
             budget,
             exhaustive,
-            chunks: chunks.unwrap_or(default_chunks),
+            chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
             sequences,
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::Q15 },

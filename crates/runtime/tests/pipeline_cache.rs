@@ -53,7 +53,7 @@ fn uncached(model: &Arc<Model>) -> (Vec<f32>, u32) {
 fn keeps() -> bool {
     let options = DeviceOptions { cache: Some("anywhere".into()), ..DeviceOptions::default() };
     let device = Device::open_with(&options).unwrap();
-    let keeps = device.cache().is_some() && device.kind() != "Cpu";
+    let keeps = device.cache().is_some() && !device.is_cpu();
     if !keeps {
         println!("skipped: {} keeps no pipelines", device.fingerprint().adapter);
     }

@@ -10,7 +10,7 @@ use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Random cases of a variant, unless PROPTEST_CASES says otherwise.
-const CASES: u32 = 3;
+const CASES: u32 = 4;
 
 /// The same cases each time, unless PROPTEST_RNG_SEED says others: compilers of software adapters need minutes, or never
 /// end, for some kernels at some sizes.

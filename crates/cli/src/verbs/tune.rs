@@ -56,10 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = Arc::new(Model::open(&args.model)?);
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
     let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
-    let chunks = match (args.chunks.as_slice(), device.kind()) {
-        ([], "Cpu") => vec![16, 32, 64, 128],
-        ([], _) => vec![64, 256, 1024],
-        (given, _) => given.to_vec(),
+    let chunks = match args.chunks.as_slice() {
+        [] => SweepOptions::default_chunks(&device),
+        given => given.to_vec(),
     };
     let options = SweepOptions {
         ledger: args.ledger.clone().unwrap_or_else(|| args.out.with_extension("jsonl")),

@@ -21,7 +21,7 @@ pub struct TuningKey {
 }
 
 impl TuningKey {
-    /// The class of a instance.
+    /// The class of an instance.
     pub fn of(instance: &Instance) -> Self {
         TuningKey {
             op: instance.op.name().to_owned(),

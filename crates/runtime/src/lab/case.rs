@@ -1,4 +1,4 @@
-//! A case: random operands for a instance, in the ranges that a model has, and what the reference makes of them.
+//! A case: random operands for an instance, in the ranges that a model has, and what the reference makes of them.
 
 use std::collections::BTreeMap;
 use wgoose_graph::{Format, OperandKind};
@@ -19,7 +19,7 @@ pub(crate) enum Data {
     State(Vec<f32>),
 }
 
-/// Random operands for a instance.
+/// Random operands for an instance.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub(crate) instance: Instance,

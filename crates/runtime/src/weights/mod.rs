@@ -73,7 +73,7 @@ fn arena_bytes(number: usize, limits: &Limits) -> u64 {
     most.min(limits.storage_binding).min(limits.buffer)
 }
 
-/// The first layer that is like those that follow: the first of all has no value to look back to. A arena begins with it, for
+/// The first layer that is like those that follow: the first of all has no value to look back to. An arena begins with it, for
 /// layers of one arena can be one dispatch.
 const FIRST_ALIKE: u32 = 1;
 

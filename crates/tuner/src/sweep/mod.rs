@@ -49,6 +49,13 @@ pub struct SweepOptions {
     pub allowed: Precision,
 }
 
+impl SweepOptions {
+    /// The prefill chunks that are compared unless others are asked for: a software adapter has little to fill.
+    pub fn default_chunks(device: &Device) -> Vec<u32> {
+        if device.is_cpu() { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] }
+    }
+}
+
 /// What a sweep says while it runs.
 #[derive(Clone, Debug)]
 pub enum Event {
