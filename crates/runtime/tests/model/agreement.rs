@@ -24,7 +24,8 @@ const SHAPE: ModelShape = ModelShape {
 const SEQUENCES: usize = 50;
 const PASSES: u64 = 20;
 
-/// One state in so many is read back, others in the next pass: to read them takes longer than to compute them.
+/// One state in so many is read back, others in the next pass: to read them takes longer than to compute them. A second step
+/// from every one shows in its logits what became of it.
 const STATES: usize = 5;
 
 /// Passes that the reference runs too.
@@ -99,12 +100,14 @@ fn pass(seed: u64) -> (Vec<StateData>, Vec<u32>) {
     (states, (0..SEQUENCES).map(|_| (rng.next() % u64::from(SHAPE.vocab)) as u32).collect())
 }
 
-/// The logits of each sequence, and of some the new state.
+/// The logits of each sequence after its token and after the same token again, and of some the state then.
 fn step(engine: &mut Engine, (states, tokens): &(Vec<StateData>, Vec<u32>), seed: u64) -> Vec<(Vec<f32>, StateData)> {
     states.iter().enumerate().for_each(|(slot, state)| engine.set_state(slot, state).unwrap());
     let sequence = |(slot, token)| Sequence { slot, tokens: std::slice::from_ref(token), outputs: Outputs::Last };
     let sequences: Vec<Sequence<'_>> = tokens.iter().enumerate().map(sequence).collect();
-    let logits = engine.forward(&sequences).unwrap();
+    let mut logits = engine.forward(&sequences).unwrap();
+    let again = engine.forward(&sequences).unwrap();
+    logits.iter_mut().zip(again).for_each(|(logits, again)| logits.extend(again));
     let mut state = |slot: usize| match (slot + seed as usize).is_multiple_of(STATES) {
         true => engine.state(slot).unwrap(),
         false => StateData(Vec::new()),
