@@ -46,3 +46,19 @@ fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
     }
     return words;
 }
+
+const weight_part_values: u32 = 8u;
+const weight_part_loads: u32 = 1u;
+const weight_part_span: u32 = 8u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 1> {
+    return array<vec4<u32>, 1>();
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 1>, part: u32) -> array<vec4<u32>, 1> {
+    return packed;
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row;
+}

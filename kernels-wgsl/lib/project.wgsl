@@ -93,12 +93,17 @@ fn store_sum(block: RowBlock, i: u32, t: u32, sum: f32) {
         y[(block.matrix * params.rows + token) * params.m + row] = sum;
         return;
     }
+    store_hidden(block.matrix, row, token, sum);
+}
+
+// Stores a hidden value of an adapter.
+fn store_hidden(matrix: u32, row: u32, token: u32, sum: f32) {
     var column = row;
-    for (var matrix = 3u; matrix < block.matrix; matrix++) {
-        column += rows_of(matrix);
+    for (var before = 3u; before < matrix; before++) {
+        column += rows_of(before);
     }
     var kinds = array(TANH, NONE, NONE, SIGMOID);
-    y[(3u * params.rows + token) * params.m + column] = activate(kinds[block.matrix - 3u], sum);
+    y[(3u * params.rows + token) * params.m + column] = activate(kinds[matrix - 3u], sum);
 }
 
 // The part of the fourth plane that no adapter fills.

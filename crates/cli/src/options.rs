@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_bench::{Configured, Subject};
-use wgoose_kernels::{Catalogue, Differing, LibraryError};
+use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision};
 use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
@@ -30,6 +30,9 @@ pub(crate) struct RunOptions {
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
+    /// Least precise arithmetic of kernels: f32, q15, f16 or q8; what the plan has beyond it is left out.
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) precision: Option<Precision>,
     #[command(flatten)]
     pub(crate) kernels: KernelOptions,
     #[command(flatten)]
@@ -186,6 +189,7 @@ impl RunOptions {
             .plan(self.plan.clone())
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
+            .precision(self.precision)
             .catalogue(self.kernels.catalogue()?)
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
@@ -200,7 +204,7 @@ impl RunOptions {
     /// The arguments that say the same to another process, but for the folder of compiled kernels.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         // By name, all of them: an option that is not passed on does not compile.
-        let RunOptions { backend, device, plan, foreign_plan, chunk, kernels, cache: _, memory } = self;
+        let RunOptions { backend, device, plan, foreign_plan, chunk, precision, kernels, cache: _, memory } = self;
         let MemoryOptions { gpu_budget, eager } = memory;
         let backend = match backend {
             BackendName::Gpu => "gpu",
@@ -211,6 +215,7 @@ impl RunOptions {
         arguments.extend(plan.iter().map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
+        arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
         arguments.extend(eager.then(|| "--eager".into()));

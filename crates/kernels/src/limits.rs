@@ -110,6 +110,11 @@ impl Limits {
         }
     }
 
+    /// Whether kernels may multiply on matrix units.
+    pub fn has_matrix_units(&self) -> bool {
+        self.features.contains(&Feature::CooperativeMatrix)
+    }
+
     /// The limit that a kernel file knows by this name.
     pub(crate) fn named(&self, name: &str) -> Option<u64> {
         Some(match name {

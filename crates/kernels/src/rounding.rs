@@ -1,14 +1,24 @@
 //! What rounding the activations inside a product may change.
 
 use crate::{Instance, Precision};
-use wgoose_graph::{Activation, Op};
+use wgoose_graph::{Activation, Format, Op};
+
+/// Root mean square of the relative error of an f16: 2^-12.3.
+const F16_ERROR: f32 = 2.0e-4;
 
 impl Instance {
+    fn has_f16_weights(&self) -> bool {
+        self.inputs.iter().all(|input| input.format.is_none_or(|format| format == Format::F16))
+    }
+
     /// Largest error that the rounding adds, relative to the root mean square of y, for activations as random cases draw
     /// them: `6 s`, with `s` the standard deviation of an output's error over that of the output.
     ///
     /// - A step is `max |x| / 127` (q8; `/ 16256` for q15), the error of a value uniform over it: `s = max / (127 sqrt(12))`
     ///   of `rms(x)`. Errors are independent, so a sum's error stands to the sum as this to `rms(x)`.
+    /// - An f16 is off by at most 2^-11 of itself, 2^-12.3 as a root mean square: as many standard deviations of a sum. Weights
+    ///   that are not f16 are rounded to it: scale, offset and the weight, each by as much, the first two of values up to twice
+    ///   the weights'; with x `sqrt(1 + 4 + 4 + 1) < 3.2` times as much.
     /// - x is uniform about 0, `max / rms = sqrt(3)`: `s = sqrt(3) / (127 sqrt(12)) = 1 / 254`. Six of them cover the
     ///   largest of as many normal errors as a model has outputs.
     /// - Squared outputs (`relu^2`): `dy = 2 y e`, with 4 deviations of y and 6 of e, over the root mean square of a squared,
@@ -21,6 +31,8 @@ impl Instance {
         let step = match precision {
             Precision::F32 => return 0.0,
             Precision::Q15 => 1.0 / (2.0 * 16256.0),
+            Precision::F16 if self.has_f16_weights() => F16_ERROR,
+            Precision::F16 => 3.2 * F16_ERROR,
             Precision::Q8 => 1.0 / (2.0 * 127.0),
         };
         let activation = match self.op {

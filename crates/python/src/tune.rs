@@ -59,7 +59,7 @@ pub(crate) fn tune(
             chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
             sequences,
             catalogue: Catalogue::embedded(),
-            allowed: if allow_int8 { Precision::Q8 } else { Precision::Q15 },
+            allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         swept.plan.save(&out).map_err(|e| of_other(&e))?;

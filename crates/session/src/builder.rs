@@ -7,7 +7,7 @@ use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{Catalogue, Plan};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
@@ -29,6 +29,7 @@ pub struct SessionBuilder {
     device: Option<String>,
     plan: Option<PathBuf>,
     foreign_plan: bool,
+    precision: Option<Precision>,
     chunk: Option<u32>,
     catalogue: Arc<Catalogue>,
     pipeline_cache: Option<PathBuf>,
@@ -45,6 +46,7 @@ impl Default for SessionBuilder {
             device: None,
             plan: None,
             foreign_plan: false,
+            precision: None,
             chunk: None,
             catalogue: Catalogue::embedded(),
             pipeline_cache: default_cache_dir(),
@@ -78,6 +80,12 @@ impl SessionBuilder {
     /// Uses a plan made for another device, if its kernels run here.
     pub fn allow_foreign_plan(mut self, allow: bool) -> Self {
         self.foreign_plan = allow;
+        self
+    }
+
+    /// Least precise arithmetic of kernels, instead of the plan's: what it has beyond that is left out.
+    pub fn precision(mut self, precision: Option<Precision>) -> Self {
+        self.precision = precision;
         self
     }
 
@@ -210,9 +218,17 @@ impl SessionBuilder {
     /// # Errors
     /// The file is no plan, or for another device, model or kernels.
     pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
-        let Some(path) = &self.plan else {
-            return Ok(Plan::default_for(device.fingerprint().clone(), *shape, device.limits()));
+        let plan = match &self.plan {
+            Some(path) => self.plan_in(path, device, shape)?,
+            None => Plan::default_for(device.fingerprint().clone(), *shape, device.limits()),
         };
+        Ok(match self.precision {
+            Some(precision) => plan.at_most(precision, &self.catalogue),
+            None => plan,
+        })
+    }
+
+    fn plan_in(&self, path: &Path, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
         let plan = Plan::load(path)?;
         match plan.check(device.fingerprint(), shape, &self.catalogue) {
             Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {

@@ -135,7 +135,7 @@ impl StepLab<'_> {
             return Ok(gate);
         }
         let quality = self.reference.evaluate(&mut self.engine(plan, Reference::SLOTS)?)?;
-        let gate = gate_of(&quality, plan.precision(self.catalogue));
+        let gate = gate_of(&quality, plan.least_precise(self.catalogue));
         memo.append(&identity, Outcome::Gate(gate.clone()))?;
         memo.measured += 1;
         Ok(gate)

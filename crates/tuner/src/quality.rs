@@ -32,6 +32,15 @@ pub const RMS_LIMIT: f64 = 1e-3;
 /// The same for the first token, which is ill-conditioned: the state is of rank one, and its norm amplifies rounding.
 pub const FIRST_RMS_LIMIT: f64 = 1e-2;
 
+/// [`RMS_LIMIT`] of a plan that multiplies in f16.
+pub const F16_RMS_LIMIT: f64 = 1e-2;
+
+/// [`FIRST_RMS_LIMIT`] of a plan that multiplies in f16.
+pub const F16_FIRST_RMS_LIMIT: f64 = 1e-1;
+
+/// Largest mean Kullback-Leibler divergence of a plan that multiplies in f16, in nats.
+pub const F16_KL_LIMIT: f64 = 1e-3;
+
 /// [`RMS_LIMIT`] of a plan that rounds activations to int8. Each product is off by about 1/254 of its values (see
 /// `Instance::rounding_error`), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
 pub const INT8_RMS_LIMIT: f64 = 5e-2;
@@ -102,6 +111,7 @@ impl Quality {
             Precision::F32 | Precision::Q15 => {
                 self.disagreements == 0 && within(RMS_LIMIT, FIRST_RMS_LIMIT, f64::INFINITY)
             }
+            Precision::F16 => within(F16_RMS_LIMIT, F16_FIRST_RMS_LIMIT, F16_KL_LIMIT),
             Precision::Q8 => within(INT8_RMS_LIMIT, INT8_FIRST_RMS_LIMIT, INT8_KL_LIMIT),
         }
     }

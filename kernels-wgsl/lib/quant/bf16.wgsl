@@ -65,3 +65,25 @@ fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
     }
     return words;
 }
+
+// For the matrix units (lib/coop): a part is eight weights of a row, one load; then as packed f16, and where in the row of a
+// K-tile they are.
+const weight_part_values: u32 = 8u;
+const weight_part_loads: u32 = 1u;
+const weight_part_span: u32 = 8u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 1> {
+    return array(weight[row * (K / 8u) + part]);
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 1>, part: u32) -> array<vec4<u32>, 1> {
+    let q = packed[0];
+    return array(half8_of(
+        vec4(weight_pair(q.x), weight_pair(q.y)),
+        vec4(weight_pair(q.z), weight_pair(q.w)),
+    ));
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row;
+}

@@ -68,3 +68,21 @@ fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
 fn weight_load_half8(row: u32, half8: u32) -> Half8 {
     return weight_half8s[row * (K / 8u) + half8];
 }
+
+// For the matrix units (lib/coop): a part is eight weights of a row, one load; then as packed f16, which they are, and where in
+// the row of a K-tile they are.
+const weight_part_values: u32 = 8u;
+const weight_part_loads: u32 = 1u;
+const weight_part_span: u32 = 8u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 1> {
+    return array(weight[row * (K / 8u) + part]);
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 1>, part: u32) -> array<vec4<u32>, 1> {
+    return packed;
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row;
+}

@@ -57,3 +57,22 @@ fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
     }
     return words;
 }
+
+// For the matrix units (lib/coop): a part is eight weights of a row, read in two loads; then as packed f16, and where in the row
+// of a K-tile they are.
+const weight_part_values: u32 = 8u;
+const weight_part_loads: u32 = 2u;
+const weight_part_span: u32 = 8u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 2> {
+    let at = row * (K / 4u) + part * 2u;
+    return array(bitcast<vec4<u32>>(weight[at]), bitcast<vec4<u32>>(weight[at + 1u]));
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 2>, part: u32) -> array<vec4<u32>, 1> {
+    return array(half8_of(bitcast<vec4<f32>>(packed[0]), bitcast<vec4<f32>>(packed[1])));
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row;
+}

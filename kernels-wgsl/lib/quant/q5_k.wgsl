@@ -161,3 +161,31 @@ fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWord
     }
     return words;
 }
+
+// For the matrix units (lib/coop): a part is a load of nibbles, their fifth bits and load 0 of the block, 16 weights each of two
+// adjacent sub-blocks; then as packed f16, and where in the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 3u;
+const weight_part_span: u32 = 64u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 3> {
+    let block = (row * (K / 256u) + part / 8u) * 11u;
+    return array(weight[block], weight[block + 1u + part % 2u], weight[block + 3u + part % 8u]);
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 3>, part: u32) -> array<vec4<u32>, 4> {
+    let s = vec4<f16>(weight_scales_mins(packed[0], part % 8u) * vec4(1.0, 1.0, -1.0, -1.0));
+    let fifths = packed[1] >> vec4(part % 8u / 2u * 2u);
+    let low = (packed[2] & vec4(0x0f0f0f0fu)) | ((fifths & vec4(0x01010101u)) << vec4(4u));
+    let high = ((packed[2] >> vec4(4u)) & vec4(0x0f0f0f0fu)) | ((fifths & vec4(0x02020202u)) << vec4(3u));
+    return array(
+        half8_of_bytes(low.x, low.y, 0.0h, s.x, s.z),
+        half8_of_bytes(low.z, low.w, 0.0h, s.x, s.z),
+        half8_of_bytes(high.x, high.y, 0.0h, s.y, s.w),
+        half8_of_bytes(high.z, high.w, 0.0h, s.y, s.w),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row / 2u * 8u + half8 / 2u * 4u + in_row % 2u * 2u + half8 % 2u;
+}

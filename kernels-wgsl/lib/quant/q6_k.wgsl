@@ -87,3 +87,47 @@ fn weight_dot(w: weight_values, x: weight_x) -> f32 {
     return dot(w[0], x[0]) + dot(w[1], x[1]) + dot(w[2], x[2]) + dot(w[3], x[3])
         + dot(w[4], x[4]) + dot(w[5], x[5]) + dot(w[6], x[6]) + dot(w[7], x[7]);
 }
+
+// For the matrix units (lib/coop): a part is 32 weights, whose low and high bits are 32 bytes each that lie across nine words; then
+// as packed f16, and where in the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 5u;
+const weight_part_span: u32 = 32u;
+
+// The 16 bytes from an even address on.
+fn weight_words4(at: u32) -> vec4<u32> {
+    let i = at / 4u;
+    let words = vec4(weight[i], weight[i + 1u], weight[i + 2u], weight[i + 3u]);
+    let last = weight[i + 4u];
+    let across = (words >> vec4(16u)) | (vec4(words.yzw, last) << vec4(16u));
+    return select(words, across, (at & 2u) == 2u);
+}
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 5> {
+    let block = (row * (K / 256u) + part / 8u) * 210u;
+    let low = block + part % 8u / 4u * 64u + part % 2u * 32u;
+    let high = block + 128u + part % 8u / 4u * 32u;
+    let scales = vec4(weight_half(block + 192u + part % 8u * 2u), weight_half(block + 208u), 0u, 0u);
+    return array(weight_words4(low), weight_words4(low + 16u), weight_words4(high), weight_words4(high + 16u), scales);
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 5>, part: u32) -> array<vec4<u32>, 4> {
+    let pair = bitcast<i32>(packed[4].x);
+    let d = unpack2x16float(packed[4].y).x;
+    let first = f16(d * f32(extractBits(pair, 0u, 8u)));
+    let second = f16(d * f32(extractBits(pair, 8u, 8u)));
+    let nibble = vec4(part % 4u / 2u * 4u);
+    let bits = vec4(part % 4u * 2u);
+    let a = ((packed[0] >> nibble) & vec4(0x0f0f0f0fu)) | (((packed[2] >> bits) & vec4(0x03030303u)) << vec4(4u));
+    let b = ((packed[1] >> nibble) & vec4(0x0f0f0f0fu)) | (((packed[3] >> bits) & vec4(0x03030303u)) << vec4(4u));
+    return array(
+        half8_of_bytes(a.x, a.y, 32.0h, first, 0.0h),
+        half8_of_bytes(a.z, a.w, 32.0h, first, 0.0h),
+        half8_of_bytes(b.x, b.y, 32.0h, second, 0.0h),
+        half8_of_bytes(b.z, b.w, 32.0h, second, 0.0h),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row * 4u + half8;
+}

@@ -148,3 +148,41 @@ fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWord
     }
     return words;
 }
+
+// For the matrix units (lib/coop): a part is 32 weights; then as packed f16, and where in the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 5u;
+const weight_part_span: u32 = 32u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 5> {
+    let block = row * (K / 256u) + part / 8u;
+    let first = block / 8u * 105u;
+    let place = block % 8u;
+    let half = part % 8u / 4u;
+    let low = first + place * 8u + half * 4u + part % 2u * 2u;
+    let high = first + 64u + place * 4u + half * 2u;
+    let scales = weight[first + 96u + place][part % 8u / 2u] >> (part % 2u * 16u);
+    let d = weight[first + 104u][place / 2u] >> (place % 2u * 16u);
+    return array(weight[low], weight[low + 1u], weight[high], weight[high + 1u], vec4(scales, d, 0u, 0u));
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 5>, part: u32) -> array<vec4<u32>, 4> {
+    let pair = bitcast<i32>(packed[4].x);
+    let d = unpack2x16float(packed[4].y).x;
+    let first = f16(d * f32(extractBits(pair, 0u, 8u)));
+    let second = f16(d * f32(extractBits(pair, 8u, 8u)));
+    let nibble = vec4(part % 4u / 2u * 4u);
+    let bits = vec4(part % 4u * 2u);
+    let a = ((packed[0] >> nibble) & vec4(0x0f0f0f0fu)) | (((packed[2] >> bits) & vec4(0x03030303u)) << vec4(4u));
+    let b = ((packed[1] >> nibble) & vec4(0x0f0f0f0fu)) | (((packed[3] >> bits) & vec4(0x03030303u)) << vec4(4u));
+    return array(
+        half8_of_bytes(a.x, a.y, 32.0h, first, 0.0h),
+        half8_of_bytes(a.z, a.w, 32.0h, first, 0.0h),
+        half8_of_bytes(b.x, b.y, 32.0h, second, 0.0h),
+        half8_of_bytes(b.z, b.w, 32.0h, second, 0.0h),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row * 4u + half8;
+}

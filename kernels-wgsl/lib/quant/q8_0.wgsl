@@ -66,3 +66,38 @@ fn weight_dot(w: weight_values, x: weight_x) -> f32 {
     return dot(w[0], x[0]) + dot(w[1], x[1]) + dot(w[2], x[2]) + dot(w[3], x[3])
         + dot(w[4], x[4]) + dot(w[5], x[5]) + dot(w[6], x[6]) + dot(w[7], x[7]);
 }
+
+// For the matrix units (lib/coop): a part is a block, read as the nine words that it lies across; then as packed f16, and where in
+// the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 3u;
+const weight_part_span: u32 = 32u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 3> {
+    let at = (row * (K / 32u) + part) * 34u / 4u;
+    return array(
+        vec4(weight[at], weight[at + 1u], weight[at + 2u], weight[at + 3u]),
+        vec4(weight[at + 4u], weight[at + 5u], weight[at + 6u], weight[at + 7u]),
+        vec4(weight[at + 8u], 0u, 0u, row * (K / 32u) + part),
+    );
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 3>, part: u32) -> array<vec4<u32>, 4> {
+    // Odd blocks begin in the upper half of a word: their quants are whole words.
+    let is_odd = (packed[2].w & 1u) == 1u;
+    let scale = f16(unpack2x16float(select(packed[0].x, packed[0].x >> 16u, is_odd)).x);
+    let a = vec4(packed[0].yzw, packed[1].x);
+    let b = vec4(packed[1].yzw, packed[2].x);
+    let q = select((packed[0] >> vec4(16u)) | (a << vec4(16u)), a, is_odd) ^ vec4(0x80808080u);
+    let r = select((packed[1] >> vec4(16u)) | (b << vec4(16u)), b, is_odd) ^ vec4(0x80808080u);
+    return array(
+        half8_of_bytes(q.x, q.y, 128.0h, scale, 0.0h),
+        half8_of_bytes(q.z, q.w, 128.0h, scale, 0.0h),
+        half8_of_bytes(r.x, r.y, 128.0h, scale, 0.0h),
+        half8_of_bytes(r.z, r.w, 128.0h, scale, 0.0h),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row * 4u + half8;
+}

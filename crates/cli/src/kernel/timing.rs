@@ -92,7 +92,7 @@ fn model(args: &Args) -> Result<(ModelShape, Formats), Failure> {
 
 /// A clock, tested on the default kernel of an instance.
 fn tested_clock(device: &Arc<Device>, catalogue: &Catalogue, group: &InstanceGroup) -> Result<Clock, Failure> {
-    let (_, _, kernel) = default_kernel(&group.instance, device.limits(), catalogue)?;
+    let (_, _, kernel) = default_kernel(&group.instance, Precision::F16, device.limits(), catalogue)?;
     let bench = Bench::new(device, &kernel, &Case::random(&group.instance, 0), 1)?;
     let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
     if let Some(doubt) = &clock.doubt {

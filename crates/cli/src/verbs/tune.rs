@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         exhaustive: args.exhaustive,
         chunks,
         catalogue: args.kernels.catalogue_in_part()?,
-        allowed: if args.allow_int8 { Precision::Q8 } else { Precision::Q15 },
+        allowed: if args.allow_int8 { Precision::Q8 } else { Precision::F16 },
     };
     eprintln!("tuning {} on {}, about {} s", args.model.display(), device.fingerprint().adapter, args.budget);
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;

@@ -72,6 +72,9 @@ pub struct Plan {
     /// Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub k_major: BTreeSet<LayerWeight>,
+    /// The least precise arithmetic of kernels that it does not name. Not named where that is f32.
+    #[serde(default, skip_serializing_if = "is_f32")]
+    pub precision: Precision,
     /// Kernels chosen; an instance not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
@@ -176,6 +179,7 @@ impl Plan {
             interleave: BTreeSet::new(),
             persistent: None,
             k_major: BTreeSet::new(),
+            precision: if limits.has_matrix_units() { Precision::F16 } else { Precision::F32 },
             choices: Vec::new(),
             evidence: None,
         }
@@ -239,10 +243,17 @@ impl Plan {
         k_major.or(interleaved).unwrap_or(in_file)
     }
 
-    /// The least precise of what its kernels compute with; choices that there are no more do not count, and no plan with
-    /// them is used.
-    pub fn precision(&self, catalogue: &Catalogue) -> Precision {
-        self.choices.iter().map(|choice| choice.precision(catalogue)).max().unwrap_or_default()
+    /// The least precise of what its kernels compute with, and of what it allows those that it does not name; choices that
+    /// there are no more do not count, and no plan with them is used.
+    pub fn least_precise(&self, catalogue: &Catalogue) -> Precision {
+        self.choices.iter().map(|choice| choice.precision(catalogue)).fold(self.precision, Precision::max)
+    }
+
+    /// The plan without kernels less precise than that.
+    #[must_use]
+    pub fn at_most(mut self, precision: Precision, catalogue: &Catalogue) -> Plan {
+        self.choices.retain(|choice| choice.precision(catalogue) <= precision);
+        Plan { precision: self.precision.min(precision), ..self }
     }
 
     /// A device's limits with the number of multiprocessors that the plan was made with.
@@ -372,6 +383,10 @@ impl Plan {
                 Err(KernelError::Refused(_)) => {}
             }
         }
-        default_kernel(instance, limits, catalogue)
+        default_kernel(instance, self.precision, limits, catalogue)
     }
+}
+
+fn is_f32(precision: &Precision) -> bool {
+    *precision == Precision::F32
 }

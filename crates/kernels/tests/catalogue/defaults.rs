@@ -28,7 +28,7 @@ fn what_rounds_is_known_and_no_default() {
     let mut rounded = 0;
     for format in Format::all().filter(|f| !f.is_k_major()) {
         for instance in small(format, &[1, 16]).iter().filter(|i| i.op.name().starts_with("matmul")) {
-            let (variant, config, kernel) = default_kernel(instance, &limits, &catalogue).unwrap();
+            let (variant, config, kernel) = default_kernel(instance, Precision::F32, &limits, &catalogue).unwrap();
             assert_eq!((variant.precision(&config), kernel.facts.precision), (Precision::F32, Precision::F32));
             for variant in catalogue.variants(instance.op.name()) {
                 let admitted = |c: &&wgoose_kernels::Config| {
@@ -52,7 +52,7 @@ fn zeros_are_skipped_by_default_for_few_tokens_only() {
     let catalogue = Catalogue::embedded();
     for format in Format::all_k_major() {
         for instance in small(format, &[1, 16]).iter().filter(|i| i.format("w") == Some(format)) {
-            let (variant, ..) = default_kernel(instance, &wide(), &catalogue).unwrap();
+            let (variant, ..) = default_kernel(instance, Precision::F32, &wide(), &catalogue).unwrap();
             let want = if instance.rows == 1 { "gemv_sparse" } else { "gemm_tiled_splitk" };
             assert_eq!(variant.name(), want, "{format}");
         }

@@ -7,6 +7,5 @@ mod files;
 mod folder;
 mod instances;
 mod refusals;
-mod space;
 mod stages;
 mod validity;

@@ -56,7 +56,7 @@ pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
 
 /// Whether kernels may use the matrix units: products of 16 x 16 x 16 with f16 operands and f32 sums, which naga does not
 /// check against what the adapter lists, in subgroups of 32 lanes whatever the driver thinks of a kernel, and
-/// modules that reach the driver as we translated them (`pipelines/memory_model.rs`).
+/// modules that reach the driver as we translated them (`pipelines/spirv`).
 fn has_matrix_units(adapter: &wgpu::Adapter) -> bool {
     use wgpu::CooperativeScalarType::{F16, F32};
     let info = adapter.get_info();

@@ -158,7 +158,7 @@ impl GpuExecutor {
 
     /// The least precise arithmetic of its kernels.
     pub fn precision(&self) -> Precision {
-        self.plan.precision(&self.catalogue)
+        self.plan.least_precise(&self.catalogue)
     }
 
     /// What a pass over a batch of that shape does.

@@ -1,7 +1,7 @@
 //! One kernel: its text to a pipeline, through the driver's cache of it where pipelines are kept.
 
 use super::disk::Store;
-use super::{Pipeline, memory_model};
+use super::{Pipeline, spirv};
 use crate::timeline::Track;
 use crate::{Device, RuntimeError};
 use wgoose_kernels::{Access, Kernel};
@@ -83,17 +83,18 @@ impl Kept {
 /// Translates a kernel, or says why it cannot be.
 fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, String> {
     let label = Some(kernel.label.as_str());
-    if memory_model::needs_patch(kernel) {
+    if spirv::is_needed(kernel) {
         let [x, y, z] = kernel.facts.workgroup_size;
         let entry = wgpu::PassthroughShaderEntryPoint { name: "main".into(), workgroup_size: (x, y, z) };
         let descriptor = wgpu::ShaderModuleDescriptorPassthrough {
             label,
             entry_points: vec![entry].into(),
-            spirv: Some(memory_model::ordered_spirv(kernel)?.into()),
+            spirv: Some(spirv::of(kernel)?.into()),
             ..wgpu::ShaderModuleDescriptorPassthrough::default()
         };
-        // SAFETY: the words must be valid for the driver. naga wrote them from a module that it validated; what is added
-        // are memory operands and semantics that the memory model which it declares has. As below otherwise.
+        // SAFETY: the words must be valid for the driver. naga wrote them from a module that it validated; what is changed
+        // are memory operands and semantics that the memory model which it declares has, pointers to other elements of the
+        // same memory, which cooperative matrices may be loaded through, and calls for bit casts of the same types. As below otherwise.
         #[allow(unsafe_code)]
         return Ok(unsafe { gpu.create_shader_module_passthrough(descriptor) });
     }

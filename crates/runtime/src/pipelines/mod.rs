@@ -2,7 +2,7 @@
 
 mod compile;
 mod disk;
-mod memory_model;
+mod spirv;
 
 use crate::{Device, RuntimeError};
 use compile::compile;

@@ -41,7 +41,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
     ) -> Result<Self, KernelTuningError> {
         let limits = tuner.device.limits();
         let (all, broken) = configurations(&group.instance, limits, tuner.scope, tuner.catalogue);
-        let (variant, config, _) = default_kernel(&group.instance, limits, tuner.catalogue)?;
+        let (variant, config, _) = default_kernel(&group.instance, tuner.scope.allowed, limits, tuner.catalogue)?;
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
         let (case, grid) = (None, None);

@@ -387,7 +387,9 @@ impl<'a> Sweep<'a> {
         let decode = groups(self.model.shape(), Scenario::DECODE, &self.default.fusions.decode, &format);
         let largest = decode.iter().max_by_key(|group| group.instance.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
-        let (_, _, kernel) = default_kernel(&group.instance, self.device.limits(), &self.options.catalogue)?;
+        let precision = self.default.precision;
+        let (_, _, kernel) =
+            default_kernel(&group.instance, precision, self.device.limits(), &self.options.catalogue)?;
         let bench = Bench::new(self.device, &kernel, &Case::random(&group.instance, 0), 1)?;
         let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
         if let Some(doubt) = &clock.doubt {
@@ -400,13 +402,14 @@ impl<'a> Sweep<'a> {
     /// the least precise arithmetic that is left to try.
     fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<Precision, SweepError> {
         let (catalogue, mut allowed) = (Arc::clone(&self.options.catalogue), self.options.allowed);
-        while plan.precision(&catalogue) > Precision::F32 {
+        while plan.least_precise(&catalogue) > Precision::F32 {
             let gate = self.lab.gate(&mut self.memo, plan)?;
             if gate.passed {
                 break;
             }
-            let least = plan.precision(&catalogue);
+            let least = plan.least_precise(&catalogue);
             plan.choices.retain(|c| c.precision(&catalogue) < least);
+            plan.precision = Precision::F32;
             allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
             (self.listen)(Event::Notice(format!("kernels with {least} are dropped: {}", gate.detail)));
         }

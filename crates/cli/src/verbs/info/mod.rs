@@ -104,7 +104,7 @@ fn print_plan(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
     outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
     outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
     outln!("prefill chunk {}", plan.prefill_chunk);
-    outln!("precision: {}", plan.precision(catalogue));
+    outln!("precision: {}", plan.least_precise(catalogue));
     for (scenario, set) in [
         ("decode", &plan.fusions.decode),
         ("batched decode", &plan.fusions.batched),

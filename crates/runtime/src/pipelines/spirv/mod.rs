@@ -1,0 +1,75 @@
+//! SPIR-V of kernels with cooperative matrices, as naga writes it and then mended: it goes to the driver as it is.
+
+mod memory_model;
+mod reinterpret;
+mod words;
+
+use naga::back::spv;
+use wgoose_kernels::{Feature, Kernel};
+
+/// Whether a kernel must not reach the driver by wgpu's own translation.
+pub(super) fn is_needed(kernel: &Kernel) -> bool {
+    kernel.facts.features.contains(&Feature::CooperativeMatrix)
+}
+
+/// Translates a kernel without run-time checks, its bindings numbered in their order, as wgpu numbers them.
+///
+/// # Errors
+/// What naga says of the text.
+pub(super) fn of(kernel: &Kernel) -> Result<Vec<u32>, String> {
+    let words = translated(kernel)?;
+    let mended = reinterpret::reinterpreted(&words).and_then(|words| memory_model::ordered(&words));
+    mended.ok_or_else(|| "its SPIR-V cannot be read".to_owned())
+}
+
+/// As naga writes it, with the names by which `reinterpret` finds what it patches.
+fn translated(kernel: &Kernel) -> Result<Vec<u32>, String> {
+    let (module, info) = kernel.module().map_err(|e| e.to_string())?;
+    let binding = |(place, b): (usize, &wgoose_kernels::Binding)| {
+        let bound = spv::BindingInfo { descriptor_set: 0, binding: place as u32, binding_array_size: None };
+        (naga::ResourceBinding { group: 0, binding: b.number }, bound)
+    };
+    let options = spv::Options {
+        lang_version: (1, 5),
+        flags: spv::WriterFlags::DEBUG,
+        fake_missing_bindings: false,
+        binding_map: kernel.facts.bindings.iter().enumerate().map(binding).collect(),
+        zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
+        force_loop_bounding: false,
+        emit_int_div_checks: false,
+        ..spv::Options::default()
+    };
+    spv::write_vec(&module, &info, &options, None).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use wgoose_graph::{Activation, BatchShape, Format, FusionSet, LoraRanks, ModelShape, Target, rewrite, rwkv7};
+    use wgoose_kernels::{Catalogue, Instance, Limits};
+
+    /// A product of 16 tokens by a variant on cooperative matrices.
+    pub(super) fn kernel(variant: &str) -> Kernel {
+        kernel_in(variant, Format::F16)
+    }
+
+    /// The same of weights in a format.
+    pub(super) fn kernel_in(variant: &str, format: Format) -> Kernel {
+        let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
+        let shape = ModelShape { layers: 1, width: 1024, ffn: 2048, head_size: 64, vocab: 512, ranks };
+        let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
+        rewrite::apply(&mut graph, &FusionSet::new()).unwrap();
+        let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };
+        let instances =
+            graph.schedule().unwrap().into_iter().map(|id| Instance::of(&graph, id, &batch, &|_| format));
+        let product = wgoose_graph::Op::Matmul { activation: Activation::None };
+        let instance = instances.into_iter().find(|s| s.op == product).unwrap();
+        let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+        let limits = Limits { workgroup_memory: 48 << 10, min_subgroup: 32, features, ..Limits::webgpu() };
+        let catalogue = Catalogue::embedded();
+        let variant = catalogue.variant("matmul", variant).unwrap();
+        let kernel = |config| Kernel::new(variant, &instance, &config, &limits).ok();
+        variant.configs().into_iter().find_map(kernel).unwrap()
+    }
+}

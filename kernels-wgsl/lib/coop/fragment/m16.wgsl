@@ -1,0 +1,32 @@
+// needs: subgroups f16 cooperative-matrix
+// Fragments of 16 x 16. The tiles in workgroup memory are stored as words and loaded as f16: a twin `..._as_f16` stands for the same
+// memory, once crates/runtime/src/pipelines/spirv/reinterpret.rs has patched the loads.
+enable f16;
+enable wgpu_cooperative_matrix;
+
+const FRAGMENT: u32 = 16u;
+alias FragmentX = coop_mat16x16<f16, A>;
+alias FragmentW = coop_mat16x16<f16, B>;
+alias FragmentSum = coop_mat16x16<f32, C>;
+
+var<workgroup> tile_x: array<vec4<u32>, STAGES * HALVES * TILE_X>;
+var<workgroup> tile_x_as_f16: array<vec4<f16>, 1>;
+var<workgroup> tile_w: array<vec4<u32>, STAGES * TILE_W>;
+var<workgroup> tile_w_as_f16: array<vec4<f16>, 1>;
+
+fn stage_x_half8(at: u32, values: vec4<u32>) {
+    tile_x[at] = values;
+}
+
+fn stage_w_half8(at: u32, values: vec4<u32>) {
+    tile_w[at] = values;
+}
+
+fn load_fragment_x(at: u32) -> FragmentX {
+    return coopLoadT<FragmentX>(&tile_x_as_f16[at], LD);
+}
+
+// Rows of the matrix are columns of the fragment.
+fn load_fragment_w(at: u32) -> FragmentW {
+    return coopLoad<FragmentW>(&tile_w_as_f16[at], LD);
+}

@@ -1,0 +1,88 @@
+// Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters, then tiles
+// that clear what no adapter fills.
+#import lib/project
+#import lib/coop/gemm
+#import lib/coop/weights as w_r
+#import lib/coop/weights as w_k
+#import lib/coop/weights as w_v
+#import lib/coop/weights as w1
+#import lib/coop/weights as a1
+#import lib/coop/weights as v1
+#import lib/coop/weights as g1
+
+const K: u32 = 256u;            // op: k
+const MATRIX_LOADS: u32 = max(max(w_r_packed_loads, w_k_packed_loads), w_v_packed_loads);
+const ADAPTER_LOADS: u32 = max(max(w1_packed_loads, a1_packed_loads), max(v1_packed_loads, g1_packed_loads));
+const PACKED_LOADS: u32 = max(MATRIX_LOADS, ADAPTER_LOADS);
+const TILES_DECAY_ICLR: u32 = (RANK_DECAY + TILE_N - 1u) / TILE_N + (RANK_ICLR + TILE_N - 1u) / TILE_N;
+const TILES_VALUE_GATE: u32 = (RANK_VALUE + TILE_N - 1u) / TILE_N + (RANK_GATE + TILE_N - 1u) / TILE_N;
+const TILES_N: u32 = 3u * ((M + TILE_N - 1u) / TILE_N) + TILES_DECAY_ICLR + TILES_VALUE_GATE + 1u;
+
+const_assert K % K_TILE == 0u;      // K-tiles are whole
+const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;     // f32 sums need weights that f16 holds
+const_assert HALVES == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds
+const_assert HALVES == 1u || v1_format == 2u || v1_format == 0u;                            // f32 sums need weights that f16 holds
+
+fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
+    switch tile.matrix {
+        case 0u: { return w_r_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 1u: { return w_k_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 2u: { return w_v_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 3u: { return w1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 4u: { return a1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 5u: { return v1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        default: { return g1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+    }
+}
+
+fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: u32) {
+    switch tile.matrix {
+        case 0u: { w_r_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 1u: { w_k_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 2u: { w_v_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 3u: { w1_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 4u: { a1_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 5u: { v1_stage_k_tile(packed, buffer, k_tile, tid); }
+        default: { g1_stage_k_tile(packed, buffer, k_tile, tid); }
+    }
+}
+
+fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
+    if matrix < 3u {
+        y[(matrix * params.rows + token) * M + row] = sum;
+        return;
+    }
+    store_hidden(matrix, row, token, sum);
+}
+
+// The columns of the fourth plane behind the adapters' hidden values.
+fn clear_tile(token: u32, tid: u32) {
+    let ranks = params.ranks;
+    let first = ranks.x + ranks.y + ranks.z + ranks.w;
+    for (var t = token; t < min(token + TILE_M, params.rows); t++) {
+        for (var c = first + tid; c < M; c += WG) {
+            y[(3u * params.rows + t) * M + c] = 0.0;
+        }
+    }
+}
+
+// No thread returns early from a tile: matrix units need whole subgroups.
+fn project_tile(index: u32, subgroup: u32, tid: u32) {
+    let place = raster(index, TILES_N, (params.rows + TILE_M - 1u) / TILE_M);
+    let token = place.y * TILE_M;
+    var matrix = 0u;
+    var number = place.x;
+    for (var i = 0u; i < REST; i++) {
+        let tiles = (rows_of(i) + TILE_N - 1u) / TILE_N;
+        if matrix == i && number >= tiles {
+            number -= tiles;
+            matrix += 1u;
+        }
+    }
+    if matrix == REST {
+        clear_tile(token, tid);
+    } else {
+        let x = (plane_of(matrix) * params.rows + token) * (K / 4u);
+        gemm_tile(Tile(matrix, number * TILE_N, rows_of(matrix) - 1u, token, x, K / K_TILE), subgroup, tid);
+    }
+}

@@ -1,0 +1,28 @@
+// idea: w_r, w_k, w_v and the adapters in large tiles on the matrix units, for prompts; the next K-tile is in flight while this one is multiplied.
+// needs: subgroups f16
+// grid: TILES_N * ceil_div(rows, TILE_M)
+// prune: up_to_rows >= TILE_M / 2u      most of a tile would be empty
+// prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
+// default: 8
+#import lib/coop/project
+#import lib/coop/fragment/m16       // tune: m16
+#import lib/coop/halves/one         // tune: one two
+
+const TILE_M: u32 = 128u;           // tune: 64 128 256
+const TILE_N: u32 = 128u;           // tune: 64 80 128 160 320
+const K_TILE: u32 = 32u;            // tune: 32 64
+const SUBGROUPS_M: u32 = 2u;        // tune: 1 2 4
+const SUBGROUPS_N: u32 = 2u;        // tune: 1 2 4
+const SUBGROUPS_K: u32 = 1u;        // tune: 1
+const STAGES: u32 = 1u;             // tune: 1 2
+const RASTER: u32 = 8u;             // tune: 8 1
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+    @builtin(subgroup_id) subgroup: u32,
+) {
+    project_tile(workgroup_index(workgroup, grid), subgroup, tid);
+}
