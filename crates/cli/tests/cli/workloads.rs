@@ -86,7 +86,9 @@ fn fresh_processes_are_rows_too() {
 fn the_table_says_where_and_how() {
     let folder = folder();
     let table = printed(folder.path(), "bench --model tiny.gguf --prompt-tokens 3 --runs 2".split(' '));
-    for part in ["tiny.gguf (F16) on ", "default plan ", "prefill chunk ", "2 runs each", "median ms", "prompt of 3 tokens"] {
+    for part in
+        ["tiny.gguf (F16) on ", "default plan ", "prefill chunk ", "2 runs each", "median ms", "prompt of 3 tokens"]
+    {
         assert!(table.contains(part), "{part} is not in {table}");
     }
 }
