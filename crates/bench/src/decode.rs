@@ -2,13 +2,14 @@
 
 use crate::measure::{BenchError, Load, ms};
 use crate::prompt;
+use crate::workload::{forward, settle};
 use std::ops::ControlFlow;
 use std::time::Instant;
-use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sampling, Sequence, Start, StateData};
+use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Sampling, Start, StateData};
 use wgoose_session::sampling::greedy;
 
 /// Tokens that each sequence reads first.
-const PROMPT: u32 = 16;
+pub(crate) const PROMPT: u32 = 16;
 
 /// What decoding took.
 pub(crate) struct Decoded {
@@ -20,43 +21,60 @@ pub(crate) struct Decoded {
 
 /// Continues `load.sequences` sequences together, from fresh states, once uncounted and then `load.runs` times.
 pub(crate) fn measure(engine: &mut Engine, load: &Load) -> Result<Decoded, BenchError> {
-    let (shape, slots) = (*engine.shape(), load.sequences);
-    let prompts: Vec<Vec<u32>> = (0..slots as u32)
-        .map(|slot| prompt(PROMPT, shape.vocab).iter().map(|t| (t + 31 * slot) % shape.vocab).collect())
-        .collect();
-    let on_device = engine.can_decode();
-    let (mut times, mut encoding) = (Vec::new(), 0.0);
-    for run in 0..=load.runs {
-        for slot in 0..slots {
-            engine.set_state(slot, &StateData::zero(&shape))?;
-        }
-        let mut logits = read(engine, prompts.iter().map(Vec::as_slice))?;
-        let begun = Instant::now();
-        if on_device {
-            let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-            let max_tokens = load.decode_tokens as u32;
-            let all: Vec<Continuation<'_>> = (0..slots)
-                .map(|slot| Continuation { slot, sampling, bias: &[], chosen: &[], stops: &[], max_tokens })
-                .collect();
-            let report =
-                engine.decode(Start::Logits(&logits.concat()), &all, IN_FLIGHT, &mut |_| ControlFlow::Continue(()))?;
-            encoding += if run > 0 { report.encode_seconds } else { 0.0 };
-        } else {
-            for _ in 0..load.decode_tokens {
-                let tokens = logits.iter().map(|l| greedy(l)).collect::<Result<Vec<u32>, _>>()?;
-                logits = read(engine, tokens.iter().map(std::slice::from_ref))?;
-            }
-        }
-        if run > 0 {
-            times.push(ms(begun));
-        }
-    }
-    let all: f64 = times.iter().sum();
-    Ok(Decoded { ms: times, encode_share: on_device.then_some(encoding * 1e3 / all) })
+    let (vocab, slots) = (engine.shape().vocab, load.sequences);
+    let prompts: Vec<Vec<u32>> =
+        (0..slots as u32).map(|slot| prompt(PROMPT, vocab).iter().map(|t| (t + 31 * slot) % vocab).collect()).collect();
+    turn(engine, &prompts, load.decode_tokens, None)?;
+    let turns = (0..load.runs).map(|_| turn(engine, &prompts, load.decode_tokens, None));
+    let turns = turns.collect::<Result<Vec<Turn>, _>>()?;
+    let times: Vec<f64> = turns.iter().map(|turn| turn.decode_ms).collect();
+    let encoding: Option<f64> = turns.iter().map(|turn| turn.encode_ms).sum();
+    let encode_share = encoding.map(|encoding| encoding / times.iter().sum::<f64>());
+    Ok(Decoded { ms: times, encode_share })
 }
 
-/// The last logits of each sequence.
-fn read<'a>(engine: &mut Engine, tokens: impl Iterator<Item = &'a [u32]>) -> Result<Vec<Vec<f32>>, BenchError> {
-    let last = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
-    Ok(engine.forward(&tokens.enumerate().map(last).collect::<Vec<_>>())?)
+/// Prompts read and continued together. All times are in milliseconds.
+pub(crate) struct Turn {
+    /// Reading the prompts, in one call, until the last logits of each are there.
+    pub(crate) read_ms: f64,
+    /// From the same beginning until the first tokens are chosen.
+    pub(crate) first_ms: f64,
+    /// From the logits of the prompts until all tokens are chosen.
+    pub(crate) decode_ms: f64,
+    /// How much of that the CPU spent encoding steps; `None` where tokens are not chosen on the device.
+    pub(crate) encode_ms: Option<f64>,
+}
+
+/// Reads a prompt a sequence, after that state or none, and continues each by so many tokens.
+pub(crate) fn turn(
+    engine: &mut Engine,
+    prompts: &[Vec<u32>],
+    tokens: usize,
+    state: Option<&StateData>,
+) -> Result<Turn, BenchError> {
+    settle(engine, prompts.len(), state)?;
+    let begun = Instant::now();
+    let mut logits = forward(engine, prompts.iter().map(Vec::as_slice))?;
+    let read_ms = ms(begun);
+    let decoding = Instant::now();
+    let mut first_ms = None;
+    if !engine.can_decode() {
+        for _ in 0..tokens {
+            let chosen = logits.iter().map(|l| greedy(l)).collect::<Result<Vec<u32>, _>>()?;
+            first_ms.get_or_insert_with(|| ms(begun));
+            logits = forward(engine, chosen.iter().map(std::slice::from_ref))?;
+        }
+        let (first_ms, decode_ms) = (first_ms.unwrap_or(read_ms), ms(decoding));
+        return Ok(Turn { read_ms, first_ms, decode_ms, encode_ms: None });
+    }
+    let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+    let all: Vec<Continuation<'_>> = (0..prompts.len())
+        .map(|slot| Continuation { slot, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: tokens as u32 })
+        .collect();
+    let report = engine.decode(Start::Logits(&logits.concat()), &all, IN_FLIGHT, &mut |_| {
+        first_ms.get_or_insert_with(|| ms(begun));
+        ControlFlow::Continue(())
+    })?;
+    let (first_ms, decode_ms) = (first_ms.unwrap_or(read_ms), ms(decoding));
+    Ok(Turn { read_ms, first_ms, decode_ms, encode_ms: Some(report.encode_seconds * 1e3) })
 }

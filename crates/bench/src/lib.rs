@@ -5,6 +5,7 @@ mod measure;
 pub mod process_memory;
 pub mod record;
 mod subject;
+pub mod workload;
 
 pub use measure::{BenchError, Load, measure};
 pub use record::Record;

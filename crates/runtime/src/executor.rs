@@ -56,6 +56,24 @@ pub trait Executor: Send {
     /// The model has no such layer, no kernel serves an op, or the device fails.
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError>;
 
+    /// Runs batches in their order, and then copies tensors of states out: of these slots, as they are after the last one.
+    /// `on_result` is given what each batch returns, in the same order. A device is given passes ahead of the results
+    /// that come back, so that it does not wait for the host between them; so does `batches` run ahead of `on_result`.
+    ///
+    /// # Errors
+    /// As [`Executor::run`]; then some of the batches were run.
+    fn run_each(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Batch>,
+        states: &[(usize, State)],
+        on_result: &mut dyn FnMut(Vec<f32>),
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        for batch in batches {
+            on_result(self.run(&batch)?);
+        }
+        states.iter().map(|(slot, tensor)| self.state_tensor(*slot, *tensor)).collect()
+    }
+
     /// As [`Executor::run`], op by op: `on_value` is shown what each op made, in the order in which they run. Ops that
     /// only update state make nothing.
     ///
@@ -74,9 +92,9 @@ pub trait Executor: Send {
     /// # Errors
     /// The device fails.
     fn state(&mut self, slot: usize) -> Result<StateData, RuntimeError> {
-        let shape = *self.shape();
-        let tensors = State::all(&shape).map(|tensor| Ok((tensor, self.state_tensor(slot, tensor)?)));
-        tensors.collect::<Result<_, _>>().map(StateData)
+        let tensors: Vec<(usize, State)> = State::all(self.shape()).map(|tensor| (slot, tensor)).collect();
+        let read = self.run_each(&mut std::iter::empty(), &tensors, &mut |_| {})?;
+        Ok(StateData(tensors.into_iter().map(|(_, tensor)| tensor).zip(read).collect()))
     }
 
     /// Overwrites a slot's state.

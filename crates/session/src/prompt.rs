@@ -3,7 +3,7 @@
 use crate::prefix::{Beginning, History, PrefixCache, PrefixOptions, Snapshot};
 use crate::{Session, SessionError, lock};
 use std::sync::{Arc, Mutex};
-use wgoose_runtime::Outputs;
+use wgoose_runtime::{Outputs, Sequence};
 
 /// A prefix cache, and where its session stands.
 #[derive(Clone)]
@@ -94,17 +94,13 @@ impl Session {
         }
     }
 
-    /// Reads tokens, cut where a pass is full.
+    /// Reads tokens, for as long as `goes_on` says so between passes.
     fn read_in_passes(&mut self, tokens: &[u32], goes_on: &mut dyn FnMut() -> bool) -> Result<Read, SessionError> {
-        let (chunk, mut at) = (self.engine.chunk(), 0);
-        while tokens.len() - at > chunk {
-            self.forward(&tokens[at..at + chunk], Outputs::None)?;
-            at += chunk;
-            if !goes_on() {
-                return Ok(Read::Part(at));
-            }
-        }
-        self.forward(&tokens[at..], Outputs::Last).map(Read::All)
+        let read = self.engine.forward_part(Sequence { slot: 0, tokens, outputs: Outputs::Last }, goes_on);
+        let all = read.as_ref().map_or(tokens, |(_, read)| &tokens[..*read]);
+        self.after(all, read.as_ref().map(drop));
+        let (logits, read) = read?;
+        Ok(if read == tokens.len() { Read::All(logits) } else { Read::Part(read) })
     }
 
     /// Keeps a copy of the state in the prefix cache, if there is one, with the logits after the last token.

@@ -91,21 +91,33 @@ impl Session {
     /// As [`Session::prefill`]; or the weights do not all fit on the device, within its memory budget.
     pub fn trace(&mut self, tokens: &[u32], on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, SessionError> {
         let read = self.engine.trace(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }], on_value);
-        self.after(tokens, read)
+        self.after(tokens, read.as_ref().map(drop));
+        Ok(read?.pop().unwrap_or_default())
     }
 
     pub(crate) fn forward(&mut self, tokens: &[u32], outputs: Outputs) -> Result<Vec<f32>, SessionError> {
         let read = self.engine.forward(&[Sequence { slot: 0, tokens, outputs }]);
-        self.after(tokens, read)
+        self.after(tokens, read.as_ref().map(drop));
+        Ok(read?.pop().unwrap_or_default())
     }
 
-    /// What a pass over these tokens has returned.
-    fn after(&mut self, tokens: &[u32], read: Result<Vec<Vec<f32>>, RuntimeError>) -> Result<Vec<f32>, SessionError> {
+    /// Passes over these tokens have ended so.
+    pub(crate) fn after(&mut self, tokens: &[u32], read: Result<(), &RuntimeError>) {
         // Where it was refused, nothing was read.
         if !matches!(read, Err(RuntimeError::Batch(_) | RuntimeError::Streamed)) {
             self.note(read.is_ok(), tokens);
         }
-        Ok(read?.pop().unwrap_or_default())
+    }
+
+    /// Reads tokens; returns the state after them, which is on its way back while the last of them are read. No logits are
+    /// computed: for the state alone, this is faster than [`Session::prefill`] and [`Session::state`].
+    ///
+    /// # Errors
+    /// As [`Session::prefill`].
+    pub fn state_after(&mut self, tokens: &[u32]) -> Result<StateData, SessionError> {
+        let read = self.engine.state_after(0, tokens);
+        self.after(tokens, read.as_ref().map(drop));
+        Ok(read?)
     }
 
     /// Copies the state out.

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::bench::cold::{self, ColdOptions};
 use crate::bench::report;
+use crate::bench::workloads::{self, WorkloadOptions};
 use crate::options::RunOptions;
 use std::path::PathBuf;
 use wgoose_bench::{Load, measure, record};
@@ -15,10 +16,10 @@ pub(crate) struct Args {
     #[arg(long)]
     model: PathBuf,
     /// What is being worked on; benchmarks of one title are compared.
-    #[arg(long, required_unless_present = "cold")]
+    #[arg(long, required_unless_present_any = ["cold", "workload", "prompt_tokens", "packed", "decode"])]
     title: Option<String>,
     /// What is different this time.
-    #[arg(long, required_unless_present = "cold")]
+    #[arg(long, required_unless_present_any = ["cold", "workload", "prompt_tokens", "packed", "decode"])]
     change: Option<String>,
     /// The report; its records lie beside it, with the extension .jsonl.
     #[arg(long, default_value = "optimization_plan/benchmarks.md", value_parser = crate::options::beside_lines)]
@@ -35,12 +36,14 @@ pub(crate) struct Args {
     /// Sequences decoded together.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often each is measured.
+    /// How often each is measured; at least 5 for figures that are passed on.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    workloads: WorkloadOptions,
     #[command(flatten)]
     cold: ColdOptions,
     #[command(flatten)]
@@ -48,9 +51,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // Without --cold both are there: clap asks for them.
+    let (rows, cold) = (&args.workloads, &args.cold);
+    if cold.cold {
+        let out = (args.json, rows.out_record.as_deref());
+        return cold::run(&args.model, (args.runs, rows.cold_prompt()?), out, cold, &args.options);
+    }
+    // Without rows of a table both are there: clap asks for them.
     let (Some(title), Some(change)) = (&args.title, &args.change) else {
-        return cold::run(&args.model, args.runs, args.json, &args.cold, &args.options);
+        let load = (args.runs, args.decode_tokens);
+        return workloads::run(&args.model, load, args.json, rows, &args.options);
     };
     let load = Load {
         prefill_tokens: args.prefill_tokens as usize,

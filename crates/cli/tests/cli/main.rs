@@ -17,3 +17,4 @@ mod profiles;
 mod refusals;
 mod traces;
 mod verbs;
+mod workloads;

@@ -239,10 +239,31 @@ impl Device {
     pub(crate) fn read_staging(&self, staging: &wgpu::Buffer, bytes: u64) -> Result<Vec<u8>, RuntimeError> {
         staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
         self.wait("reading results back")?;
-        let view = staging.get_mapped_range(0..bytes);
-        let data = view.map_err(|e| RuntimeError::Device { during: "mapping results", why: e.to_string() })?.to_vec();
+        self.mapped(staging, bytes, <[u8]>::to_vec)
+    }
+
+    /// Waits for a submission.
+    ///
+    /// # Errors
+    /// Whatever the device has failed at since the last call.
+    pub(crate) fn wait_for(&self, done: wgpu::SubmissionIndex, during: &'static str) -> Result<(), RuntimeError> {
+        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: Some(done), timeout: None });
+        self.check(during)?;
+        polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() })
+    }
+
+    /// Copies a buffer out that was asked to be mapped before a submission that is done, and unmaps it. The mapping is
+    /// uncached: copy it in bulk.
+    pub(crate) fn mapped<T>(
+        &self,
+        staging: &wgpu::Buffer,
+        bytes: u64,
+        copy: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, RuntimeError> {
+        let fail = |why: String| RuntimeError::Device { during: "mapping results", why };
+        let copied = copy(&staging.get_mapped_range(0..bytes).map_err(|e| fail(e.to_string()))?);
         staging.unmap();
-        Ok(data)
+        Ok(copied)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Hidden states instead of logits: passes that end before the output head, which is neither computed nor uploaded.
 
-use super::Engine;
-use crate::{Batch, BatchError, Outputs, RuntimeError, Sequence};
+use super::{Engine, Piece};
+use crate::{BatchError, Outputs, RuntimeError, Sequence};
 use std::ops::Range;
 use wgoose_graph::{Level, Target};
 
@@ -50,46 +50,29 @@ impl Engine {
         if depth > shape.layers {
             return Err(BatchError::Layer { layer: depth - 1, layers: shape.layers }.into());
         }
-        self.all_or_spoiled(sequences, |engine| engine.whole_passes(sequences, target, on_rows))?;
+        let passes: Vec<Vec<Piece<'_>>> = whole_pieces(&lengths(sequences), self.chunk)
+            .into_iter()
+            .map(|pass| pass.into_iter().map(|(i, range)| (i, piece(&sequences[i], range))).collect())
+            .collect();
+        self.run_each(sequences, &passes, target, &[], &mut || true, on_rows)?;
         if depth < shape.layers {
             self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }
         Ok(())
     }
+}
 
-    fn whole_passes(
-        &mut self,
-        sequences: &[Sequence<'_>],
-        target: Target,
-        on_rows: &mut dyn FnMut(usize, &[f32]),
-    ) -> Result<(), RuntimeError> {
-        let shape = *self.shape();
-        let lengths: Vec<usize> = sequences.iter().map(|s| s.tokens.len()).collect();
-        for pass in whole_pieces(&lengths, self.chunk) {
-            let piece = |(i, range): &(usize, Range<usize>)| {
-                let whole = &sequences[*i];
-                let outputs = match whole.outputs {
-                    Outputs::Last if range.end < whole.tokens.len() => Outputs::None,
-                    outputs => outputs,
-                };
-                Sequence { tokens: &whole.tokens[range.clone()], outputs, ..*whole }
-            };
-            let pieces: Vec<Sequence<'_>> = pass.iter().map(piece).collect();
-            let batch = Batch::pack(&pieces, shape.vocab, self.slots())?.to(target);
-            let result = self.run_by(&batch, &mut |executor, batch| executor.run(batch))?;
-            let mut rest = &result[..];
-            for ((i, _), piece) in pass.iter().zip(&pieces) {
-                let rows = match target {
-                    Target::HiddenSum(_) => 1,
-                    _ => piece.outputs.rows(piece.tokens.len()),
-                };
-                let (own, others) = rest.split_at(rows * target.cols(&shape) as usize);
-                on_rows(*i, own);
-                rest = others;
-            }
-        }
-        Ok(())
-    }
+fn lengths(sequences: &[Sequence<'_>]) -> Vec<usize> {
+    sequences.iter().map(|s| s.tokens.len()).collect()
+}
+
+/// A range of a sequence; the row after its last token is asked for where it is that of the sequence.
+fn piece<'a>(whole: &Sequence<'a>, range: Range<usize>) -> Sequence<'a> {
+    let outputs = match whole.outputs {
+        Outputs::Last if range.end < whole.tokens.len() => Outputs::None,
+        outputs => outputs,
+    };
+    Sequence { tokens: &whole.tokens[range], outputs, ..*whole }
 }
 
 /// Divides sequences of these lengths into passes of at most `chunk` tokens: each is cut at multiples of `chunk` from

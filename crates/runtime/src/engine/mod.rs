@@ -11,15 +11,25 @@ use crate::{
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use wgoose_graph::{ModelShape, State};
+use wgoose_graph::{ModelShape, State, Target};
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 
 /// Chunk of the CPU executor; it only bounds memory.
 const CPU_CHUNK: usize = 128;
 
-/// What runs one batch: the executor's way to do it.
-type Runner<'a> = dyn FnMut(&mut dyn Executor, &Batch) -> Result<Vec<f32>, RuntimeError> + 'a;
+/// A part of a sequence that one pass reads, with the index of the sequence.
+type Piece<'a> = (usize, Sequence<'a>);
+
+/// What a call has read.
+struct Forwarded {
+    /// For each sequence, its rows of logits.
+    rows: Vec<Vec<f32>>,
+    /// The tensors of states asked for.
+    states: Vec<Vec<f32>>,
+    /// Passes that were run.
+    passes: usize,
+}
 
 /// Runs sequences on a GPU or on the CPU.
 pub struct Engine {
@@ -28,14 +38,12 @@ pub struct Engine {
     /// Slots whose sequences were in a call that failed half way, or that left out layers: their states are those of no
     /// text.
     invalidated: BTreeSet<usize>,
-    /// Whether a pass of the call that is under way may have changed states.
-    has_begun: bool,
 }
 
 impl Engine {
     /// Any executor; passes have at most `chunk` tokens, at least 1.
     pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
-        Engine { executor, chunk: chunk.max(1), invalidated: BTreeSet::new(), has_begun: false }
+        Engine { executor, chunk: chunk.max(1), invalidated: BTreeSet::new() }
     }
 
     /// A plan on a device, with `slots` sequences.
@@ -87,88 +95,104 @@ impl Engine {
     }
 
     /// Continues sequences; returns for each the logits asked for, `[outputs, V]` row major. Sequences are packed into
-    /// passes in the order given, a long one over several.
+    /// passes in the order given, a long one over several; the device does not wait for the host between two.
     ///
     /// # Errors
     /// A sequence that cannot be run (nothing has been run then), or the device or the file fails: the states of the
     /// sequences are invalidated then, and refused until they are set again.
     pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        self.forward_by(sequences, &mut |executor, batch| executor.run(batch))
+        Ok(self.forward_while(sequences, &[], &mut || true)?.rows)
     }
 
-    /// As [`Engine::forward`], each pass by a runner.
-    fn forward_by(
+    /// As [`Engine::forward`] for one sequence, for as long as `goes_on` says so between two passes. Returns the logits
+    /// asked for of what was read, and how many tokens that is: those of all passes that had begun.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn forward_part(
+        &mut self,
+        sequence: Sequence<'_>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(Vec<f32>, usize), RuntimeError> {
+        let mut read = self.forward_while(&[sequence], &[], goes_on)?;
+        let cuts = divide(&[sequence], self.chunk, self.executor.max_outputs());
+        let tokens = cuts.iter().take(read.passes).flatten().map(|(_, piece)| piece.tokens.len()).sum();
+        Ok((read.rows.pop().unwrap_or_default(), tokens))
+    }
+
+    /// Reads tokens in a slot; returns its state after them. No logits are computed, and the state is on its way back
+    /// before the host knows that the last pass is done.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn state_after(&mut self, slot: usize, tokens: &[u32]) -> Result<StateData, RuntimeError> {
+        let wanted: Vec<(usize, State)> = State::all(self.shape()).map(|tensor| (slot, tensor)).collect();
+        let read = self.forward_while(&[Sequence { slot, tokens, outputs: Outputs::None }], &wanted, &mut || true)?;
+        Ok(StateData(wanted.into_iter().map(|(_, tensor)| tensor).zip(read.states).collect()))
+    }
+
+    fn forward_while(
         &mut self,
         sequences: &[Sequence<'_>],
-        runner: &mut Runner<'_>,
-    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        states: &[(usize, State)],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Forwarded, RuntimeError> {
         self.check(sequences)?;
-        self.all_or_spoiled(sequences, |engine| engine.passes(sequences, runner))
+        let passes = divide(sequences, self.chunk, self.executor.max_outputs());
+        let mut rows = vec![Vec::new(); sequences.len()];
+        let (states, passes) = self.run_each(sequences, &passes, Target::Logits, states, goes_on, &mut |i, own| {
+            rows[i].extend_from_slice(own);
+        })?;
+        Ok(Forwarded { rows, states, passes })
     }
 
-    /// Runs the passes of a call. If it fails after the first has begun, the states of all its sequences are invalidated.
-    fn all_or_spoiled<T>(
+    /// Runs passes for as long as `goes_on` says so between two, then copies tensors of states out; returns these, and how
+    /// many passes were run. `on_rows` is given the result rows of each piece, with its sequence's index. After a failure
+    /// the states of all sequences of the call are invalidated.
+    fn run_each(
         &mut self,
         sequences: &[Sequence<'_>],
-        call: impl FnOnce(&mut Self) -> Result<T, RuntimeError>,
-    ) -> Result<T, RuntimeError> {
-        self.has_begun = false;
-        let result = call(self);
-        if result.is_err() && self.has_begun {
-            self.invalidated.extend(sequences.iter().map(|s| s.slot));
-        }
-        result
-    }
-
-    /// Packs sequences into passes and runs them.
-    fn passes(&mut self, sequences: &[Sequence<'_>], runner: &mut Runner<'_>) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        let mut logits: Vec<Vec<f32>> = vec![Vec::new(); sequences.len()];
-        let mut pass: Vec<(usize, Sequence<'_>)> = Vec::new();
-        let most_outputs = self.executor.max_outputs().max(1);
-        let (mut room, mut output_room) = (self.chunk, most_outputs);
-        for (i, sequence) in sequences.iter().enumerate() {
-            let mut rest = sequence.tokens;
-            while !rest.is_empty() {
-                let room_here = if sequence.outputs == Outputs::All { room.min(output_room) } else { room };
-                let (now, later) = rest.split_at(rest.len().min(room_here));
-                let outputs = match sequence.outputs {
-                    Outputs::Last if !later.is_empty() => Outputs::None,
-                    outputs => outputs,
+        passes: &[Vec<Piece<'_>>],
+        target: Target,
+        states: &[(usize, State)],
+        goes_on: &mut dyn FnMut() -> bool,
+        on_rows: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(Vec<Vec<f32>>, usize), RuntimeError> {
+        let cols = target.cols(self.shape()) as usize;
+        let batches = passes.iter().map(|pass| Ok(self.pack(pass)?.to(target)));
+        let mut batches = batches.collect::<Result<Vec<Batch>, RuntimeError>>()?.into_iter();
+        let mut begun = 0;
+        let mut batches = std::iter::from_fn(|| {
+            let batch = batches.next().filter(|_| begun == 0 || goes_on())?;
+            begun += 1;
+            Some(batch)
+        });
+        let mut results = passes.iter();
+        let run = self.executor.run_each(&mut batches, states, &mut |result| {
+            let mut rest = &result[..];
+            for (i, piece) in results.next().into_iter().flatten() {
+                let rows = match target {
+                    Target::HiddenSum(_) => 1,
+                    _ => piece.outputs.rows(piece.tokens.len()),
                 };
-                pass.push((i, Sequence { tokens: now, outputs, ..*sequence }));
-                room -= now.len();
-                output_room -= outputs.rows(now.len());
-                rest = later;
-                if room == 0 || output_room == 0 {
-                    self.pass(&pass, &mut logits, runner)?;
-                    pass.clear();
-                    (room, output_room) = (self.chunk, most_outputs);
-                }
+                let (own, others) = rest.split_at(rows * cols);
+                on_rows(*i, own);
+                rest = others;
+            }
+        });
+        match run {
+            Ok(states) => Ok((states, begun)),
+            Err(why) => {
+                self.invalidated.extend(sequences.iter().map(|s| s.slot));
+                Err(why)
             }
         }
-        if !pass.is_empty() {
-            self.pass(&pass, &mut logits, runner)?;
-        }
-        Ok(logits)
     }
 
-    fn pass(
-        &mut self,
-        pass: &[(usize, Sequence<'_>)],
-        logits: &mut [Vec<f32>],
-        runner: &mut Runner<'_>,
-    ) -> Result<(), RuntimeError> {
-        let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, s)| *s).collect();
-        let vocab = self.shape().vocab;
-        let batch = Batch::pack(&sequences, vocab, self.slots())?;
-        let all = self.run_by(&batch, runner)?;
-        let mut rest = &all[..];
-        for (i, s) in pass {
-            let (own, others) = rest.split_at(s.outputs.rows(s.tokens.len()) * vocab as usize);
-            logits[*i].extend_from_slice(own);
-            rest = others;
-        }
-        Ok(())
+    /// The batch of a pass.
+    fn pack(&self, pass: &[Piece<'_>]) -> Result<Batch, BatchError> {
+        let sequences: Vec<Sequence<'_>> = pass.iter().map(|(_, piece)| *piece).collect();
+        Batch::pack(&sequences, self.shape().vocab, self.slots())
     }
 
     /// Refuses sequences that cannot be run.
@@ -179,13 +203,6 @@ impl Engine {
             Some(sequence) => Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into()),
             None => Ok(()),
         }
-    }
-
-    fn run_by(&mut self, batch: &Batch, runner: &mut Runner<'_>) -> Result<Vec<f32>, RuntimeError> {
-        let result = runner(&mut *self.executor, batch);
-        // Nothing has run where it is refused.
-        self.has_begun |= !matches!(result, Err(RuntimeError::Streamed));
-        result
     }
 
     /// Whether tokens can be chosen where the model runs, see [`Engine::decode`].
@@ -240,12 +257,22 @@ impl Engine {
     /// There is no such slot, the model has no such layer, or the device fails. A state that was invalidated because layers
     /// were left out may be asked for tensors of the others.
     pub fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
-        self.check_slot(slot)?;
-        let (layer, layers) = (tensor.layer(), self.shape().layers);
-        if layer >= layers {
-            return Err(BatchError::Layer { layer, layers }.into());
+        Ok(self.state_tensors(&[(slot, tensor)])?.pop().unwrap_or_default())
+    }
+
+    /// Copies tensors of states out, each of a slot, all at once.
+    ///
+    /// # Errors
+    /// As [`Engine::state_tensor`].
+    pub fn state_tensors(&mut self, wanted: &[(usize, State)]) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let layers = self.shape().layers;
+        for (slot, tensor) in wanted {
+            self.check_slot(*slot)?;
+            if tensor.layer() >= layers {
+                return Err(BatchError::Layer { layer: tensor.layer(), layers }.into());
+            }
         }
-        self.executor.state_tensor(slot, tensor)
+        self.executor.run_each(&mut std::iter::empty(), wanted, &mut |_| {})
     }
 
     /// Sets the states of slots to zero.
@@ -299,4 +326,33 @@ impl Engine {
         let slots = self.slots();
         if slot < slots { Ok(()) } else { Err(BatchError::Slot { sequence: 0, slot, slots }) }
     }
+}
+
+/// Packs sequences into passes of at most `chunk` tokens and `most_outputs` rows of logits, in the order given; one that
+/// does not fit into what is left of a pass goes on in the next.
+fn divide<'a>(sequences: &[Sequence<'a>], chunk: usize, most_outputs: usize) -> Vec<Vec<Piece<'a>>> {
+    let most_outputs = most_outputs.max(1);
+    let (mut passes, mut pass) = (Vec::new(), Vec::new());
+    let (mut room, mut output_room) = (chunk, most_outputs);
+    for (i, sequence) in sequences.iter().enumerate() {
+        let mut rest = sequence.tokens;
+        while !rest.is_empty() {
+            let room_here = if sequence.outputs == Outputs::All { room.min(output_room) } else { room };
+            let (now, later) = rest.split_at(rest.len().min(room_here));
+            let outputs = match sequence.outputs {
+                Outputs::Last if !later.is_empty() => Outputs::None,
+                outputs => outputs,
+            };
+            pass.push((i, Sequence { tokens: now, outputs, ..*sequence }));
+            room -= now.len();
+            output_room -= outputs.rows(now.len());
+            rest = later;
+            if room == 0 || output_room == 0 {
+                passes.push(std::mem::take(&mut pass));
+                (room, output_room) = (chunk, most_outputs);
+            }
+        }
+    }
+    passes.extend(Some(pass).filter(|pass| !pass.is_empty()));
+    passes
 }

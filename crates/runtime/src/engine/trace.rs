@@ -1,6 +1,6 @@
 //! What the ops of a pass make.
 
-use super::Engine;
+use super::{Engine, divide};
 use crate::{RuntimeError, Sequence, Traced};
 
 impl Engine {
@@ -15,10 +15,25 @@ impl Engine {
         sequences: &[Sequence<'_>],
         on_value: &mut dyn FnMut(&Traced<'_>),
     ) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        let mut passes = 0..;
-        self.forward_by(sequences, &mut |executor, batch| {
-            let pass = passes.next().unwrap_or_default();
-            executor.trace(batch, &mut |value| on_value(&Traced { pass, ..*value }))
-        })
+        self.check(sequences)?;
+        let vocab = self.shape().vocab as usize;
+        let mut rows = vec![Vec::new(); sequences.len()];
+        for (number, pass) in divide(sequences, self.chunk, self.executor.max_outputs()).into_iter().enumerate() {
+            let batch = self.pack(&pass)?;
+            let traced = self.executor.trace(&batch, &mut |value| on_value(&Traced { pass: number, ..*value }));
+            let result = traced.inspect_err(|why| {
+                // Nothing has run where it is refused.
+                if number > 0 || !matches!(why, RuntimeError::Streamed) {
+                    self.invalidated.extend(sequences.iter().map(|s| s.slot));
+                }
+            })?;
+            let mut rest = &result[..];
+            for (i, piece) in &pass {
+                let (own, others) = rest.split_at(piece.outputs.rows(piece.tokens.len()) * vocab);
+                rows[*i].extend_from_slice(own);
+                rest = others;
+            }
+        }
+        Ok(rows)
     }
 }

@@ -77,7 +77,7 @@ impl GpuExecutor {
             tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
                 + self.steps.values().map(super::Step::bytes).sum::<u64>()
                 + sampling,
-            read_back: self.staging.as_ref().map_or(0, wgpu::Buffer::size),
+            read_back: self.staging.iter().chain(&self.state_staging).map(wgpu::Buffer::size).sum(),
         }
     }
 

@@ -4,6 +4,7 @@ mod cold_start;
 mod decode;
 mod graphs;
 mod memory;
+mod passes;
 mod persistent;
 mod profile;
 mod states;
@@ -49,7 +50,10 @@ pub struct GpuExecutor {
     states: States,
     arena: Vec<wgpu::Buffer>,
     tables: HashMap<Table, wgpu::Buffer>,
-    staging: Option<wgpu::Buffer>,
+    /// For results of passes, while none is copied there.
+    staging: Vec<wgpu::Buffer>,
+    /// The same for states.
+    state_staging: Option<wgpu::Buffer>,
     steps: HashMap<PassShape, Step>,
     persistent: PersistentCache,
     /// The counters of persistent kernels; see `kernels-wgsl/device/grid_barrier.wgsl`.
@@ -124,7 +128,8 @@ impl GpuExecutor {
             states,
             arena: Vec::new(),
             tables: HashMap::new(),
-            staging: None,
+            staging: Vec::new(),
+            state_staging: None,
             steps: HashMap::new(),
             persistent: PersistentCache::default(),
             grid_barrier,
@@ -315,34 +320,18 @@ impl Executor for GpuExecutor {
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError> {
-        if let Some(logits) = self.run_persistent(batch)? {
-            return Ok(logits);
-        }
-        let pass = batch.pass();
-        let mut step = self.open_step(&pass)?;
-        self.write_tables(batch);
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        if step.ready {
-            step.encode(0..step.groups.len(), &mut encoder);
-        } else if let Err(e) = self.cold_start(&mut step, true) {
-            return self.keep_step(pass, Err(e)).map(|()| Vec::new());
-        }
-        let output = step.recording.output;
-        self.keep_step(pass, Ok(step))?;
-        let bytes = batch.result_len(self.model.shape()) as u64 * 4;
-        let Some(output) = output.filter(|_| bytes > 0) else {
-            self.device.queue.submit([encoder.finish()]);
-            self.device.wait("running a pass")?;
-            return Ok(Vec::new());
-        };
-        if self.staging.as_ref().is_none_or(|s| s.size() < bytes) {
-            self.staging = Some(self.device.staging(bytes));
-        }
-        let Some(staging) = &self.staging else { return Ok(Vec::new()) };
-        encoder.copy_buffer_to_buffer(&self.arena[output], 0, staging, 0, bytes);
-        self.device.queue.submit([encoder.finish()]);
-        let data = self.device.read_staging(staging, bytes)?;
-        Ok(bytemuck::pod_collect_to_vec(&data))
+        let mut result = Vec::new();
+        self.run_passes(&mut std::iter::once(batch.clone()), &[], &mut |all| result = all)?;
+        Ok(result)
+    }
+
+    fn run_each(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Batch>,
+        states: &[(usize, State)],
+        on_result: &mut dyn FnMut(Vec<f32>),
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        self.run_passes(batches, states, on_result)
     }
 
     fn trace(&mut self, batch: &Batch, on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, RuntimeError> {

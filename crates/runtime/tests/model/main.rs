@@ -13,6 +13,7 @@ mod lesser_devices;
 mod numbers;
 mod packing;
 mod persistent;
+mod pipelining;
 mod profiles;
 mod refusals;
 mod residency;

@@ -9,7 +9,7 @@ pub(super) fn groups(lengths: &[usize], budget: usize, most: usize) -> Vec<Range
     let mut tokens = 0;
     for (i, &len) in lengths.iter().enumerate() {
         match groups.last_mut() {
-            Some(group) if group.len() < most && tokens + len <= budget => {
+            Some(group) if group.len() < most && len <= budget.saturating_sub(tokens) => {
                 group.end = i + 1;
                 tokens += len;
             }

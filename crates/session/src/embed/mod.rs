@@ -98,7 +98,8 @@ impl Session {
     ) -> Result<Vec<Vec<f32>>, SessionError> {
         let begin = self.prefix_state(first, options)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
-        let budget = options.token_budget.map_or(self.engine.chunk(), usize::from);
+        // The engine divides a group into passes of its chunk, and does not wait between them.
+        let budget = options.token_budget.map_or(usize::MAX, usize::from);
         let mut embeddings = Vec::with_capacity(texts.len());
         for group in groups(&lengths, budget, slots) {
             match &begin {
@@ -157,7 +158,7 @@ fn pooled(
         Pooling::State => {
             engine.hidden(sequences, options.level)?;
             let layer = options.level.depth(engine.shape()) - 1;
-            sequences.iter().map(|s| engine.state_tensor(s.slot, State::Wkv(layer))).collect()
+            engine.state_tensors(&sequences.iter().map(|s| (s.slot, State::Wkv(layer))).collect::<Vec<_>>())
         }
     }
 }

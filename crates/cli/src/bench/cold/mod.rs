@@ -17,35 +17,37 @@ use crate::options::{BackendName, RunOptions, place};
 use std::path::{Path, PathBuf};
 use wgoose_bench::record;
 
-/// Options that `bench` takes with `--cold` only. A condition of its own for `title`: where it conflicts with `cold`, clap
-/// waives that `cold` is required.
+/// What else `bench` can be asked for. Where these conflict with `cold`, clap waives that `cold` is required.
+const OTHERS: [&str; 4] = ["title", "workload", "packed", "decode"];
+
+/// Options that `bench` takes with `--cold` only.
 #[derive(clap::Args)]
 pub(crate) struct ColdOptions {
     /// Measure the first token of fresh processes instead: with and without compiled pipelines kept on disk.
     #[arg(long, conflicts_with_all = ["title", "change", "out", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
     pub(crate) cold: bool,
-    /// With --cold: tokens of the prompt.
-    #[arg(long, requires = "cold", conflicts_with = "title", default_value_t = 32)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
-    prompt_tokens: u32,
     /// With --cold: also start with none of the model file in memory.
-    #[arg(long, requires = "cold", conflicts_with = "title")]
+    #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]
     drop_page_cache: bool,
     /// With --cold: write when what happened in one more start, all warm, to this file, as a trace for ui.perfetto.dev.
-    #[arg(long, requires = "cold", conflicts_with = "title", value_name = "FILE", value_parser = place)]
+    #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place)]
     trace: Option<PathBuf>,
-    /// With --cold: append the report to this file, one line of JSON.
-    #[arg(long, requires = "cold", conflicts_with = "title", value_name = "FILE", value_parser = place)]
-    out_record: Option<PathBuf>,
 }
 
-/// `wgoose bench --cold`: every condition `runs` times.
-pub(crate) fn run(model: &Path, runs: u32, json: bool, cold: &ColdOptions, run: &RunOptions) -> Result<(), Failure> {
-    if let BackendName::Cpu = run.backend {
-        return Err("the CPU reference has nothing to warm up: leave out --backend cpu".into());
-    }
-    let report = parent::measure(model, runs, cold, run)?;
-    if let Some(path) = &cold.out_record {
+/// Tokens of the prompt where none are named.
+pub(crate) const PROMPT: u32 = 32;
+
+/// `wgoose bench --cold`: every condition `runs` times, with a prompt of so many tokens.
+pub(crate) fn run(
+    model: &Path,
+    (runs, prompt_tokens): (u32, u32),
+    (json, out_record): (bool, Option<&Path>),
+    cold: &ColdOptions,
+    run: &RunOptions,
+) -> Result<(), Failure> {
+    check(run)?;
+    let report = parent::measure(model, runs, prompt_tokens, cold, run)?;
+    if let Some(path) = out_record {
         record::append(path, &report).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     if json {
@@ -54,4 +56,25 @@ pub(crate) fn run(model: &Path, runs: u32, json: bool, cold: &ColdOptions, run: 
         outln!("{report}");
     }
     Ok(())
+}
+
+/// The times of fresh processes from their start to the first logits, in milliseconds: with compiled pipelines kept on
+/// disk, and without.
+pub(crate) fn starts(
+    model: &Path,
+    (runs, prompt_tokens): (u32, u32),
+    run: &RunOptions,
+) -> Result<[Vec<f64>; 2], Failure> {
+    check(run)?;
+    let none = ColdOptions { cold: true, drop_page_cache: false, trace: None };
+    let (conditions, _) = parent::starts(model, runs, prompt_tokens, &none, run)?;
+    let mut times = conditions.iter().map(|c| c.samples.iter().map(|s| s.wall_ms).collect());
+    Ok([times.next().unwrap_or_default(), times.next().unwrap_or_default()])
+}
+
+fn check(run: &RunOptions) -> Result<(), Failure> {
+    match run.backend {
+        BackendName::Cpu => Err("the CPU reference has nothing to warm up: leave out --backend cpu".into()),
+        BackendName::Gpu => Ok(()),
+    }
 }

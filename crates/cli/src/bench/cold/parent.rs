@@ -18,16 +18,51 @@ use wgoose_runtime::{Device, lab};
 /// The drivers' own shader caches, off: Mesa (<https://docs.mesa3d.org/envvars.html>), NVIDIA (README of the driver).
 const DRIVER_CACHES_OFF: [(&str, &str); 2] = [("MESA_SHADER_CACHE_DISABLE", "true"), ("__GL_SHADER_DISK_CACHE", "0")];
 
+/// Every condition with its samples, summed up, and the first start.
+type Starts = (Vec<Measured>, Startup);
+
+/// Measures every condition, and what uploading alone would take.
+pub(super) fn measure(
+    model: &Path,
+    runs: u32,
+    prompt_tokens: u32,
+    cold: &ColdOptions,
+    run: &RunOptions,
+) -> Result<Report, Failure> {
+    let (conditions, first) = starts(model, runs, prompt_tokens, cold, run)?;
+    let best = best_upload(model, run)?;
+    Ok(Report {
+        at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        fingerprint: Model::open(model)?.fingerprint().to_string(),
+        file_bytes: std::fs::metadata(model)?.len(),
+        device: first.device,
+        plan: run.plan.clone(),
+        prompt_tokens,
+        logits: first.logits,
+        best_upload_gb_per_s: best.gb_per_s(),
+        best_upload_staging: [best.staging.workers, best.staging.slots, best.staging.slot_bytes],
+        conditions,
+    })
+}
+
 /// Measures every condition `runs` times, after one start that is not counted. They take turns, so that a machine that
 /// becomes slower does so for all of them.
-pub(super) fn measure(model: &Path, runs: u32, cold: &ColdOptions, run: &RunOptions) -> Result<Report, Failure> {
+pub(super) fn starts(
+    model: &Path,
+    runs: u32,
+    prompt_tokens: u32,
+    cold: &ColdOptions,
+    run: &RunOptions,
+) -> Result<Starts, Failure> {
     use Temperature::{Cold, Warm};
     let mut conditions = vec![Measured::new("warm", Warm, Warm), Measured::new("cold pipelines", Warm, Cold)];
     if cold.drop_page_cache {
         conditions.push(Measured::new("cold pages", Cold, Warm));
     }
     let kept = tempfile::tempdir()?;
-    let starter = Starter { model, prompt_tokens: cold.prompt_tokens, run };
+    let starter = Starter { model, prompt_tokens, run };
     let mut first: Option<Startup> = None;
     let mut warned = BTreeSet::new();
     let bar = ProgressBar::new(u64::from(runs + 1) * conditions.len() as u64);
@@ -61,24 +96,9 @@ pub(super) fn measure(model: &Path, runs: u32, cold: &ColdOptions, run: &RunOpti
         starter.start(kept.path(), Some(trace), resident)?;
     }
     bar.finish_and_clear();
-    let best = best_upload(model, run)?;
     conditions.iter_mut().for_each(Measured::summarise);
     warned.iter().for_each(|line| eprintln!("{line}"));
-    let Some(first) = first else { return Err("nothing was measured".into()) };
-    Ok(Report {
-        at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        fingerprint: Model::open(model)?.fingerprint().to_string(),
-        file_bytes: std::fs::metadata(model)?.len(),
-        device: first.device,
-        plan: run.plan.clone(),
-        prompt_tokens: cold.prompt_tokens,
-        logits: first.logits,
-        best_upload_gb_per_s: best.gb_per_s(),
-        best_upload_staging: [best.staging.workers, best.staging.slots, best.staging.slot_bytes],
-        conditions,
-    })
+    first.map(|first| (conditions, first)).ok_or_else(|| "nothing was measured".into())
 }
 
 /// The fastest upload of the model's matrices, over sizes of the staging ring, best of two each.

@@ -1,0 +1,227 @@
+//! The jobs of a report, one after another on one model: first those of a session, then those of an engine with as many
+//! sequences as they need.
+
+use super::timing::sampled;
+use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};
+use crate::decode::{Turn, turn};
+use crate::measure::{BenchError, ms};
+use crate::{Subject, prompt};
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_graph::{LayerWeight, ModelShape, State, Weight};
+use wgoose_loader::Model;
+use wgoose_loader::synth::Mix;
+use wgoose_runtime::{Engine, Outputs, Sequence, StateData, WGPU_VERSION};
+use wgoose_session::{EmbedOptions, Session, SessionError};
+
+/// What to measure.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    /// Named workloads; [`Workload::Cold`] is the caller's: it takes fresh processes.
+    pub workloads: Vec<Workload>,
+    /// Lengths of prompts that are read alone.
+    pub prompts: Vec<usize>,
+    /// Prompts in one call: how many, and the tokens of each.
+    pub packed: Vec<(usize, usize)>,
+    /// Numbers of sequences that are continued together.
+    pub decodes: Vec<usize>,
+    /// By how many tokens these are continued.
+    pub decode_tokens: usize,
+    /// How often each is measured, after a warm-up of its own.
+    pub runs: usize,
+}
+
+impl Jobs {
+    /// Most sequences at once.
+    fn slots(&self) -> usize {
+        let batch = self.workloads.contains(&Workload::Batch).then_some(BATCH[0]);
+        let packed = self.packed.iter().map(|(sequences, _)| *sequences);
+        packed.chain(self.decodes.iter().copied()).chain(batch).max().unwrap_or(1)
+    }
+}
+
+/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]. `plan_file` is where the
+/// subject's plan comes from. Answers are not checked here: that is the quality gate's work.
+///
+/// # Errors
+/// The model, the device or the plan; or there is no room for so many sequences.
+pub fn measure(model: &Path, subject: &Subject, plan_file: Option<String>, jobs: &Jobs) -> Result<Report, BenchError> {
+    let mut rows = Vec::new();
+    let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
+    if jobs.workloads.iter().any(|w| of_session(&w)) {
+        let mut session = subject.builder.clone().open(model)?;
+        for workload in Workload::ALL.iter().filter(of_session).filter(|w| jobs.workloads.contains(w)) {
+            match workload {
+                Workload::Document => document(&mut session, jobs.runs, &mut rows)?,
+                _ => fields(&mut session, jobs.runs, &mut rows)?,
+            }
+        }
+    }
+    let mut configured = subject.engine(model, jobs.slots())?;
+    let engine = &mut configured.engine;
+    if jobs.workloads.contains(&Workload::Chat) {
+        chat(engine, jobs.runs, &mut rows)?;
+    }
+    if jobs.workloads.contains(&Workload::Batch) {
+        batch(engine, jobs.runs, &mut rows)?;
+    }
+    for tokens in &jobs.prompts {
+        read(engine, ("prompt", Job::Prompt(*tokens)), (1, *tokens), jobs.runs, &mut rows)?;
+    }
+    for (sequences, tokens) in &jobs.packed {
+        let job = Job::Packed(*sequences, *tokens);
+        read(engine, ("packed", job), (*sequences, *tokens), jobs.runs, &mut rows)?;
+    }
+    for sequences in &jobs.decodes {
+        let prompts = prompts(*sequences, crate::decode::PROMPT as usize, engine.shape());
+        let (warm_up, parts) =
+            sampled(jobs.runs, &mut || Ok(vec![turn(engine, &prompts, jobs.decode_tokens, None)?.decode_ms]))?;
+        push(&mut rows, "decode", &[Job::Decode(*sequences, jobs.decode_tokens)], warm_up, parts);
+    }
+    let opened = Model::open(model).map_err(SessionError::from)?;
+    let environment = Environment {
+        at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        wgpu: WGPU_VERSION,
+        model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        fingerprint: opened.fingerprint().to_string(),
+        size: ModelShape::PRESETS.iter().find(|(_, shape)| shape == opened.shape()).map(|(name, _)| *name),
+        formats: formats(&opened),
+        prefill_chunk: configured.engine.chunk(),
+        plan: configured.plan.map(|plan| plan.hash()),
+        plan_file,
+        device: configured.device,
+    };
+    let mut report = Report { environment, rows };
+    report.refer();
+    Ok(report)
+}
+
+impl Report {
+    /// Gives every row what is known of others.
+    pub fn refer(&mut self) {
+        let Report { environment: Environment { size, formats, .. }, rows } = self;
+        rows.iter_mut().for_each(|row| row.references = references(*size, *formats, row.job));
+    }
+}
+
+/// The name of a model's mix of formats, by its largest matrices and its head.
+fn formats(model: &Model) -> Option<&'static str> {
+    let [matrix, head] = [Weight::Layer(0, LayerWeight::FfnKey), Weight::Head].map(|w| model.tensor(w).format());
+    Mix::ALL.into_iter().find(|mix| mix.matrix() == matrix && mix.in_gguf(Weight::Head) == head).map(Mix::name)
+}
+
+fn push(rows: &mut Vec<Row>, workload: &'static str, jobs: &[Job], warm_up: super::WarmUp, parts: Vec<Vec<f64>>) {
+    let of = jobs.iter().zip(parts).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
+    rows.extend(of);
+}
+
+/// Prompts of so many tokens, all different.
+fn prompts(sequences: usize, tokens: usize, shape: &ModelShape) -> Vec<Vec<u32>> {
+    let of = |i: u32| prompt(tokens as u32, shape.vocab).into_iter().map(move |t| (t + 31 * i) % shape.vocab).collect();
+    (0..sequences as u32).map(of).collect()
+}
+
+fn document(session: &mut Session, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let tokens = prompt(DOCUMENT as u32, session.model().shape().vocab);
+    let (warm_up, parts) = sampled(runs, &mut || {
+        session.reset()?;
+        let begun = Instant::now();
+        session.state_after(&tokens)?;
+        Ok(vec![ms(begun)])
+    })?;
+    push(rows, Workload::Document.name(), &[Job::Document(DOCUMENT)], warm_up, parts);
+    Ok(())
+}
+
+fn fields(session: &mut Session, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let options = EmbedOptions::default();
+    let shape = *session.model().shape();
+    let fields: Vec<Vec<u32>> = prompts(FIELDS.len(), FIELDS[FIELDS.len() - 1], &shape)
+        .into_iter()
+        .zip(FIELDS)
+        .map(|(tokens, len)| tokens[..len].to_vec())
+        .collect();
+    let (warm_up, parts) = sampled(runs, &mut || {
+        let begun = Instant::now();
+        session.embed_batch(&fields, &options)?;
+        Ok(vec![ms(begun)])
+    })?;
+    push(rows, Workload::Fields.name(), &[Job::FieldsTogether], warm_up, parts);
+    let (warm_up, parts) = sampled(runs, &mut || {
+        let begun = Instant::now();
+        fields.iter().try_for_each(|field| session.embed(field, &options).map(drop))?;
+        Ok(vec![ms(begun)])
+    })?;
+    push(rows, Workload::Fields.name(), &[Job::FieldsAlone], warm_up, parts);
+    Ok(())
+}
+
+fn chat(engine: &mut Engine, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let [history, question, answer] = CHAT;
+    let shape = *engine.shape();
+    engine.reset(0..1)?;
+    let history = engine.state_after(0, &prompt(history as u32, shape.vocab))?;
+    let question = prompts(2, question, &shape).split_off(1);
+    let (warm_up, parts) = sampled(runs, &mut || {
+        let Turn { first_ms, decode_ms, .. } = turn(engine, &question, answer, Some(&history))?;
+        Ok(vec![first_ms, decode_ms])
+    })?;
+    push(rows, Workload::Chat.name(), &[Job::FirstToken, Job::Decode(1, answer)], warm_up, parts);
+    Ok(())
+}
+
+fn batch(engine: &mut Engine, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+    let [sequences, tokens, answer] = BATCH;
+    let prompts = prompts(sequences, tokens, engine.shape());
+    let (warm_up, parts) = sampled(runs, &mut || {
+        let Turn { read_ms, decode_ms, .. } = turn(engine, &prompts, answer, None)?;
+        Ok(vec![read_ms, decode_ms])
+    })?;
+    push(
+        rows,
+        Workload::Batch.name(),
+        &[Job::Packed(sequences, tokens), Job::Decode(sequences, answer)],
+        warm_up,
+        parts,
+    );
+    Ok(())
+}
+
+/// Prompts in one call, until the last logits of each are there.
+fn read(
+    engine: &mut Engine,
+    (name, job): (&'static str, Job),
+    (sequences, tokens): (usize, usize),
+    runs: usize,
+    rows: &mut Vec<Row>,
+) -> Result<(), BenchError> {
+    let prompts = prompts(sequences, tokens, engine.shape());
+    let (warm_up, parts) = sampled(runs, &mut || {
+        settle(engine, sequences, None)?;
+        let begun = Instant::now();
+        forward(engine, prompts.iter().map(Vec::as_slice))?;
+        Ok(vec![ms(begun)])
+    })?;
+    push(rows, name, &[job], warm_up, parts);
+    Ok(())
+}
+
+/// Gives the first sequences this state, or none, and waits until the device has it.
+pub(crate) fn settle(engine: &mut Engine, sequences: usize, state: Option<&StateData>) -> Result<(), BenchError> {
+    match state {
+        None => engine.reset(0..sequences)?,
+        Some(state) => (0..sequences).try_for_each(|slot| engine.set_state(slot, state))?,
+    }
+    engine.state_tensor(0, State::AttShift(0))?;
+    Ok(())
+}
+
+/// The last logits of each sequence.
+pub(crate) fn forward<'a>(
+    engine: &mut Engine,
+    tokens: impl Iterator<Item = &'a [u32]>,
+) -> Result<Vec<Vec<f32>>, BenchError> {
+    let last = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
+    Ok(engine.forward(&tokens.enumerate().map(last).collect::<Vec<_>>())?)
+}

@@ -1,0 +1,91 @@
+//! How runs are timed: after a warm-up to a plateau, with every sample kept.
+
+use crate::BenchError;
+use serde::Serialize;
+use wgoose_tuner::stats::Summary;
+use wgoose_tuner::stats::warmup::{Warmth, Warmup, WarmupRule};
+
+/// Milliseconds after which a warm-up without a plateau is given up: slow devices move by more than the tolerance for good.
+const MOST_WARM_UP_MS: f64 = 5000.0;
+
+/// The spread of the runs that count, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The fastest run.
+    pub min: f64,
+    /// The slowest run.
+    pub max: f64,
+    /// Interquartile range.
+    pub iqr: f64,
+}
+
+impl Spread {
+    /// The spread of samples; `None` without any.
+    pub fn of(samples: &[f64]) -> Option<Spread> {
+        let s = Summary::of(samples)?;
+        Some(Spread { median: s.median, min: s.min, max: samples.iter().copied().fold(s.min, f64::max), iqr: s.iqr })
+    }
+}
+
+/// What was run before the first run that counts: at least 250 ms of work, and until four runs in a row lay within 3 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WarmUp {
+    /// Runs.
+    pub runs: usize,
+    /// Milliseconds of work.
+    pub ms: f64,
+    /// Whether the times came to rest; else it was given up after 50 runs or 5 s, and noise is to be expected.
+    pub settled: bool,
+}
+
+/// Warms up, then runs `runs` times. A run gives the milliseconds of its parts; returns the samples of each part.
+pub(super) fn sampled(
+    runs: usize,
+    run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
+) -> Result<(WarmUp, Vec<Vec<f64>>), BenchError> {
+    let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
+    while warm_up.ms < MOST_WARM_UP_MS {
+        let ms: f64 = run()?.iter().sum();
+        (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
+        match warmup.push(ms * 1e6) {
+            Warmth::Warming => {}
+            stands => {
+                warm_up.settled = stands == Warmth::Settled;
+                break;
+            }
+        }
+    }
+    let mut parts: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..runs {
+        let times = run()?;
+        parts.resize(times.len(), Vec::new());
+        parts.iter_mut().zip(times).for_each(|(samples, ms)| samples.push(ms));
+    }
+    Ok((warm_up, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_comes_after_a_plateau() {
+        let mut all = [900.0, 500.0].into_iter().chain(std::iter::repeat_n(100.0, 4)).chain([7.0, 9.0, 8.0]);
+        let (warm_up, parts) = sampled(3, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
+        assert_eq!(warm_up, WarmUp { runs: 6, ms: 1800.0, settled: true });
+        assert_eq!(parts, [vec![7.0, 9.0, 8.0], vec![0.0; 3]]);
+    }
+
+    #[test]
+    fn a_restless_device_is_measured_all_the_same() {
+        let mut ms = 1000.0;
+        let (warm_up, parts) = sampled(2, &mut || {
+            ms *= 1.5;
+            Ok(vec![ms])
+        })
+        .unwrap();
+        assert!(!warm_up.settled && warm_up.ms >= MOST_WARM_UP_MS && parts[0].len() == 2, "{warm_up:?}");
+    }
+}

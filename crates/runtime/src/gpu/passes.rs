@@ -1,0 +1,214 @@
+//! Passes in a row: the next is encoded and submitted while the device computes the one before it.
+//!
+//! Passes share activations, tables and uniform blocks, and need no copies of them: the queue orders writes to tables with
+//! the submissions around them, and the device runs passes in order. Results are copied to staging memory in the submission
+//! of their pass and mapped there; only then does the host wait for it.
+
+use super::{GpuExecutor, lock};
+use crate::timeline::Track;
+use crate::{Batch, RuntimeError};
+use std::collections::VecDeque;
+use std::time::Instant;
+use wgoose_graph::State;
+
+/// Passes that are submitted before the oldest must be done: enough to hide encoding and read-back, few enough that a caller
+/// who stops waits for little.
+const IN_FLIGHT: usize = 4;
+
+/// Most bytes of results in flight, unless they are those of one pass; most bytes of states copied at once.
+const READ_BACK_BYTES: u64 = 64 << 20;
+
+const DURING: &str = "running a pass";
+
+/// A pass that the device may not have done yet.
+struct Submitted {
+    done: wgpu::SubmissionIndex,
+    /// Where its result is copied to, and its bytes.
+    result: Option<(wgpu::Buffer, u64)>,
+}
+
+impl Submitted {
+    fn bytes(&self) -> u64 {
+        self.result.as_ref().map_or(0, |(_, bytes)| *bytes)
+    }
+}
+
+impl GpuExecutor {
+    /// See [`crate::Executor::run_each`]. When it returns, nothing is in flight.
+    pub(super) fn run_passes(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Batch>,
+        states: &[(usize, State)],
+        on_result: &mut dyn FnMut(Vec<f32>),
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let result = self.submit_passes(batches, states, on_result);
+        if result.is_err() {
+            // The first error is the one to tell of; what comes back from later passes belongs to nobody.
+            let _ = self.device.wait(DURING);
+            self.staging.clear();
+            self.state_staging = None;
+        }
+        result
+    }
+
+    fn submit_passes(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Batch>,
+        states: &[(usize, State)],
+        on_result: &mut dyn FnMut(Vec<f32>),
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let mut in_flight: VecDeque<Submitted> = VecDeque::new();
+        for batch in batches {
+            if let Some(result) = self.run_persistent(&batch)? {
+                in_flight.drain(..).try_for_each(|pass| self.collect(pass, on_result))?;
+                on_result(result);
+                continue;
+            }
+            // A budget has room for one result.
+            let most = if lock(&self.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+            let bytes = batch.result_len(self.model.shape()) as u64 * 4;
+            while let Some(first) = in_flight.pop_front() {
+                let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
+                let has_room = bytes == 0 || pending == 0 || pending + bytes <= most;
+                if in_flight.len() + 1 < IN_FLIGHT && has_room {
+                    in_flight.push_front(first);
+                    break;
+                }
+                self.collect(first, on_result)?;
+            }
+            in_flight.push_back(self.submit_pass(&batch, bytes)?);
+        }
+        let mut groups = self.state_groups(states).into_iter();
+        let first = groups.next().map(|group| self.submit_states(group));
+        in_flight.drain(..).try_for_each(|pass| self.collect(pass, on_result))?;
+        let mut tensors = Vec::with_capacity(states.len());
+        if let Some((group, copied)) = first {
+            self.collect_states(group, copied, &mut tensors)?;
+        }
+        for group in groups {
+            let (group, copied) = self.submit_states(group);
+            self.collect_states(group, copied, &mut tensors)?;
+        }
+        Ok(tensors)
+    }
+
+    /// Encodes and submits a pass and the copy of its result.
+    fn submit_pass(&mut self, batch: &Batch, bytes: u64) -> Result<Submitted, RuntimeError> {
+        let pass = batch.pass();
+        let mut step = self.open_step(&pass)?;
+        let timeline = self.device.timeline().clone();
+        let span = timeline.span(Track::Submit, "pass");
+        self.write_tables(batch);
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let (is_warm, output) = (step.ready, step.recording.output);
+        let encoded = match is_warm {
+            true => {
+                step.encode(0..step.groups.len(), &mut encoder);
+                Ok(())
+            }
+            false => self.cold_start(&mut step, true),
+        };
+        self.keep_step(pass, encoded.map(|()| step))?;
+        let result = output.filter(|_| bytes > 0).map(|output| {
+            let staging = self.take_staging(bytes);
+            encoder.copy_buffer_to_buffer(&self.arena[output], 0, &staging, 0, bytes);
+            (staging, bytes)
+        });
+        let done = self.device.queue.submit([encoder.finish()]);
+        if let Some((staging, bytes)) = &result {
+            staging.map_async(wgpu::MapMode::Read, 0..*bytes, |_| {});
+        }
+        drop(span);
+        if is_warm && timeline.is_on() {
+            let (timeline, submitted) = (timeline.clone(), Instant::now());
+            self.device.queue.on_submitted_work_done(move || {
+                timeline.device_span(Track::Compute, "pass", submitted, Instant::now());
+            });
+        }
+        self.device.check(DURING)?;
+        Ok(Submitted { done, result })
+    }
+
+    /// Waits for a pass and gives its result, empty if nothing was asked for.
+    fn collect(&mut self, pass: Submitted, on_result: &mut dyn FnMut(Vec<f32>)) -> Result<(), RuntimeError> {
+        self.device.wait_for(pass.done, DURING)?;
+        on_result(match pass.result {
+            None => Vec::new(),
+            Some((staging, bytes)) => {
+                let result = self.device.mapped(&staging, bytes, bytemuck::pod_collect_to_vec)?;
+                self.staging.push(staging);
+                result
+            }
+        });
+        Ok(())
+    }
+
+    /// A buffer for results: the smallest that is large enough, or a new one in place of the smallest.
+    fn take_staging(&mut self, bytes: u64) -> wgpu::Buffer {
+        self.staging.sort_by_key(wgpu::Buffer::size);
+        match self.staging.iter().position(|buffer| buffer.size() >= bytes) {
+            Some(i) => self.staging.remove(i),
+            None => {
+                self.staging.drain(..self.staging.len().min(1));
+                self.device.staging(bytes)
+            }
+        }
+    }
+
+    /// Divides tensors of states into groups that are copied at once: within a budget one at a time.
+    fn state_groups<'a>(&self, states: &'a [(usize, State)]) -> Vec<&'a [(usize, State)]> {
+        let most = if lock(&self.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+        let (mut groups, mut rest) = (Vec::new(), states);
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |(_, tensor): &&(usize, State)| {
+                bytes += tensor.len(self.model.shape()) as u64 * 4;
+                bytes <= most
+            };
+            let (group, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            groups.push(group);
+            rest = later;
+        }
+        groups
+    }
+
+    /// Submits copies of tensors of states, as they are after all passes submitted so far.
+    fn submit_states<'a>(&mut self, group: &'a [(usize, State)]) -> (&'a [(usize, State)], Submitted) {
+        let shape = *self.model.shape();
+        let bytes: u64 = group.iter().map(|(_, tensor)| tensor.len(&shape) as u64 * 4).sum();
+        let known = self.state_staging.take().filter(|staging| staging.size() >= bytes);
+        let staging = known.unwrap_or_else(|| self.device.staging(bytes));
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut to = 0;
+        for (slot, tensor) in group {
+            let (place, bytes) = (self.states.place(*tensor), tensor.len(&shape) as u64 * 4);
+            encoder.copy_buffer_to_buffer(&place.buffer, place.offset + *slot as u64 * bytes, &staging, to, bytes);
+            to += bytes;
+        }
+        let done = self.device.queue.submit([encoder.finish()]);
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+        (group, Submitted { done, result: Some((staging, bytes)) })
+    }
+
+    /// Waits for such copies and appends the tensors.
+    fn collect_states(
+        &mut self,
+        group: &[(usize, State)],
+        copied: Submitted,
+        tensors: &mut Vec<Vec<f32>>,
+    ) -> Result<(), RuntimeError> {
+        self.device.wait_for(copied.done, "reading states back")?;
+        let Some((staging, bytes)) = copied.result else { return Ok(()) };
+        let shape = *self.model.shape();
+        self.device.mapped(&staging, bytes, |mut rest| {
+            for (_, tensor) in group {
+                let (own, others) = rest.split_at(tensor.len(&shape) * 4);
+                tensors.push(bytemuck::pod_collect_to_vec(own));
+                rest = others;
+            }
+        })?;
+        // A budget counts on no buffer that stays.
+        self.state_staging = Some(staging).filter(|_| lock(&self.weights).capacity().is_none());
+        Ok(())
+    }
+}
