@@ -4,7 +4,8 @@
 // SUBGROUPS_M x SUBGROUPS_N parts; SUBGROUPS_K of them take the k-steps of a part by turns, and their sums are added last.
 //
 // Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, RASTER, PACKED_LOADS`, a fragment size, x in
-// halves, `fn x_vec4`, and of the kernel `load_weights` and `stage_weights` of a tile, and `store_sum_of_tile`.
+// halves, `fn x_vec4`, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a tile, `store_sum_of_tile`, and
+// where its sums are stored as they are: `stores_plainly` and, of a row for the first token, `first_of_y`.
 #import lib/op
 #import lib/coop/bits
 
@@ -31,10 +32,15 @@ const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
 
+// Fragments of each subgroup whose sums are in workgroup memory at once, as vec4s.
+const FRAGMENT_VEC4S: u32 = FRAGMENT * FRAGMENT / 4u;
+const STAGED: u32 = min(FRAGMENTS, SUMS_ROOM / (SUBGROUPS * FRAGMENT_VEC4S));
+const STAGED_BATCHES: u32 = (FRAGMENTS + STAGED - 1u) / STAGED;
+
+const_assert SUMS_ROOM >= SUBGROUPS * FRAGMENT_VEC4S;               // sums of a fragment each fit where the weights were
+
 alias PackedTile = array<vec4<u32>, PACKED_LOADS>;
 alias PlainTile = array<vec4<f32>, 2u * X_LOADS>;
-
-var<workgroup> partial_sums: array<f32, SUBGROUPS * FRAGMENT * FRAGMENT>;
 
 // A tile of y, and where its operands are.
 struct Tile {
@@ -83,8 +89,18 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     let k_part = subgroup / PARTS_MN;
     let part_x = part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT * LD;
     let part_w = part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT * LD;
+    // A whole tile without activation is stored as it is, and what it is added to loaded as it is: as sums, all at once.
+    let is_whole = tile.token + TILE_M <= params.rows && tile.row + TILE_N <= tile.last_row + 1u;
+    let is_plain = SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
+    let first = first_of_y(tile.matrix, tile.row + part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT)
+        + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
     var low_sums: array<FragmentSum, FRAGMENTS * (HALVES - 1u) + 1u>;
+    if ADD && is_plain {
+        for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
+            sums[f] = load_sums(first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT, params.m) * (1.0 / HIGH);
+        }
+    }
     var weights = load_weights(tile, 0u, tid);
     var values = load_x_tile(tile, 0u, tid);
     for (var k_tile = 0u; k_tile < tile.k_tiles; k_tile++) {
@@ -122,30 +138,45 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         }
     }
     for (var f = 0u; f < FRAGMENTS; f++) {                      // unroll
-        workgroupBarrier();
         if HALVES == 2u {
-            let both = sums[f] * HIGH + low_sums[f * (HALVES - 1u)] * LOW;
-            coopStoreT(both, &partial_sums[subgroup * FRAGMENT * FRAGMENT], FRAGMENT);
+            sums[f] = sums[f] * HIGH + low_sums[f * (HALVES - 1u)] * LOW;
         } else {
-            coopStoreT(sums[f] * HIGH, &partial_sums[subgroup * FRAGMENT * FRAGMENT], FRAGMENT);
+            sums[f] = sums[f] * HIGH;
+        }
+    }
+    if is_plain {
+        for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
+            store_sums(first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT, params.m, sums[f]);
+        }
+        return;
+    }
+    for (var batch = 0u; batch < STAGED_BATCHES; batch++) {     // unroll
+        workgroupBarrier();
+        for (var i = 0u; i < STAGED; i++) {                     // unroll
+            stage_sums((subgroup * STAGED + i) * FRAGMENT_VEC4S, sums[min(batch * STAGED + i, FRAGMENTS - 1u)]);
         }
         workgroupBarrier();
-        store_fragments(tile, f, tid);
+        store_fragments(tile, batch * STAGED, tid);
     }
 }
 
-// Fragment `f` of every part of the tile, out of `partial_sums`.
-fn store_fragments(tile: Tile, f: u32, tid: u32) {
-    for (var at = tid; at < PARTS_MN * FRAGMENT * FRAGMENT; at += WG) {
-        var sum = 0.0;
+// The fragments from `begin` on of every part of the tile, whose sums are staged.
+fn store_fragments(tile: Tile, begin: u32, tid: u32) {
+    for (var at = tid; at < PARTS_MN * STAGED * FRAGMENT_VEC4S; at += WG) {
+        var sum = vec4<f32>();
         for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
-            sum += partial_sums[k_part * PARTS_MN * FRAGMENT * FRAGMENT + at];
+            sum += staged_sums(k_part * PARTS_MN * STAGED * FRAGMENT_VEC4S + at);
         }
-        let part = at / (FRAGMENT * FRAGMENT);
-        let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / FRAGMENT % FRAGMENT;
-        let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % FRAGMENT;
-        if tile.row + n <= tile.last_row && tile.token + m < params.rows {
-            store_sum_of_tile(tile.matrix, tile.row + n, tile.token + m, sum);
+        let part = at / (STAGED * FRAGMENT_VEC4S);
+        let f = begin + at / FRAGMENT_VEC4S % STAGED;
+        let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at % FRAGMENT_VEC4S / (FRAGMENT / 4u);
+        let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % (FRAGMENT / 4u) * 4u;
+        if f < FRAGMENTS && tile.token + m < params.rows {
+            for (var i = 0u; i < 4u; i++) {
+                if tile.row + n + i <= tile.last_row {
+                    store_sum_of_tile(tile.matrix, tile.row + n + i, tile.token + m, sum[i]);
+                }
+            }
         }
     }
 }

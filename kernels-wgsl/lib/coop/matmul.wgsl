@@ -29,6 +29,14 @@ fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
     store(token * params.m + params.first + row, sum);
 }
 
+fn stores_plainly(matrix: u32) -> bool {
+    return ACTIVATION == NONE;
+}
+
+fn first_of_y(matrix: u32, row: u32) -> u32 {
+    return params.first + row;
+}
+
 // No thread returns early: matrix units need whole subgroups.
 fn matmul_tile(index: u32, subgroup: u32, tid: u32) {
     let place = raster(index, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);

@@ -55,6 +55,14 @@ fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
     store_hidden(matrix, row, token, sum);
 }
 
+fn stores_plainly(matrix: u32) -> bool {
+    return matrix < 3u;
+}
+
+fn first_of_y(matrix: u32, row: u32) -> u32 {
+    return matrix * params.rows * M + row;
+}
+
 // The columns of the fourth plane behind the adapters' hidden values.
 fn clear_tile(token: u32, tid: u32) {
     let ranks = params.ranks;

@@ -66,6 +66,14 @@ fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
     store_sum(matrix, token, row, sum);
 }
 
+fn stores_plainly(matrix: u32) -> bool {
+    return matrix == 3u;
+}
+
+fn first_of_y(matrix: u32, row: u32) -> u32 {
+    return matrix * params.rows * M + row;
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
