@@ -144,6 +144,25 @@ fn stage_block(first_staged: u32, block: Block, of_head: OfHead, tid: u32) {
     }
 }
 
+// Four columns of a staged token.
+struct Columns {
+    removed: vec4<f32>,
+    decay: vec4<f32>,
+    key: vec4<f32>,
+    placed: vec4<f32>,
+    r: vec4<f32>,
+}
+
+fn load_columns(at: u32) -> Columns {
+    return Columns(
+        staged[at + REMOVED],
+        staged[at + DECAYED],
+        staged[at + KEY],
+        staged[at + PLACED],
+        staged[at + READ],
+    );
+}
+
 fn horizontal_sum(x: vec4<f32>) -> f32 {
     return (x.x + x.y) + (x.z + x.w);
 }
@@ -186,16 +205,18 @@ fn wkv_staged(index: u32, tid: u32) {
             var sums: array<f32, ROWS_PER_THREAD * THREADS_PER_ROW>;
             for (var u = 0u; u < THREADS_PER_ROW; u++) {        // unroll
                 let token = first_staged + t + u;
-                let at = token * STAGED + row_thread;
+                var columns: array<Columns, VEC4S_PER_THREAD>;
+                for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
+                    columns[j] = load_columns(token * STAGED + row_thread + j * THREADS_PER_ROW);
+                }
                 var removed: array<f32, ROWS_PER_THREAD>;
                 for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
                     let value = staged_values[token * ROWS_PER_WORKGROUP + own_row + i];
                     var products = vec4(0.0);
                     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-                        let source = at + j * THREADS_PER_ROW;
-                        let was = s[i * VEC4S_PER_THREAD + j];
-                        products = fma(was, staged[source + REMOVED], products);
-                        s[i * VEC4S_PER_THREAD + j] = fma(was, staged[source + DECAYED], value * staged[source + KEY]);
+                        const at = i * VEC4S_PER_THREAD + j;
+                        products = fma(s[at], columns[j].removed, products);
+                        s[at] = fma(s[at], columns[j].decay, value * columns[j].key);
                     }
                     removed[i] = horizontal_sum(products);
                 }
@@ -207,10 +228,9 @@ fn wkv_staged(index: u32, tid: u32) {
                 for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
                     var products = vec4(0.0);
                     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-                        const of_row = i * VEC4S_PER_THREAD + j;
-                        let source = at + j * THREADS_PER_ROW;
-                        s[of_row] = fma(vec4(removed[i]), staged[source + PLACED], s[of_row]);
-                        products = fma(s[of_row], staged[source + READ], products);
+                        const at = i * VEC4S_PER_THREAD + j;
+                        s[at] = fma(vec4(removed[i]), columns[j].placed, s[at]);
+                        products = fma(s[at], columns[j].r, products);
                     }
                     sums[i * THREADS_PER_ROW + u] = horizontal_sum(products);
                 }
