@@ -8,6 +8,10 @@ fn weight_value(i: u32) -> f32 {
     return 0.0;
 }
 
+fn weight_vec4(i: u32) -> vec4<f32> {
+    return vec4<f32>();
+}
+
 fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
     return array<vec4<f32>, 8>();
 }

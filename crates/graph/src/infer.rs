@@ -147,6 +147,25 @@ impl Op {
                 }
                 Ok(x)
             }
+            Op::WkvHeads { value } => {
+                let y = same(&["r", "k", "v", "decay", "a"])?;
+                if *value {
+                    same(&["v", "v_first", "gate"])?;
+                }
+                vector("k_k", 1, y.cols)?;
+                vector("k_a", 1, y.cols)?;
+                Ok(y)
+            }
+            Op::HeadOutput { value, .. } => {
+                let x = same(&["x", "r", "k", "v", "a", "g"])?;
+                if *value {
+                    same(&["v", "v_first", "gate"])?;
+                }
+                for name in ["k_a", "r_k", "scale", "bias"] {
+                    vector(name, 1, x.cols)?;
+                }
+                Ok(x)
+            }
             Op::TimeMixHeads { value, .. } => {
                 let y = same(if *value { &["r", "k", "v", "v_first"] } else { &["r", "k", "v"] })?;
                 match get("x")? {

@@ -146,6 +146,20 @@ pub enum Op {
         /// Whether there is a value residual (not in layer 0).
         value: bool,
     },
+    /// Fused: the first part of [`Op::TimeMixCore`], which goes token after token: value residual, removal key, key update,
+    /// recurrence.
+    WkvHeads {
+        /// Whether there is a value residual (not in layer 0).
+        value: bool,
+    },
+    /// Fused: the second part of [`Op::TimeMixCore`], whose tokens are independent: group norm of x, bonus, gate. It reads
+    /// what [`Op::WkvHeads`] reads and repeats the value residual and the key update.
+    HeadOutput {
+        /// Added to the variance of the group norm.
+        eps: f32,
+        /// Whether there is a value residual (not in layer 0).
+        value: bool,
+    },
 }
 
 /// What may stand at an operand.
@@ -219,6 +233,8 @@ impl Op {
             Op::ShiftStore => "shift_store",
             Op::TimeMixCore { .. } => "time_mix_core",
             Op::TimeMixHeads { .. } => "time_mix_heads",
+            Op::WkvHeads { .. } => "wkv_heads",
+            Op::HeadOutput { .. } => "head_output",
         }
     }
 
@@ -297,6 +313,22 @@ impl Op {
                 w2: Matrix, a2: Matrix, v2: Matrix, g2: Matrix, w0: Vector, a0: Vector, v0: Vector,
                 k_k: Vector, k_a: Vector, r_k: Vector, scale: Vector, bias: Vector,
                 state: State, segments: Segments
+            ],
+            Op::WkvHeads { value: false } => operands![
+                r: Value, k: Value, v: Value, decay: Value, a: Value,
+                k_k: Vector, k_a: Vector, state: State, segments: Segments
+            ],
+            Op::WkvHeads { value: true } => operands![
+                r: Value, k: Value, v: Value, v_first: Value, gate: Value, decay: Value, a: Value,
+                k_k: Vector, k_a: Vector, state: State, segments: Segments
+            ],
+            Op::HeadOutput { value: false, .. } => operands![
+                x: Value, r: Value, k: Value, v: Value, a: Value, g: Value,
+                k_a: Vector, r_k: Vector, scale: Vector, bias: Vector
+            ],
+            Op::HeadOutput { value: true, .. } => operands![
+                x: Value, r: Value, k: Value, v: Value, v_first: Value, gate: Value, a: Value, g: Value,
+                k_a: Vector, r_k: Vector, scale: Vector, bias: Vector
             ],
         }
     }

@@ -45,6 +45,7 @@ fn attributes(op: &Op) -> String {
         | Op::NormProject { eps, .. }
         | Op::TimeMixCore { eps, .. }
         | Op::TimeMixHeads { eps, .. }
+        | Op::HeadOutput { eps, .. }
         | Op::NormMatmul { eps, activation: Activation::None } => format!(" {{eps={eps:e}}}"),
         Op::NormMatmul { eps, activation } => format!(" {{eps={eps:e} {}}}", activation.name()),
         Op::Matmul { activation: Activation::None } => String::new(),

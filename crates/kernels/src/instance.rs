@@ -170,7 +170,7 @@ impl Instance {
         match self.op {
             Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } => eps,
             Op::NormProject { eps, .. } | Op::NormMatmul { eps, .. } => eps,
-            Op::TimeMixCore { eps, .. } | Op::TimeMixHeads { eps, .. } => eps,
+            Op::TimeMixCore { eps, .. } | Op::TimeMixHeads { eps, .. } | Op::HeadOutput { eps, .. } => eps,
             _ => 0.0,
         }
     }

@@ -97,6 +97,8 @@ fn verb(set: &FusionSet, fusion: Fusion) -> &'static str {
 
 fn toggle(set: &mut FusionSet, fusion: Fusion) {
     if !set.remove(&fusion) {
+        // Where both are, the other one leaves it nothing to do.
+        set.retain(|other| fusion.instead_of() != Some(*other));
         set.insert(fusion);
     }
 }

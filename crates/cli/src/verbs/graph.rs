@@ -11,7 +11,7 @@ pub(crate) struct Args {
     /// Model file, or a published size such as 0.1B.
     model: PathBuf,
     /// Fusions to apply: all, or a list of norm-shift, lora-group, project, time-mix-core, time-mix-heads,
-    /// matmul-activation, matmul-residual, norm-project, norm-matmul.
+    /// time-mix-split, matmul-activation, matmul-residual, norm-project, norm-matmul.
     #[arg(long, value_delimiter = ',')]
     fuse: Vec<String>,
     /// Print Graphviz: `wgoose graph 0.1B --dot | dot -Tsvg`.

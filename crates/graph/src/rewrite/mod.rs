@@ -8,6 +8,7 @@ mod norm_shift;
 mod project;
 mod time_mix_core;
 mod time_mix_heads;
+mod time_mix_split;
 
 use crate::{Activation, Graph, NodeId, Op, Source, Violation, Weight, legality};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub enum Fusion {
     /// The second halves of the adapters in the op of the heads that they are for; nothing without
     /// [`Fusion::LoraGroup`] and [`Fusion::TimeMixCore`].
     TimeMixHeads,
+    /// The work of [`Fusion::TimeMixCore`] in two ops: the recurrence with what goes into it, and what follows it, whose
+    /// tokens are independent. For many tokens; nothing with [`Fusion::TimeMixCore`], which comes first.
+    TimeMixSplit,
     /// An activation in the product before it.
     MatmulActivation,
     /// A residual addition in the product before it, in place.
@@ -46,12 +50,13 @@ pub type FusionSet = BTreeSet<Fusion>;
 
 impl Fusion {
     /// Every fusion, in the order of application.
-    pub const ALL: [Fusion; 9] = [
+    pub const ALL: [Fusion; 10] = [
         Fusion::NormShift,
         Fusion::LoraGroup,
         Fusion::Project,
         Fusion::TimeMixCore,
         Fusion::TimeMixHeads,
+        Fusion::TimeMixSplit,
         Fusion::MatmulActivation,
         Fusion::MatmulResidual,
         Fusion::NormProject,
@@ -59,11 +64,20 @@ impl Fusion {
     ];
 
     /// Sets that together make every op, fused or not: some fusions take in the ops that others make.
-    pub fn covering_sets() -> [FusionSet; 4] {
+    pub fn covering_sets() -> [FusionSet; 5] {
         let all = FusionSet::from(Fusion::ALL);
         let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
         let apart = without(&[Fusion::NormProject, Fusion::NormMatmul]);
-        [FusionSet::new(), without(&[Fusion::Project, Fusion::TimeMixHeads]), apart, all.clone()]
+        let adapters_apart = without(&[Fusion::Project, Fusion::TimeMixHeads]);
+        [FusionSet::new(), adapters_apart, apart, all.clone(), FusionSet::from([Fusion::TimeMixSplit])]
+    }
+
+    /// The fusion that leaves this one nothing to do.
+    pub const fn instead_of(self) -> Option<Fusion> {
+        match self {
+            Fusion::TimeMixSplit => Some(Fusion::TimeMixCore),
+            _ => None,
+        }
     }
 
     /// Whether it is for steps of one token of one sequence only: every workgroup repeats for its token what others share
@@ -80,6 +94,7 @@ impl Fusion {
             Fusion::Project => "project",
             Fusion::TimeMixCore => "time-mix-core",
             Fusion::TimeMixHeads => "time-mix-heads",
+            Fusion::TimeMixSplit => "time-mix-split",
             Fusion::MatmulActivation => "matmul-activation",
             Fusion::MatmulResidual => "matmul-residual",
             Fusion::NormProject => "norm-project",
@@ -97,8 +112,8 @@ impl fmt::Display for Fusion {
 /// A name that is no [`Fusion`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown fusion '{0}': expected norm-shift, lora-group, project, time-mix-core, time-mix-heads, matmul-activation, \
-     matmul-residual, norm-project or norm-matmul"
+    "unknown fusion '{0}': expected norm-shift, lora-group, project, time-mix-core, time-mix-heads, time-mix-split, \
+     matmul-activation, matmul-residual, norm-project or norm-matmul"
 )]
 pub struct UnknownFusion(pub String);
 
@@ -159,6 +174,7 @@ pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Viol
             Fusion::Project => (project::anchor, project::fuse),
             Fusion::TimeMixCore => (time_mix_core::anchor, time_mix_core::fuse),
             Fusion::TimeMixHeads => (time_mix_heads::anchor, time_mix_heads::fuse),
+            Fusion::TimeMixSplit => (time_mix_core::anchor, time_mix_split::fuse),
             Fusion::MatmulActivation => (matmul_activation::anchor, matmul_activation::fuse),
             Fusion::MatmulResidual => (matmul_residual::anchor, matmul_residual::fuse),
             Fusion::NormProject => (norm_consumer::is_project, norm_consumer::fuse),

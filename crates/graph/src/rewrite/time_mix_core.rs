@@ -8,7 +8,22 @@ pub(super) fn anchor(graph: &Graph, id: NodeId) -> bool {
     graph.op(id).op == Op::Mul
 }
 
+/// What the ops of a core read from outside, by operand, and what they have for attributes.
+pub(super) struct Core {
+    pub(super) inputs: Vec<(&'static str, Input)>,
+    pub(super) eps: f32,
+    pub(super) value: bool,
+}
+
 pub(super) fn fuse(graph: &mut Graph, gated: NodeId) -> Result<(), Refusal> {
+    let Core { inputs, eps, value } = core_behind(graph, gated)?;
+    let fused = graph.insert_at(gated, Op::TimeMixCore { eps, value }, "att.core", &inputs)?;
+    graph.take_over(fused, &[(gated, None)]);
+    Ok(())
+}
+
+/// The core that ends in the product `gated`: ops whose values nothing outside it reads.
+pub(super) fn core_behind(graph: &Graph, gated: NodeId) -> Result<Core, Refusal> {
     let bonus = producer(graph, gated, "a", "bonus")?;
     let norm = producer(graph, bonus, "x", "group_norm")?;
     let wkv = producer(graph, norm, "x", "wkv")?;
@@ -53,10 +68,7 @@ pub(super) fn fuse(graph: &mut Graph, gated: NodeId) -> Result<(), Refusal> {
             inputs.push((name, operand(graph, op, name)?));
         }
     }
-    let op = Op::TimeMixCore { eps, value: residual.is_some() };
-    let fused = graph.insert_at(gated, op, "att.core", &inputs)?;
-    graph.take_over(fused, &[(gated, None)]);
-    Ok(())
+    Ok(Core { inputs, eps, value: residual.is_some() })
 }
 
 /// The value residual that makes `v`, if one does; it must be read within the pattern only.

@@ -9,6 +9,7 @@ mod bias_activate;
 mod bonus;
 mod embed;
 mod group_norm;
+mod head_output;
 mod key_update;
 mod layer_norm;
 mod lerp;
@@ -30,6 +31,7 @@ mod time_mix_heads;
 mod token_shift;
 mod value_residual;
 mod wkv;
+mod wkv_heads;
 
 use crate::{Args, Instance};
 use wgoose_graph::Op;
@@ -52,7 +54,7 @@ pub struct OpKernels {
 }
 
 /// Every op.
-pub static ALL: [&OpKernels; 27] = [
+pub static ALL: [&OpKernels; 29] = [
     &embed::OP,
     &layer_norm::OP,
     &select_rows::OP,
@@ -80,6 +82,8 @@ pub static ALL: [&OpKernels; 27] = [
     &shift_store::OP,
     &time_mix_core::OP,
     &time_mix_heads::OP,
+    &wkv_heads::OP,
+    &head_output::OP,
 ];
 
 /// The kernels of an op.

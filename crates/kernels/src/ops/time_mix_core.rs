@@ -1,8 +1,8 @@
 //! All that a time mix does between its projections and its output matrix: value residual, removal key, key update,
-//! recurrence, group norm, bonus, gate. Its definition is that of those ops, one after another.
+//! recurrence, group norm, bonus, gate. Its definition is that of `wkv_heads` and of `head_output`, one after the other.
 
 use super::maths::NORM;
-use super::{OpKernels, bonus, group_norm, key_update, mul, removal_key, value_residual, wkv};
+use super::{OpKernels, head_output, wkv, wkv_heads};
 use crate::{Arg, Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -21,35 +21,14 @@ pub(super) static OP: OpKernels = OpKernels {
 };
 
 fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
-    /// What an op of the unfused form makes.
-    fn make(op: &OpKernels, instance: &Instance, operands: &[(&'static str, &[f32])]) -> Vec<f32> {
-        let mut own = Args::new();
-        operands.iter().for_each(|(name, data)| own.insert(name, Arg::Floats(data)));
-        let mut y = vec![f32::NAN; instance.output_len()];
-        (op.reference)(instance, &mut own, &mut y);
-        y
-    }
-    let [r, k, decay, a, g] = ["r", "k", "decay", "a", "g"].map(|name| args.floats(name));
-    let [k_k, k_a, r_k, scale, bias] = ["k_k", "k_a", "r_k", "scale", "bias"].map(|name| args.floats(name));
-    let blended = instance.input("v_first").map(|_| {
-        let [v, v_first, gate] = ["v", "v_first", "gate"].map(|name| args.floats(name));
-        make(&value_residual::OP, instance, &[("v", v), ("v_first", v_first), ("gate", gate)])
-    });
-    let v = blended.as_deref().unwrap_or_else(|| args.floats("v"));
-    let kk = make(&removal_key::OP, instance, &[("k", k), ("k_k", k_k)]);
-    let k = make(&key_update::OP, instance, &[("k", k), ("a", a), ("k_a", k_a)]);
-
-    let segments = args.segments();
+    (wkv_heads::OP.reference)(instance, args, y);
+    let x = y.to_vec();
     let mut own = Args::new();
-    for (name, data) in [("r", r), ("decay", decay), ("k", &k), ("v", v), ("kk", &kk), ("a", a)] {
-        own.insert(name, Arg::Floats(data));
+    own.insert("x", Arg::Floats(&x));
+    let value = instance.input("v_first").is_some();
+    let names = ["r", "k", "v", "v_first", "gate", "a", "g", "k_a", "r_k", "scale", "bias"];
+    for name in names.into_iter().filter(|name| value || !["v_first", "gate"].contains(name)) {
+        own.insert(name, Arg::Floats(args.floats(name)));
     }
-    own.insert("segments", Arg::Segments(segments));
-    own.insert("state", Arg::State(args.state()));
-    (wkv::OP.reference)(instance, &mut own, y);
-    drop(own);
-
-    let normed = make(&group_norm::OP, instance, &[("x", y), ("scale", scale), ("bias", bias)]);
-    let heads = make(&bonus::OP, instance, &[("x", &normed), ("r", r), ("k", &k), ("v", v), ("r_k", r_k)]);
-    y.copy_from_slice(&make(&mul::OP, instance, &[("a", &heads), ("b", g)]));
+    (head_output::OP.reference)(instance, &mut own, y);
 }

@@ -188,7 +188,8 @@ impl Plan {
     /// Every fusion but those that only a tuner can tell to pay, and the adapters and projections apart in prefill, where
     /// each fills a tiled product of its own.
     pub fn default_fusions() -> Fusions {
-        let default = |fusion: &Fusion| !fusion.is_for_decode() && *fusion != Fusion::TimeMixHeads;
+        let for_tuners = [Fusion::TimeMixHeads, Fusion::TimeMixSplit];
+        let default = |fusion: &Fusion| !fusion.is_for_decode() && !for_tuners.contains(fusion);
         let mut fusions = Fusions::all(Fusion::ALL.into_iter().filter(default).collect());
         fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
         fusions

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use wgoose_graph::{
-    BatchShape, Format, Fusion, FusionSet, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
+    BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
     WeightClass, rewrite, rwkv7,
 };
 use wgoose_kernels::{Feature, Instance, Limits};
@@ -71,7 +71,7 @@ fn of_model(shape: &ModelShape, format: Format) -> Vec<Instance> {
         }
     };
     let mut instances: Vec<Instance> = Vec::new();
-    for fusions in fusion_sets() {
+    for fusions in Fusion::covering_sets() {
         for (tokens, segments, outputs) in [(1, 1, 1), (4, 4, 4), (16, 2, 2), (40, 1, 1), (512, 1, 16)] {
             let batch = BatchShape { tokens, segments, outputs };
             for target in [Target::Logits, Target::HiddenSum(Level::Final)] {
@@ -89,18 +89,6 @@ fn of_model(shape: &ModelShape, format: Format) -> Vec<Instance> {
         }
     }
     instances
-}
-
-/// Those that give every op.
-fn fusion_sets() -> [FusionSet; 4] {
-    let all = FusionSet::from(Fusion::ALL);
-    let without = |fusions: &[Fusion]| &all - &fusions.iter().copied().collect();
-    [
-        FusionSet::new(),
-        without(&[Fusion::Project, Fusion::TimeMixHeads]),
-        without(&[Fusion::NormProject, Fusion::NormMatmul]),
-        all.clone(),
-    ]
 }
 
 /// A product with some of its matrix's rows, as those of a large one are bound.
@@ -133,7 +121,7 @@ pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
         _ => Format::F16,
     };
     let mut instances = Vec::new();
-    for fusions in fusion_sets() {
+    for fusions in Fusion::covering_sets() {
         for &tokens in tokens {
             let batch = BatchShape { tokens, segments: 1, outputs: 1 };
             for target in [Target::Logits, Target::HiddenSum(Level::Final)] {

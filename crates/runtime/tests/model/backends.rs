@@ -15,7 +15,7 @@ fn fusion_sets() -> impl Iterator<Item = FusionSet> {
     [FusionSet::new()].into_iter().chain(alone).chain(without).chain([all])
 }
 
-/// Whether a fusion has something to do: some take in the ops of others.
+/// Whether a fusion has something to do: some take in the ops of others, or leave others nothing.
 fn applies(fusion: Fusion, fusions: &FusionSet) -> bool {
     let needs: &[Fusion] = match fusion {
         Fusion::Project => &[Fusion::LoraGroup],
@@ -24,7 +24,8 @@ fn applies(fusion: Fusion, fusions: &FusionSet) -> bool {
         Fusion::NormMatmul => &[Fusion::NormShift],
         _ => &[],
     };
-    needs.iter().all(|needed| fusions.contains(needed))
+    let is_left_nothing = fusion.instead_of().is_some_and(|other| fusions.contains(&other));
+    needs.iter().all(|needed| fusions.contains(needed)) && !is_left_nothing
 }
 
 /// A prompt over several passes, then single tokens: kernels for many rows, for few and for one take part.
