@@ -163,7 +163,7 @@ impl SessionBuilder {
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
         let likely = match &self.plan {
             Some(path) => Plan::load(path)?.fusions,
-            None => Plan::default_fusions(),
+            None => Plan::default_fusions(true),
         };
         let (device, graphs, tokenizer) = std::thread::scope(|scope| {
             let opening = scope.spawn(|| Device::open_with(&self.device_options()));

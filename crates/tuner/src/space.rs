@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_space_names_every_kind_of_instance_once_and_every_refusal() {
         let model = ModelShape::preset("0.1B").unwrap();
-        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions().decode, &|_| Format::F16);
+        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::F16);
         let count = |op: &str| groups.iter().filter(|g| g.key.op == op).map(|g| g.count).sum::<u32>();
         assert_eq!((count("time_mix_core"), count("project"), count("norm_shift")), (12, 12, 24));
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn every_op_occurs_fused_away_or_not() {
         let model = ModelShape::preset("0.1B").unwrap();
-        let fusions = Plan::default_fusions();
+        let fusions = Plan::default_fusions(false);
         for op in wgoose_kernels::ops::ALL {
             let of = |scenario, fusions| occurrences(op.name, &model, scenario, fusions, &|_| Format::F16);
             let decode = of(Scenario::DECODE, &fusions.decode);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_exhaustive_sweep_ignores_hunches_and_nothing_else() {
         let model = ModelShape::preset("2.9B").unwrap();
-        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions().decode, &|_| Format::Q8_0);
+        let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::Q8_0);
         let limits = Limits {
             features: BTreeMap::from([(wgoose_kernels::Feature::Subgroups, ())]).into_keys().collect(),
             ..Limits::webgpu()

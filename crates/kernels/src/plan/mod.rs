@@ -165,7 +165,8 @@ impl Plan {
         if limits.is_cpu {
             serves.remove(&Fusion::Project);
         }
-        let mut fusions = Plan::default_fusions();
+        let has_matrix_units = limits.has_matrix_units();
+        let mut fusions = Plan::default_fusions(has_matrix_units);
         for set in [&mut fusions.decode, &mut fusions.batched, &mut fusions.prefill] {
             set.retain(|fusion| serves.contains(fusion));
         }
@@ -173,25 +174,31 @@ impl Plan {
             schema: SCHEMA,
             device,
             model,
-            prefill_chunk: 64,
+            prefill_chunk: if has_matrix_units { 512 } else { 64 },
             fusions,
             multiprocessors: limits.multiprocessors,
             interleave: BTreeSet::new(),
             persistent: None,
             k_major: BTreeSet::new(),
-            precision: if limits.has_matrix_units() { Precision::F16 } else { Precision::F32 },
+            precision: if has_matrix_units { Precision::F16 } else { Precision::F32 },
             choices: Vec::new(),
             evidence: None,
         }
     }
 
-    /// Every fusion but those that only a tuner can tell to pay, and the adapters and projections apart in prefill, where
-    /// each fills a tiled product of its own.
-    pub fn default_fusions() -> Fusions {
+    /// Every fusion but those that only a tuner can tell to pay. In prefill, matrix units are too fast for a recurrence that does
+    /// all of a time mix: what can be done for all tokens at once is split from it. Without them each of the adapters and
+    /// projections fills a tiled product of its own.
+    pub fn default_fusions(has_matrix_units: bool) -> Fusions {
         let for_tuners = [Fusion::TimeMixHeads, Fusion::TimeMixSplit];
         let default = |fusion: &Fusion| !fusion.is_for_decode() && !for_tuners.contains(fusion);
         let mut fusions = Fusions::all(Fusion::ALL.into_iter().filter(default).collect());
-        fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
+        if has_matrix_units {
+            fusions.prefill.remove(&Fusion::TimeMixCore);
+            fusions.prefill.insert(Fusion::TimeMixSplit);
+        } else {
+            fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
+        }
         fusions
     }
 

@@ -49,7 +49,7 @@ impl Form {
 
 /// Fusions. The first is what all others are compared with.
 fn fusions() -> Vec<Form> {
-    let default = |plan: &mut Plan| plan.fusions = Plan::default_fusions();
+    let default = |plan: &mut Plan| plan.fusions = Plan::default_fusions(false);
     let mut forms = vec![Form::fused("unfused", FusionSet::new()), Form::new("default", default)];
     forms.extend(Fusion::ALL.map(|fusion| Form::fused(format!("only {fusion}"), FusionSet::from([fusion]))));
     forms

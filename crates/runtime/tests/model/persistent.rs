@@ -74,7 +74,7 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
         let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, mix);
         // The seven matrices in one op only where they are F16, which software adapters compile in time.
         let fusions = match mix {
-            Mix::F16 => Plan::default_fusions(),
+            Mix::F16 => Plan::default_fusions(false),
             _ => default_plan(&device, &model).fusions,
         };
         let chain = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
