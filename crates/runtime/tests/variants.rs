@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_kernels::{Catalogue, Refusal, Variant, ops};
+use wgoose_kernels::{Catalogue, Feature, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
 use wgoose_runtime::{Device, RuntimeError};
 
@@ -52,11 +52,10 @@ fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeErro
 
 /// Whether a device feature is all that a variant lacks.
 fn lacks_feature(device: &Device, tested: &Tested) -> bool {
-    use wgoose_kernels::Feature::{CoherentMemory, CooperativeMatrix, F16, Subgroups};
-    let lacking = [Subgroups, F16, CoherentMemory, CooperativeMatrix].map(Refusal::Feature).map(|r| r.to_string());
-    !tested.skipped.is_empty()
-        && tested.skipped.keys().all(|reason| lacking.contains(reason))
-        && !device.limits().features.contains(&CooperativeMatrix)
+    let lacks = |feature: &Feature| !device.limits().features.contains(feature);
+    let lacking: Vec<String> =
+        Feature::ALL.into_iter().filter(lacks).map(|feature| Refusal::Feature(feature).to_string()).collect();
+    !tested.skipped.is_empty() && tested.skipped.keys().all(|reason| lacking.contains(reason))
 }
 
 #[test]

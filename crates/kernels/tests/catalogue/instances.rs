@@ -13,7 +13,12 @@ pub(crate) fn wide() -> Limits {
         workgroup_threads: 1024,
         workgroup_memory: 48 << 10,
         storage_buffers: 20,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]),
+        features: BTreeSet::from([
+            Feature::Subgroups,
+            Feature::F16,
+            Feature::CooperativeMatrix,
+            Feature::CooperativeMatrix8,
+        ]),
         min_subgroup: 32,
         multiprocessors: 132,
         ..Limits::webgpu()

@@ -10,7 +10,8 @@ use spirv::{MemoryAccess, MemorySemantics, Op, StorageClass};
 use std::collections::{HashMap, HashSet};
 use wgoose_kernels::{Feature, Kernel};
 
-/// Whether wgpu's own translation of a kernel allows its barriers to have no effect.
+/// Whether wgpu's own translation of a kernel allows its barriers to have no effect. Matrices of 8 x 8 go wgpu's way: Metal's
+/// barriers order all memory, and so do those of lavapipe, which runs a workgroup in one thread.
 pub(super) fn needs_patch(kernel: &Kernel) -> bool {
     kernel.facts.features.contains(&Feature::CooperativeMatrix)
 }
