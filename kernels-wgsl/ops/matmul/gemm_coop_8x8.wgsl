@@ -9,7 +9,7 @@ enable wgpu_cooperative_matrix;
 #import lib/halves
 
 const K: u32 = 256u;            // op: k
-const TILE_ROWS: u32 = 32u;     // tune: 8 16 32 64
+const TILE_ROWS: u32 = 32u;     // tune: 16 32 64
 const TILE_TOKENS: u32 = 16u;   // tune: 8 16 32
 const K_STEPS: u32 = 4u;        // tune: 4 8
 const SUBGROUP: u32 = 32u;      // device: min_subgroup
