@@ -33,7 +33,7 @@ impl Mesa {
                 }
                 apt::install(&["debootstrap"]).map_err(|e| format!("there is no debootstrap: {e}"))?;
             }
-            println!("making a Debian sid with Mesa in {} (600 MB, once)", root.display());
+            println!("making a Debian sid with Mesa in {} (500 MB, once)", root.display());
             make(&root)?;
         }
         let version = command("chroot", [&root])
