@@ -1,12 +1,8 @@
 // needs: f16
 // K-tiles in workgroup memory as matrix units take them: rows of a matrix in f16, and x split in two f16 (as bf16x3 schemes do).
-// Matrix units multiply f16, exactly, and sum in f32. The two f16 of x have 11 bits each, which together are as exact as what f32
-// leaves of a sum: the high one holds x / 64, for x up to 2^22; what is left, at most 2^-11 of x, is multiplied by 32. Needs
-// `const K, WG, TILE_ROWS, TILE_TOKENS, SPLIT_K, K_STEPS` and x as vec4s.
-#import lib/op
+// Needs `const K, WG, TILE_ROWS, TILE_TOKENS, SPLIT_K, K_STEPS` and x as vec4s.
+#import lib/halves
 
-const HIGH: f32 = 64.0;
-const LOW: f32 = 0.03125;
 const K_TILE: u32 = SPLIT_K * K_STEPS * 16u;
 const K_TILES: u32 = (K + K_TILE - 1u) / K_TILE;
 const VEC4S: u32 = K_TILE / 4u;
@@ -43,13 +39,6 @@ fn load_x_vec4(k_tile: u32, token: u32, last: u32, at: u32) -> vec4<f32> {
         return vec4(0.0);
     }
     return x[min(token + at / VEC4S, last) * (K / 4u) + v];
-}
-
-// The nearest f16, in f32. A 0 that no compiler knows of stands between the conversions: without it an NVIDIA driver takes
-// them for the identity, and what is left of x for 0.
-fn nearest_halves(x: vec4<f32>) -> vec4<f32> {
-    let zero = params.rows >> 31u;
-    return vec4(unpack2x16float(pack2x16float(x.xy) ^ zero), unpack2x16float(pack2x16float(x.zw) ^ zero));
 }
 
 fn stage_split(at: u32, x: vec4<f32>) {

@@ -3,6 +3,7 @@
 mod apt;
 mod bless;
 mod demo;
+mod mesa;
 mod oracle;
 mod python;
 mod shell;

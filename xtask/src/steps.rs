@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 enum Outcome {
     Passed(Duration),
     Failed(Duration, Error),
-    Skipped(&'static str),
+    Skipped(String),
 }
 
 /// The steps so far, in order.
@@ -20,7 +20,31 @@ impl Steps {
         println!("\n== {name}");
         let start = Instant::now();
         let result = step();
-        let took = start.elapsed();
+        self.note(name, start.elapsed(), result)
+    }
+
+    /// Runs a step where it can be prepared, or says why it cannot be.
+    pub(crate) fn run_where<T>(
+        &mut self,
+        name: &'static str,
+        prepare: impl FnOnce() -> std::result::Result<T, String>,
+        step: impl FnOnce(T) -> Result<()>,
+    ) {
+        println!("\n== {name}");
+        let start = Instant::now();
+        match prepare() {
+            Ok(prepared) => {
+                let result = step(prepared);
+                self.note(name, start.elapsed(), result);
+            }
+            Err(reason) => {
+                println!("skipped: {reason}");
+                self.0.push((name, Outcome::Skipped(reason)));
+            }
+        }
+    }
+
+    fn note<T>(&mut self, name: &'static str, took: Duration, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => {
                 self.0.push((name, Outcome::Passed(took)));
@@ -35,9 +59,9 @@ impl Steps {
     }
 
     /// Notes a step that is left out, with the reason.
-    pub(crate) fn skip(&mut self, name: &'static str, reason: &'static str) {
+    pub(crate) fn skip(&mut self, name: &'static str, reason: &str) {
         println!("\n== {name}\nskipped: {reason}");
-        self.0.push((name, Outcome::Skipped(reason)));
+        self.0.push((name, Outcome::Skipped(reason.to_owned())));
     }
 
     /// Prints the summary.
@@ -81,6 +105,16 @@ mod tests {
         let mut steps = Steps::default();
         steps.run("one", || Ok(()));
         steps.skip("two", "not today");
+        steps.run_where("three", || Err::<(), _>("not here".to_owned()), |()| Err(Error::Other("broken".into())));
+        let summary = steps.summary();
+        assert!(summary.contains("skipped: not here"), "{summary}");
         assert!(steps.finish().is_ok());
+    }
+
+    #[test]
+    fn what_was_prepared_may_fail() {
+        let mut steps = Steps::default();
+        steps.run_where("one", || Ok(1), |one| if one == 1 { Err(Error::Other("broken".into())) } else { Ok(()) });
+        assert_eq!(steps.finish().unwrap_err().to_string(), "failed: one");
     }
 }

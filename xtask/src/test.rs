@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything CI checks, in order. A failed step does not hide the next one.
 
+use crate::mesa::Mesa;
 use crate::oracle::Oracle;
 use crate::python;
 use crate::shell::{Error, Result, cargo, probe, run as execute};
@@ -16,6 +17,9 @@ pub(crate) struct Args {
     /// Only the kernels of this op, or this OP/VARIANT: against the reference, at every choice and at random cases
     #[arg(long, value_name = "OP[/VARIANT]", conflicts_with = "quick")]
     kernel: Option<String>,
+    /// Only the kernels for matrix units, on Mesa's newest lavapipe, which has some (Linux, as root); --kernel chooses among them
+    #[arg(long, conflicts_with = "quick")]
+    matrices: bool,
     /// Leave out the comparison with the Python reference (not where CI is set)
     #[arg(long)]
     no_oracle: bool,
@@ -31,11 +35,20 @@ fn tests(which: &str) -> Command {
     cargo(&if nextest { format!("nextest run {which}") } else { format!("test {which}{all}") })
 }
 
+/// Kernels for matrix units on a software adapter that has some, where this machine can have it.
+fn matrices(steps: &mut Steps, kernel: Option<&str>) {
+    steps.run_where("matrix units", Mesa::prepare, |mesa| mesa.test(kernel));
+}
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     if (args.no_oracle || args.no_python) && std::env::var_os("CI").is_some() {
         return Err(Error::Other("--no-oracle and --no-python are not for CI: it checks all of it".into()));
     }
     let mut steps = Steps::default();
+    if args.matrices {
+        matrices(&mut steps, args.kernel.as_deref());
+        return steps.finish();
+    }
     if steps.run("adapter", vulkan::ensure).is_none() {
         return steps.finish();
     }
@@ -55,6 +68,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let built = steps.run("build", || Wgoose::build(Profile::Dev));
     steps.run("tests", || execute(&mut tests("--workspace")));
+    match &built {
+        None => steps.skip("matrix units", "the build failed"),
+        Some(_) => matrices(&mut steps, None),
+    }
     steps.run("doc tests", || execute(&mut cargo("test --workspace --doc")));
     match &built {
         _ if args.no_python => steps.skip("python package", "--no-python"),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Mesa's drivers include lavapipe, which runs on the CPU: with them every Linux machine has an adapter.
-const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
+pub(crate) const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 
 /// Makes sure that there is an adapter, installing a software one on Debian and Ubuntu.
 ///

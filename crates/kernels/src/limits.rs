@@ -14,14 +14,21 @@ pub enum Feature {
     F16,
     /// Cooperative matrices of 16 x 16 x 16 with f16 operands and f32 sums, in subgroups of always 32 threads.
     CooperativeMatrix,
+    /// Cooperative matrices of 8 x 8 x 8 with f16 operands and f32 sums, in subgroups of always [`Limits::min_subgroup`] threads.
+    CooperativeMatrix8,
     /// Memory that workgroups of one dispatch share.
     CoherentMemory,
 }
 
 impl Feature {
     /// All of them.
-    pub const ALL: [Feature; 4] =
-        [Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix, Feature::CoherentMemory];
+    pub const ALL: [Feature; 5] = [
+        Feature::Subgroups,
+        Feature::F16,
+        Feature::CooperativeMatrix,
+        Feature::CooperativeMatrix8,
+        Feature::CoherentMemory,
+    ];
 
     /// As a kernel file names it in `// needs:`.
     pub const fn name(self) -> &'static str {
@@ -29,6 +36,7 @@ impl Feature {
             Feature::Subgroups => "subgroups",
             Feature::F16 => "f16",
             Feature::CooperativeMatrix => "cooperative-matrix",
+            Feature::CooperativeMatrix8 => "cooperative-matrix-8x8",
             Feature::CoherentMemory => "coherent-memory",
         }
     }
@@ -36,7 +44,9 @@ impl Feature {
 
 /// A name that is no [`Feature`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no device feature '{0}': subgroups, f16, cooperative-matrix, coherent-memory")]
+#[error(
+    "there is no device feature '{0}': subgroups, f16, cooperative-matrix, cooperative-matrix-8x8, coherent-memory"
+)]
 pub struct UnknownFeature(pub String);
 
 impl FromStr for Feature {
@@ -52,7 +62,8 @@ impl fmt::Display for Feature {
         f.write_str(match self {
             Feature::Subgroups => "subgroups",
             Feature::F16 => "f16",
-            Feature::CooperativeMatrix => "cooperative matrices",
+            Feature::CooperativeMatrix => "cooperative matrices of 16 x 16",
+            Feature::CooperativeMatrix8 => "cooperative matrices of 8 x 8",
             Feature::CoherentMemory => "coherent memory",
         })
     }

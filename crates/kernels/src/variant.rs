@@ -3,7 +3,7 @@
 use crate::config::{Config, ConfigError, SpelledConfig};
 use crate::library::Library;
 use crate::wgsl::{Declared, Outline, Rule, Setting, TextError};
-use crate::{Instance, KernelError, Limits, Precision, Refusal};
+use crate::{Feature, Instance, KernelError, Limits, Precision, Refusal};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
@@ -17,6 +17,7 @@ pub struct Variant {
     grid: Rule,
     tunables: Vec<Declared>,
     places: Vec<(Option<String>, u32)>,
+    needs: Vec<Feature>,
     library: Arc<Library>,
 }
 
@@ -40,6 +41,7 @@ impl Variant {
             grid: document.grid.clone().ok_or_else(|| lacks("grid"))?,
             tunables: document.tunables.clone(),
             places: document.places.clone(),
+            needs: document.needs.clone(),
             library: Arc::clone(library),
         })
     }
@@ -67,6 +69,11 @@ impl Variant {
     /// Its file, below the folder of the kernels, without `.wgsl`.
     pub fn path(&self) -> &Arc<str> {
         &self.path
+    }
+
+    /// The device features that its file names; those of imports come with the instance.
+    pub fn needs(&self) -> &[Feature] {
+        &self.needs
     }
 
     /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes it.

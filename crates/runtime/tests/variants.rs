@@ -1,11 +1,12 @@
 //! Every variant of every op equals the reference: at its default, at every choice of every tunable, and at random models,
-//! batches, formats and configurations. `WGOOSE_KERNEL=op` or `op/variant` tests that alone.
+//! batches, formats and configurations. `WGOOSE_KERNEL=op` or `op/variant` tests that alone,
+//! `WGOOSE_MATRICES=1` what needs matrix units, of which there must be some (`cargo xtask test --matrices`).
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_kernels::{Catalogue, Refusal, Variant, ops};
+use wgoose_kernels::{Catalogue, Feature, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
 use wgoose_runtime::{Device, RuntimeError};
 
@@ -16,6 +17,9 @@ const CASES: u32 = 4;
 /// end, for some kernels at some sizes.
 const SEED: u64 = 7;
 
+/// Matrix units.
+const MATRICES: [Feature; 2] = [Feature::CooperativeMatrix, Feature::CooperativeMatrix8];
+
 fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -24,11 +28,15 @@ fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
 fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeError>) {
     let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
-    let (mut failures, mut found) = (Vec::new(), 0);
+    let only_matrices = std::env::var_os("WGOOSE_MATRICES").is_some();
+    let (mut failures, mut found, mut ran) = (Vec::new(), 0, 0);
     for op in ops::ALL {
         for variant in catalogue.variants(op.name) {
             let id = format!("{}/{}", op.name, variant.name());
             if !asked.is_empty() && asked != id && asked != op.name {
+                continue;
+            }
+            if only_matrices && !MATRICES.iter().any(|units| variant.needs().contains(units)) {
                 continue;
             }
             found += 1;
@@ -36,6 +44,7 @@ fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeErro
             let tested = how(&device, op.name, variant).unwrap();
             let (cases, seconds) = (tested.cases, start.elapsed().as_secs_f64());
             println!("{id}: {cases} cases in {seconds:.1} s, worst error {:.2} of what is allowed", tested.worst);
+            ran += u32::from(cases > 0);
             tested.skipped.iter().for_each(|(reason, cases)| println!("    {cases} skipped: {reason}"));
             match tested.failure {
                 Some((case, why)) => failures.push(format!("{why}\n{case:#?}")),
@@ -47,16 +56,16 @@ fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeErro
         }
     }
     assert!(found > 0, "there is no kernel {asked}");
+    assert!(ran > 0 || !only_matrices, "{} has no matrix units", device.fingerprint().adapter);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Whether a device feature is all that a variant lacks.
 fn lacks_feature(device: &Device, tested: &Tested) -> bool {
-    use wgoose_kernels::Feature::{CoherentMemory, CooperativeMatrix, F16, Subgroups};
-    let lacking = [Subgroups, F16, CoherentMemory, CooperativeMatrix].map(Refusal::Feature).map(|r| r.to_string());
-    !tested.skipped.is_empty()
-        && tested.skipped.keys().all(|reason| lacking.contains(reason))
-        && !device.limits().features.contains(&CooperativeMatrix)
+    let lacks = |feature: &Feature| !device.limits().features.contains(feature);
+    let lacking: Vec<String> =
+        Feature::ALL.into_iter().filter(lacks).map(|feature| Refusal::Feature(feature).to_string()).collect();
+    !tested.skipped.is_empty() && tested.skipped.keys().all(|reason| lacking.contains(reason))
 }
 
 #[test]

@@ -106,8 +106,12 @@ pub(crate) fn reflect(
 fn types(module: &Module, facts: &mut Facts) {
     for (_, ty) in module.types.iter() {
         match &ty.inner {
-            TypeInner::CooperativeMatrix { .. } => {
-                facts.features.insert(Feature::CooperativeMatrix);
+            // WGSL has square ones of two sizes.
+            TypeInner::CooperativeMatrix { columns, .. } => {
+                facts.features.insert(match columns {
+                    naga::CooperativeSize::Eight => Feature::CooperativeMatrix8,
+                    naga::CooperativeSize::Sixteen => Feature::CooperativeMatrix,
+                });
             }
             TypeInner::Scalar(s) | TypeInner::Vector { scalar: s, .. } | TypeInner::Matrix { scalar: s, .. }
                 if *s == naga::Scalar::F16 =>

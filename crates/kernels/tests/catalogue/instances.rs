@@ -13,7 +13,12 @@ pub(crate) fn wide() -> Limits {
         workgroup_threads: 1024,
         workgroup_memory: 48 << 10,
         storage_buffers: 20,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]),
+        features: BTreeSet::from([
+            Feature::Subgroups,
+            Feature::F16,
+            Feature::CooperativeMatrix,
+            Feature::CooperativeMatrix8,
+        ]),
         min_subgroup: 32,
         multiprocessors: 132,
         ..Limits::webgpu()
@@ -112,7 +117,11 @@ fn describe(i: &Instance, model: &str) -> String {
 /// The instances of a two-layer model, unfused, fused, and fused but for the fusions that take in fused ops, with matrices in
 /// that format, for passes of so many tokens.
 pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
-    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
+    with_ranks(LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 }, matrix, tokens)
+}
+
+/// The same, with adapters of other ranks.
+pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Vec<Instance> {
     let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 512, ranks };
     // Of a layer's matrices only one is ever K-major.
     let has_it = |w: Weight| !matrix.is_k_major() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
+mod backends;
 mod defaults;
 mod files;
 mod folder;

@@ -54,20 +54,38 @@ pub(super) const WANTED: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
     .union(wgpu::Features::PASSTHROUGH_SHADERS)
     .union(wgpu::Features::PIPELINE_CACHE);
 
-/// Whether kernels may use the matrix units: products of 16 x 16 x 16 with f16 operands and f32 sums, which naga does not
-/// check against what the adapter lists, in subgroups of 32 lanes whatever the driver thinks of a kernel, and
-/// modules that reach the driver as we translated them (`pipelines/spirv`).
-fn has_matrix_units(adapter: &wgpu::Adapter) -> bool {
+/// Fewest and most threads of a subgroup. wgpu says 4 to 64 of all that Metal drives; Apple's GPUs have 32.
+fn subgroup_sizes(info: &wgpu::AdapterInfo) -> (u32, u32) {
+    match info.backend {
+        wgpu::Backend::Metal if info.name.starts_with("Apple ") => (32, 32),
+        _ => (info.subgroup_min_size, info.subgroup_max_size),
+    }
+}
+
+/// The matrix units that kernels may use: f16 operands and f32 sums, in sizes that the adapter lists, since naga compares
+/// with nothing, and in subgroups of one size, whatever the driver thinks of a kernel.
+fn matrix_units(
+    info: &wgpu::AdapterInfo,
+    features: wgpu::Features,
+    listed: &[wgpu::CooperativeMatrixProperties],
+) -> Vec<Feature> {
     use wgpu::CooperativeScalarType::{F16, F32};
-    let info = adapter.get_info();
-    let suits = |p: &wgpu::CooperativeMatrixProperties| {
-        (p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type) == (16, 16, 16, F16, F32)
+    let has = |n: u32| {
+        listed.iter().any(|p| (p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type) == (n, n, n, F16, F32))
+            && features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)
     };
-    let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::PASSTHROUGH_SHADERS);
-    info.backend == wgpu::Backend::Vulkan
-        && adapter.features().contains(needed)
-        && (info.subgroup_min_size, info.subgroup_max_size) == (32, 32)
-        && adapter.cooperative_matrix_properties().iter().any(suits)
+    let (least, most) = subgroup_sizes(info);
+    let mut units = Vec::new();
+    // Kernels for 16 x 16 count on 32 threads, and reach the driver as we translate them (`pipelines/spirv`).
+    let passes_through =
+        info.backend == wgpu::Backend::Vulkan && features.contains(wgpu::Features::PASSTHROUGH_SHADERS);
+    if has(16) && passes_through && (least, most) == (32, 32) {
+        units.push(Feature::CooperativeMatrix);
+    }
+    if has(8) && least == most {
+        units.push(Feature::CooperativeMatrix8);
+    }
+    units
 }
 
 pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
@@ -83,7 +101,8 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         wgpu::DeviceType::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         _ => Limits::SOME_MULTIPROCESSORS,
     };
-    let matrix_units = has_matrix_units(adapter).then_some(Feature::CooperativeMatrix);
+    let matrix_units = matrix_units(&info, features, &adapter.cooperative_matrix_properties());
+    let (min_subgroup, _) = subgroup_sizes(&info);
     AdapterSummary {
         fingerprint: DeviceFingerprint {
             adapter: info.name,
@@ -103,7 +122,7 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             storage_buffers: limits.max_storage_buffers_per_shader_stage,
             storage_alignment: limits.min_storage_buffer_offset_alignment,
             uniform_alignment: limits.min_uniform_buffer_offset_alignment,
-            min_subgroup: info.subgroup_min_size,
+            min_subgroup,
             multiprocessors,
             is_cpu: info.device_type == wgpu::DeviceType::Cpu,
             features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
@@ -115,4 +134,46 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
 /// Every adapter of this machine, the default first.
 pub fn adapters() -> Vec<AdapterSummary> {
     enumerate().iter().map(summary).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgpu::CooperativeScalarType::{F16, F32};
+
+    fn units(name: &str, backend: wgpu::Backend, sizes: (u32, u32), listed: &[(u32, F)]) -> Vec<Feature> {
+        let mut info = wgpu::AdapterInfo::new(wgpu::DeviceType::DiscreteGpu, backend);
+        (info.subgroup_min_size, info.subgroup_max_size) = sizes;
+        info.name = name.to_owned();
+        let square = |(n, cr_type): &(u32, F)| wgpu::CooperativeMatrixProperties {
+            m_size: *n,
+            n_size: *n,
+            k_size: *n,
+            ab_type: F16,
+            cr_type: *cr_type,
+            saturating_accumulation: false,
+        };
+        matrix_units(&info, WANTED, &listed.iter().map(square).collect::<Vec<_>>())
+    }
+
+    type F = wgpu::CooperativeScalarType;
+
+    #[test]
+    fn matrix_units_are_those_that_kernels_are_written_for() {
+        use wgpu::Backend::{Metal, Vulkan};
+        let (small, large) = (Feature::CooperativeMatrix8, Feature::CooperativeMatrix);
+        let (eight, sixteen) = ([(8, F16), (8, F32)], [(16, F16), (16, F32)]);
+        assert_eq!(units("NVIDIA H200", Vulkan, (32, 32), &sixteen), [large]);
+        assert_eq!(units("llvmpipe (LLVM 22)", Vulkan, (8, 8), &eight), [small]);
+        assert_eq!(units("Apple M1", Metal, (4, 64), &eight), [small], "its subgroups have 32 threads");
+        assert_eq!(units("AMD Radeon Pro", Metal, (4, 64), &eight), [], "its subgroups have any size");
+        assert_eq!(units("RADV", Vulkan, (32, 64), &sixteen), []);
+        assert_eq!(
+            units("Apple M1", Metal, (4, 64), &sixteen),
+            [],
+            "its kernels need a memory model that Metal has not"
+        );
+        assert_eq!(units("llvmpipe (LLVM 22)", Vulkan, (8, 8), &eight[..1]), [], "sums in f16");
+        assert_eq!(units("llvmpipe (LLVM 15)", Vulkan, (8, 8), &[]), []);
+    }
 }

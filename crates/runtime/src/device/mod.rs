@@ -273,8 +273,8 @@ fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
         return wgpu::ExperimentalFeatures::disabled();
     }
     // SAFETY: such features may have bugs that lead to undefined behaviour. The one that we ask for is used only by kernels
-    // that need `Feature::CooperativeMatrix`: with the one shape and the types that the adapter lists, in uniform control
-    // flow, at addresses within their arrays. Other kernels are translated as they are without it.
+    // that need `Feature::CooperativeMatrix` or `CooperativeMatrix8`: with the shapes and types that the adapter lists, in
+    // uniform control flow, at addresses within their arrays. Other kernels are translated as they are without it.
     #[allow(unsafe_code)]
     unsafe {
         wgpu::ExperimentalFeatures::enabled()

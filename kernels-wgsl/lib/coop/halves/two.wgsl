@@ -1,15 +1,7 @@
-// x split in two f16 (as bf16x3 schemes do), 11 bits each, which together are as exact as what f32 leaves of a sum: the high one
-// holds x / 64, for x up to 2^22; what is left, at most 2^-11 of x, is multiplied by 32. Only weights that f16 holds keep that.
-const HALVES: u32 = 2u;
-const HIGH: f32 = 64.0;
-const LOW: f32 = 0.03125;
+// x split in two f16 (as bf16x3 schemes do). Only weights that f16 holds keep that exact.
+#import lib/halves
 
-// The nearest f16, in f32. A 0 that no compiler knows of stands between the conversions: without it an NVIDIA driver takes
-// them for the identity, and what is left of x for 0.
-fn nearest_halves(x: vec4<f32>) -> vec4<f32> {
-    let zero = params.rows >> 31u;
-    return vec4(unpack2x16float(pack2x16float(x.xy) ^ zero), unpack2x16float(pack2x16float(x.zw) ^ zero));
-}
+const HALVES: u32 = 2u;
 
 fn stage_x(at: u32, a: vec4<f32>, b: vec4<f32>) {
     let high_a = nearest_halves(a * (1.0 / HIGH));

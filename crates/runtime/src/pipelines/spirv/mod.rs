@@ -7,7 +7,8 @@ mod words;
 use naga::back::spv;
 use wgoose_kernels::{Feature, Kernel};
 
-/// Whether a kernel must not reach the driver by wgpu's own translation.
+/// Whether a kernel must not reach the driver by wgpu's own translation. Matrices of 8 x 8 go wgpu's way: Metal's barriers order
+/// all memory, and so do those of lavapipe, which runs a workgroup in one thread.
 pub(super) fn is_needed(kernel: &Kernel) -> bool {
     kernel.facts.features.contains(&Feature::CooperativeMatrix)
 }
