@@ -28,6 +28,8 @@ pub struct Kernel {
     pub facts: Facts,
     /// Workgroups to dispatch.
     pub workgroups: u64,
+    /// Values (f32) that they hand to one another: the size of the binding `partials`.
+    pub partials: u64,
 }
 
 impl Kernel {
@@ -46,7 +48,9 @@ impl Kernel {
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let text = outline.text(&variant.setting(config, &op, &device))?;
         let workgroups = variant.workgroups(instance, config, limits)?;
-        Kernel::of_outline(variant.label(config), &outline, text, workgroups, limits, variant.library())
+        let partials = variant.partials(instance, config, limits)?;
+        let kernel = Kernel::of_outline(variant.label(config), &outline, text, workgroups, limits, variant.library())?;
+        Ok(Kernel { partials, ..kernel })
     }
 
     /// A kernel of no op, whose tunables are chosen by name; its workgroups are 1.
@@ -109,7 +113,7 @@ impl Kernel {
         most("storage buffers", storage, limits.storage_buffers.into())?;
         let mut hash = KernelHash([0; 16]);
         hash.0.copy_from_slice(&blake3::hash(text.text().as_bytes()).as_bytes()[..16]);
-        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups })
+        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups, partials: 0 })
     }
 
     /// naga's module of its text, for runtimes that translate it themselves.

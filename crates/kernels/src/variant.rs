@@ -15,6 +15,7 @@ pub struct Variant {
     path: Arc<str>,
     idea: String,
     grid: Rule,
+    partials: Option<Rule>,
     tunables: Vec<Declared>,
     places: Vec<(Option<String>, u32)>,
     needs: Vec<Feature>,
@@ -39,6 +40,7 @@ impl Variant {
             path: Arc::clone(path),
             idea: document.idea.clone().ok_or_else(|| lacks("idea"))?,
             grid: document.grid.clone().ok_or_else(|| lacks("grid"))?,
+            partials: document.partials.clone(),
             tunables: document.tunables.clone(),
             places: document.places.clone(),
             needs: document.needs.clone(),
@@ -156,6 +158,16 @@ impl Variant {
     pub fn workgroups(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<u64, TextError> {
         let outline = self.outline(instance, config)?;
         outline.number(&self.grid, &self.setting(config, &|name| instance.fact(name), &|name| limits.named(name)))
+    }
+
+    /// Values that its workgroups hand to one another through memory.
+    ///
+    /// # Errors
+    /// Their number has no value.
+    pub fn partials(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<u64, TextError> {
+        let Some(partials) = &self.partials else { return Ok(0) };
+        let outline = self.outline(instance, config)?;
+        outline.number(partials, &self.setting(config, &|name| instance.fact(name), &|name| limits.named(name)))
     }
 
     pub(crate) fn setting<'a>(

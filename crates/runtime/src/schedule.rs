@@ -41,6 +41,8 @@ pub enum Table {
     Segments,
     /// Rows that are wanted.
     Outputs,
+    /// How many workgroups have handed over their part of a sum, by tile: zeros between dispatches.
+    Arrivals,
 }
 
 /// One dispatch.
@@ -95,7 +97,7 @@ pub fn record(
     if batch.tokens == 0 {
         return Err(BatchError::Empty(0).into());
     }
-    let arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
+    let mut arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
     let largest = limits.storage_binding.min(limits.buffer);
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
         return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
@@ -124,6 +126,11 @@ pub fn record(
         None => plan.kernel(instance, limits, catalogue),
     };
     let kernels: Vec<Kernel> = instances.par_iter().map(kernel).collect::<Result<_, _>>()?;
+    // Sums that workgroups hand to one another have a slot of their own.
+    let partials = kernels.iter().map(|kernel| kernel.partials).max().unwrap_or(0);
+    if partials > 0 {
+        arena.slot_len.push(partials);
+    }
     let mut dispatches = Vec::with_capacity(planned.len());
     for (node, shard, params, kernel) in planned {
         let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], shard);
@@ -184,6 +191,11 @@ fn bindings(
         match name {
             "params" => return Some(Bound::Params),
             "y" => return Some(value(id, None)),
+            "partials" => {
+                let slot = arena.slot_len.len() - 1;
+                return Some(Bound::Slot { slot, offset: 0, size: kernel.partials * 4 });
+            }
+            "arrivals" => return Some(Bound::Table(Table::Arrivals)),
             _ => {}
         }
         let (_, input) = inputs.iter().find(|(operand, _)| operand.name == name)?;

@@ -3,8 +3,10 @@
 // workgroup memory as f16, the next ones in registers, in flight while this one is multiplied. The subgroups share the tile in
 // SUBGROUPS_M x SUBGROUPS_N parts; SUBGROUPS_K of them take the k-steps of a part by turns, and their sums are added last.
 //
+// SPLIT_K workgroups share a tile's K (lib/coop/splitk); with lib/coop/whole_k there is one.
+//
 // Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, RASTER, PACKED_LOADS`, a fragment size, x in
-// halves, `fn x_vec4`, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a tile, `store_sum_of_tile`, and
+// halves, lib/coop/splitk or lib/coop/whole_k, `fn x_vec4`, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a tile, `store_sum_of_tile`, and
 // where its sums are stored as they are: `stores_plainly` and, of a row for the first token, `first_of_y`.
 #import lib/op
 #import lib/coop/bits
@@ -49,7 +51,18 @@ struct Tile {
     last_row: u32,
     token: u32,         // first token
     x: u32,             // vec4 of x with its first value
-    k_tiles: u32,
+    k_tile: u32,        // first K-tile, and the one behind the last
+    k_end: u32,
+    number: u32,        // of the tile, and of the part of K
+    k_range: u32,
+}
+
+// The tile with the part of K that a workgroup takes, of `k_tiles` in all.
+fn part_of_tile(tile: Tile, k_tiles: u32) -> Tile {
+    var part = tile;
+    part.k_tile = part.k_range * k_tiles / SPLIT_K;
+    part.k_end = (part.k_range + 1u) * k_tiles / SPLIT_K;
+    return part;
 }
 
 // Tokens are clamped; sums past the last one are dropped.
@@ -91,7 +104,7 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     let part_w = part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT * LD;
     // A whole tile without activation is stored as it is, and what it is added to loaded as it is: as sums, all at once.
     let is_whole = tile.token + TILE_M <= params.rows && tile.row + TILE_N <= tile.last_row + 1u;
-    let is_plain = SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
+    let is_plain = SPLIT_K == 1u && SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
     let first = first_of_y(tile.matrix, tile.row + part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT)
         + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
@@ -101,9 +114,9 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
             sums[f] = load_sums(first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT, params.m) * (1.0 / HIGH);
         }
     }
-    var weights = load_weights(tile, 0u, tid);
-    var values = load_x_tile(tile, 0u, tid);
-    for (var k_tile = 0u; k_tile < tile.k_tiles; k_tile++) {
+    var weights = load_weights(tile, tile.k_tile, tid);
+    var values = load_x_tile(tile, tile.k_tile, tid);
+    for (var k_tile = tile.k_tile; k_tile < tile.k_end; k_tile++) {
         let stage = k_tile % STAGES;
         if STAGES == 1u {
             workgroupBarrier();
@@ -111,7 +124,7 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         stage_weights(tile, weights, stage * TILE_W, k_tile, tid);
         stage_x_tile(values, stage * HALVES * TILE_X, tid);
         workgroupBarrier();
-        if k_tile + 1u < tile.k_tiles {
+        if k_tile + 1u < tile.k_end {
             weights = load_weights(tile, k_tile + 1u, tid);
             values = load_x_tile(tile, k_tile + 1u, tid);
         }
@@ -150,6 +163,16 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         }
         return;
     }
+    if SPLIT_K > 1u {
+        let at = (tile.number * SPLIT_K + tile.k_range) * SUBGROUPS + subgroup;
+        for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
+            store_partial_sums((at * FRAGMENTS + f) * FRAGMENT * FRAGMENT, sums[f]);
+        }
+        if is_last_to_arrive(tile.number, tid) {
+            store_all_parts(tile, tid);
+        }
+        return;
+    }
     for (var batch = 0u; batch < STAGED_BATCHES; batch++) {     // unroll
         workgroupBarrier();
         for (var i = 0u; i < STAGED; i++) {                     // unroll
@@ -167,15 +190,29 @@ fn store_fragments(tile: Tile, begin: u32, tid: u32) {
         for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
             sum += staged_sums(k_part * PARTS_MN * STAGED * FRAGMENT_VEC4S + at);
         }
-        let part = at / (STAGED * FRAGMENT_VEC4S);
-        let f = begin + at / FRAGMENT_VEC4S % STAGED;
-        let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at % FRAGMENT_VEC4S / (FRAGMENT / 4u);
-        let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % (FRAGMENT / 4u) * 4u;
-        if f < FRAGMENTS && tile.token + m < params.rows {
-            for (var i = 0u; i < 4u; i++) {
-                if tile.row + n + i <= tile.last_row {
-                    store_sum_of_tile(tile.matrix, tile.row + n + i, tile.token + m, sum[i]);
-                }
+        store_vec4(tile, at / (STAGED * FRAGMENT_VEC4S), begin + at / FRAGMENT_VEC4S % STAGED, at % FRAGMENT_VEC4S, sum);
+    }
+}
+
+// The whole tile out of what its workgroups have handed over, summed in their order.
+fn store_all_parts(tile: Tile, tid: u32) {
+    for (var at = tid; at < PARTS_MN * FRAGMENTS * FRAGMENT_VEC4S; at += WG) {
+        var sum = vec4<f32>();
+        for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
+            sum += partial_sums((tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VEC4S + at);
+        }
+        store_vec4(tile, at / (FRAGMENTS * FRAGMENT_VEC4S), at / FRAGMENT_VEC4S % FRAGMENTS, at % FRAGMENT_VEC4S, sum);
+    }
+}
+
+// Vec4 `at` of fragment `f` of a part of the tile.
+fn store_vec4(tile: Tile, part: u32, f: u32, at: u32, sum: vec4<f32>) {
+    let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / (FRAGMENT / 4u);
+    let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % (FRAGMENT / 4u) * 4u;
+    if f < FRAGMENTS && tile.token + m < params.rows {
+        for (var i = 0u; i < 4u; i++) {
+            if tile.row + n + i <= tile.last_row {
+                store_sum_of_tile(tile.matrix, tile.row + n + i, tile.token + m, sum[i]);
             }
         }
     }

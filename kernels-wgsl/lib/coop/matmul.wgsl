@@ -5,6 +5,7 @@
 #import lib/coop/weights as w
 
 const K: u32 = 256u;            // op: k
+const SHARD_ROWS: u32 = 256u;   // op: shard_rows
 const PACKED_LOADS: u32 = w_packed_loads;
 
 const_assert K % K_TILE == 0u;                  // K-tiles are whole
@@ -39,7 +40,9 @@ fn first_of_y(matrix: u32, row: u32) -> u32 {
 
 // No thread returns early: matrix units need whole subgroups.
 fn matmul_tile(index: u32, subgroup: u32, tid: u32) {
-    let place = raster(index, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);
+    let place = raster(index / SPLIT_K, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);
     let token = place.y * TILE_M;
-    gemm_tile(Tile(0u, place.x * TILE_N, params.shard_rows - 1u, token, token * (K / 4u), K / K_TILE), subgroup, tid);
+    let last_row = params.shard_rows - 1u;
+    let tile = Tile(0u, place.x * TILE_N, last_row, token, token * (K / 4u), 0u, 0u, index / SPLIT_K, index % SPLIT_K);
+    gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
 }

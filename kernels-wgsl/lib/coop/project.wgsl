@@ -1,5 +1,5 @@
-// Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters, then tiles
-// that clear what no adapter fills.
+// Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters, of which
+// the last also clears what no adapter fills.
 #import lib/project
 #import lib/coop/gemm
 #import lib/coop/weights as w_r
@@ -16,7 +16,7 @@ const ADAPTER_LOADS: u32 = max(max(w1_packed_loads, a1_packed_loads), max(v1_pac
 const PACKED_LOADS: u32 = max(MATRIX_LOADS, ADAPTER_LOADS);
 const TILES_DECAY_ICLR: u32 = (RANK_DECAY + TILE_N - 1u) / TILE_N + (RANK_ICLR + TILE_N - 1u) / TILE_N;
 const TILES_VALUE_GATE: u32 = (RANK_VALUE + TILE_N - 1u) / TILE_N + (RANK_GATE + TILE_N - 1u) / TILE_N;
-const TILES_N: u32 = 3u * ((M + TILE_N - 1u) / TILE_N) + TILES_DECAY_ICLR + TILES_VALUE_GATE + 1u;
+const TILES_N: u32 = 3u * ((M + TILE_N - 1u) / TILE_N) + TILES_DECAY_ICLR + TILES_VALUE_GATE;
 
 const_assert K % K_TILE == 0u;      // K-tiles are whole
 const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;     // f32 sums need weights that f16 holds
@@ -63,8 +63,8 @@ fn first_of_y(matrix: u32, row: u32) -> u32 {
     return matrix * params.rows * M + row;
 }
 
-// The columns of the fourth plane behind the adapters' hidden values.
-fn clear_tile(token: u32, tid: u32) {
+// Clears the columns of the fourth plane behind the adapters' hidden values.
+fn clear_rest_of_tile(token: u32, tid: u32) {
     let ranks = params.ranks;
     let first = ranks.x + ranks.y + ranks.z + ranks.w;
     for (var t = token; t < min(token + TILE_M, params.rows); t++) {
@@ -76,7 +76,7 @@ fn clear_tile(token: u32, tid: u32) {
 
 // No thread returns early from a tile: matrix units need whole subgroups.
 fn project_tile(index: u32, subgroup: u32, tid: u32) {
-    let place = raster(index, TILES_N, (params.rows + TILE_M - 1u) / TILE_M);
+    let place = raster(index / SPLIT_K, TILES_N, (params.rows + TILE_M - 1u) / TILE_M);
     let token = place.y * TILE_M;
     var matrix = 0u;
     var number = place.x;
@@ -87,10 +87,11 @@ fn project_tile(index: u32, subgroup: u32, tid: u32) {
             matrix += 1u;
         }
     }
-    if matrix == REST {
-        clear_tile(token, tid);
-    } else {
-        let x = (plane_of(matrix) * params.rows + token) * (K / 4u);
-        gemm_tile(Tile(matrix, number * TILE_N, rows_of(matrix) - 1u, token, x, K / K_TILE), subgroup, tid);
+    if place.x == TILES_N - 1u && index % SPLIT_K == 0u {
+        clear_rest_of_tile(token, tid);
     }
+    let x = (plane_of(matrix) * params.rows + token) * (K / 4u);
+    let row = number * TILE_N;
+    let tile = Tile(matrix, row, rows_of(matrix) - 1u, token, x, 0u, 0u, index / SPLIT_K, index % SPLIT_K);
+    gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
 }

@@ -10,6 +10,7 @@
 #import lib/quant/* as v2 binding 4
 #import lib/quant/* as g2 binding 5
 #import lib/coop/gemm
+#import lib/coop/whole_k
 #import lib/coop/weights as w2
 #import lib/coop/weights as a2
 #import lib/coop/weights as v2
@@ -89,6 +90,7 @@ fn main(
     if rank > 0u {
         let token = place.y * TILE_M;
         let x = token * (K / 4u) + column_of(adapter) / 4u;
-        gemm_tile(Tile(adapter, place.x % tiles * TILE_N, M - 1u, token, x, rank / K_TILE), subgroup, tid);
+        let tile = Tile(adapter, place.x % tiles * TILE_N, M - 1u, token, x, 0u, 0u, 0u, 0u);
+        gemm_tile(part_of_tile(tile, rank / K_TILE), subgroup, tid);
     }
 }

@@ -369,7 +369,9 @@ impl Plan {
     ) -> Result<Kernel, PlanError> {
         let other = Instance { rows, ..instance.clone() };
         let (variant, config, kernel) = self.choose(&other, limits, catalogue)?;
-        Ok(Kernel { workgroups: variant.workgroups(instance, &config, limits)?, ..kernel })
+        let workgroups = variant.workgroups(instance, &config, limits)?;
+        let partials = variant.partials(instance, &config, limits)?;
+        Ok(Kernel { workgroups, partials, ..kernel })
     }
 
     fn choose<'c>(

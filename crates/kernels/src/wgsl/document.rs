@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-const DIRECTIVES: [&str; 6] = ["idea", "needs", "grid", "prune", "default", "precision"];
+const DIRECTIVES: [&str; 7] = ["idea", "needs", "grid", "partials", "prune", "default", "precision"];
 
 /// What stands in for an operand that an op lacks.
 pub(crate) const ABSENT: &str = "lib/absent";
@@ -23,6 +23,8 @@ pub(crate) struct Document {
     pub(crate) needs: Vec<Feature>,
     /// Workgroups.
     pub(crate) grid: Option<Rule>,
+    /// Values that workgroups hand to one another.
+    pub(crate) partials: Option<Rule>,
     /// Place among an op's defaults: `(op, place)`, or for any op of the folder.
     pub(crate) places: Vec<(Option<String>, u32)>,
     /// What activations are rounded to.
@@ -151,6 +153,7 @@ impl Document {
             idea: None,
             needs: Vec::new(),
             grid: None,
+            partials: None,
             places: Vec::new(),
             precision: None,
             prunes: Vec::new(),
@@ -229,12 +232,12 @@ impl Document {
                     self.needs.push(name.parse().map_err(|e: crate::UnknownFeature| e.to_string())?);
                 }
             }
-            "grid" => {
-                let rule = rule("grid")?;
+            "grid" | "partials" => {
+                let rule = rule(name)?;
                 if !rule.reason.is_empty() {
-                    return Err(format!("cannot read this grid: '{}' is left over", rule.reason));
+                    return Err(format!("cannot read this {name} rule: '{}' is left over", rule.reason));
                 }
-                self.grid = Some(rule);
+                *(if name == "grid" { &mut self.grid } else { &mut self.partials }) = Some(rule);
             }
             "prune" => {
                 let rule = rule("prune")?;

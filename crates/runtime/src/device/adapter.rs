@@ -88,6 +88,32 @@ fn matrix_units(
     units
 }
 
+/// Multiprocessors as NVIDIA's Vulkan driver declares them (VK_NV_shader_sm_builtins), which wgpu does not pass on.
+#[cfg(not(target_vendor = "apple"))]
+fn declared_multiprocessors(adapter: &wgpu::Adapter) -> Option<u32> {
+    use ash::vk;
+    // SAFETY: the handles are only used while the adapter is borrowed, for a query that changes nothing; what is chained is a
+    // structure of an extension that the physical device lists.
+    #[allow(unsafe_code)]
+    unsafe {
+        let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let (instance, physical) = (adapter.shared_instance().raw_instance(), adapter.raw_physical_device());
+        let listed = instance.enumerate_device_extension_properties(physical).ok()?;
+        listed.iter().find(|e| e.extension_name_as_c_str() == Ok(ash::nv::shader_sm_builtins::NAME))?;
+        let mut builtins = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        instance.get_physical_device_properties2(
+            physical,
+            &mut vk::PhysicalDeviceProperties2::default().push_next(&mut builtins),
+        );
+        Some(builtins.shader_sm_count).filter(|count| *count > 0)
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn declared_multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
+    None
+}
+
 pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
     let optional = [
@@ -96,10 +122,10 @@ pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         (Feature::CoherentMemory, wgpu::Features::MEMORY_DECORATION_COHERENT),
     ];
     let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
-    // Those of a GPU are counted where they are needed (`lab::open_measured`).
+    // Those of a GPU that does not say are counted where kernels are tuned (`lab::open_measured`).
     let multiprocessors = match info.device_type {
         wgpu::DeviceType::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        _ => Limits::SOME_MULTIPROCESSORS,
+        _ => declared_multiprocessors(adapter).unwrap_or(Limits::SOME_MULTIPROCESSORS),
     };
     let matrix_units = matrix_units(&info, features, &adapter.cooperative_matrix_properties());
     let (min_subgroup, _) = subgroup_sizes(&info);

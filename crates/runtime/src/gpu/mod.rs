@@ -70,12 +70,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Bytes of each table of a batch.
-fn table_bytes(batch: &BatchShape) -> [(Table, u64); 4] {
+/// Tiles whose workgroups a kernel can count: as `MAX_TILES` in kernels-wgsl/lib/coop/splitk.wgsl.
+pub(crate) const ARRIVALS: u32 = 4096;
+
+fn table_bytes(batch: &BatchShape) -> [(Table, u64); 5] {
     let sizes = [
         (Table::Tokens, batch.tokens),
         (Table::TokenSegments, batch.tokens),
         (Table::Segments, 4 * batch.segments),
         (Table::Outputs, batch.outputs),
+        (Table::Arrivals, ARRIVALS),
     ];
     sizes.map(|(table, len)| (table, u64::from(len) * 4))
 }

@@ -150,6 +150,10 @@ impl Set {
         });
         device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
         let mut buffers: BTreeMap<&str, wgpu::Buffer> = BTreeMap::from([("y", y.clone()), ("params", params)]);
+        if kernel.partials > 0 {
+            buffers.insert("partials", device.storage("partials", kernel.partials * 4));
+            buffers.insert("arrivals", device.storage("arrivals", u64::from(crate::gpu::ARRIVALS) * 4));
+        }
         for (name, data) in &case.data {
             let bytes = match data {
                 Data::Floats(f) | Data::State(f) => f.len() * 4,

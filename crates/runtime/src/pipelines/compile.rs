@@ -179,6 +179,7 @@ mod tests {
                 has_dependency_wait: false,
             },
             workgroups: 1,
+            partials: 0,
         }
     }
 

@@ -9,6 +9,7 @@ use super::scale::Scale;
 use crate::{Device, DeviceOptions, RuntimeError};
 use std::sync::Arc;
 use std::time::Duration;
+use wgoose_kernels::Limits;
 use wgoose_kernels::probes::{Params, Probe};
 
 /// Most workgroups that are tried.
@@ -23,14 +24,14 @@ const TIMES: u32 = 3;
 /// Tries, of which two must agree.
 const TRIES: usize = 3;
 
-/// Opens a device for measuring: its multiprocessors are counted, since kernels of a fixed grid are multiples of them.
+/// Opens a device for measuring: its multiprocessors are counted if it does not say, since kernels of a fixed grid are multiples of them.
 /// Devices opened in other ways have the number that their plan was made with.
 ///
 /// # Errors
 /// No adapter, none that matches, or the device fails.
 pub fn open_measured(options: &DeviceOptions) -> Result<Arc<Device>, RuntimeError> {
     let device = Device::open_with(options)?;
-    if device.is_cpu() {
+    if device.is_cpu() || device.limits().multiprocessors != Limits::SOME_MULTIPROCESSORS {
         return Ok(device);
     }
     let scale = Scale { warm_up: Duration::from_millis(20), least: Duration::from_millis(1), ..Scale::of(&device) };

@@ -5,15 +5,15 @@
 //! sections "Available and Visible" and "Memory Semantics"). naga 30 marks nothing, so that a driver may read workgroup
 //! memory before others have stored to it. Here the marks are put in, and the module goes to the driver as it is.
 
-use super::words::{BOUND, HEADER, instructions, opcode};
+use super::words::{BOUND, HEADER, instructions, opcode, string};
 use spirv::{MemoryAccess, MemorySemantics, Op, StorageClass};
 use std::collections::{HashMap, HashSet};
 
-/// Marks accesses to workgroup memory as non-private, and has barriers make them available and visible. `None` if the
+/// Marks accesses to shared memory as non-private, and has barriers make them available and visible. `None` if the
 /// words are no module, or accesses are marked already.
 pub(super) fn ordered(words: &[u32]) -> Option<Vec<u32>> {
     let mut out = words.get(..HEADER)?.to_vec();
-    let shared = in_workgroup_memory(words)?;
+    let shared = into_shared_memory(words)?;
     let semantics: Vec<u32> =
         instructions(words)?.filter_map(|i| barrier_semantics(i).and_then(|at| i.get(at)).copied()).collect();
     // Constants of barriers by the id of what they stood for.
@@ -65,17 +65,25 @@ fn barrier_semantics(instruction: &[u32]) -> Option<usize> {
     }
 }
 
-/// The ids of pointers into workgroup memory.
-fn in_workgroup_memory(words: &[u32]) -> Option<HashSet<u32>> {
+/// The storage that workgroups of a dispatch share, by its name in kernels.
+const PARTIALS: &str = "partials";
+
+/// The ids of pointers into memory that several invocations write and read: of the workgroup, and [`PARTIALS`].
+fn into_shared_memory(words: &[u32]) -> Option<HashSet<u32>> {
     let mut types = Vec::new();
     let mut pointers = HashSet::new();
     for instruction in instructions(words)? {
         match (Op::from_u32(opcode(instruction)), instruction) {
+            (Some(Op::Name), [_, id, text @ ..]) if string(text) == PARTIALS => {
+                pointers.insert(*id);
+            }
             (Some(Op::TypePointer), [_, id, class, _]) if *class == StorageClass::Workgroup as u32 => types.push(*id),
-            (
-                Some(Op::Variable | Op::AccessChain | Op::InBoundsAccessChain | Op::FunctionParameter | Op::CopyObject),
-                [_, ty, id, ..],
-            ) if types.contains(ty) => {
+            (Some(Op::AccessChain | Op::InBoundsAccessChain | Op::CopyObject), [_, ty, id, base, ..])
+                if types.contains(ty) || pointers.contains(base) =>
+            {
+                pointers.insert(*id);
+            }
+            (Some(Op::Variable | Op::FunctionParameter), [_, ty, id, ..]) if types.contains(ty) => {
                 pointers.insert(*id);
             }
             _ => {}
@@ -92,7 +100,7 @@ mod tests {
     #[test]
     fn workgroup_memory_is_ordered_by_barriers() {
         let words = of(&kernel("gemm_coop")).unwrap();
-        let shared = in_workgroup_memory(&words).unwrap();
+        let shared = into_shared_memory(&words).unwrap();
         let constants: HashMap<u32, u32> = instructions(&words)
             .unwrap()
             .filter(|i| opcode(i) == Op::Constant as u32 && i.len() == 4)

@@ -8,7 +8,7 @@
 //!
 //! With f16 in registers between storage and workgroup memory products are a third slower on an H200.
 
-use super::words::{HEADER, instructions, opcode};
+use super::words::{HEADER, instructions, opcode, string};
 use spirv::Op;
 use std::collections::HashMap;
 
@@ -57,12 +57,6 @@ pub(super) fn reinterpreted(words: &[u32]) -> Option<Vec<u32>> {
         out.extend(copy);
     }
     Some(out)
-}
-
-/// A literal string: UTF-8 in words, the first byte lowest, up to a zero.
-fn string(words: &[u32]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -21,3 +21,9 @@ pub(super) fn instructions(words: &[u32]) -> Option<impl Iterator<Item = &[u32]>
 pub(super) fn opcode(instruction: &[u32]) -> u32 {
     instruction[0] & 0xffff
 }
+
+/// A literal string: UTF-8 in words, the first byte lowest, up to a zero.
+pub(super) fn string(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,21 +1,24 @@
-// idea: large tiles on the matrix units, for prompts; the next K-tile is in flight while this one is multiplied.
+// idea: tiles of 128 tokens and 320 rows on the matrix units, for prompts.
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows >= TILE_M / 2u      most of a tile would be empty
+// prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
+// prune: 8u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 7u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
-// default: 8
+// default: 6
 #import lib/coop/matmul
+#import lib/coop/whole_k
 #import lib/coop/fragment/m16       // tune: m16
 #import lib/coop/halves/one         // tune: one two
 
-const TILE_M: u32 = 128u;           // tune: 64 128 256
-const TILE_N: u32 = 128u;           // tune: 64 80 128 160 320
-const K_TILE: u32 = 32u;            // tune: 32 64
+const TILE_M: u32 = 128u;
+const TILE_N: u32 = 320u;
+const K_TILE: u32 = 32u;            // tune: 32
 const SUBGROUPS_M: u32 = 2u;        // tune: 1 2 4
-const SUBGROUPS_N: u32 = 2u;        // tune: 1 2 4
-const SUBGROUPS_K: u32 = 1u;        // tune: 1
+const SUBGROUPS_N: u32 = 4u;        // tune: 2 4
+const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const RASTER: u32 = 8u;             // tune: 8 1
+const SM: u32 = 16u;                // device: multiprocessors
 
 @compute @workgroup_size(WG)
 fn main(

@@ -1,19 +1,20 @@
-// idea: w_r, w_k, w_v and the adapters in small tiles on the matrix units, for some dozens of tokens: subgroups share the K-tiles of a tile.
+// idea: w_r, w_k, w_v and the adapters in tiles of 128 tokens and 128 rows on the matrix units, for prompts.
 // needs: subgroups f16
 // grid: TILES_N * ceil_div(rows, TILE_M)
-// prune: up_to_rows >= 8 && up_to_rows <= 128      a tile is for some dozens of tokens
+// prune: up_to_rows > 64      most of a tile would be empty
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
 // default: 9
 #import lib/coop/project
+#import lib/coop/whole_k
 #import lib/coop/fragment/m16       // tune: m16
 #import lib/coop/halves/one         // tune: one two
 
-const TILE_M: u32 = 32u;           // tune: 16 32 64
-const TILE_N: u32 = 32u;           // tune: 16 32 64 128
-const K_TILE: u32 = 128u;            // tune: 64 128 256
-const SUBGROUPS_M: u32 = 1u;        // tune: 1 2
-const SUBGROUPS_N: u32 = 1u;        // tune: 1 2
-const SUBGROUPS_K: u32 = 8u;        // tune: 2 4 8
+const TILE_M: u32 = 128u;           // tune: 64 128 256
+const TILE_N: u32 = 128u;           // tune: 64 80 128 160
+const K_TILE: u32 = 64u;            // tune: 32 64
+const SUBGROUPS_M: u32 = 2u;        // tune: 1 2 4
+const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
+const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const RASTER: u32 = 8u;             // tune: 8 1
 

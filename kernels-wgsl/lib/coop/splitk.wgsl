@@ -1,0 +1,32 @@
+// SPLIT_K workgroups share a tile of lib/coop/gemm. Each hands its sums over in storage; the last to arrive adds them up, in the order
+// of K, and stores. The counters are zeros between dispatches: the last one resets its own.
+const MAX_TILES: u32 = 4096u;
+
+@group(0) @binding(20) var<storage, read_write> partials: array<f32>;
+@group(0) @binding(21) var<storage, read_write> arrivals: array<atomic<u32>>;
+
+var<workgroup> before: u32;
+
+fn store_partial_sums(at: u32, sums: FragmentSum) {
+    coopStoreT(sums, &partials[at], FRAGMENT);
+}
+
+fn partial_sums(at: u32) -> vec4<f32> {
+    let first = at * 4u;
+    return vec4(partials[first], partials[first + 1u], partials[first + 2u], partials[first + 3u]);
+}
+
+// All threads call it, with their sums stored.
+fn is_last_to_arrive(tile: u32, tid: u32) -> bool {
+    storageBarrier();
+    workgroupBarrier();
+    if tid == 0u {
+        before = atomicAdd(&arrivals[tile], 1u);
+        if before == SPLIT_K - 1u {
+            atomicStore(&arrivals[tile], 0u);
+        }
+    }
+    let arrived = workgroupUniformLoad(&before);
+    storageBarrier();
+    return arrived == SPLIT_K - 1u;
+}
