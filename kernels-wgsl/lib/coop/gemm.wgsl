@@ -34,12 +34,12 @@ const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
 
-// Fragments of each subgroup whose sums are in workgroup memory at once, as vec4s.
-const FRAGMENT_VEC4S: u32 = FRAGMENT * FRAGMENT / 4u;
-const STAGED: u32 = min(FRAGMENTS, SUMS_ROOM / (SUBGROUPS * FRAGMENT_VEC4S));
+// Fragments of each subgroup whose sums are in workgroup memory at once.
+const FRAGMENT_VALUES: u32 = FRAGMENT * FRAGMENT;
+const STAGED: u32 = min(FRAGMENTS, SUMS_ROOM * 4u / (SUBGROUPS * FRAGMENT_VALUES));
 const STAGED_BATCHES: u32 = (FRAGMENTS + STAGED - 1u) / STAGED;
 
-const_assert SUMS_ROOM >= SUBGROUPS * FRAGMENT_VEC4S;               // sums of a fragment each fit where the weights were
+const_assert SUMS_ROOM * 4u >= SUBGROUPS * FRAGMENT_VALUES;         // sums of a fragment each fit where the weights were
 
 alias PackedTile = array<vec4<u32>, PACKED_LOADS>;
 alias PlainTile = array<vec4<f32>, 2u * X_LOADS>;
@@ -166,7 +166,7 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     if SPLIT_K > 1u {
         let at = (tile.number * SPLIT_K + tile.k_range) * SUBGROUPS + subgroup;
         for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
-            store_partial_sums((at * FRAGMENTS + f) * FRAGMENT * FRAGMENT, sums[f]);
+            store_partial_sums((at * FRAGMENTS + f) * FRAGMENT_VALUES, sums[f]);
         }
         if is_last_to_arrive(tile.number, tid) {
             store_all_parts(tile, tid);
@@ -176,44 +176,43 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     for (var batch = 0u; batch < STAGED_BATCHES; batch++) {     // unroll
         workgroupBarrier();
         for (var i = 0u; i < STAGED; i++) {                     // unroll
-            stage_sums((subgroup * STAGED + i) * FRAGMENT_VEC4S, sums[min(batch * STAGED + i, FRAGMENTS - 1u)]);
+            stage_sums((subgroup * STAGED + i) * FRAGMENT_VALUES / 4u, sums[min(batch * STAGED + i, FRAGMENTS - 1u)]);
         }
         workgroupBarrier();
         store_fragments(tile, batch * STAGED, tid);
     }
 }
 
-// The fragments from `begin` on of every part of the tile, whose sums are staged.
+// The fragments from `begin` on of every part of the tile, whose sums are staged. Adjacent threads store adjacent values.
 fn store_fragments(tile: Tile, begin: u32, tid: u32) {
-    for (var at = tid; at < PARTS_MN * STAGED * FRAGMENT_VEC4S; at += WG) {
-        var sum = vec4<f32>();
+    for (var at = tid; at < PARTS_MN * STAGED * FRAGMENT_VALUES; at += WG) {
+        var sum = 0.0;
         for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
-            sum += staged_sums(k_part * PARTS_MN * STAGED * FRAGMENT_VEC4S + at);
+            let vec = staged_sums((k_part * PARTS_MN * STAGED * FRAGMENT_VALUES + at) / 4u);
+            sum += vec[at % 4u];
         }
-        store_vec4(tile, at / (STAGED * FRAGMENT_VEC4S), begin + at / FRAGMENT_VEC4S % STAGED, at % FRAGMENT_VEC4S, sum);
+        let part = at / (STAGED * FRAGMENT_VALUES);
+        store_value(tile, part, begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES, sum);
     }
 }
 
 // The whole tile out of what its workgroups have handed over, summed in their order.
 fn store_all_parts(tile: Tile, tid: u32) {
-    for (var at = tid; at < PARTS_MN * FRAGMENTS * FRAGMENT_VEC4S; at += WG) {
-        var sum = vec4<f32>();
+    for (var at = tid; at < PARTS_MN * FRAGMENTS * FRAGMENT_VALUES; at += WG) {
+        var sum = 0.0;
         for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
-            sum += partial_sums((tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VEC4S + at);
+            sum += partial_sum((tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VALUES + at);
         }
-        store_vec4(tile, at / (FRAGMENTS * FRAGMENT_VEC4S), at / FRAGMENT_VEC4S % FRAGMENTS, at % FRAGMENT_VEC4S, sum);
+        let part = at / (FRAGMENTS * FRAGMENT_VALUES);
+        store_value(tile, part, at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES, sum);
     }
 }
 
-// Vec4 `at` of fragment `f` of a part of the tile.
-fn store_vec4(tile: Tile, part: u32, f: u32, at: u32, sum: vec4<f32>) {
-    let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / (FRAGMENT / 4u);
-    let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % (FRAGMENT / 4u) * 4u;
-    if f < FRAGMENTS && tile.token + m < params.rows {
-        for (var i = 0u; i < 4u; i++) {
-            if tile.row + n + i <= tile.last_row {
-                store_sum_of_tile(tile.matrix, tile.row + n + i, tile.token + m, sum[i]);
-            }
-        }
+// Value `at` of fragment `f` of a part of the tile.
+fn store_value(tile: Tile, part: u32, f: u32, at: u32, sum: f32) {
+    let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / FRAGMENT;
+    let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % FRAGMENT;
+    if f < FRAGMENTS && tile.token + m < params.rows && tile.row + n <= tile.last_row {
+        store_sum_of_tile(tile.matrix, tile.row + n, tile.token + m, sum);
     }
 }

@@ -1,5 +1,5 @@
-// Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters, of which
-// the last also clears what no adapter fills.
+// Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters. What
+// no adapter fills is cleared by all.
 #import lib/project
 #import lib/coop/gemm
 #import lib/coop/weights as w_r
@@ -63,14 +63,14 @@ fn first_of_y(matrix: u32, row: u32) -> u32 {
     return matrix * params.rows * M + row;
 }
 
-// Clears the columns of the fourth plane behind the adapters' hidden values.
-fn clear_rest_of_tile(token: u32, tid: u32) {
+// Clears a tile's share of what lies behind the adapters' hidden values in the fourth plane.
+fn clear_share(number: u32, token: u32, tid: u32) {
     let ranks = params.ranks;
     let first = ranks.x + ranks.y + ranks.z + ranks.w;
-    for (var t = token; t < min(token + TILE_M, params.rows); t++) {
-        for (var c = first + tid; c < M; c += WG) {
-            y[(3u * params.rows + t) * M + c] = 0.0;
-        }
+    let rest = M - first;
+    let tokens = min(TILE_M, params.rows - token);
+    for (var i = number * WG + tid; i < tokens * rest; i += TILES_N * WG) {
+        y[(3u * params.rows + token + i / rest) * M + first + i % rest] = 0.0;
     }
 }
 
@@ -87,8 +87,8 @@ fn project_tile(index: u32, subgroup: u32, tid: u32) {
             matrix += 1u;
         }
     }
-    if place.x == TILES_N - 1u && index % SPLIT_K == 0u {
-        clear_rest_of_tile(token, tid);
+    if index % SPLIT_K == 0u {
+        clear_share(place.x, token, tid);
     }
     let x = (plane_of(matrix) * params.rows + token) * (K / 4u);
     let row = number * TILE_N;

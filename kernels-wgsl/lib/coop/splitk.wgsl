@@ -11,9 +11,8 @@ fn store_partial_sums(at: u32, sums: FragmentSum) {
     coopStoreT(sums, &partials[at], FRAGMENT);
 }
 
-fn partial_sums(at: u32) -> vec4<f32> {
-    let first = at * 4u;
-    return vec4(partials[first], partials[first + 1u], partials[first + 2u], partials[first + 3u]);
+fn partial_sum(at: u32) -> f32 {
+    return partials[at];
 }
 
 // All threads call it, with their sums stored.

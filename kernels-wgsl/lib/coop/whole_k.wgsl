@@ -4,8 +4,8 @@ const SPLIT_K: u32 = 1u;
 fn store_partial_sums(at: u32, sums: FragmentSum) {
 }
 
-fn partial_sums(at: u32) -> vec4<f32> {
-    return vec4<f32>();
+fn partial_sum(at: u32) -> f32 {
+    return 0.0;
 }
 
 fn is_last_to_arrive(tile: u32, tid: u32) -> bool {

@@ -1,7 +1,5 @@
 // F16: 16-bit IEEE floats, two in a word, eight in a load.
 @group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
-// The same binding, for matrix units.
-@group(0) @binding(0) var<storage, read> weight_half8s: array<Half8>;
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 2u;
@@ -62,11 +60,6 @@ fn weight_load_in_flight(row: u32, first: u32, step: u32) -> InFlight {
         words[u / LOADS / ROWS][u / LOADS % ROWS][u % LOADS] = weight_load_packed(row, load);
     }
     return words;
-}
-
-// For the matrix units: eight weights of a row, from 8 * half8 on.
-fn weight_load_half8(row: u32, half8: u32) -> Half8 {
-    return weight_half8s[row * (K / 8u) + half8];
 }
 
 // For the matrix units (lib/coop): a part is eight weights of a row, one load; then as packed f16, which they are, and where in

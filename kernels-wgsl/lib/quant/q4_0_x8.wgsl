@@ -74,3 +74,30 @@ fn weight_load_x(first: u32, load: u32) -> weight_x {
 fn weight_dot(w: weight_values, x: weight_x) -> f32 {
     return dot16(w.low, x.low) + dot16(w.high, x.high);
 }
+
+// For the matrix units (lib/coop): a part is a block; then as packed f16, and where in the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 2u;
+const weight_part_span: u32 = 32u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 2> {
+    let block = row * (K / 32u) + part;
+    let scales = weight[block / 8u * 9u + 8u][block % 8u / 2u];
+    return array(weight[block / 8u * 9u + block % 8u], vec4(scales >> (block % 2u * 16u), 0u, 0u, 0u));
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 2>, part: u32) -> array<vec4<u32>, 4> {
+    let scale = f16(unpack2x16float(packed[1].x).x);
+    let low = packed[0] & vec4(0x0f0f0f0fu);
+    let high = (packed[0] >> vec4(4u)) & vec4(0x0f0f0f0fu);
+    return array(
+        half8_of_bytes(low.x, low.y, 8.0h, scale, 0.0h),
+        half8_of_bytes(low.z, low.w, 8.0h, scale, 0.0h),
+        half8_of_bytes(high.x, high.y, 8.0h, scale, 0.0h),
+        half8_of_bytes(high.z, high.w, 8.0h, scale, 0.0h),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row * 4u + half8;
+}

@@ -57,3 +57,31 @@ fn weight_load_x(first: u32, load: u32) -> weight_x {
 fn weight_dot(w: weight_values, x: weight_x) -> f32 {
     return dot16(w, x);
 }
+
+// For the matrix units (lib/coop): a part is a block; then as packed f16, and where in the row of a K-tile each eight of them are.
+const weight_part_values: u32 = 32u;
+const weight_part_loads: u32 = 3u;
+const weight_part_span: u32 = 32u;
+
+fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 3> {
+    let block = row * (K / 32u) + part;
+    let at = block / 8u * 17u + block % 8u * 2u;
+    let scales = weight[block / 8u * 17u + 16u][block % 8u / 2u];
+    return array(weight[at], weight[at + 1u], vec4(scales >> (block % 2u * 16u), 0u, 0u, 0u));
+}
+
+fn weight_part_half8s(packed: array<vec4<u32>, 3>, part: u32) -> array<vec4<u32>, 4> {
+    let scale = f16(unpack2x16float(packed[2].x).x);
+    let a = packed[0] ^ vec4(0x80808080u);
+    let b = packed[1] ^ vec4(0x80808080u);
+    return array(
+        half8_of_bytes(a.x, a.y, 128.0h, scale, 0.0h),
+        half8_of_bytes(a.z, a.w, 128.0h, scale, 0.0h),
+        half8_of_bytes(b.x, b.y, 128.0h, scale, 0.0h),
+        half8_of_bytes(b.z, b.w, 128.0h, scale, 0.0h),
+    );
+}
+
+fn weight_part_place(in_row: u32, half8: u32) -> u32 {
+    return in_row * 4u + half8;
+}

@@ -15,7 +15,7 @@
 #import lib/coop/weights as a2
 #import lib/coop/weights as v2
 #import lib/coop/weights as g2
-#import lib/coop/fragment/m16       // tune: m16
+#import lib/coop/m16
 #import lib/coop/halves/one         // tune: one two
 
 const K: u32 = 256u;                // op: k

@@ -2,12 +2,12 @@
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
-// prune: 8u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 7u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
+// prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
 // default: 6
 #import lib/coop/matmul
 #import lib/coop/whole_k
-#import lib/coop/fragment/m16       // tune: m16
+#import lib/coop/m16
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;

@@ -6,7 +6,7 @@
 // default: 9
 #import lib/coop/project
 #import lib/coop/whole_k
-#import lib/coop/fragment/m16       // tune: m16
+#import lib/coop/m16
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 64 128 256

@@ -2,24 +2,27 @@
 // needs: subgroups f16
 // grid: SPLIT_K * TILES_N * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * TILES_N * ceil_div(rows, TILE_M) * SUBGROUPS_K * TILE_M * TILE_N
-// prune: up_to_rows >= 16      most of a tile would be empty
-// prune: TILE_M <= up_to_rows      most of a tile would be empty
+// prune: up_to_rows >= 16 && up_to_rows <= 256     enough tiles without
+// prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
+// prune: SPLIT_K * (TILES_N * ceil_div(up_to_rows, TILE_M)) <= 4u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
+// prune: SPLIT_K * TILE_M <= 640u     the last one adds up too much
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
-// default: 7
+// default: 8
 #import lib/coop/project
 #import lib/coop/splitk
-#import lib/coop/fragment/m16       // tune: m16
+#import lib/coop/m16
 #import lib/coop/halves/one         // tune: one two
 
-const TILE_M: u32 = 32u;            // tune: 16 32 64 128
+const TILE_M: u32 = 128u;           // tune: 128 64 32 16
 const TILE_N: u32 = 128u;           // tune: 64 128
 const K_TILE: u32 = 64u;            // tune: 32 64 128
-const SUBGROUPS_M: u32 = 1u;        // tune: 1 2
+const SUBGROUPS_M: u32 = 2u;        // tune: 2 1
 const SUBGROUPS_N: u32 = 4u;        // tune: 2 4 8
 const SUBGROUPS_K: u32 = 1u;        // tune: 1 2
 const STAGES: u32 = 1u;             // tune: 1 2
 const RASTER: u32 = 8u;
-const SPLIT_K: u32 = 5u;            // tune: 2 4 5 8 10
+const SPLIT_K: u32 = 10u;           // tune: 10 8 5 4 2
+const SM: u32 = 16u;                // device: multiprocessors
 
 const_assert SPLIT_K * K_TILE <= K;                 // every workgroup has a K-tile
 const_assert TILES_N * ceil_div(rows, TILE_M) <= MAX_TILES;      // counters of tiles

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn workgroup_memory_is_ordered_by_barriers() {
-        let words = of(&kernel("gemm_coop")).unwrap();
+        let words = of(&kernel("gemm_coop_splitk")).unwrap();
         let shared = into_shared_memory(&words).unwrap();
         let constants: HashMap<u32, u32> = instructions(&words)
             .unwrap()
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_no_module_is_refused() {
-        let words = of(&kernel("gemm_coop")).unwrap();
+        let words = of(&kernel("gemm_coop_splitk")).unwrap();
         let refused = |words: &[u32]| ordered(words).is_none();
         assert!(refused(&words), "its accesses are marked already");
         assert!(refused(&[]) && refused(&words[..HEADER - 1]) && !refused(&words[..HEADER]));

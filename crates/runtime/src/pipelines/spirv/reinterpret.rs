@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn matrices_are_loaded_from_where_the_words_were_stored() {
-        let words = translated(&kernel("gemm_coop_small")).unwrap();
+        let words = translated(&kernel("gemm_coop_splitk")).unwrap();
         let patched = reinterpreted(&words).unwrap();
         let bases = |words: &[u32], name: &str| {
             let (names, chains) = read(words, Op::AccessChain);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn packed_halves_are_cast_and_not_converted() {
-        let kernel = crate::pipelines::spirv::tests::kernel_in("gemm_coop_small", wgoose_graph::Format::Q4_K);
+        let kernel = crate::pipelines::spirv::tests::kernel_in("gemm_coop_splitk", wgoose_graph::Format::Q4_K);
         let words = translated(&kernel).unwrap();
         let calls = |words: &[u32]| {
             let (names, calls) = read(words, Op::FunctionCall);

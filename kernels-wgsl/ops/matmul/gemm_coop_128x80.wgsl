@@ -1,0 +1,31 @@
+// idea: tiles of 128 tokens and 80 rows on the matrix units, for prompts and matrices of few rows.
+// needs: subgroups f16
+// grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
+// prune: up_to_rows > 256 && shard_rows <= 4096     larger tiles fill the device
+// prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
+// prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
+// default: 7
+#import lib/coop/matmul
+#import lib/coop/whole_k
+#import lib/coop/m16
+#import lib/coop/halves/one         // tune: one two
+
+const TILE_M: u32 = 128u;
+const TILE_N: u32 = 80u;
+const K_TILE: u32 = 64u;            // tune: 64 32
+const SUBGROUPS_M: u32 = 4u;        // tune: 4 2 8
+const SUBGROUPS_N: u32 = 1u;
+const SUBGROUPS_K: u32 = 1u;
+const STAGES: u32 = 1u;             // tune: 1 2
+const RASTER: u32 = 8u;             // tune: 8 1
+const SM: u32 = 16u;                // device: multiprocessors
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+    @builtin(subgroup_id) subgroup: u32,
+) {
+    matmul_tile(workgroup_index(workgroup, grid), subgroup, tid);
+}
