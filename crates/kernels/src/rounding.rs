@@ -24,7 +24,7 @@ impl Instance {
     /// - Squared outputs (`relu^2`): `dy = 2 y e`, with 4 deviations of y and 6 of e, over the root mean square of a squared,
     ///   clipped normal, `sqrt(3 / 2)`.
     /// - Planes of y that may be next to nothing raise the rest's share: `sqrt(4 / 3)` for `project`, `sqrt(5 / 3)` for
-    ///   `norm_project`, `sqrt(2)` for `norm_matmul`. After a norm, scales and mixes `max / rms` is up to twice `sqrt(3)`.
+    ///   `norm_project`, `sqrt(2)` for `norm_matmul`, at most 2 for `lora_up`, whose sums are beside three planes of activations. After a norm, scales and mixes `max / rms` is up to twice `sqrt(3)`.
     ///
     /// A scale per 128 values is no larger than the range of x allows, one per 16 hardly smaller: the bound holds for both.
     pub fn rounding_error(&self, precision: Precision) -> f32 {
@@ -47,6 +47,7 @@ impl Instance {
             Op::Project { .. } => of_product * (4.0f32 / 3.0).sqrt(),
             Op::NormProject { .. } => of_product * 2.0 * (5.0f32 / 3.0).sqrt(),
             Op::NormMatmul { .. } => of_product * 2.0 * 2.0f32.sqrt(),
+            Op::LoraUp { .. } => of_product * 2.0,
             _ => of_product,
         }
     }

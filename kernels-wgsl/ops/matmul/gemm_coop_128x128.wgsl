@@ -3,20 +3,20 @@
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 64      most of a tile would be empty
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
-// default: 9
+// default: 10
 #import lib/coop/matmul
 #import lib/coop/whole_k
 #import lib/coop/m16
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 64 128 256
-const TILE_N: u32 = 128u;           // tune: 64 80 128 160
+const TILE_N: u32 = 128u;           // tune: 64 128 160
 const K_TILE: u32 = 64u;            // tune: 32 64
-const SUBGROUPS_M: u32 = 2u;        // tune: 1 2 4
+const SUBGROUPS_M: u32 = 2u;        // tune: 2 4
 const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
-const RASTER: u32 = 8u;             // tune: 8 1
+const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)
 fn main(

@@ -4,7 +4,7 @@
 // prune: up_to_rows > 256 && shard_rows <= 4096     larger tiles fill the device
 // prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
-// default: 7
+// default: 9
 #import lib/coop/matmul
 #import lib/coop/whole_k
 #import lib/coop/m16
@@ -17,7 +17,7 @@ const SUBGROUPS_M: u32 = 4u;        // tune: 4 2 8
 const SUBGROUPS_N: u32 = 1u;
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
-const RASTER: u32 = 8u;             // tune: 8 1
+const RASTER: u32 = 8u;
 const SM: u32 = 16u;                // device: multiprocessors
 
 @compute @workgroup_size(WG)

@@ -1,11 +1,12 @@
 // idea: w_r, w_k, w_v and the adapters in tiles on the matrix units, several workgroups to a tile: for few tiles.
 // needs: subgroups f16
 // grid: SPLIT_K * TILES_N * ceil_div(rows, TILE_M)
-// partials: SPLIT_K * TILES_N * ceil_div(rows, TILE_M) * SUBGROUPS_K * TILE_M * TILE_N
+// partials: SPLIT_K * TILES_N * ceil_div(rows, TILE_M) * TILE_M * TILE_N
 // prune: up_to_rows >= 16 && up_to_rows <= 256     enough tiles without
 // prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
-// prune: SPLIT_K * (TILES_N * ceil_div(up_to_rows, TILE_M)) <= 4u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
-// prune: SPLIT_K * TILE_M <= 640u     the last one adds up too much
+// prune: 64u * SUBGROUPS_M <= TILE_M || SUBGROUPS_M == 1u      a subgroup has too few tokens
+// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) <= 5u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
+// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) * TILE_M <= select(340u, 640u, up_to_rows > 256) * SM || SPLIT_K == 2u     too much to hand over
 // prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
 // default: 8
 #import lib/coop/project
@@ -14,12 +15,12 @@
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 128 64 32 16
-const TILE_N: u32 = 128u;           // tune: 64 128
+const TILE_N: u32 = 128u;           // tune: 128 64
 const K_TILE: u32 = 64u;            // tune: 32 64 128
 const SUBGROUPS_M: u32 = 2u;        // tune: 2 1
-const SUBGROUPS_N: u32 = 4u;        // tune: 2 4 8
-const SUBGROUPS_K: u32 = 1u;        // tune: 1 2
-const STAGES: u32 = 1u;             // tune: 1 2
+const SUBGROUPS_N: u32 = 4u;        // tune: 4 8
+const SUBGROUPS_K: u32 = 1u;
+const STAGES: u32 = 1u;
 const RASTER: u32 = 8u;
 const SPLIT_K: u32 = 10u;           // tune: 10 8 5 4 2
 const SM: u32 = 16u;                // device: multiprocessors

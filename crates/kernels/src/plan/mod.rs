@@ -174,7 +174,7 @@ impl Plan {
             schema: SCHEMA,
             device,
             model,
-            prefill_chunk: if has_matrix_units { 512 } else { 64 },
+            prefill_chunk: if has_matrix_units { 2048 } else { 64 },
             fusions,
             multiprocessors: limits.multiprocessors,
             interleave: BTreeSet::new(),

@@ -50,8 +50,12 @@ fn assert_binds(kernel: &Kernel, instance: &Instance, variant: &Variant) {
     }
     for binding in &kernel.facts.bindings {
         let updated = |o: &Operand| o.kind == OperandKind::State && o.name == binding.name;
-        let written = binding.name == "y" || op.operands().iter().any(updated);
+        let handed_over = ["partials", "arrivals"].contains(&binding.name.as_str());
+        let written = binding.name == "y" || handed_over || op.operands().iter().any(updated);
         assert_eq!(binding.access == Access::ReadWrite, written, "{} {}", variant.id(), binding.name);
+    }
+    if kernel.partials > 0 {
+        want.extend(["partials", "arrivals"]);
     }
     let got: BTreeSet<&str> = kernel.facts.bindings.iter().map(|b| b.name.as_str()).collect();
     // A kernel need not read an operand that tells it nothing (single-pass row kernels).

@@ -388,8 +388,7 @@ impl<'a> Sweep<'a> {
         let largest = decode.iter().max_by_key(|group| group.instance.bytes());
         let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
         let precision = self.default.precision;
-        let (_, _, kernel) =
-            default_kernel(&group.instance, precision, self.device.limits(), &self.options.catalogue)?;
+        let (_, _, kernel) = default_kernel(&group.instance, precision, self.device.limits(), &self.options.catalogue)?;
         let bench = Bench::new(self.device, &kernel, &Case::random(&group.instance, 0), 1)?;
         let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
         if let Some(doubt) = &clock.doubt {

@@ -209,7 +209,8 @@ fn formats(
     Ok(formats)
 }
 
-/// The kernel of the first configuration that is admitted, or why the first of them is not.
+/// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none, a legal
+/// one: large tiles are for more tokens than a case has.
 fn made(
     device: &Device,
     op: &str,
@@ -218,11 +219,14 @@ fn made(
     configs: Vec<Config>,
 ) -> Result<Result<Made, Refusal>, RuntimeError> {
     let (instance, mut first) = (&placed.instance, None);
-    for config in configs {
-        let admitted = variant.admits(instance, &config, device.limits());
-        match admitted.and_then(|()| Kernel::new(variant, instance, &config, device.limits())) {
+    let admitted = |config: &Config| variant.admits(instance, config, device.limits());
+    let is_pruned = |config: &Config| matches!(admitted(config), Err(KernelError::Refused(Refusal::Pruned { .. })));
+    let judged = configs.iter().map(|config| (config, admitted(config)));
+    let pruned = configs.iter().filter(|config| is_pruned(config)).map(|config| (config, Ok(())));
+    for (config, admitted) in judged.chain(pruned) {
+        match admitted.and_then(|()| Kernel::new(variant, instance, config, device.limits())) {
             Ok(kernel) => {
-                let (case, instance) = (placed.saved(op, variant, &config), instance.clone());
+                let (case, instance) = (placed.saved(op, variant, config), instance.clone());
                 return Ok(Ok(Made { case, instance, kernel }));
             }
             Err(KernelError::Refused(refusal)) => first = first.or(Some(refusal)),

@@ -62,8 +62,7 @@ mod tests {
         let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
         rewrite::apply(&mut graph, &FusionSet::new()).unwrap();
         let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };
-        let instances =
-            graph.schedule().unwrap().into_iter().map(|id| Instance::of(&graph, id, &batch, &|_| format));
+        let instances = graph.schedule().unwrap().into_iter().map(|id| Instance::of(&graph, id, &batch, &|_| format));
         let product = wgoose_graph::Op::Matmul { activation: Activation::None };
         let instance = instances.into_iter().find(|s| s.op == product).unwrap();
         let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
