@@ -33,6 +33,7 @@ const_assert K_TILE % (FRAGMENT * SUBGROUPS_K) == 0u;               // subgroups
 const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups take whole fragments of tokens
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
+const_assert TILE_M * TILE_N * HALVES / WG <= 160u;                 // more sums than a thread has registers
 
 // Fragments of each subgroup whose sums are in workgroup memory at once.
 const FRAGMENT_VALUES: u32 = FRAGMENT * FRAGMENT;

@@ -3,6 +3,7 @@
 
 // Parts of a row of a K-tile; parts of the tile for each thread.
 const_assert K_TILE % weight_part_span == 0u;    // parts of a row that belong together
+const_assert weight_tile_parts >= WG;            // every thread stages a part
 const weight_row_parts: u32 = K_TILE / weight_part_values;
 const weight_tile_parts: u32 = TILE_N * weight_row_parts;
 const weight_thread_parts: u32 = (weight_tile_parts + WG - 1u) / WG;

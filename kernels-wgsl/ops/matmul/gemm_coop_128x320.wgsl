@@ -3,7 +3,6 @@
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
 // prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
-// prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
 // default: 6
 #import lib/coop/matmul
 #import lib/coop/whole_k

@@ -2,7 +2,6 @@
 // needs: subgroups f16
 // grid: TILES_N * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 64      most of a tile would be empty
-// prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
 // default: 10
 #import lib/coop/project
 #import lib/coop/whole_k

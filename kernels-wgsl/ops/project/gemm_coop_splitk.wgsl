@@ -5,9 +5,9 @@
 // prune: up_to_rows >= 16 && up_to_rows <= 256     enough tiles without
 // prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
 // prune: 64u * SUBGROUPS_M <= TILE_M || SUBGROUPS_M == 1u      a subgroup has too few tokens
-// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) <= 5u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
-// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) * TILE_M <= select(340u, 640u, up_to_rows > 256) * SM || SPLIT_K == 2u     too much to hand over
-// prune: TILE_M * TILE_N * HALVES / WG <= 160u      register pressure
+// prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
+// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
+// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u     too much to hand over
 // default: 8
 #import lib/coop/project
 #import lib/coop/splitk
@@ -18,7 +18,7 @@ const TILE_M: u32 = 128u;           // tune: 128 64 32 16
 const TILE_N: u32 = 128u;           // tune: 128 64
 const K_TILE: u32 = 64u;            // tune: 32 64 128
 const SUBGROUPS_M: u32 = 2u;        // tune: 2 1
-const SUBGROUPS_N: u32 = 4u;        // tune: 4 8
+const SUBGROUPS_N: u32 = 8u;        // tune: 8 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;
 const RASTER: u32 = 8u;
