@@ -48,6 +48,28 @@ pub struct Instance {
     pub first: u32,
     /// Weight rows of this dispatch.
     pub shard_rows: u32,
+    /// What of it is stored as packed f16.
+    pub packed: Packed,
+}
+
+/// Which values of an op are stored as packed f16, two to a word, each as its sixteenth: what kernels of the matrix units make
+/// of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All others are f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// The operand `x`, all planes of it.
+    pub x: bool,
+    /// The value that it makes.
+    pub y: bool,
+}
+
+impl Packed {
+    /// What values are divided by: those up to a million are finite.
+    pub const SCALE: f32 = 16.0;
+
+    /// Operand, the size of the op by which a kernel file knows that it is packed, and whether it is.
+    pub(crate) const fn facts(self) -> [(&'static str, &'static str, bool); 2] {
+        [("x", "x_packed", self.x), ("y", "y_packed", self.y)]
+    }
 }
 
 impl Instance {
@@ -98,6 +120,7 @@ impl Instance {
             ranks: [model.ranks.decay, model.ranks.iclr, value_rank, model.ranks.gate],
             first: 0,
             shard_rows,
+            packed: Packed::default(),
             inputs,
         }
     }
@@ -135,6 +158,8 @@ impl Instance {
                 }));
             }
             "add" => return Some(Fact::Bool(self.op == Op::MatmulAdd)),
+            "x_packed" => return Some(Fact::Bool(self.packed.x)),
+            "y_packed" => return Some(Fact::Bool(self.packed.y)),
             "rows" => self.rows,
             // Rules go by the bucket: a plan's choice has to serve every row count of its bucket.
             "up_to_rows" => bucket(self.rows),
@@ -202,7 +227,8 @@ impl Instance {
     }
 
     fn bytes_of(&self, one_row_a_token: bool) -> u64 {
-        let mut total = self.output_len() as u64 * 4;
+        let float = |packed: bool| if packed { 2 } else { 4 };
+        let mut total = self.output_len() as u64 * float(self.packed.y);
         for i in &self.inputs {
             let len = u64::from(i.planes) * u64::from(i.rows) * u64::from(i.cols);
             total += match (i.kind, i.format) {
@@ -212,7 +238,7 @@ impl Instance {
                 (OperandKind::Matrix, Some(f)) => f.bytes(i.rows as usize, i.cols as usize).unwrap_or(0) as u64,
                 (OperandKind::State, _) => 8 * len * u64::from(self.segments),
                 (OperandKind::OldState, _) => 4 * len * u64::from(self.segments),
-                _ => 4 * len,
+                _ => float(self.packed.x && i.name == "x") * len,
             };
         }
         total

@@ -48,7 +48,7 @@ pub use bucket::bucket;
 pub use catalogue::{Catalogue, Differing};
 pub use config::{Config, ConfigError, SpelledConfig};
 pub use facts::{Access, Arithmetic, Binding, Element, Facts};
-pub use instance::{Instance, InstanceInput};
+pub use instance::{Instance, InstanceInput, Packed};
 pub use kernel::{Kernel, KernelHash, dispatch_size};
 pub use library::LibraryError;
 pub use limits::{Feature, Limits, UnknownFeature};

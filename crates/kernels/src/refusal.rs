@@ -41,6 +41,9 @@ pub enum Refusal {
         /// The functions, types and constants that `lib/quant/FORMAT.wgsl` lacks.
         readers: String,
     },
+    /// It knows that value as f32 only.
+    #[error("{0} is stored as packed f16, which it does not know ('// op: {0}_packed')")]
+    Packed(&'static str),
     /// The device lacks a feature.
     #[error("the device has no {0}")]
     Feature(Feature),

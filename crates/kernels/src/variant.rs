@@ -202,6 +202,11 @@ impl Variant {
         if let Some((operand, format, readers)) = outline.missing.clone() {
             return Err(Refusal::Reader { operand, format, readers }.into());
         }
+        for (operand, size, is_packed) in instance.packed.facts() {
+            if is_packed && !outline.depends_on(size) {
+                return Err(Refusal::Packed(operand).into());
+            }
+        }
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = self.setting(config, &op, &device);
         if let Some(broken) = outline.illegal(&setting)? {

@@ -15,6 +15,7 @@ mod executor;
 mod gpu;
 pub mod lab;
 pub mod logits;
+mod packed;
 mod pipelines;
 mod profile;
 mod report;

@@ -5,11 +5,16 @@
 //
 // SPLIT_K workgroups share a tile's K (lib/coop/splitk); with lib/coop/whole_k there is one.
 //
+// x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
+//
 // Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, RASTER, PACKED_LOADS`, a fragment size, x in
-// halves, lib/coop/splitk or lib/coop/whole_k, `fn x_vec4`, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a tile, `store_sum_of_tile`, and
-// where its sums are stored as they are: `stores_plainly` and, of a row for the first token, `first_of_y`.
+// halves, lib/coop/splitk or lib/coop/whole_k, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
+// tile, `store_sums_of_tile` of two adjacent rows, and where sums are stored as they are: `stores_plainly` and, of a row for the
+// first token, `first_of_y`.
 #import lib/op
 #import lib/coop/bits
+
+const X_PACKED: bool = false;   // op: x_packed
 
 const LANES: u32 = 32u;         // device: min_subgroup
 const PARTS_MN: u32 = SUBGROUPS_M * SUBGROUPS_N;
@@ -27,12 +32,15 @@ const FRAGMENTS: u32 = FRAGMENTS_M * FRAGMENTS_N;
 const K_STEPS: u32 = K_TILE / FRAGMENT / SUBGROUPS_K;
 const X_PARTS: u32 = TILE_M * HALF8S;
 const X_LOADS: u32 = (X_PARTS + WG - 1u) / WG;
+// vec4s that eight values of x take.
+const X_VEC4S: u32 = select(2u, 1u, X_PACKED);
 
 const_assert K % 8u == 0u;                                          // half8s of x
 const_assert K_TILE % (FRAGMENT * SUBGROUPS_K) == 0u;               // subgroups take whole k-steps
 const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups take whole fragments of tokens
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
+const_assert !X_PACKED || HALVES == 1u;                             // two halves are made of f32
 const_assert TILE_M * TILE_N * HALVES / WG <= 160u;                 // more sums than a thread has registers
 
 // Fragments of each subgroup whose sums are in workgroup memory at once.
@@ -43,7 +51,7 @@ const STAGED_BATCHES: u32 = (FRAGMENTS + STAGED - 1u) / STAGED;
 const_assert SUMS_ROOM * 4u >= SUBGROUPS * FRAGMENT_VALUES;         // sums of a fragment each fit where the weights were
 
 alias PackedTile = array<vec4<u32>, PACKED_LOADS>;
-alias PlainTile = array<vec4<f32>, 2u * X_LOADS>;
+alias TileX = array<vec4<f32>, X_VEC4S * X_LOADS>;
 
 // A tile of y, and where its operands are.
 struct Tile {
@@ -51,7 +59,7 @@ struct Tile {
     row: u32,           // first row of the matrix, and its last one
     last_row: u32,
     token: u32,         // first token
-    x: u32,             // vec4 of x with its first value
+    x: u32,             // the first eight values of x, counted in eights
     k_tile: u32,        // first K-tile, and the one behind the last
     k_end: u32,
     number: u32,        // of the tile, and of the part of K
@@ -67,23 +75,29 @@ fn part_of_tile(tile: Tile, k_tiles: u32) -> Tile {
 }
 
 // Tokens are clamped; sums past the last one are dropped.
-fn load_x_tile(tile: Tile, k_tile: u32, tid: u32) -> PlainTile {
+fn load_x_tile(tile: Tile, k_tile: u32, tid: u32) -> TileX {
     let last = params.rows - 1u - tile.token;
-    var values: PlainTile;
+    var values: TileX;
     for (var i = 0u; i < X_LOADS; i++) {                    // unroll
         let at = tid + i * WG;
-        let first = tile.x + min(at / HALF8S, last) * (K / 4u) + (k_tile * HALF8S + at % HALF8S) * 2u;
-        values[2u * i] = x_vec4(first);
-        values[2u * i + 1u] = x_vec4(first + 1u);
+        let first = (tile.x + min(at / HALF8S, last) * (K / 8u) + k_tile * HALF8S + at % HALF8S) * X_VEC4S;
+        for (var v = 0u; v < X_VEC4S; v++) {                // unroll
+            values[i * X_VEC4S + v] = x[first + v];
+        }
     }
     return values;
 }
 
-fn stage_x_tile(values: PlainTile, buffer: u32, tid: u32) {
+fn stage_x_tile(values: TileX, buffer: u32, tid: u32) {
     for (var i = 0u; i < X_LOADS; i++) {                    // unroll
         let at = tid + i * WG;
         if X_PARTS % WG == 0u || at < X_PARTS {
-            stage_x(buffer + at / HALF8S * LD + at % HALF8S, values[2u * i], values[2u * i + 1u]);
+            let place = buffer + at / HALF8S * LD + at % HALF8S;
+            if X_PACKED {
+                stage_x_half8(place, bitcast<vec4<u32>>(values[i * X_VEC4S]));
+            } else {
+                stage_x(place, values[i * X_VEC4S], values[i * X_VEC4S + X_VEC4S - 1u]);
+            }
         }
     }
 }
@@ -186,34 +200,37 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
 
 // The fragments from `begin` on of every part of the tile, whose sums are staged. Adjacent threads store adjacent values.
 fn store_fragments(tile: Tile, begin: u32, tid: u32) {
-    for (var at = tid; at < PARTS_MN * STAGED * FRAGMENT_VALUES; at += WG) {
-        var sum = 0.0;
+    for (var pair = tid; pair < PARTS_MN * STAGED * FRAGMENT_VALUES / 2u; pair += WG) {
+        let at = pair * 2u;
+        var sums = vec2<f32>();
         for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
             let vec = staged_sums((k_part * PARTS_MN * STAGED * FRAGMENT_VALUES + at) / 4u);
-            sum += vec[at % 4u];
+            sums += select(vec.xy, vec.zw, at % 4u == 2u);
         }
         let part = at / (STAGED * FRAGMENT_VALUES);
-        store_value(tile, part, begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES, sum);
+        store_pair(tile, part, begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES, sums);
     }
 }
 
 // The whole tile out of what its workgroups have handed over, summed in their order.
 fn store_all_parts(tile: Tile, tid: u32) {
-    for (var at = tid; at < PARTS_MN * FRAGMENTS * FRAGMENT_VALUES; at += WG) {
-        var sum = 0.0;
+    for (var pair = tid; pair < PARTS_MN * FRAGMENTS * FRAGMENT_VALUES / 2u; pair += WG) {
+        let at = pair * 2u;
+        var sums = vec2<f32>();
         for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
-            sum += partial_sum((tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VALUES + at);
+            let first = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VALUES + at;
+            sums += vec2(partial_sum(first), partial_sum(first + 1u));
         }
         let part = at / (FRAGMENTS * FRAGMENT_VALUES);
-        store_value(tile, part, at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES, sum);
+        store_pair(tile, part, at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES, sums);
     }
 }
 
-// Value `at` of fragment `f` of a part of the tile.
-fn store_value(tile: Tile, part: u32, f: u32, at: u32, sum: f32) {
+// Values `at` and `at + 1` of fragment `f` of a part of the tile.
+fn store_pair(tile: Tile, part: u32, f: u32, at: u32, sums: vec2<f32>) {
     let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / FRAGMENT;
     let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % FRAGMENT;
     if f < FRAGMENTS && tile.token + m < params.rows && tile.row + n <= tile.last_row {
-        store_sum_of_tile(tile.matrix, tile.row + n, tile.token + m, sum);
+        store_sums_of_tile(tile, tile.row + n, tile.token + m, sums);
     }
 }

@@ -2,21 +2,21 @@
 #import lib/op
 #import lib/quant/* as w binding 2
 #import lib/coop/gemm
+#import lib/packed
 #import lib/coop/weights as w
 
 const K: u32 = 256u;            // op: k
 const SHARD_ROWS: u32 = 256u;   // op: shard_rows
+const M: u32 = 256u;            // op: m
+const Y_PACKED: bool = false;   // op: y_packed
 const PACKED_LOADS: u32 = w_packed_loads;
 
 const_assert K % K_TILE == 0u;                  // K-tiles are whole
 const_assert HALVES == 1u || w_format == 2u;    // f32 sums need weights that f16 holds
+const_assert !Y_PACKED || SHARD_ROWS == M && M % 2u == 0u && !ADD;     // pairs of rows are of one shard, and written only
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
-
-fn x_vec4(i: u32) -> vec4<f32> {
-    return x[i];
-}
 
 fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     return w_load_k_tile(tile.row, tile.last_row, k_tile, tid);
@@ -26,12 +26,21 @@ fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: 
     w_stage_k_tile(packed, buffer, k_tile, tid);
 }
 
-fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
-    store(token * params.m + params.first + row, sum);
+fn store_sums_of_tile(tile: Tile, row: u32, token: u32, sums: vec2<f32>) {
+    let at = token * params.m + params.first + row;
+    if Y_PACKED {
+        let pair = vec2(activate(ACTIVATION, sums.x), activate(ACTIVATION, sums.y));
+        y[at / 2u] = bitcast<f32>(packed_pair(pair));
+        return;
+    }
+    store(at, sums.x);
+    if row < tile.last_row {
+        store(at + 1u, sums.y);
+    }
 }
 
 fn stores_plainly(matrix: u32) -> bool {
-    return ACTIVATION == NONE;
+    return ACTIVATION == NONE && !Y_PACKED;
 }
 
 fn first_of_y(matrix: u32, row: u32) -> u32 {
@@ -43,6 +52,6 @@ fn matmul_tile(index: u32, subgroup: u32, tid: u32) {
     let place = raster(index / SPLIT_K, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);
     let token = place.y * TILE_M;
     let last_row = params.shard_rows - 1u;
-    let tile = Tile(0u, place.x * TILE_N, last_row, token, token * (K / 4u), 0u, 0u, index / SPLIT_K, index % SPLIT_K);
+    let tile = Tile(0u, place.x * TILE_N, last_row, token, token * (K / 8u), 0u, 0u, index / SPLIT_K, index % SPLIT_K);
     gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
 }

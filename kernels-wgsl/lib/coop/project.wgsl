@@ -47,12 +47,17 @@ fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: 
     }
 }
 
-fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
-    if matrix < 3u {
-        y[(matrix * params.rows + token) * M + row] = sum;
+fn store_sums_of_tile(tile: Tile, row: u32, token: u32, sums: vec2<f32>) {
+    if tile.matrix < 3u {
+        let at = (tile.matrix * params.rows + token) * M + row;
+        y[at] = sums.x;
+        y[at + 1u] = sums.y;
         return;
     }
-    store_hidden(matrix, row, token, sum);
+    store_hidden(tile.matrix, row, token, sums.x);
+    if row < tile.last_row {
+        store_hidden(tile.matrix, row + 1u, token, sums.y);
+    }
 }
 
 fn stores_plainly(matrix: u32) -> bool {
@@ -90,7 +95,7 @@ fn project_tile(index: u32, subgroup: u32, tid: u32) {
     if index % SPLIT_K == 0u {
         clear_share(place.x, token, tid);
     }
-    let x = (plane_of(matrix) * params.rows + token) * (K / 4u);
+    let x = (plane_of(matrix) * params.rows + token) * (K / 8u);
     let row = number * TILE_N;
     let tile = Tile(matrix, row, rows_of(matrix) - 1u, token, x, 0u, 0u, index / SPLIT_K, index % SPLIT_K);
     gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);

@@ -1,12 +1,14 @@
-// idea: THREADS_PER_ROW threads share a head of a token, four channels each at a time; several heads a workgroup.
+// idea: THREADS_PER_ROW threads share a head of a token, each with adjacent channels; several heads a workgroup.
 // grid: ceil_div(rows * heads, WG / THREADS_PER_ROW)
 // default: 10
 #import lib/op
+#import lib/packed
 #import lib/row_reduce/subgroup     // tune: subgroup workgroup
 #import lib/vector4 as v_first binding 5
 #import lib/vector4 as gate binding 6
 
 const N: u32 = 64u;                     // op: head_size
+const Y_PACKED: bool = false;           // op: y_packed
 const WG: u32 = 128u;                   // tune: 64 128 256
 const MAX_THREADS_PER_ROW: u32 = 8u;    // tune: 4 8 16
 const VEC4S: u32 = N / 4u;
@@ -16,6 +18,7 @@ const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 
 const_assert N % (4u * THREADS_PER_ROW) == 0u;      // a thread has at least four channels
 const_assert WG % THREADS_PER_ROW == 0u;            // a workgroup has whole heads
+const_assert !Y_PACKED || VEC4S_PER_THREAD % 2u == 0u;      // packed, a thread stores eight channels at once
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> r: array<vec4<f32>>;
@@ -37,14 +40,14 @@ fn main(
 ) {
     // Rows are clamped: threads past the last row compute it again and store nothing.
     let row = workgroup_index(workgroup, grid) * (WG / THREADS_PER_ROW) + tid / THREADS_PER_ROW;
-    let source = min(row, params.rows * params.heads - 1u) * VEC4S + tid % THREADS_PER_ROW;
+    let source = min(row, params.rows * params.heads - 1u) * VEC4S + tid % THREADS_PER_ROW * VEC4S_PER_THREAD;
     var heads: array<vec4<f32>, VEC4S_PER_THREAD>;
     var values: array<vec4<f32>, VEC4S_PER_THREAD>;
     var gates: array<vec4<f32>, VEC4S_PER_THREAD>;
     var sum = 0.0;
     var strength = 0.0;
     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-        let i = source + j * THREADS_PER_ROW;
+        let i = source + j;
         let c = i % (params.m / 4u);
         heads[j] = x[i];
         values[j] = v[i] + (v_first_vec4(i) - v[i]) * gate_vec4(i);
@@ -62,9 +65,15 @@ fn main(
     let spread = inverseSqrt(row_reduce(tid, 0u, deviations) / f32(N) + params.eps);
     if row < params.rows * params.heads {
         for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-            let i = source + j * THREADS_PER_ROW;
-            let c = i % (params.m / 4u);
-            y[i] = (heads[j] * spread * scale[c] + bias[c] + strength * values[j]) * gates[j];
+            let c = (source + j) % (params.m / 4u);
+            heads[j] = (heads[j] * spread * scale[c] + bias[c] + strength * values[j]) * gates[j];
+        }
+        for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
+            if !Y_PACKED {
+                y[source + j] = heads[j];
+            } else if j % 2u == 1u {
+                y[(source + j) / 2u] = bitcast<vec4<f32>>(packed_half8(heads[j - j % 2u], heads[j]));
+            }
         }
     }
 }

@@ -39,10 +39,6 @@ const_assert RANK_VALUE % K_TILE == 0u && RANK_GATE % K_TILE == 0u;             
 const_assert HALVES == 1u || w2_format == 2u && a2_format == 2u && g2_format == 2u;     // f32 sums need weights that f16 holds
 const_assert HALVES == 1u || v2_format == 2u || v2_format == 0u;                        // f32 sums need weights that f16 holds
 
-fn x_vec4(i: u32) -> vec4<f32> {
-    return x[i];
-}
-
 fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     let rank = params.ranks[tile.matrix];
     switch tile.matrix {
@@ -62,8 +58,9 @@ fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: 
     }
 }
 
-fn store_sum_of_tile(matrix: u32, row: u32, token: u32, sum: f32) {
-    store_sum(matrix, token, row, sum);
+fn store_sums_of_tile(tile: Tile, row: u32, token: u32, sums: vec2<f32>) {
+    store_sum(tile.matrix, token, row, sums.x);
+    store_sum(tile.matrix, token, row + 1u, sums.y);
 }
 
 fn stores_plainly(matrix: u32) -> bool {
@@ -88,7 +85,7 @@ fn main(
     let rank = params.ranks[adapter];
     if rank > 0u {
         let token = place.y * TILE_M;
-        let x = token * (K / 4u) + column_of(adapter) / 4u;
+        let x = token * (K / 8u) + column_of(adapter) / 8u;
         let tile = Tile(adapter, place.x % tiles * TILE_N, M - 1u, token, x, 0u, 0u, 0u, 0u);
         gemm_tile(part_of_tile(tile, rank / K_TILE), subgroup, tid);
     }

@@ -1,7 +1,7 @@
 //! What an op instance takes without a plan.
 
 use super::{PlanError, TuningKey};
-use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Variant};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Refusal, Variant};
 
 /// The kernel that an instance takes without a plan: of the variants with a place among the defaults the first, and of it the
 /// configuration nearest to its default, that is at least as precise as `precision` and neither refused nor pruned.
@@ -15,18 +15,40 @@ pub fn default_kernel<'c>(
     catalogue: &'c Catalogue,
 ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
     let op = instance.op.name();
-    let mut refusals = Vec::new();
-    for variant in catalogue.variants(op).iter().filter(|v| v.default_place(op).is_some()) {
-        let mut reason = None;
-        for config in variant.configs().into_iter().filter(|c| variant.precision(c) <= precision) {
-            let made = variant.admits(instance, &config, limits);
-            match made.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
-                Ok(kernel) => return Ok((variant, config, kernel)),
-                Err(KernelError::Refused(refusal)) => reason = reason.or(Some(refusal)),
-                Err(KernelError::Text(error)) => return Err(error.into()),
+    let mut refusals: Vec<(&str, Refusal)> = Vec::new();
+    for (variant, config) in in_order(instance, precision, catalogue) {
+        let made = variant.admits(instance, &config, limits);
+        match made.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
+            Ok(kernel) => return Ok((variant, config, kernel)),
+            Err(KernelError::Refused(refusal)) if refusals.last().is_none_or(|(name, _)| *name != variant.name()) => {
+                refusals.push((variant.name(), refusal));
             }
+            Err(KernelError::Refused(_)) => {}
+            Err(KernelError::Text(error)) => return Err(error.into()),
         }
-        refusals.extend(reason.map(|r| format!("{}: {r}", variant.name())));
     }
+    let refusals: Vec<String> = refusals.iter().map(|(name, refusal)| format!("{name}: {refusal}")).collect();
     Err(PlanError::NoKernel { op, key: TuningKey::of(instance).to_string(), refusals: refusals.join("; ") })
+}
+
+/// The first that is admitted, whether or not its kernel keeps to the device's limits.
+pub(super) fn first_admitted<'c>(
+    instance: &Instance,
+    precision: Precision,
+    limits: &Limits,
+    catalogue: &'c Catalogue,
+) -> Option<(&'c Variant, Config)> {
+    in_order(instance, precision, catalogue).find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
+}
+
+/// What is tried, in order: variants by their places, configurations from their default on.
+fn in_order<'c>(
+    instance: &Instance,
+    precision: Precision,
+    catalogue: &'c Catalogue,
+) -> impl Iterator<Item = (&'c Variant, Config)> {
+    let op = instance.op.name();
+    let variants = catalogue.variants(op).iter().filter(move |variant| variant.default_place(op).is_some());
+    let each = |variant: &'c Variant| variant.configs().into_iter().map(move |config| (variant, config));
+    variants.flat_map(each).filter(move |(variant, config)| variant.precision(config) <= precision)
 }

@@ -374,6 +374,26 @@ impl Plan {
         Ok(Kernel { workgroups, partials, ..kernel })
     }
 
+    /// The variant and configuration that an instance takes, as far as can be told without a text: a device whose limits
+    /// refuse its kernel takes another.
+    ///
+    /// # Errors
+    /// As [`Plan::kernel`].
+    pub fn first_admitted<'c>(
+        &self,
+        instance: &Instance,
+        limits: &Limits,
+        catalogue: &'c Catalogue,
+    ) -> Result<Option<(&'c Variant, Config)>, PlanError> {
+        for (choice, is_own_bucket) in self.choices_for(instance) {
+            let (variant, config) = choice.resolve(catalogue)?;
+            if is_own_bucket || variant.admits(instance, &config, limits).is_ok() {
+                return Ok(Some((variant, config)));
+            }
+        }
+        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue))
+    }
+
     fn choose<'c>(
         &self,
         instance: &Instance,

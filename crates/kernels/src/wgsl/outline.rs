@@ -157,6 +157,11 @@ impl Outline {
         self.bound.get(&binding).cloned()
     }
 
+    /// Whether a size or attribute of the op sets one of its constants.
+    pub(crate) fn depends_on(&self, size: &str) -> bool {
+        self.constants.values().any(|constant| matches!(&constant.setter, Setter::Op(name) if name == size))
+    }
+
     /// The first rule of legality that does not hold.
     ///
     /// # Errors

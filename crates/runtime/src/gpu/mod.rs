@@ -15,7 +15,7 @@ mod trace;
 use crate::batch::PassShape;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
-use crate::schedule::{Recording, Table, Tensors, record};
+use crate::schedule::{Choose, Recording, Table, Tensors, record};
 use crate::timeline::Track;
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
@@ -188,15 +188,9 @@ impl GpuExecutor {
             },
         };
         let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
-        record(
-            self.graph(pass),
-            &pass.batch,
-            &tensors,
-            &self.plan,
-            like_rows,
-            &self.plan.limits(self.device.limits()),
-            &self.catalogue,
-        )
+        let limits = &self.plan.limits(self.device.limits());
+        let choose = Choose { plan: &self.plan, like_rows, limits, catalogue: &self.catalogue };
+        record(self.graph(pass), &pass.batch, &tensors, &choose)
     }
 
     fn graph(&self, pass: &PassShape) -> &Graph {

@@ -3,7 +3,7 @@
 use super::GpuExecutor;
 use super::step::{BoundDispatch, Step};
 use crate::trace::Names;
-use crate::{Batch, RuntimeError, Traced};
+use crate::{Batch, RuntimeError, Traced, packed};
 use std::sync::Arc;
 use wgoose_graph::{Graph, NodeId};
 use wgoose_kernels::Kernel;
@@ -90,6 +90,9 @@ impl GpuExecutor {
             self.device.queue.submit([encoder.finish()]);
             first += shards.len();
             let values = match recording.arena.slot.get(&node) {
+                Some(slot) if recording.packed.contains(&node) => {
+                    packed::unpack(&self.device.read(&self.arena[*slot], 0, floats * 2)?)
+                }
                 Some(slot) => bytemuck::pod_collect_to_vec(&self.device.read(&self.arena[*slot], 0, floats * 4)?),
                 None => Vec::new(),
             };

@@ -3,7 +3,7 @@
 use crate::lab::case::{Case, Data};
 use crate::lab::clock::{Clock, ClockSource};
 use crate::pipelines::{Pipeline, Pipelines};
-use crate::{Device, RuntimeError};
+use crate::{Device, RuntimeError, packed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wgoose_kernels::{Kernel, Precision, dispatch_size};
@@ -77,13 +77,20 @@ impl Bench {
         }
         self.device.queue.submit([encoder.finish()]);
         let y = self.device.read(&set.y, 0, initial_y(case).len() as u64 * 4)?;
+        let y = match case.instance.packed.y {
+            true => {
+                let (values, guards) = y.split_at(case.instance.output_len() * 2);
+                [packed::unpack(values), bytemuck::pod_collect_to_vec(guards)].concat()
+            }
+            false => bytemuck::pod_collect_to_vec(&y),
+        };
         let state = match (&set.state, case.state_len()) {
             (Some(buffer), Some(len)) => {
                 Some(bytemuck::pod_collect_to_vec(&self.device.read(buffer, 0, len as u64 * 4)?))
             }
             _ => None,
         };
-        Ok((bytemuck::pod_collect_to_vec(&y), state))
+        Ok((y, state))
     }
 
     /// Encodes `n` dispatches, taking the copies of the operands in turn.
@@ -117,11 +124,17 @@ impl Bench {
 
 fn initial_y(case: &Case) -> Vec<f32> {
     let guards = std::iter::repeat_n(Bench::GUARD, Bench::GUARDS);
-    case.before.iter().copied().chain(guards).collect()
+    // Packed, both values of a word are NaN.
+    let before = match case.instance.packed.y {
+        true => vec![f32::from_bits(u32::MAX); case.before.len() / 2],
+        false => case.before.clone(),
+    };
+    before.into_iter().chain(guards).collect()
 }
 
 fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
     match data {
+        Data::Packed(f) => device.queue.write_buffer(buffer, 0, &packed::pack(f)),
         Data::Floats(f) | Data::State(f) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(f)),
         Data::Indices(i) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(i)),
         Data::Segments(s) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(s)),
@@ -157,6 +170,7 @@ impl Set {
         for (name, data) in &case.data {
             let bytes = match data {
                 Data::Floats(f) | Data::State(f) => f.len() * 4,
+                Data::Packed(f) => f.len() * 2,
                 Data::Indices(i) => i.len() * 4,
                 Data::Segments(s) => size_of_val(&s[..]),
                 Data::Matrix(bytes, _) => bytes.len(),

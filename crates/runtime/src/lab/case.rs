@@ -12,6 +12,8 @@ const DISTINCT_ROWS: usize = 192;
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Floats(Vec<f32>),
+    /// Floats that the GPU has as packed f16.
+    Packed(Vec<f32>),
     Indices(Vec<u32>),
     Segments(Vec<Segment>),
     /// Bytes as on the GPU, and the same dequantised.
@@ -65,6 +67,9 @@ impl Case {
                 continue;
             }
             let random = match input.kind {
+                OperandKind::Value | OperandKind::Planes if instance.packed.x && input.name == "x" => {
+                    Data::Packed(rng.floats(len, range))
+                }
                 OperandKind::Value | OperandKind::Planes | OperandKind::Vector => Data::Floats(rng.floats(len, range)),
                 OperandKind::Matrix => {
                     let format = input.format.unwrap_or(Format::F32);
@@ -89,7 +94,7 @@ impl Case {
     #[must_use]
     pub fn with_zeros(mut self, operand: &str, share: f32, seed: u64) -> Case {
         let mut rng = Rng(seed);
-        if let Some(Data::Floats(values)) = self.data.get_mut(operand) {
+        if let Some(Data::Floats(values) | Data::Packed(values)) = self.data.get_mut(operand) {
             let drawn = rng.floats(values.len(), (0.0, 1.0));
             values.iter_mut().zip(drawn).filter(|(_, drawn)| *drawn < share).for_each(|(value, _)| *value = 0.0);
         }
@@ -111,7 +116,7 @@ impl Case {
         let mut args = Args::new();
         for (name, data) in &self.data {
             match data {
-                Data::Floats(f) => args.insert(name, Arg::Floats(f)),
+                Data::Floats(f) | Data::Packed(f) => args.insert(name, Arg::Floats(f)),
                 Data::Indices(i) => args.insert(name, Arg::Indices(i)),
                 Data::Segments(s) => args.insert(name, Arg::Segments(s)),
                 Data::Matrix(_, dense) => args.insert(name, Arg::Matrix(dense)),

@@ -37,6 +37,12 @@ impl Expected {
         let (y, state) = case.reference();
         Expected { y, state, tolerance: (ops::kernels(&case.instance.op).tolerance)(&case.instance) }
     }
+
+    /// What storing y as packed f16 adds: the largest value is cut after 11 bits, for a device may round towards zero.
+    fn packing_error(&self) -> f32 {
+        let largest = self.y.iter().filter(|y| !y.is_nan()).fold(0.0f32, |largest, y| largest.max(y.abs()));
+        largest / 1024.0 / root_mean_square(&self.y) as f32
+    }
 }
 
 /// Runs a kernel twice on the bench's first case and compares with what is expected.
@@ -58,15 +64,15 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     if let (Some(got), Some(want)) = (&state, &expected.state) {
         worst = worst.max(largest_error(got, want).1);
     }
-    Ok(Deviation { worst, tolerance: expected.tolerance + case.instance.rounding_error(bench.precision()), fault })
+    let rounded = case.instance.rounding_error(bench.precision());
+    let stored = if case.instance.packed.y { expected.packing_error() } else { 0.0 };
+    Ok(Deviation { worst, tolerance: expected.tolerance + rounded + stored, fault })
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is
 /// NaN and the other is not.
 pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
-    let finite = want.iter().filter(|w| !w.is_nan());
-    let squares: f64 = finite.clone().map(|w| f64::from(*w).powi(2)).sum();
-    let rms = (squares / finite.count().max(1) as f64).sqrt().max(1e-6);
+    let rms = root_mean_square(want);
     let error = |(g, w): (&f32, &f32)| match (g.is_nan(), w.is_nan()) {
         (true, true) => 0.0,
         (false, false) => f64::from((g - w).abs()) / rms,
@@ -75,6 +81,13 @@ pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
     let largest = |worst: (usize, f64), (i, e)| if e > worst.1 { (i, e) } else { worst };
     let (at, error) = got.iter().zip(want).map(error).enumerate().fold((0, 0.0), largest);
     (at, error as f32)
+}
+
+/// Of the values that are numbers; not 0.
+fn root_mean_square(values: &[f32]) -> f64 {
+    let finite = values.iter().filter(|value| !value.is_nan());
+    let squares: f64 = finite.clone().map(|value| f64::from(*value).powi(2)).sum();
+    (squares / finite.count().max(1) as f64).sqrt().max(1e-6)
 }
 
 impl Case {

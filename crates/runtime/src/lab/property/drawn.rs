@@ -7,7 +7,7 @@ use wgoose_graph::{
     BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
     WeightClass, rewrite, rwkv7,
 };
-use wgoose_kernels::{Config, Instance, SpelledConfig, Variant};
+use wgoose_kernels::{Config, Instance, Packed, SpelledConfig, Variant};
 
 /// A case as a file holds it: a kernel, and everything that its operands depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +33,19 @@ pub struct DrawnCase {
     pub instance: usize,
     /// Seed of the operands' numbers.
     pub seed: u64,
+    /// Whether x is packed f16.
+    #[serde(default)]
+    pub x_packed: bool,
+    /// Whether y is packed f16.
+    #[serde(default)]
+    pub y_packed: bool,
 }
 
 impl DrawnCase {
     pub(super) fn instance(&self) -> Option<Instance> {
         let batch = BatchShape { tokens: self.tokens, segments: self.segments, outputs: self.outputs };
-        instances(&self.model, &batch, self.format, &self.op).into_iter().nth(self.instance)
+        let plain = instances(&self.model, &batch, self.format, &self.op).into_iter().nth(self.instance)?;
+        Some(Instance { packed: Packed { x: self.x_packed, y: self.y_packed }, ..plain })
     }
 }
 
@@ -134,7 +141,21 @@ impl Placed {
         let BatchShape { tokens, segments, outputs } = batch;
         let (op, config) = (op.to_owned(), variant.spell(config));
         let variant = variant.name().to_owned();
-        DrawnCase { op, variant, config, model, tokens, segments, outputs, format, instance, seed }
+        let (x_packed, y_packed) = (false, false);
+        DrawnCase {
+            op,
+            variant,
+            config,
+            model,
+            tokens,
+            segments,
+            outputs,
+            format,
+            instance,
+            seed,
+            x_packed,
+            y_packed,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, T
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, KernelError, PlanError, Refusal, Variant};
+use wgoose_kernels::{Catalogue, Config, Instance, Kernel, KernelError, Packed, PlanError, Refusal, Variant};
 
 /// Draws that may be refused for each case that runs.
 const REFUSED_PER_CASE: u32 = 20;
@@ -48,15 +48,18 @@ struct Made {
 }
 
 impl Tested {
-    /// Runs a kernel; says what is wrong, if anything.
-    fn run(&mut self, device: &Arc<Device>, made: &Made) -> Result<Option<String>, RuntimeError> {
-        let (share, wrong) = run(device, made)?;
+    /// Runs a kernel, and its form for packed values if it has one; says what is wrong, if anything.
+    fn run(&mut self, device: &Arc<Device>, variant: &Variant, made: Made) -> Result<Option<String>, RuntimeError> {
         self.cases += 1;
-        self.worst = self.worst.max(share);
-        if let Some(why) = &wrong {
-            self.failure = Some((made.case.clone(), why.clone()));
+        for made in [packed(device, variant, &made)?, Some(made)].into_iter().flatten() {
+            let (share, wrong) = run(device, &made)?;
+            self.worst = self.worst.max(share);
+            if let Some(why) = &wrong {
+                self.failure = Some((made.case.clone(), why.clone()));
+                return Ok(wrong);
+            }
         }
-        Ok(wrong)
+        Ok(None)
     }
 
     fn skip(&mut self, refusal: &Refusal) {
@@ -88,7 +91,7 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
             return Ok(Err(TestCaseError::reject("no instance")));
         };
         match made(device, op, variant, &placed, &draw.configs(variant))? {
-            Ok(made) => Ok(tested.run(device, &made)?.map_or(Ok(()), |why| Err(TestCaseError::fail(why)))),
+            Ok(made) => Ok(tested.run(device, variant, made)?.map_or(Ok(()), |why| Err(TestCaseError::fail(why)))),
             Err(refusal) => {
                 tested.skip(&refusal);
                 Ok(Err(TestCaseError::reject("refused")))
@@ -137,7 +140,7 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
                 Ok(made) => {
                     covered.extend(choices(&config));
                     refusal = None;
-                    if tested.run(device, &made)?.is_some() {
+                    if tested.run(device, variant, made)?.is_some() {
                         return Ok(tested);
                     }
                     break;
@@ -236,6 +239,30 @@ fn made(
         }
     }
     Ok(Err(first.unwrap_or(Refusal::None("the variant has no configurations"))))
+}
+
+/// The same with x and y packed, as far as the variant can.
+fn packed(device: &Device, variant: &Variant, made: &Made) -> Result<Option<Made>, RuntimeError> {
+    let config = variant.config(&made.case.config);
+    let config = config.map_err(|error| PlanError::Config { key: "the case".to_owned(), error: Box::new(error) })?;
+    let can = |packed: Packed| {
+        let instance = Instance { packed, ..made.instance.clone() };
+        let takes_x = instance.inputs.iter().any(|i| i.name == "x") || !packed.x;
+        takes_x && variant.is_legal(&instance, &config, device.limits()).is_ok()
+    };
+    let (x, y) = (can(Packed { x: true, y: false }), can(Packed { x: false, y: true }));
+    if !x && !y {
+        return Ok(None);
+    }
+    let instance = Instance { packed: Packed { x, y }, ..made.instance.clone() };
+    match Kernel::new(variant, &instance, &config, device.limits()) {
+        Ok(kernel) => {
+            let case = DrawnCase { x_packed: x, y_packed: y, ..made.case.clone() };
+            Ok(Some(Made { case, instance, kernel }))
+        }
+        Err(KernelError::Refused(_)) => Ok(None),
+        Err(KernelError::Text(error)) => Err(PlanError::from(error).into()),
+    }
 }
 
 /// The largest error of a kernel as a share of what is allowed, and what is wrong.

@@ -1,12 +1,15 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
+mod packing;
+
 use crate::{BatchError, RuntimeError};
+use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
-use wgoose_kernels::{Catalogue, Instance, Kernel, Limits, Params, Plan, dispatch_size};
+use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Limits, Params, Plan, PlanError, Variant, dispatch_size};
 
 /// What is bound at a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +74,8 @@ pub struct Recording {
     pub arena: Arena,
     /// Slot of the result, if any is wanted.
     pub output: Option<usize>,
+    /// The values that are stored as packed f16 ([`wgoose_kernels::Packed`]).
+    pub packed: BTreeSet<NodeId>,
 }
 
 /// What the schedule must know of the model's tensors.
@@ -81,7 +86,37 @@ pub struct Tensors<'a> {
     pub shards: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
 }
 
-/// Records a pass over a batch. With `like_rows`, kernels are those that instances of so many rows take, whatever they have.
+/// How kernels are chosen: by a plan, with `like_rows` as instances of so many rows take them, whatever they have.
+pub struct Choose<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The rows that instances are taken to have.
+    pub like_rows: Option<u32>,
+    /// The device's limits.
+    pub limits: &'a Limits,
+    /// What there is to choose from.
+    pub catalogue: &'a Catalogue,
+}
+
+impl Choose<'_> {
+    /// The instance as it is judged.
+    fn like(&self, instance: &Instance) -> Instance {
+        Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() }
+    }
+
+    fn first_admitted(&self, instance: &Instance) -> Result<Option<(&Variant, Config)>, PlanError> {
+        self.plan.first_admitted(&self.like(instance), self.limits, self.catalogue)
+    }
+
+    fn kernel(&self, instance: &Instance) -> Result<Kernel, PlanError> {
+        match self.like_rows {
+            Some(rows) => self.plan.kernel_as(instance, rows, self.limits, self.catalogue),
+            None => self.plan.kernel(instance, self.limits, self.catalogue),
+        }
+    }
+}
+
+/// Records a pass over a batch.
 ///
 /// # Errors
 /// No kernel serves an op here, or a value is larger than the device binds.
@@ -89,51 +124,79 @@ pub fn record(
     graph: &Graph,
     batch: &BatchShape,
     tensors: &Tensors<'_>,
-    plan: &Plan,
-    like_rows: Option<u32>,
-    limits: &Limits,
-    catalogue: &Catalogue,
+    choose: &Choose<'_>,
 ) -> Result<Recording, RuntimeError> {
     if batch.tokens == 0 {
         return Err(BatchError::Empty(0).into());
     }
-    let mut arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
-    let largest = limits.storage_binding.min(limits.buffer);
+    let arena = arena(graph, batch).unwrap_or(Arena { order: vec![], slot: HashMap::new(), slot_len: vec![] });
+    let largest = choose.limits.storage_binding.min(choose.limits.buffer);
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
         return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
     }
-    // Layers are alike: their instances are equal and share a kernel.
-    let mut instances: Vec<Instance> = Vec::new();
-    let mut planned: Vec<(NodeId, usize, Params, usize)> = Vec::new();
-    for &id in &arena.order {
-        let whole = Instance::of(graph, id, batch, tensors.format);
-        for (shard, rows) in row_shards(graph, id, tensors)?.into_iter().enumerate() {
+    let of_ops = |packed: &BTreeSet<NodeId>| instances(graph, &arena.order, batch, tensors, packed);
+    let (plain, ops) = of_ops(&BTreeSet::new())?;
+    let packed = packed_values(graph, &ops, &plain, choose)?;
+    // Where the kernel of packed values is beyond the device's limits, all values are f32.
+    if !packed.is_empty()
+        && let (packing, ops) = of_ops(&packed)?
+        && let Ok(kernels) = kernels(&packing, choose)
+    {
+        return assemble(graph, batch, choose.limits, arena, (&packing, &ops, kernels), packed);
+    }
+    let kernels = kernels(&plain, choose)?;
+    assemble(graph, batch, choose.limits, arena, (&plain, &ops, kernels), BTreeSet::new())
+}
+
+/// The distinct instances of ops, and for each op that of each of its dispatches. Layers are alike: their instances are equal.
+fn instances(
+    graph: &Graph,
+    order: &[NodeId],
+    batch: &BatchShape,
+    tensors: &Tensors<'_>,
+    packed: &BTreeSet<NodeId>,
+) -> Result<(Vec<Instance>, Vec<Shards>), RuntimeError> {
+    let (mut instances, mut ops): (Vec<Instance>, Vec<Shards>) = (Vec::new(), Vec::with_capacity(order.len()));
+    for &id in order {
+        let packed = packed_of(graph, id, packed);
+        let whole = Instance { packed, ..Instance::of(graph, id, batch, tensors.format) };
+        let mut shards = Vec::new();
+        for rows in row_shards(graph, id, tensors)? {
             let instance = match rows {
                 Some(rows) => Instance { first: rows.start, shard_rows: rows.end - rows.start, ..whole.clone() },
                 None => whole.clone(),
             };
-            let params = instance.params();
-            let known = instances.iter().position(|s| *s == instance).unwrap_or_else(|| {
+            shards.push(instances.iter().position(|known| *known == instance).unwrap_or_else(|| {
                 instances.push(instance);
                 instances.len() - 1
-            });
-            planned.push((id, shard, params, known));
+            }));
         }
+        ops.push((id, shards));
     }
-    // Reading and checking WGSL takes most of the time of recording.
-    let kernel = |instance| match like_rows {
-        Some(rows) => plan.kernel_as(instance, rows, limits, catalogue),
-        None => plan.kernel(instance, limits, catalogue),
-    };
-    let kernels: Vec<Kernel> = instances.par_iter().map(kernel).collect::<Result<_, _>>()?;
+    Ok((instances, ops))
+}
+
+/// The kernel of each instance. Reading and checking WGSL takes most of the time of recording.
+fn kernels(instances: &[Instance], choose: &Choose<'_>) -> Result<Vec<Kernel>, PlanError> {
+    instances.par_iter().map(|instance| choose.kernel(instance)).collect()
+}
+
+fn assemble(
+    graph: &Graph,
+    batch: &BatchShape,
+    limits: &Limits,
+    mut arena: Arena,
+    (instances, ops, kernels): (&[Instance], &[Shards], Vec<Kernel>),
+    packed: BTreeSet<NodeId>,
+) -> Result<Recording, RuntimeError> {
     // Sums that workgroups hand to one another have a slot of their own.
     let partials = kernels.iter().map(|kernel| kernel.partials).max().unwrap_or(0);
     if partials > 0 {
         arena.slot_len.push(partials);
     }
-    let mut dispatches = Vec::with_capacity(planned.len());
-    for (node, shard, params, kernel) in planned {
-        let bindings = bindings(graph, node, batch, &arena, &kernels[kernel], shard);
+    let mut dispatches = Vec::with_capacity(ops.len());
+    for (node, shard, kernel) in ops.iter().flat_map(|(id, shards)| shards.iter().enumerate().map(|(i, k)| (*id, i, *k))) {
+        let bindings = bindings(graph, node, batch, (&arena, &packed), &kernels[kernel], shard);
         for (_, bound) in &bindings {
             if let Bound::Slot { offset, .. } = bound
                 && !offset.is_multiple_of(u64::from(limits.storage_alignment))
@@ -145,10 +208,10 @@ pub fn record(
         let Kernel { label, workgroups, .. } = &kernels[kernel];
         let grid = dispatch_size(*workgroups, limits)
             .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: *workgroups })?;
-        dispatches.push(Dispatch { node, kernel, bindings, params, grid });
+        dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].params(), grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
-    Ok(Recording { kernels, dispatches, arena, output })
+    Ok(Recording { kernels, dispatches, arena, output, packed })
 }
 
 /// The shards of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
@@ -173,14 +236,15 @@ fn bindings(
     graph: &Graph,
     id: NodeId,
     batch: &BatchShape,
-    arena: &Arena,
+    (arena, packed): (&Arena, &BTreeSet<NodeId>),
     kernel: &Kernel,
     shard: usize,
 ) -> Vec<(u32, Bound)> {
     let inputs = graph.inputs(id);
     let value = |node: NodeId, plane: Option<u32>| {
         let shape = graph.op(node).shape;
-        let plane_bytes = u64::from(batch.rows(shape.rows)) * u64::from(shape.cols) * 4;
+        let value_bytes = if packed.contains(&node) { 2 } else { 4 };
+        let plane_bytes = u64::from(batch.rows(shape.rows)) * u64::from(shape.cols) * value_bytes;
         let (offset, size) = match plane {
             Some(p) => (u64::from(p) * plane_bytes, plane_bytes),
             None => (0, u64::from(shape.planes) * plane_bytes),
