@@ -1,7 +1,7 @@
 //! The library: every kernel file as it was read, and what was expanded from them so far.
 
 use crate::wgsl::{Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, TextError, value};
-use crate::{Limits, Precision};
+use crate::{Feature, Limits, Precision};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,17 @@ pub(crate) struct Library {
     /// Names of operands and of tuned imports, by file: what its outlines differ in.
     asks: HashMap<Arc<str>, (Vec<String>, Vec<String>)>,
     outlines: Mutex<HashMap<Key, Result<Arc<Outline>, TextError>>>,
+    traits: Mutex<HashMap<(Arc<str>, Vec<Option<String>>), Traits>>,
     used: Mutex<BTreeSet<Arc<str>>>,
+}
+
+/// What a file has from all that it imports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    /// The least precise of what they compute with.
+    pub(crate) precision: Precision,
+    /// Whether only a plan takes it.
+    pub(crate) is_plan_only: bool,
 }
 
 /// Why a folder gives no library.
@@ -58,9 +68,9 @@ impl Library {
                 Err(error) => drop(broken.insert(Arc::clone(path), error)),
             }
         }
-        let (outlines, used) = (Mutex::default(), Mutex::default());
+        let (outlines, traits, used) = (Mutex::default(), Mutex::default(), Mutex::default());
         let asks = documents.keys().map(|path| (Arc::clone(path), asks(&documents, path))).collect();
-        Library { files, documents, broken, folder, asks, outlines, used }
+        Library { files, documents, broken, folder, asks, outlines, traits, used }
     }
 
     /// The document at a path.
@@ -122,13 +132,31 @@ impl Library {
         differ.map(|(path, file)| (Arc::clone(path), file.standing, used.contains(path))).collect()
     }
 
-    /// The least precise of what a file and its imports compute with.
-    pub(crate) fn precision(&self, path: &Arc<str>, import: &dyn Fn(&str) -> Option<String>) -> Precision {
+    /// What a file has from its imports, for some choice of the tuned ones.
+    pub(crate) fn traits(&self, path: &Arc<str>, import: &dyn Fn(&str) -> Option<String>) -> Traits {
+        let imports = self.asks.get(path).map_or(&[][..], |(_, imports)| &imports[..]);
+        let key = (Arc::clone(path), imports.iter().map(|name| import(name)).collect());
+        if let Some(known) = lock(&self.traits).get(&key) {
+            return *known;
+        }
         let mut all = BTreeMap::new();
         // A file that is missing is an error where a kernel is made.
         let _ = self.closure(path, &[], import, &mut all);
-        let precision = |path: &&str| self.documents.get(*path).and_then(|document| document.precision);
-        all.keys().filter_map(precision).max().unwrap_or_default()
+        let documents = || all.keys().filter_map(|path| self.documents.get(*path));
+        let traits = Traits {
+            precision: documents().filter_map(|document| document.precision).max().unwrap_or_default(),
+            is_plan_only: documents().any(|document| document.plan_only.is_some()),
+        };
+        lock(&self.traits).insert(key, traits);
+        traits
+    }
+
+    /// Whether a file, or anything that it may import, needs a device feature.
+    pub(crate) fn may_need(&self, path: &Arc<str>, feature: Feature) -> bool {
+        let mut all = BTreeMap::new();
+        let _ = self.closure(path, &[], &|_| None, &mut all);
+        let needs = |path: &&str| self.documents.get(*path).is_some_and(|document| document.needs.contains(&feature));
+        all.keys().any(needs)
     }
 
     /// Hash of a file and of all that it may import where matrices have these formats, 32 hex digits.

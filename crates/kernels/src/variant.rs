@@ -78,6 +78,11 @@ impl Variant {
         &self.needs
     }
 
+    /// Whether some configuration needs a device feature.
+    pub fn may_need(&self, feature: Feature) -> bool {
+        self.library.may_need(&self.path, feature)
+    }
+
     /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes it.
     pub fn default_place(&self, op: &str) -> Option<u32> {
         let of_op = self.places.iter().find(|(name, _)| name.as_deref() == Some(op));
@@ -132,7 +137,12 @@ impl Variant {
 
     /// The least precise of what it computes with.
     pub fn precision(&self, config: &Config) -> Precision {
-        self.library.precision(&self.path, &|name| self.import(config, name))
+        self.library.traits(&self.path, &|name| self.import(config, name)).precision
+    }
+
+    /// Whether only a plan takes a configuration.
+    pub fn is_plan_only(&self, config: &Config) -> bool {
+        self.library.traits(&self.path, &|name| self.import(config, name)).is_plan_only
     }
 
     pub(crate) fn library(&self) -> &Library {

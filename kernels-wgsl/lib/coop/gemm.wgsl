@@ -9,8 +9,8 @@
 //
 // Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, RASTER, PACKED_LOADS`, a fragment size, x in
 // halves, lib/coop/splitk or lib/coop/whole_k, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
-// tile, `store_sums_of_tile` of two adjacent rows, and where sums are stored as they are: `stores_plainly` and, of a row for the
-// first token, `first_of_y`.
+// tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they are: `stores_plainly` and,
+// of a row for the first token, `first_of_y`.
 #import lib/op
 #import lib/coop/bits
 
@@ -30,6 +30,7 @@ const FRAGMENTS_M: u32 = TILE_M / SUBGROUPS_M / FRAGMENT;
 const FRAGMENTS_N: u32 = TILE_N / SUBGROUPS_N / FRAGMENT;
 const FRAGMENTS: u32 = FRAGMENTS_M * FRAGMENTS_N;
 const K_STEPS: u32 = K_TILE / FRAGMENT / SUBGROUPS_K;
+const PAIRS_OF_TILE: u32 = PARTS_MN * FRAGMENTS * FRAGMENT_VALUES / 2u;
 const X_PARTS: u32 = TILE_M * HALF8S;
 const X_LOADS: u32 = (X_PARTS + WG - 1u) / WG;
 // vec4s that eight values of x take.
@@ -202,35 +203,46 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
 fn store_fragments(tile: Tile, begin: u32, tid: u32) {
     for (var pair = tid; pair < PARTS_MN * STAGED * FRAGMENT_VALUES / 2u; pair += WG) {
         let at = pair * 2u;
-        var sums = vec2<f32>();
+        let place = place_of(tile, at / (STAGED * FRAGMENT_VALUES), begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES);
+        var sums = load_residuals(tile, place);
         for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
             let vec = staged_sums((k_part * PARTS_MN * STAGED * FRAGMENT_VALUES + at) / 4u);
             sums += select(vec.xy, vec.zw, at % 4u == 2u);
         }
-        let part = at / (STAGED * FRAGMENT_VALUES);
-        store_pair(tile, part, begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES, sums);
+        if place.is_inside {
+            store_sums_of_tile(tile, place, sums);
+        }
     }
 }
 
-// The whole tile out of what its workgroups have handed over, summed in their order.
+// The whole tile out of what its workgroups have handed over, summed in their order. A short loop: one workgroup of a tile runs it,
+// once, and waits for what it has not in its instruction cache.
 fn store_all_parts(tile: Tile, tid: u32) {
-    for (var pair = tid; pair < PARTS_MN * FRAGMENTS * FRAGMENT_VALUES / 2u; pair += WG) {
+    for (var pair = tid; pair < PAIRS_OF_TILE; pair += WG) {
         let at = pair * 2u;
-        var sums = vec2<f32>();
+        let place = place_of(tile, at / (FRAGMENTS * FRAGMENT_VALUES), at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES);
+        var sums = load_residuals(tile, place);
         for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
-            let first = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PARTS_MN * FRAGMENTS * FRAGMENT_VALUES + at;
+            let first = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PAIRS_OF_TILE * 2u + at;
             sums += vec2(partial_sum(first), partial_sum(first + 1u));
         }
-        let part = at / (FRAGMENTS * FRAGMENT_VALUES);
-        store_pair(tile, part, at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES, sums);
+        if place.is_inside {
+            store_sums_of_tile(tile, place, sums);
+        }
     }
 }
 
-// Values `at` and `at + 1` of fragment `f` of a part of the tile.
-fn store_pair(tile: Tile, part: u32, f: u32, at: u32, sums: vec2<f32>) {
-    let m = (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / FRAGMENT;
-    let n = (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % FRAGMENT;
-    if f < FRAGMENTS && tile.token + m < params.rows && tile.row + n <= tile.last_row {
-        store_sums_of_tile(tile, tile.row + n, tile.token + m, sums);
-    }
+// Two adjacent rows of the matrix, for a token.
+struct Place {
+    row: u32,
+    token: u32,
+    is_inside: bool,    // of the tile
+}
+
+// The place of value `at` of fragment `f` of a part of the tile.
+fn place_of(tile: Tile, part: u32, f: u32, at: u32) -> Place {
+    let token = tile.token + (part / SUBGROUPS_N * FRAGMENTS_M + f / FRAGMENTS_N) * FRAGMENT + at / FRAGMENT;
+    let row = tile.row + (part % SUBGROUPS_N * FRAGMENTS_N + f % FRAGMENTS_N) * FRAGMENT + at % FRAGMENT;
+    let is_inside = f < FRAGMENTS && token < params.rows && row <= tile.last_row;
+    return Place(row, token, is_inside);
 }

@@ -26,16 +26,25 @@ fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: 
     w_stage_k_tile(packed, buffer, k_tile, tid);
 }
 
-fn store_sums_of_tile(tile: Tile, row: u32, token: u32, sums: vec2<f32>) {
-    let at = token * params.m + params.first + row;
+// What the sums are added to; past the tile, of its last rows.
+fn load_residuals(tile: Tile, place: Place) -> vec2<f32> {
+    if !ADD {
+        return vec2<f32>();
+    }
+    let first = min(place.token, params.rows - 1u) * params.m + params.first;
+    return vec2(y[first + min(place.row, tile.last_row)], y[first + min(place.row + 1u, tile.last_row)]);
+}
+
+fn store_sums_of_tile(tile: Tile, place: Place, sums: vec2<f32>) {
+    let at = place.token * params.m + params.first + place.row;
+    let pair = vec2(activate(ACTIVATION, sums.x), activate(ACTIVATION, sums.y));
     if Y_PACKED {
-        let pair = vec2(activate(ACTIVATION, sums.x), activate(ACTIVATION, sums.y));
         y[at / 2u] = bitcast<f32>(packed_pair(pair));
         return;
     }
-    store(at, sums.x);
-    if row < tile.last_row {
-        store(at + 1u, sums.y);
+    y[at] = pair.x;
+    if place.row < tile.last_row {
+        y[at + 1u] = pair.y;
     }
 }
 

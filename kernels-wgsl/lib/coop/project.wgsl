@@ -35,28 +35,41 @@ fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     }
 }
 
+// Matrices of one format share the code that unpacks them: the first one's. Drivers take long to compile it.
+const STAGE_W_K: u32 = select(1u, 0u, w_k_format == w_r_format);
+const STAGE_W_V: u32 = select(select(2u, 1u, w_v_format == w_k_format), 0u, w_v_format == w_r_format);
+const STAGE_W1: u32 = select(3u, 0u, w1_format == w_r_format);
+const STAGE_A1: u32 = select(4u, STAGE_W1, a1_format == w1_format);
+const STAGE_V1: u32 = select(5u, STAGE_W1, v1_format == w1_format);
+const STAGE_G1: u32 = select(6u, STAGE_W1, g1_format == w1_format);
+
 fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: u32) {
-    switch tile.matrix {
+    var stage_as = array(0u, STAGE_W_K, STAGE_W_V, STAGE_W1, STAGE_A1, STAGE_V1, STAGE_G1);
+    switch stage_as[tile.matrix] {
         case 0u: { w_r_stage_k_tile(packed, buffer, k_tile, tid); }
-        case 1u: { w_k_stage_k_tile(packed, buffer, k_tile, tid); }
-        case 2u: { w_v_stage_k_tile(packed, buffer, k_tile, tid); }
-        case 3u: { w1_stage_k_tile(packed, buffer, k_tile, tid); }
-        case 4u: { a1_stage_k_tile(packed, buffer, k_tile, tid); }
-        case 5u: { v1_stage_k_tile(packed, buffer, k_tile, tid); }
-        default: { g1_stage_k_tile(packed, buffer, k_tile, tid); }
+        case 1u: { if STAGE_W_K == 1u { w_k_stage_k_tile(packed, buffer, k_tile, tid); } }
+        case 2u: { if STAGE_W_V == 2u { w_v_stage_k_tile(packed, buffer, k_tile, tid); } }
+        case 3u: { if STAGE_W1 == 3u { w1_stage_k_tile(packed, buffer, k_tile, tid); } }
+        case 4u: { if STAGE_A1 == 4u { a1_stage_k_tile(packed, buffer, k_tile, tid); } }
+        case 5u: { if STAGE_V1 == 5u { v1_stage_k_tile(packed, buffer, k_tile, tid); } }
+        default: { if STAGE_G1 == 6u { g1_stage_k_tile(packed, buffer, k_tile, tid); } }
     }
 }
 
-fn store_sums_of_tile(tile: Tile, row: u32, token: u32, sums: vec2<f32>) {
+fn load_residuals(tile: Tile, place: Place) -> vec2<f32> {
+    return vec2<f32>();
+}
+
+fn store_sums_of_tile(tile: Tile, place: Place, sums: vec2<f32>) {
     if tile.matrix < 3u {
-        let at = (tile.matrix * params.rows + token) * M + row;
+        let at = (tile.matrix * params.rows + place.token) * M + place.row;
         y[at] = sums.x;
         y[at + 1u] = sums.y;
         return;
     }
-    store_hidden(tile.matrix, row, token, sums.x);
-    if row < tile.last_row {
-        store_hidden(tile.matrix, row + 1u, token, sums.y);
+    store_hidden(tile.matrix, place.row, place.token, sums.x);
+    if place.row < tile.last_row {
+        store_hidden(tile.matrix, place.row + 1u, place.token, sums.y);
     }
 }
 

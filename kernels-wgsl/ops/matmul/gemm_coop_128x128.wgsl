@@ -5,7 +5,7 @@
 // default: 10
 #import lib/coop/matmul
 #import lib/coop/whole_k
-#import lib/coop/m16
+#import lib/coop/fragment/m16
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 64 128 256

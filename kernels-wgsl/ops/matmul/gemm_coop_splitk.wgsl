@@ -2,15 +2,16 @@
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N
-// prune: up_to_rows >= 16 && up_to_rows <= 256     enough tiles without
+// prune: up_to_rows >= 8 && up_to_rows <= 256     enough tiles without
 // prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
 // prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u     more workgroups than multiprocessors hold
+// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows < 16u     more workgroups than multiprocessors hold
 // prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u     too much to hand over
+// prune: up_to_rows >= 16 || TILE_N == 64u && K_TILE == 128u && SPLIT_K <= 5u      so few rows take longer to load than to multiply
 // default: 8
 #import lib/coop/matmul
 #import lib/coop/splitk
-#import lib/coop/m16
+#import lib/coop/fragment/m16    // tune: m16 m8
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 128 64 32 16

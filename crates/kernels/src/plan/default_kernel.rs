@@ -50,5 +50,8 @@ fn in_order<'c>(
     let op = instance.op.name();
     let variants = catalogue.variants(op).iter().filter(move |variant| variant.default_place(op).is_some());
     let each = |variant: &'c Variant| variant.configs().into_iter().map(move |config| (variant, config));
-    variants.flat_map(each).filter(move |(variant, config)| variant.precision(config) <= precision)
+    let is_tried = move |variant: &Variant, config: &Config| {
+        !variant.is_plan_only(config) && variant.precision(config) <= precision
+    };
+    variants.flat_map(each).filter(move |(variant, config)| is_tried(variant, config))
 }

@@ -25,6 +25,9 @@ use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 3;
 
+/// Fusions that put matrices of different formats in one op.
+const GROUPS: [Fusion; 2] = [Fusion::LoraGroup, Fusion::Project];
+
 /// What a device is, for deciding whether a plan made on another one may be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -197,7 +200,7 @@ impl Plan {
             fusions.prefill.remove(&Fusion::TimeMixCore);
             fusions.prefill.insert(Fusion::TimeMixSplit);
         } else {
-            fusions.prefill.retain(|fusion| ![Fusion::LoraGroup, Fusion::Project].contains(fusion));
+            fusions.prefill.retain(|fusion| !GROUPS.contains(fusion));
         }
         fusions
     }
@@ -257,10 +260,14 @@ impl Plan {
         self.choices.iter().map(|choice| choice.precision(catalogue)).fold(self.precision, Precision::max)
     }
 
-    /// The plan without kernels less precise than that.
+    /// The plan without kernels less precise than that. Where it now takes matrix units for all of a layer's matrices at once,
+    /// those whose weights f16 holds go alone: adapters, in other formats as a rule, would keep the others from the units.
     #[must_use]
     pub fn at_most(mut self, precision: Precision, catalogue: &Catalogue) -> Plan {
         self.choices.retain(|choice| choice.precision(catalogue) <= precision);
+        if precision < Precision::F16 && self.precision >= Precision::F16 {
+            self.fusions.prefill.retain(|fusion| !GROUPS.contains(fusion));
+        }
         Plan { precision: self.precision.min(precision), ..self }
     }
 

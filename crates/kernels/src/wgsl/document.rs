@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-const DIRECTIVES: [&str; 7] = ["idea", "needs", "grid", "partials", "prune", "default", "precision"];
+const DIRECTIVES: [&str; 8] = ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision"];
 
 /// What stands in for an operand that an op lacks.
 pub(crate) const ABSENT: &str = "lib/absent";
@@ -27,6 +27,8 @@ pub(crate) struct Document {
     pub(crate) partials: Option<Rule>,
     /// Place among an op's defaults: `(op, place)`, or for any op of the folder.
     pub(crate) places: Vec<(Option<String>, u32)>,
+    /// Why nothing that it is part of is tried without a plan.
+    pub(crate) plan_only: Option<String>,
     /// What activations are rounded to.
     pub(crate) precision: Option<Precision>,
     /// Hunches about speed.
@@ -155,6 +157,7 @@ impl Document {
             grid: None,
             partials: None,
             places: Vec::new(),
+            plan_only: None,
             precision: None,
             prunes: Vec::new(),
             imports: Vec::new(),
@@ -262,9 +265,10 @@ impl Document {
                     }
                 }
             }
+            "plan-only" => self.plan_only = Some(value.to_owned()),
             "precision" => self.precision = Some(value.parse().map_err(|e: crate::UnknownPrecision| e.to_string())?),
             // A misspelt directive would be ignored in silence. The heads of ops say nothing else; others are prose.
-            _ if is_head && self.path.starts_with("ops/") && name.bytes().all(|b| b.is_ascii_lowercase()) => {
+            _ if is_head && self.path.starts_with("ops/") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') => {
                 return Err(format!("there is no directive '{name}': {}", DIRECTIVES.join(", ")));
             }
             _ => {}

@@ -15,6 +15,9 @@ use wgoose_graph::State;
 /// who stops waits for little.
 const IN_FLIGHT: usize = 4;
 
+/// Of a pass's groups one in so many is submitted before the others are encoded.
+const AHEAD: usize = 8;
+
 /// Most bytes of results in flight, unless they are those of one pass; most bytes of states copied at once.
 const READ_BACK_BYTES: u64 = 64 << 20;
 
@@ -76,7 +79,8 @@ impl GpuExecutor {
                 }
                 self.collect(first, on_result)?;
             }
-            in_flight.push_back(self.submit_pass(&batch, bytes)?);
+            let is_idle = in_flight.is_empty();
+            in_flight.push_back(self.submit_pass(&batch, bytes, is_idle)?);
         }
         let mut groups = self.state_groups(states).into_iter();
         let first = groups.next().map(|group| self.submit_states(group));
@@ -92,8 +96,9 @@ impl GpuExecutor {
         Ok(tensors)
     }
 
-    /// Encodes and submits a pass and the copy of its result.
-    fn submit_pass(&mut self, batch: &Batch, bytes: u64) -> Result<Submitted, RuntimeError> {
+    /// Encodes and submits a pass and the copy of its result. An idle device begins with the first layers while the others are
+    /// encoded.
+    fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
         let mut step = self.open_step(&pass)?;
         let timeline = self.device.timeline().clone();
@@ -103,7 +108,13 @@ impl GpuExecutor {
         let (is_warm, output) = (step.ready, step.recording.output);
         let encoded = match is_warm {
             true => {
-                step.encode(0..step.groups.len(), &mut encoder);
+                let ahead = if is_idle { step.groups.len() / AHEAD } else { 0 };
+                if ahead > 0 {
+                    step.encode(0..ahead, &mut encoder);
+                    let rest = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                    self.device.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+                }
+                step.encode(ahead..step.groups.len(), &mut encoder);
                 Ok(())
             }
             false => self.cold_start(&mut step, true),

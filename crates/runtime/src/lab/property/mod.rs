@@ -13,7 +13,7 @@ use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, T
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, KernelError, Packed, PlanError, Refusal, Variant};
+use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, KernelError, Packed, PlanError, Refusal, Variant};
 
 /// Draws that may be refused for each case that runs.
 const REFUSED_PER_CASE: u32 = 20;
@@ -212,8 +212,9 @@ fn formats(
     Ok(formats)
 }
 
-/// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none a GPU takes
-/// a legal one: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that are pruned.
+/// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none a legal one is
+/// taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that are pruned, but for
+/// none on matrix units.
 fn made(
     device: &Device,
     op: &str,
@@ -223,8 +224,9 @@ fn made(
 ) -> Result<Result<Made, Refusal>, RuntimeError> {
     let (instance, mut first) = (&placed.instance, None);
     let admitted = |config: &Config| variant.admits(instance, config, device.limits());
+    let takes_pruned = !device.is_cpu() || variant.may_need(Feature::CooperativeMatrix8);
     let is_pruned = |config: &Config| {
-        !device.is_cpu() && matches!(admitted(config), Err(KernelError::Refused(Refusal::Pruned { .. })))
+        takes_pruned && matches!(admitted(config), Err(KernelError::Refused(Refusal::Pruned { .. })))
     };
     let judged = configs.iter().map(|config| (config, admitted(config)));
     let pruned = configs.iter().filter(|config| is_pruned(config)).map(|config| (config, Ok(())));
