@@ -114,6 +114,7 @@ mod tests {
             name: name.to_owned(),
             choices: choices.iter().map(|c| (*c).to_owned()).collect(),
             default,
+            is_import: false,
         };
         vec![of("WG", &["64", "128"], 1), of("x", &["f32", "q8", "q15"], 0)]
     }

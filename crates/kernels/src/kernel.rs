@@ -44,7 +44,7 @@ impl Kernel {
         limits: &Limits,
     ) -> Result<Kernel, KernelError> {
         let outline = variant.outline(instance, config)?;
-        variant.is_legal_in(&outline, instance, config, limits)?;
+        variant.check(&outline, instance, config, limits, false)?;
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let text = outline.text(&variant.setting(config, &op, &device))?;
         let workgroups = variant.workgroups(instance, config, limits)?;
@@ -75,8 +75,8 @@ impl Kernel {
         }
         let device = |name: &str| limits.named(name);
         let setting = Setting { tunables: &document.tunables, chosen: &config, op: &|_| None, device: &device };
-        if let Some(broken) = outline.illegal(&setting)? {
-            return Err(Refusal::illegal(broken).into());
+        if let Some(broken) = outline.broken(&setting, false)? {
+            return Err(Refusal::broken(broken).into());
         }
         let label = chosen.iter().fold(path.to_string(), |label, (name, value)| format!("{label} {name}={value}"));
         Kernel::of_outline(label, &outline, outline.text(&setting)?, 1, limits, library)

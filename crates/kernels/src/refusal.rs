@@ -1,6 +1,6 @@
 //! Why a kernel is not used where it could stand.
 
-use crate::wgsl::{Broken, TextError};
+use crate::wgsl::{Broken, Kind, TextError};
 use crate::{Feature, Precision};
 use std::sync::Arc;
 
@@ -69,14 +69,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn illegal(broken: Broken) -> Self {
+    pub(crate) fn broken((broken, kind): (Broken, Kind)) -> Self {
         let Broken { path, line, rule, reason } = broken;
-        Refusal::Illegal { path, line, rule, reason }
-    }
-
-    pub(crate) fn pruned(broken: Broken) -> Self {
-        let Broken { path, line, rule, reason } = broken;
-        Refusal::Pruned { path, line, rule, reason }
+        match kind {
+            Kind::Rule => Refusal::Illegal { path, line, rule, reason },
+            Kind::Hunch => Refusal::Pruned { path, line, rule, reason },
+        }
     }
 }
 

@@ -107,6 +107,12 @@ impl Variant {
         all
     }
 
+    /// Whether a configuration takes the default of every tuned import.
+    pub(crate) fn has_default_imports(&self, config: &Config) -> bool {
+        let is_default = |(t, choice): (&Declared, &u8)| !t.is_import || t.default == usize::from(*choice);
+        self.tunables.iter().zip(config.choices()).all(is_default)
+    }
+
     /// Reads a configuration as plans spell it.
     ///
     /// # Errors
@@ -196,15 +202,17 @@ impl Variant {
     /// The constraint, or a file that is wrong.
     pub fn is_legal(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
         let outline = self.outline(instance, config)?;
-        self.is_legal_in(&outline, instance, config, limits)
+        self.check(&outline, instance, config, limits, false)
     }
 
-    pub(crate) fn is_legal_in(
+    /// Refuses what is not legal, and if `with_hunches` what a hunch speaks against.
+    pub(crate) fn check(
         &self,
         outline: &Outline,
         instance: &Instance,
         config: &Config,
         limits: &Limits,
+        with_hunches: bool,
     ) -> Result<(), KernelError> {
         if let Some(missing) = outline.needs.iter().find(|f| !limits.features.contains(f)) {
             return Err(Refusal::Feature(*missing).into());
@@ -219,8 +227,8 @@ impl Variant {
         }
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = self.setting(config, &op, &device);
-        if let Some(broken) = outline.illegal(&setting)? {
-            return Err(Refusal::illegal(broken).into());
+        if let Some(broken) = outline.broken(&setting, with_hunches)? {
+            return Err(Refusal::broken(broken).into());
         }
         if outline.number(&self.grid, &setting)? == 0 {
             let (path, line, rule) = (Arc::clone(&self.path), self.grid.line, self.grid.text.clone());
@@ -235,12 +243,14 @@ impl Variant {
     /// The constraint or hunch, or a file that is wrong.
     pub fn admits(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
         let outline = self.outline(instance, config)?;
-        self.is_legal_in(&outline, instance, config, limits)?;
+        self.check(&outline, instance, config, limits, true)
+    }
+
+    /// Whether a hunch speaks against every configuration: none need be asked.
+    pub fn is_pruned_whole(&self, instance: &Instance, limits: &Limits) -> bool {
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
-        match outline.pruned(&self.setting(config, &op, &device))? {
-            Some(broken) => Err(Refusal::pruned(broken).into()),
-            None => Ok(()),
-        }
+        let setting = Setting { tunables: &[], chosen: &[], op: &op, device: &device };
+        self.outline(instance, &self.default_config()).is_ok_and(|outline| outline.is_pruned_whole(&setting))
     }
 
     /// Hash of all files that a configuration may be made of where matrices have these formats, 32 hex digits.

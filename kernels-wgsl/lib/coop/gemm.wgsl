@@ -16,7 +16,8 @@
 
 const X_PACKED: bool = false;   // op: x_packed
 
-const LANES: u32 = 32u;         // device: min_subgroup
+const LANES: u32 = 32u;                     // device: min_subgroup
+const WORKGROUP_MEMORY: u32 = 16384u;       // device: workgroup_memory
 const PARTS_MN: u32 = SUBGROUPS_M * SUBGROUPS_N;
 const SUBGROUPS: u32 = PARTS_MN * SUBGROUPS_K;
 const WG: u32 = SUBGROUPS * LANES;
@@ -41,6 +42,7 @@ const_assert K_TILE % (FRAGMENT * SUBGROUPS_K) == 0u;               // subgroups
 const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups take whole fragments of tokens
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
+const_assert STAGES * (HALVES * TILE_X + TILE_W) * 16u <= WORKGROUP_MEMORY;     // tiles fit in workgroup memory
 const_assert !X_PACKED || HALVES == 1u;                             // two halves are made of f32
 const_assert TILE_M * TILE_N * HALVES / WG <= 160u;                 // more sums than a thread has registers
 

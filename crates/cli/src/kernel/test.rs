@@ -91,6 +91,12 @@ fn describe(case: &DrawnCase) -> String {
     let DrawnCase { model, tokens, segments, outputs, format, config, .. } = case;
     let config: Vec<String> = config.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let batch = format!("{tokens} tokens in {segments} segments, {outputs} outputs");
+    let packed = match (case.x_packed, case.y_packed) {
+        (false, false) => "",
+        (true, false) => "; x packed",
+        (false, true) => "; y packed",
+        (true, true) => "; x and y packed",
+    };
     let heads = format!("width {}, ffn {}, head size {}", model.width, model.ffn, model.head_size);
-    format!("{batch}; {heads}; {format}; {}", config.join(" "))
+    format!("{batch}; {heads}; {format}{packed}; {}", config.join(" "))
 }

@@ -16,7 +16,7 @@ pub fn default_kernel<'c>(
 ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
     let op = instance.op.name();
     let mut refusals: Vec<(&str, Refusal)> = Vec::new();
-    for (variant, config) in in_order(instance, precision, catalogue) {
+    for (variant, config) in configs(variants(op, catalogue), precision) {
         let made = variant.admits(instance, &config, limits);
         match made.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
             Ok(kernel) => return Ok((variant, config, kernel)),
@@ -38,18 +38,26 @@ pub(super) fn first_admitted<'c>(
     limits: &Limits,
     catalogue: &'c Catalogue,
 ) -> Option<(&'c Variant, Config)> {
-    in_order(instance, precision, catalogue).find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
+    let variants = variants(instance.op.name(), catalogue).filter(|variant| !variant.is_pruned_whole(instance, limits));
+    configs(variants, precision).find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
 }
 
-/// What is tried, in order: variants by their places, configurations from their default on.
-fn in_order<'c>(
-    instance: &Instance,
+/// The variants that are tried, by their places.
+fn variants<'c>(op: &'static str, catalogue: &'c Catalogue) -> impl Iterator<Item = &'c Variant> {
+    catalogue.variants(op).iter().filter(move |variant| variant.default_place(op).is_some())
+}
+
+/// Their configurations that are tried, each variant's from its default on; those with other imports come last, for a file with its
+/// imports takes milliseconds to expand.
+fn configs<'c>(
+    variants: impl Iterator<Item = &'c Variant>,
     precision: Precision,
-    catalogue: &'c Catalogue,
 ) -> impl Iterator<Item = (&'c Variant, Config)> {
-    let op = instance.op.name();
-    let variants = catalogue.variants(op).iter().filter(move |variant| variant.default_place(op).is_some());
-    let each = |variant: &'c Variant| variant.configs().into_iter().map(move |config| (variant, config));
+    let each = |variant: &'c Variant| {
+        let mut configs = variant.configs();
+        configs.sort_by_key(|config| !variant.has_default_imports(config));
+        configs.into_iter().map(move |config| (variant, config))
+    };
     let is_tried = move |variant: &Variant, config: &Config| {
         !variant.is_plan_only(config) && variant.precision(config) <= precision
     };

@@ -354,38 +354,11 @@ impl Plan {
         found.into_iter().map(|c| (c, c.key.up_to_rows == key.up_to_rows)).collect()
     }
 
-    /// The kernel for an instance: the plan's choice for its bucket, else for a larger one, else the default.
-    ///
-    /// # Errors
-    /// The choice for this very bucket is refused, no variant serves the instance, or a file is wrong.
-    pub fn kernel(&self, instance: &Instance, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, PlanError> {
-        self.choose(instance, limits, catalogue).map(|(_, _, kernel)| kernel)
-    }
-
-    /// The kernel that the instance would take if it had `rows` rows, whatever it has: one text for passes of any size, so
-    /// that a row has the same bits in all of them.
-    ///
-    /// # Errors
-    /// As [`Plan::kernel`] for that number of rows.
-    pub fn kernel_as(
-        &self,
-        instance: &Instance,
-        rows: u32,
-        limits: &Limits,
-        catalogue: &Catalogue,
-    ) -> Result<Kernel, PlanError> {
-        let other = Instance { rows, ..instance.clone() };
-        let (variant, config, kernel) = self.choose(&other, limits, catalogue)?;
-        let workgroups = variant.workgroups(instance, &config, limits)?;
-        let partials = variant.partials(instance, &config, limits)?;
-        Ok(Kernel { workgroups, partials, ..kernel })
-    }
-
     /// The variant and configuration that an instance takes, as far as can be told without a text: a device whose limits
     /// refuse its kernel takes another.
     ///
     /// # Errors
-    /// As [`Plan::kernel`].
+    /// As [`Plan::choose`].
     pub fn first_admitted<'c>(
         &self,
         instance: &Instance,
@@ -401,7 +374,11 @@ impl Plan {
         Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue))
     }
 
-    fn choose<'c>(
+    /// The kernel for an instance: the plan's choice for its bucket, else for a larger one, else the default.
+    ///
+    /// # Errors
+    /// The choice for this very bucket is refused, no variant serves the instance, or a file is wrong.
+    pub fn choose<'c>(
         &self,
         instance: &Instance,
         limits: &Limits,

@@ -72,6 +72,8 @@ pub(crate) struct Declared {
     /// As they are written.
     pub(crate) choices: Vec<String>,
     pub(crate) default: usize,
+    /// Whether it chooses among files.
+    pub(crate) is_import: bool,
 }
 
 /// A `const` or `alias` line.
@@ -184,7 +186,7 @@ impl Document {
                 let default = import.choices.iter().position(|c| import.path == import.with_last(c));
                 let default = default.ok_or("the file that is imported is not among the choices")?;
                 let name = import.tunable().ok_or("a tuned import has a path of several parts")?.to_owned();
-                self.tunable(Declared { name, choices: import.choices.clone(), default })?;
+                self.tunable(Declared { name, choices: import.choices.clone(), default, is_import: true })?;
             }
             self.imports.push(import);
             return Ok(());
@@ -199,7 +201,7 @@ impl Document {
             let default = constant.default(choices).ok_or("the value that is written is not among the choices")?;
             let name = constant.name.to_owned();
             let choices = choices.iter().map(|c| (*c).to_owned()).collect();
-            self.tunable(Declared { name, choices, default })?;
+            self.tunable(Declared { name, choices, default, is_import: false })?;
         }
         let is_template =
             |t: &Token<'_>| matches!(t, Token::Name(name) if *name == "weight" || name.starts_with("weight_"));
@@ -268,7 +270,10 @@ impl Document {
             "plan-only" => self.plan_only = Some(value.to_owned()),
             "precision" => self.precision = Some(value.parse().map_err(|e: crate::UnknownPrecision| e.to_string())?),
             // A misspelt directive would be ignored in silence. The heads of ops say nothing else; others are prose.
-            _ if is_head && self.path.starts_with("ops/") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') => {
+            _ if is_head
+                && self.path.starts_with("ops/")
+                && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') =>
+            {
                 return Err(format!("there is no directive '{name}': {}", DIRECTIVES.join(", ")));
             }
             _ => {}

@@ -79,6 +79,9 @@ impl fmt::Display for NoValue {
 pub(crate) trait Scope {
     /// The expression or value of a name.
     fn lookup(&self, name: &str) -> Option<Lookup<'_>>;
+
+    /// Is told what a name whose expression was looked up is worth.
+    fn found(&self, _name: &str, _value: Value) {}
 }
 
 /// What a name stands for.
@@ -140,7 +143,11 @@ impl Expression {
             Expression::Value(value) => Ok(*value),
             Expression::Name(name) => match scope.lookup(name) {
                 Some(Lookup::Value(value)) => Ok(value),
-                Some(Lookup::Expression(expression)) => expression.evaluate(scope, depth),
+                Some(Lookup::Expression(expression)) => {
+                    let value = expression.evaluate(scope, depth)?;
+                    scope.found(name, value);
+                    Ok(value)
+                }
                 None => Err(NoValue::Unknown(name.clone())),
             },
             Expression::Not(inner) => Ok(Value::Bool(!truth(inner)?)),

@@ -25,7 +25,7 @@ mod unroll;
 pub(crate) use document::{Declared, Document, Rule};
 pub use files::FolderError;
 pub(crate) use files::{Files, Standing};
-pub(crate) use outline::{Broken, Fact, Outline, Reader, Setting, value};
+pub(crate) use outline::{Broken, Fact, Kind, Outline, Reader, Setting, value};
 pub(crate) use reflect::{module, reflect};
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use super::lex::{Token, tokens};
 use super::shake::reachable;
 use super::{Documents, Text, TextError};
 use crate::{Feature, Precision};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -97,6 +98,15 @@ pub(crate) struct Outline {
     lines: Vec<Placed<String>>,
 }
 
+/// What kind of rule is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Of legality.
+    Rule,
+    /// About speed.
+    Hunch,
+}
+
 /// A rule that a configuration breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
@@ -162,35 +172,36 @@ impl Outline {
         self.constants.values().any(|constant| matches!(&constant.setter, Setter::Op(name) if name == size))
     }
 
-    /// The first rule of legality that does not hold.
+    /// The first rule of legality that does not hold, and if `with_hunches` the first hunch.
     ///
     /// # Errors
     /// A rule that has no value here.
-    pub(crate) fn illegal(&self, setting: &Setting<'_>) -> Result<Option<Broken>, TextError> {
-        self.broken(&self.rules, setting)
-    }
-
-    /// The first hunch that says that a configuration is slow.
-    ///
-    /// # Errors
-    /// A rule that has no value here.
-    pub(crate) fn pruned(&self, setting: &Setting<'_>) -> Result<Option<Broken>, TextError> {
-        self.broken(&self.prunes, setting)
-    }
-
-    fn broken(&self, rules: &[Placed<Rule>], setting: &Setting<'_>) -> Result<Option<Broken>, TextError> {
-        let scope = Names { outline: self, setting };
-        for (rule, (file, line)) in rules {
+    pub(crate) fn broken(
+        &self,
+        setting: &Setting<'_>,
+        with_hunches: bool,
+    ) -> Result<Option<(Broken, Kind)>, TextError> {
+        let scope = Names::new(self, setting);
+        let hunches = if with_hunches { &self.prunes[..] } else { &[] };
+        let rules = self.rules.iter().map(|rule| (rule, Kind::Rule));
+        for ((rule, (file, line)), kind) in rules.chain(hunches.iter().map(|hunch| (hunch, Kind::Hunch))) {
             match rule.expression.truth(&scope) {
                 Ok(true) => {}
                 Ok(false) => {
                     let (rule, reason) = (rule.text.clone(), rule.reason.clone());
-                    return Ok(Some(Broken { path: Arc::clone(&self.files[*file]), line: *line, rule, reason }));
+                    let path = Arc::clone(&self.files[*file]);
+                    return Ok(Some((Broken { path, line: *line, rule, reason }, kind)));
                 }
                 Err(why) => return Err(self.without_value(rule, (*file, *line), &why)),
             }
         }
         Ok(None)
+    }
+
+    /// Whether a hunch of the kernel's own file speaks against every configuration: `setting` has no tunables.
+    pub(crate) fn is_pruned_whole(&self, setting: &Setting<'_>) -> bool {
+        let scope = Names::new(self, setting);
+        self.prunes.iter().any(|(hunch, (file, _))| *file == 0 && hunch.expression.truth(&scope) == Ok(false))
     }
 
     fn without_value(&self, rule: &Rule, (file, line): (usize, usize), why: &NoValue) -> TextError {
@@ -202,7 +213,7 @@ impl Outline {
     /// # Errors
     /// It has none here.
     pub(crate) fn number(&self, rule: &Rule, setting: &Setting<'_>) -> Result<u64, TextError> {
-        let value = rule.expression.number(&Names { outline: self, setting });
+        let value = rule.expression.number(&Names::new(self, setting));
         value.map_err(|why| self.without_value(rule, (0, rule.line), &why))
     }
 
@@ -236,7 +247,7 @@ impl Outline {
             };
             text.push(set.as_deref().unwrap_or(line), (*file, *number));
         }
-        super::unroll::unroll(&text, &Names { outline: self, setting })
+        super::unroll::unroll(&text, &Names::new(self, setting))
     }
 }
 
@@ -244,10 +255,27 @@ impl Outline {
 struct Names<'a> {
     outline: &'a Outline,
     setting: &'a Setting<'a>,
+    /// What constants are worth: most rules refer to the same few.
+    known: RefCell<HashMap<&'a str, Value>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(outline: &'a Outline, setting: &'a Setting<'a>) -> Self {
+        Names { outline, setting, known: RefCell::default() }
+    }
 }
 
 impl Scope for Names<'_> {
+    fn found(&self, name: &str, value: Value) {
+        if let Some((name, _)) = self.outline.constants.get_key_value(name) {
+            self.known.borrow_mut().insert(name, value);
+        }
+    }
+
     fn lookup(&self, name: &str) -> Option<Lookup<'_>> {
+        if let Some(value) = self.known.borrow().get(name) {
+            return Some(Lookup::Value(*value));
+        }
         let fact = |fact: Option<Fact>| match fact? {
             Fact::Number(n) => Some(Lookup::Value(Value::Number(n))),
             Fact::Bool(b) => Some(Lookup::Value(Value::Bool(b))),
@@ -271,7 +299,7 @@ impl Scope for Names<'_> {
 
 /// The value of a number or of a text like `2*SM`, whose constants are those of an outline.
 pub(crate) fn value(text: &str, outline: &Outline, setting: &Setting<'_>) -> Option<u64> {
-    Expression::parse(text)?.number(&Names { outline, setting }).ok()
+    Expression::parse(text)?.number(&Names::new(outline, setting)).ok()
 }
 
 struct Expansion<'a> {

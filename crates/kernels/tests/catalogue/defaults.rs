@@ -2,9 +2,9 @@
 
 use crate::instances::{small, wide};
 use std::collections::BTreeSet;
-use wgoose_graph::Format;
+use wgoose_graph::{Format, ModelShape};
 use wgoose_kernels::plan::default_kernel;
-use wgoose_kernels::{Catalogue, Kernel, Precision};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Kernel, Plan, Precision};
 
 #[test]
 fn what_rounds_is_known_and_no_default() {
@@ -57,4 +57,29 @@ fn zeros_are_skipped_by_default_for_few_tokens_only() {
             assert_eq!(variant.name(), want, "{format}");
         }
     }
+}
+
+#[test]
+fn what_a_plan_is_expected_to_choose_it_chooses() {
+    let (catalogue, limits) = (Catalogue::embedded(), wide());
+    let device = DeviceFingerprint {
+        adapter: String::new(),
+        vendor: 0,
+        device: 0,
+        driver: String::new(),
+        backend: String::new(),
+        wgpu: String::new(),
+    };
+    let mut compared = 0;
+    for (format, precision) in [(Format::F16, Precision::F32), (Format::Q4_K, Precision::F16)] {
+        for instance in small(format, &[1, 100]) {
+            let plan = Plan { precision, ..Plan::default_for(device.clone(), ModelShape::PRESETS[0].1, &limits) };
+            let (variant, config, _) = plan.choose(&instance, &limits, &catalogue).unwrap();
+            let (first, of_first) = plan.first_admitted(&instance, &limits, &catalogue).unwrap().unwrap();
+            assert_eq!((first.label(&of_first)), (variant.label(&config)), "{instance:?}");
+            assert!(!variant.is_plan_only(&config));
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Limits, Params, Plan, PlanError, Variant, dispatch_size};
+use wgoose_kernels::{
+    Catalogue, Config, Instance, Kernel, KernelError, Limits, Params, Plan, PlanError, Variant, dispatch_size,
+};
 
 /// What is bound at a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,21 +100,40 @@ pub struct Choose<'a> {
     pub catalogue: &'a Catalogue,
 }
 
+/// A variant and its configuration.
+type Chosen<'a> = Option<(&'a Variant, Config)>;
+
 impl Choose<'_> {
     /// The instance as it is judged.
     fn like(&self, instance: &Instance) -> Instance {
         Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() }
     }
 
-    fn first_admitted(&self, instance: &Instance) -> Result<Option<(&Variant, Config)>, PlanError> {
-        self.plan.first_admitted(&self.like(instance), self.limits, self.catalogue)
+    /// What each instance takes, as far as can be told without a text.
+    fn first_admitted(&self, instances: &[Instance]) -> Result<Vec<Chosen<'_>>, PlanError> {
+        let one = |instance| self.plan.first_admitted(&self.like(instance), self.limits, self.catalogue);
+        instances.par_iter().map(one).collect()
     }
 
-    fn kernel(&self, instance: &Instance) -> Result<Kernel, PlanError> {
-        match self.like_rows {
-            Some(rows) => self.plan.kernel_as(instance, rows, self.limits, self.catalogue),
-            None => self.plan.kernel(instance, self.limits, self.catalogue),
-        }
+    /// The kernel of an instance, of the variant that is chosen unless the device's limits refuse it.
+    fn kernel(&self, instance: &Instance, chosen: &Chosen<'_>) -> Result<Kernel, PlanError> {
+        let like = self.like(instance);
+        let first = chosen.as_ref().map(|(variant, config)| {
+            Kernel::new(variant, &like, config, self.limits).map(|kernel| (*variant, config.clone(), kernel))
+        });
+        let (variant, config, kernel) = match first {
+            Some(Ok(made)) => made,
+            Some(Err(KernelError::Text(error))) => return Err(error.into()),
+            Some(Err(KernelError::Refused(_))) | None => self.plan.choose(&like, self.limits, self.catalogue)?,
+        };
+        let workgroups = variant.workgroups(instance, &config, self.limits)?;
+        let partials = variant.partials(instance, &config, self.limits)?;
+        Ok(Kernel { workgroups, partials, ..kernel })
+    }
+
+    /// The kernel of each. Reading and checking WGSL takes most of the time of recording.
+    fn kernels(&self, instances: &[(Instance, &Chosen<'_>)]) -> Result<Vec<Kernel>, PlanError> {
+        instances.par_iter().map(|(instance, chosen)| self.kernel(instance, chosen)).collect()
     }
 }
 
@@ -136,15 +157,20 @@ pub fn record(
     }
     let of_ops = |packed: &BTreeSet<NodeId>| instances(graph, &arena.order, batch, tensors, packed);
     let (plain, ops) = of_ops(&BTreeSet::new())?;
-    let packed = packed_values(graph, &ops, &plain, choose)?;
-    // Where the kernel of packed values is beyond the device's limits, all values are f32.
-    if !packed.is_empty()
-        && let (packing, ops) = of_ops(&packed)?
-        && let Ok(kernels) = kernels(&packing, choose)
-    {
-        return assemble(graph, batch, choose.limits, arena, (&packing, &ops, kernels), packed);
+    let chosen = choose.first_admitted(&plain)?;
+    let packed = packed_values(graph, &ops, &plain, &chosen, choose);
+    // Where a kernel of packed values is beyond the device's limits, all values are f32.
+    if !packed.is_empty() {
+        let (packing, packing_ops) = of_ops(&packed)?;
+        let numbers = |ops: &[Shards]| ops.iter().flat_map(|(_, shards)| shards.clone()).collect::<Vec<usize>>();
+        let plain_of: HashMap<usize, usize> = numbers(&packing_ops).into_iter().zip(numbers(&ops)).collect();
+        let packing: Vec<_> = packing.into_iter().enumerate().map(|(i, p)| (p, &chosen[plain_of[&i]])).collect();
+        if let Ok(kernels) = choose.kernels(&packing) {
+            return assemble(graph, batch, choose.limits, arena, (&packing, &packing_ops, kernels), packed);
+        }
     }
-    let kernels = kernels(&plain, choose)?;
+    let plain: Vec<_> = plain.into_iter().zip(&chosen).collect();
+    let kernels = choose.kernels(&plain)?;
     assemble(graph, batch, choose.limits, arena, (&plain, &ops, kernels), BTreeSet::new())
 }
 
@@ -176,17 +202,12 @@ fn instances(
     Ok((instances, ops))
 }
 
-/// The kernel of each instance. Reading and checking WGSL takes most of the time of recording.
-fn kernels(instances: &[Instance], choose: &Choose<'_>) -> Result<Vec<Kernel>, PlanError> {
-    instances.par_iter().map(|instance| choose.kernel(instance)).collect()
-}
-
 fn assemble(
     graph: &Graph,
     batch: &BatchShape,
     limits: &Limits,
     mut arena: Arena,
-    (instances, ops, kernels): (&[Instance], &[Shards], Vec<Kernel>),
+    (instances, ops, kernels): (&[(Instance, &Chosen<'_>)], &[Shards], Vec<Kernel>),
     packed: BTreeSet<NodeId>,
 ) -> Result<Recording, RuntimeError> {
     // Sums that workgroups hand to one another have a slot of their own.
@@ -195,7 +216,9 @@ fn assemble(
         arena.slot_len.push(partials);
     }
     let mut dispatches = Vec::with_capacity(ops.len());
-    for (node, shard, kernel) in ops.iter().flat_map(|(id, shards)| shards.iter().enumerate().map(|(i, k)| (*id, i, *k))) {
+    for (node, shard, kernel) in
+        ops.iter().flat_map(|(id, shards)| shards.iter().enumerate().map(|(i, k)| (*id, i, *k)))
+    {
         let bindings = bindings(graph, node, batch, (&arena, &packed), &kernels[kernel], shard);
         for (_, bound) in &bindings {
             if let Bound::Slot { offset, .. } = bound
@@ -208,7 +231,7 @@ fn assemble(
         let Kernel { label, workgroups, .. } = &kernels[kernel];
         let grid = dispatch_size(*workgroups, limits)
             .ok_or_else(|| RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: *workgroups })?;
-        dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].params(), grid });
+        dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].0.params(), grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
     Ok(Recording { kernels, dispatches, arena, output, packed })
@@ -278,7 +301,7 @@ fn bindings(
 }
 
 impl fmt::Display for Recording {
-    /// One line a dispatch: grid, kernel, bindings.
+    /// One line a dispatch: grid, kernel, bindings, and whether its value is stored as packed f16.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for d in &self.dispatches {
             write!(f, "{:>6}x{:<3} {}", d.grid[0], d.grid[1], self.kernels[d.kernel].label)?;
@@ -293,7 +316,7 @@ impl fmt::Display for Recording {
                     Bound::Table(t) => write!(f, " {number}:{t:?}")?,
                 }
             }
-            writeln!(f)?;
+            writeln!(f, "{}", if self.packed.contains(&d.node) { " y:f16" } else { "" })?;
         }
         Ok(())
     }

@@ -142,20 +142,7 @@ impl Placed {
         let (op, config) = (op.to_owned(), variant.spell(config));
         let variant = variant.name().to_owned();
         let (x_packed, y_packed) = (false, false);
-        DrawnCase {
-            op,
-            variant,
-            config,
-            model,
-            tokens,
-            segments,
-            outputs,
-            format,
-            instance,
-            seed,
-            x_packed,
-            y_packed,
-        }
+        DrawnCase { op, variant, config, model, tokens, segments, outputs, format, instance, seed, x_packed, y_packed }
     }
 }
 

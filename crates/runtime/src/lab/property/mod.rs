@@ -225,9 +225,8 @@ fn made(
     let (instance, mut first) = (&placed.instance, None);
     let admitted = |config: &Config| variant.admits(instance, config, device.limits());
     let takes_pruned = !device.is_cpu() || variant.may_need(Feature::CooperativeMatrix8);
-    let is_pruned = |config: &Config| {
-        takes_pruned && matches!(admitted(config), Err(KernelError::Refused(Refusal::Pruned { .. })))
-    };
+    let is_pruned =
+        |config: &Config| takes_pruned && matches!(admitted(config), Err(KernelError::Refused(Refusal::Pruned { .. })));
     let judged = configs.iter().map(|config| (config, admitted(config)));
     let pruned = configs.iter().filter(|config| is_pruned(config)).map(|config| (config, Ok(())));
     for (config, admitted) in judged.chain(pruned) {
