@@ -10,6 +10,9 @@ use wgoose_graph::Format;
 /// What an outline depends on: a file, how each operand is read that it asks for, which imports are chosen.
 type Key = (Arc<str>, Vec<Reader>, Vec<Option<String>>);
 
+/// What traits depend on: a file, which imports are chosen.
+type TraitsKey = (Arc<str>, Vec<Option<String>>);
+
 /// Every kernel file. Read once: a run sees one state of a folder.
 #[derive(Debug)]
 pub(crate) struct Library {
@@ -21,7 +24,7 @@ pub(crate) struct Library {
     /// Names of operands and of tuned imports, by file: what its outlines differ in.
     asks: HashMap<Arc<str>, (Vec<String>, Vec<String>)>,
     outlines: Mutex<HashMap<Key, Result<Arc<Outline>, TextError>>>,
-    traits: Mutex<HashMap<(Arc<str>, Vec<Option<String>>), Traits>>,
+    traits: Mutex<HashMap<TraitsKey, Traits>>,
     used: Mutex<BTreeSet<Arc<str>>>,
 }
 

@@ -11,7 +11,7 @@ use crate::schedule::{Bound, Dispatch};
 use crate::{Batch, Executor, RuntimeError};
 use std::time::Instant;
 use wgoose_graph::OperandKind;
-use wgoose_kernels::{Access, Arithmetic, Instance, Kernel, ops};
+use wgoose_kernels::{Access, Arithmetic, Instance, Kernel, Packed, ops};
 
 /// Passes before the first that counts.
 const WARM_UP: usize = 3;
@@ -67,7 +67,8 @@ impl GpuExecutor {
         };
         let dispatches = step.recording.dispatches.iter().zip(middle(each));
         let kernel = |d: &Dispatch| &step.recording.kernels[d.kernel];
-        let dispatches = dispatches.map(|(d, ns)| self.describe(&pass, d, kernel(d), ns)).collect();
+        let packed = |d: &Dispatch| step.recording.packed_of(self.graph(&pass), d.node);
+        let dispatches = dispatches.map(|(d, ns)| self.describe(&pass, d, packed(d), kernel(d), ns)).collect();
         Ok(Profile { batch: pass.batch, clock: clock.source(), wall, gpu, independent, dispatches })
     }
 
@@ -108,10 +109,18 @@ impl GpuExecutor {
         Ok(Some(free))
     }
 
-    fn describe(&self, pass: &PassShape, dispatch: &Dispatch, kernel: &Kernel, ns: f64) -> DispatchProfile {
+    fn describe(
+        &self,
+        pass: &PassShape,
+        dispatch: &Dispatch,
+        packed: Packed,
+        kernel: &Kernel,
+        ns: f64,
+    ) -> DispatchProfile {
         let graph = self.graph(pass);
         let node = graph.op(dispatch.node);
-        let instance = Instance::of(graph, dispatch.node, &pass.batch, &|weight| self.model.tensor(weight).format());
+        let format = |weight| self.model.tensor(weight).format();
+        let instance = Instance { packed, ..Instance::of(graph, dispatch.node, &pass.batch, &format) };
         // A matrix in row shards: each dispatch has its share of the op.
         let rows = instance.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(instance.m, |i| i.rows);
         let share =

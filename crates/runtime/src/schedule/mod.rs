@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
 use wgoose_kernels::{
-    Catalogue, Config, Instance, Kernel, KernelError, Limits, Params, Plan, PlanError, Variant, dispatch_size,
+    Catalogue, Config, Instance, Kernel, KernelError, Limits, Packed, Params, Plan, PlanError, Variant, dispatch_size,
 };
 
 /// What is bound at a binding.
@@ -298,6 +298,13 @@ fn bindings(
     };
     // Kernels bind nothing but the op's operands: a test of the catalogue sees to it.
     kernel.facts.bindings.iter().filter_map(|b| Some((b.number, bound(&b.name)?))).collect()
+}
+
+impl Recording {
+    /// Which values of an op are packed.
+    pub(crate) fn packed_of(&self, graph: &Graph, id: NodeId) -> Packed {
+        packed_of(graph, id, &self.packed)
+    }
 }
 
 impl fmt::Display for Recording {

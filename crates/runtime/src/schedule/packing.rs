@@ -81,7 +81,7 @@ mod tests {
         rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();
         let tensors = Tensors {
             format: &|weight| if weight.class() == WeightClass::Matrix { Format::F16 } else { Format::F32 },
-            shards: &|weight| Ok(vec![0..weight.shape(&SHAPE)[0]]),
+            shards: &|weight| Ok(std::iter::once(0..weight.shape(&SHAPE)[0]).collect()),
         };
         let choose = Choose { plan: &plan, like_rows: None, limits: &limits, catalogue: &catalogue };
         let recording = record(&graph, &BatchShape { tokens, segments: 1, outputs: 1 }, &tensors, &choose).unwrap();

@@ -54,9 +54,9 @@ impl Tested {
         for made in [packed(device, variant, &made)?, Some(made)].into_iter().flatten() {
             let (share, wrong) = run(device, &made)?;
             self.worst = self.worst.max(share);
-            if let Some(why) = &wrong {
-                self.failure = Some((made.case.clone(), why.clone()));
-                return Ok(wrong);
+            if let Some(why) = wrong {
+                self.failure = Some((made.case, why.clone()));
+                return Ok(Some(why));
             }
         }
         Ok(None)
