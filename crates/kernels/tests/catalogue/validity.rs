@@ -8,7 +8,7 @@ use wgoose_graph::{Format, Operand, OperandKind};
 use wgoose_kernels::{Access, Catalogue, Instance, Kernel, KernelError, Variant};
 
 /// Configurations of a variant that are tried at an instance: others at others, and property tests take others again.
-const TRIED: usize = 8;
+const TRIED: usize = 4;
 
 #[test]
 fn every_kernel_is_valid_and_binds_the_operands() {
