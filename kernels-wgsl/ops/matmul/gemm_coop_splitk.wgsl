@@ -5,9 +5,10 @@
 // prune: up_to_rows >= 8 && up_to_rows <= 256     enough tiles without
 // prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
 // prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows <= 16u     more workgroups than multiprocessors hold
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u     too much to hand over
+// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows <= 16u || up_to_rows == 64u && w_format > 3u     more workgroups than multiprocessors hold
+// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u || up_to_rows == 64u && w_format > 3u     too much to hand over
 // prune: up_to_rows > 16 || TILE_N == 64u && K_TILE == 128u && SPLIT_K <= 5u      so few rows take longer to load than to multiply
+// prune: up_to_rows != 64u || w_format <= 3u || TILE_N == 64u && SUBGROUPS_M == 1u && SPLIT_K == 8u      blocks of so few tokens take longer to unpack than to multiply
 // default: 8
 #import lib/coop/matmul
 #import lib/coop/splitk
