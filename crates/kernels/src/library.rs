@@ -29,12 +29,14 @@ pub(crate) struct Library {
 }
 
 /// What a file has from all that it imports.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Traits {
     /// The least precise of what they compute with.
     pub(crate) precision: Precision,
     /// Whether only a plan takes it.
     pub(crate) is_plan_only: bool,
+    /// The order in which sums are added up, where one of them says so.
+    pub(crate) sums: Option<String>,
 }
 
 /// Why a folder gives no library.
@@ -140,7 +142,7 @@ impl Library {
         let imports = self.asks.get(path).map_or(&[][..], |(_, imports)| &imports[..]);
         let key = (Arc::clone(path), imports.iter().map(|name| import(name)).collect());
         if let Some(known) = lock(&self.traits).get(&key) {
-            return *known;
+            return known.clone();
         }
         let mut all = BTreeMap::new();
         // A file that is missing is an error where a kernel is made.
@@ -149,8 +151,9 @@ impl Library {
         let traits = Traits {
             precision: documents().filter_map(|document| document.precision).max().unwrap_or_default(),
             is_plan_only: documents().any(|document| document.plan_only.is_some()),
+            sums: documents().find_map(|document| document.sums.clone()),
         };
-        lock(&self.traits).insert(key, traits);
+        lock(&self.traits).insert(key, traits.clone());
         traits
     }
 

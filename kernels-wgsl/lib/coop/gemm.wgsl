@@ -44,7 +44,7 @@ const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups
 const_assert WG <= 1024u;                                           // threads of a workgroup
 const_assert STAGES * (HALVES * TILE_X + TILE_W) * 16u <= WORKGROUP_MEMORY;     // tiles fit in workgroup memory
 const_assert !X_PACKED || HALVES == 1u;                             // two halves are made of f32
-const_assert TILE_M * TILE_N * HALVES / WG <= 160u;                 // more sums than a thread has registers
+const_assert TILE_M * TILE_N * HALVES <= 160u * min(WG, 256u);         // more sums than a thread has registers
 
 // Fragments of each subgroup whose sums are in workgroup memory at once.
 const FRAGMENT_VALUES: u32 = FRAGMENT * FRAGMENT;
@@ -120,18 +120,14 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     let k_part = subgroup / PARTS_MN;
     let part_x = part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT * LD;
     let part_w = part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT * LD;
-    // A whole tile without activation is stored as it is, and what it is added to loaded as it is: as sums, all at once.
+    // A whole tile without activation is stored as it is, and what it is added to loaded as it is: as sums, all at once. What sums
+    // are added to comes last, here as in part of a tile: a row has the same bits in either.
     let is_whole = tile.token + TILE_M <= params.rows && tile.row + TILE_N <= tile.last_row + 1u;
     let is_plain = SPLIT_K == 1u && SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
     let first = first_of_y(tile.matrix, tile.row + part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT)
         + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
     var low_sums: array<FragmentSum, FRAGMENTS * (HALVES - 1u) + 1u>;
-    if ADD && is_plain {
-        for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
-            sums[f] = load_sums(first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT, params.m) * (1.0 / HIGH);
-        }
-    }
     var weights = load_weights(tile, tile.k_tile, tid);
     var values = load_x_tile(tile, tile.k_tile, tid);
     for (var k_tile = tile.k_tile; k_tile < tile.k_end; k_tile++) {
@@ -177,7 +173,11 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     }
     if is_plain {
         for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
-            store_sums(first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT, params.m, sums[f]);
+            let at = first + (f / FRAGMENTS_N * params.m + f % FRAGMENTS_N) * FRAGMENT;
+            if ADD {
+                sums[f] = sums[f] + load_sums(at, params.m);
+            }
+            store_sums(at, params.m, sums[f]);
         }
         return;
     }

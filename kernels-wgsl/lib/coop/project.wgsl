@@ -23,25 +23,53 @@ const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format 
 const_assert HALVES == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds
 const_assert HALVES == 1u || v1_format == 2u || v1_format == 0u;                            // f32 sums need weights that f16 holds
 
+// Where w_r, w_k and w_v are F16, adapters of other floats are rounded as they are loaded: a second way to stage, which few tiles take,
+// would slow all.
+const ALL_F16: bool = w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;
+const W1_AS_F16: bool = ALL_F16 && w1_is_float && w1_format != 2u;
+const A1_AS_F16: bool = ALL_F16 && a1_is_float && a1_format != 2u;
+const V1_AS_F16: bool = ALL_F16 && v1_is_float && v1_format != 2u;
+const G1_AS_F16: bool = ALL_F16 && g1_is_float && g1_format != 2u;
+
 fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     switch tile.matrix {
         case 0u: { return w_r_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
         case 1u: { return w_k_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
         case 2u: { return w_v_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
-        case 3u: { return w1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
-        case 4u: { return a1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
-        case 5u: { return v1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
-        default: { return g1_load_k_tile(tile.row, tile.last_row, k_tile, tid); }
+        case 3u: {
+            if W1_AS_F16 {
+                return w1_load_rounded_k_tile(tile.row, tile.last_row, k_tile, tid);
+            }
+            return w1_load_k_tile(tile.row, tile.last_row, k_tile, tid);
+        }
+        case 4u: {
+            if A1_AS_F16 {
+                return a1_load_rounded_k_tile(tile.row, tile.last_row, k_tile, tid);
+            }
+            return a1_load_k_tile(tile.row, tile.last_row, k_tile, tid);
+        }
+        case 5u: {
+            if V1_AS_F16 {
+                return v1_load_rounded_k_tile(tile.row, tile.last_row, k_tile, tid);
+            }
+            return v1_load_k_tile(tile.row, tile.last_row, k_tile, tid);
+        }
+        default: {
+            if G1_AS_F16 {
+                return g1_load_rounded_k_tile(tile.row, tile.last_row, k_tile, tid);
+            }
+            return g1_load_k_tile(tile.row, tile.last_row, k_tile, tid);
+        }
     }
 }
 
 // Matrices of one format share the code that unpacks them: the first one's. Drivers take long to compile it.
 const STAGE_W_K: u32 = select(1u, 0u, w_k_format == w_r_format);
 const STAGE_W_V: u32 = select(select(2u, 1u, w_v_format == w_k_format), 0u, w_v_format == w_r_format);
-const STAGE_W1: u32 = select(3u, 0u, w1_format == w_r_format);
-const STAGE_A1: u32 = select(4u, STAGE_W1, a1_format == w1_format);
-const STAGE_V1: u32 = select(5u, STAGE_W1, v1_format == w1_format);
-const STAGE_G1: u32 = select(6u, STAGE_W1, g1_format == w1_format);
+const STAGE_W1: u32 = select(3u, 0u, w1_format == w_r_format || W1_AS_F16);
+const STAGE_A1: u32 = select(select(4u, STAGE_W1, a1_format == w1_format), 0u, a1_format == w_r_format || A1_AS_F16);
+const STAGE_V1: u32 = select(select(5u, STAGE_W1, v1_format == w1_format), 0u, v1_format == w_r_format || V1_AS_F16);
+const STAGE_G1: u32 = select(select(6u, STAGE_W1, g1_format == w1_format), 0u, g1_format == w_r_format || G1_AS_F16);
 
 fn stage_weights(tile: Tile, packed: PackedTile, buffer: u32, k_tile: u32, tid: u32) {
     var stage_as = array(0u, STAGE_W_K, STAGE_W_V, STAGE_W1, STAGE_A1, STAGE_V1, STAGE_G1);

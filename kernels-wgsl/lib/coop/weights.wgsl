@@ -23,6 +23,20 @@ fn weight_load_k_tile(row: u32, last: u32, k_tile: u32, tid: u32) -> PackedTile 
     return tile;
 }
 
+// The same as the f16 that a stage of F16 takes: it waits for the loads.
+fn weight_load_rounded_k_tile(row: u32, last: u32, k_tile: u32, tid: u32) -> PackedTile {
+    let loaded = weight_load_k_tile(row, last, k_tile, tid);
+    var tile: PackedTile;
+    for (var i = 0u; i < weight_thread_parts; i++) {            // unroll
+        var packed: array<vec4<u32>, weight_part_loads>;
+        for (var l = 0u; l < weight_part_loads; l++) {          // unroll
+            packed[l] = loaded[i * weight_part_loads + l];
+        }
+        tile[i] = weight_part_half8s(packed, k_tile * weight_row_parts + (tid + i * WG) % weight_row_parts)[0];
+    }
+    return tile;
+}
+
 // The same of an adapter's second half, whose rows have `rank` floats.
 fn weight_load_adapter_tile(rank: u32, row: u32, last: u32, k_tile: u32, tid: u32) -> PackedTile {
     var tile: PackedTile;

@@ -1,3 +1,4 @@
+// sums: one after another along K
 // A workgroup has all of K: what lib/coop/gemm needs in place of lib/coop/splitk.
 const SPLIT_K: u32 = 1u;
 

@@ -2,7 +2,9 @@
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 64      most of a tile would be empty
-// default: 10
+// prune: HALVES == 1u || TILE_M == 128u && TILE_N == 160u && K_TILE == 32u && SUBGROUPS_M == 4u && SUBGROUPS_N == 2u       wider tiles split fewer x
+// prune: HALVES == 1u || up_to_rows <= 256 || K < 1024u || ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) > SM      two workgroups to a tile fill the device
+// default: 11
 #import lib/coop/matmul
 #import lib/coop/whole_k
 #import lib/coop/fragment/m16
@@ -16,6 +18,7 @@ const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const RASTER: u32 = 8u;
+const SM: u32 = 16u;                // device: multiprocessors
 
 @compute @workgroup_size(WG)
 fn main(

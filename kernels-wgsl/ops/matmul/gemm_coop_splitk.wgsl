@@ -2,7 +2,8 @@
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N
-// prune: up_to_rows >= 8 && up_to_rows <= 256     enough tiles without
+// prune: up_to_rows >= 8 && (up_to_rows <= 256 || up_to_rows <= 4096 && shard_rows <= 512 && K >= 1024u)     enough tiles without
+// prune: up_to_rows <= 256 || TILE_M == 64u && TILE_N == 64u      so few rows make few tiles
 // prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
 // prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
 // prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows <= 16u || up_to_rows == 64u && w_format > 3u     more workgroups than multiprocessors hold

@@ -31,15 +31,19 @@ pub fn default_kernel<'c>(
     Err(PlanError::NoKernel { op, key: TuningKey::of(instance).to_string(), refusals: refusals.join("; ") })
 }
 
-/// The first that is admitted, whether or not its kernel keeps to the device's limits.
+/// The first that is admitted, whether or not its kernel keeps to the device's limits; if `sums` are named, of those that add up
+/// so.
 pub(super) fn first_admitted<'c>(
     instance: &Instance,
     precision: Precision,
     limits: &Limits,
     catalogue: &'c Catalogue,
+    sums: Option<&str>,
 ) -> Option<(&'c Variant, Config)> {
+    let adds_up = |variant: &Variant, config: &Config| sums.is_none() || variant.sums(config).as_deref() == sums;
     let variants = variants(instance.op.name(), catalogue).filter(|variant| !variant.is_pruned_whole(instance, limits));
-    configs(variants, precision).find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
+    let mut configs = configs(variants, precision).filter(|(variant, config)| adds_up(variant, config));
+    configs.find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
 }
 
 /// The variants that are tried, by their places.

@@ -371,7 +371,19 @@ impl Plan {
                 return Ok(Some((variant, config)));
             }
         }
-        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue))
+        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue, None))
+    }
+
+    /// The variant and configuration for an instance that have the bits of another one's: the first of the defaults that adds up
+    /// in this order ([`Variant::sums`]); `None` if none does.
+    pub fn first_with_sums<'c>(
+        &self,
+        sums: &str,
+        instance: &Instance,
+        limits: &Limits,
+        catalogue: &'c Catalogue,
+    ) -> Option<(&'c Variant, Config)> {
+        default_kernel::first_admitted(instance, self.precision, limits, catalogue, Some(sums))
     }
 
     /// The kernel for an instance: the plan's choice for its bucket, else for a larger one, else the default.

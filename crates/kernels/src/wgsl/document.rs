@@ -8,7 +8,8 @@ use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-const DIRECTIVES: [&str; 8] = ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision"];
+const DIRECTIVES: [&str; 9] =
+    ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision", "sums"];
 
 /// What stands in for an operand that an op lacks.
 pub(crate) const ABSENT: &str = "lib/absent";
@@ -31,6 +32,8 @@ pub(crate) struct Document {
     pub(crate) plan_only: Option<String>,
     /// What activations are rounded to.
     pub(crate) precision: Option<Precision>,
+    /// The order in which its sums are added up, the same for any tile.
+    pub(crate) sums: Option<String>,
     /// Hunches about speed.
     pub(crate) prunes: Vec<Rule>,
     pub(crate) imports: Vec<Import>,
@@ -161,6 +164,7 @@ impl Document {
             places: Vec::new(),
             plan_only: None,
             precision: None,
+            sums: None,
             prunes: Vec::new(),
             imports: Vec::new(),
             tunables: Vec::new(),
@@ -269,6 +273,7 @@ impl Document {
             }
             "plan-only" => self.plan_only = Some(value.to_owned()),
             "precision" => self.precision = Some(value.parse().map_err(|e: crate::UnknownPrecision| e.to_string())?),
+            "sums" => self.sums = Some(value.to_owned()),
             // A misspelt directive would be ignored in silence. The heads of ops say nothing else; others are prose.
             _ if is_head
                 && self.path.starts_with("ops/")

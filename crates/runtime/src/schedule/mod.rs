@@ -88,11 +88,11 @@ pub struct Tensors<'a> {
     pub shards: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
 }
 
-/// How kernels are chosen: by a plan, with `like_rows` as instances of so many rows take them, whatever they have.
+/// How kernels are chosen: by a plan, with `like_rows` so that rows have the bits that they have among so many.
 pub struct Choose<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The rows that instances are taken to have.
+    /// Rows of the instances whose bits all have.
     pub like_rows: Option<u32>,
     /// The device's limits.
     pub limits: &'a Limits,
@@ -100,31 +100,46 @@ pub struct Choose<'a> {
     pub catalogue: &'a Catalogue,
 }
 
-/// A variant and its configuration.
-type Chosen<'a> = Option<(&'a Variant, Config)>;
+/// A variant, its configuration, and the rows of the instance that it was chosen for.
+type Chosen<'a> = Option<(&'a Variant, Config, u32)>;
 
 impl Choose<'_> {
-    /// The instance as it is judged.
-    fn like(&self, instance: &Instance) -> Instance {
-        Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() }
-    }
-
     /// What each instance takes, as far as can be told without a text.
     fn first_admitted(&self, instances: &[Instance]) -> Result<Vec<Chosen<'_>>, PlanError> {
-        let one = |instance| self.plan.first_admitted(&self.like(instance), self.limits, self.catalogue);
-        instances.par_iter().map(one).collect()
+        instances.par_iter().map(|instance| self.first(instance)).collect()
+    }
+
+    /// What an instance takes. Where all have the bits of another number of rows, that is what so many take, unless kernels for
+    /// its own add up in the same order.
+    fn first(&self, instance: &Instance) -> Result<Chosen<'_>, PlanError> {
+        let rows = self.like_rows.unwrap_or(instance.rows);
+        let like = Instance { rows, ..instance.clone() };
+        let Some((variant, config)) = self.plan.first_admitted(&like, self.limits, self.catalogue)? else {
+            return Ok(None);
+        };
+        let own = variant
+            .sums(&config)
+            .filter(|_| rows != instance.rows)
+            .and_then(|sums| self.plan.first_with_sums(&sums, instance, self.limits, self.catalogue));
+        Ok(Some(match own {
+            Some((variant, config)) => (variant, config, instance.rows),
+            None => (variant, config, rows),
+        }))
     }
 
     /// The kernel of an instance, of the variant that is chosen unless the device's limits refuse it.
     fn kernel(&self, instance: &Instance, chosen: &Chosen<'_>) -> Result<Kernel, PlanError> {
-        let like = self.like(instance);
-        let first = chosen.as_ref().map(|(variant, config)| {
+        let first = chosen.as_ref().map(|(variant, config, rows)| {
+            let like = Instance { rows: *rows, ..instance.clone() };
             Kernel::new(variant, &like, config, self.limits).map(|kernel| (*variant, config.clone(), kernel))
         });
         let (variant, config, kernel) = match first {
             Some(Ok(made)) => made,
             Some(Err(KernelError::Text(error))) => return Err(error.into()),
-            Some(Err(KernelError::Refused(_))) | None => self.plan.choose(&like, self.limits, self.catalogue)?,
+            Some(Err(KernelError::Refused(_))) | None => {
+                let like = Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() };
+                self.plan.choose(&like, self.limits, self.catalogue)?
+            }
         };
         let workgroups = variant.workgroups(instance, &config, self.limits)?;
         let partials = variant.partials(instance, &config, self.limits)?;

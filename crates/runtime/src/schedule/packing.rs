@@ -19,8 +19,10 @@ pub(super) fn packed_values(
 ) -> BTreeSet<NodeId> {
     let can = |(instance, chosen): (&Instance, &Chosen<'_>)| {
         let takes = |packed| {
-            let instance = choose.like(&Instance { packed, ..instance.clone() });
-            chosen.as_ref().is_some_and(|(variant, config)| variant.is_legal(&instance, config, choose.limits).is_ok())
+            chosen.as_ref().is_some_and(|(variant, config, rows)| {
+                let instance = Instance { packed, rows: *rows, ..instance.clone() };
+                variant.is_legal(&instance, config, choose.limits).is_ok()
+            })
         };
         Packed { x: takes(Packed { x: true, y: false }), y: takes(Packed { x: false, y: true }) }
     };
