@@ -29,6 +29,7 @@ mod instance;
 mod kernel;
 mod library;
 mod limits;
+pub mod matrix_check;
 pub mod ops;
 mod params;
 pub mod persistent;
