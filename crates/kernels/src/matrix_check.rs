@@ -46,8 +46,7 @@ fn side(feature: Feature) -> Option<usize> {
 pub fn kernel(feature: Feature, limits: &Limits, catalogue: &Catalogue) -> Option<Result<Kernel, KernelError>> {
     let tile = PARTS * side(feature)?;
     let fragment = if feature == Feature::CooperativeMatrix { "m16" } else { "m8" };
-    let kernel =
-        Kernel::of_device(catalogue.library(), "device/checks/matrices", &[("fragment", fragment)], limits);
+    let kernel = Kernel::of_device(catalogue.library(), "device/checks/matrices", &[("fragment", fragment)], limits);
     let workgroups = TILES * SPLIT_K;
     let partials = workgroups * tile * tile;
     Some(kernel.map(|kernel| Kernel { workgroups: workgroups as u64, partials: partials as u64, ..kernel }))

@@ -3,7 +3,9 @@
 mod adapter;
 mod cache_dir;
 mod key;
+mod matrix_check;
 mod options;
+mod verdict;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use cache_dir::default_cache_dir;
@@ -11,10 +13,13 @@ pub(crate) use key::device_key;
 pub use options::DeviceOptions;
 
 use crate::RuntimeError;
+use crate::pipelines::Store;
 use crate::timeline::{Timeline, Track};
 use adapter::{WANTED, enumerate, summary};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use wgoose_kernels::{DeviceFingerprint, Limits};
 
 /// Version of wgpu that is built in, part of a device's identity: its shader translation changes results and speed.
@@ -74,6 +79,15 @@ impl Device {
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
     pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_checked(options, restrict, &matrix_check::run)
+    }
+
+    /// As [`Device::open_limited`], with how matrix units are checked.
+    fn open_checked(
+        options: &DeviceOptions,
+        restrict: &dyn Fn(&mut Limits),
+        run: &matrix_check::Run,
+    ) -> Result<Arc<Device>, RuntimeError> {
         let timeline = options.timeline.clone();
         let mut adapters = {
             let _span = timeline.span(Track::Device, "adapters");
@@ -93,6 +107,24 @@ impl Device {
         let adapter = adapters.swap_remove(index);
         let mut summary = summary(&adapter);
         restrict(&mut summary.limits);
+        // The driver takes its time; the checks' kernels are made meanwhile.
+        let (device, checks) = std::thread::scope(|scope| {
+            let checks = scope.spawn(|| matrix_check::checks(&summary.limits));
+            (Device::connect(&adapter, summary.clone(), options), checks.join())
+        });
+        let (mut device, checks) = (device?, checks.unwrap_or_else(|panic| resume_unwind(panic)));
+        let kept = options.cache.as_deref().map(|cache| Store::checks(cache, &summary.fingerprint));
+        if matrix_check::settle(&mut device, checks, kept.as_ref(), run) {
+            device = Device::connect(&adapter, device.summary, options)?;
+        }
+        Ok(Arc::new(device))
+    }
+
+    fn connect(
+        adapter: &wgpu::Adapter,
+        summary: AdapterSummary,
+        options: &DeviceOptions,
+    ) -> Result<Device, RuntimeError> {
         let features = adapter.features() & WANTED;
         let descriptor = wgpu::DeviceDescriptor {
             label: None,
@@ -124,17 +156,17 @@ impl Device {
             features.contains(wgpu::Features::TIMESTAMP_QUERY).then(|| f64::from(queue.get_timestamp_period()));
         let cache = options.cache.clone().filter(|_| features.contains(wgpu::Features::PIPELINE_CACHE));
         let memory_limit = options.memory;
-        Ok(Arc::new(Device {
-            _adapter: adapter,
+        Ok(Device {
+            _adapter: adapter.clone(),
             device,
             queue,
             summary,
             timestamp_period,
-            timeline: timeline.clone(),
+            timeline: options.timeline.clone(),
             cache,
             memory_limit,
             fault,
-        }))
+        })
     }
 
     /// What kernels may use.
@@ -250,6 +282,26 @@ impl Device {
         let polled = self.device.poll(wgpu::PollType::Wait { submission_index: Some(done), timeout: None });
         self.check(during)?;
         polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() })
+    }
+
+    /// As [`Device::wait_for`], for work that may hang the device or take it with it.
+    ///
+    /// # Errors
+    /// Whatever the device has failed at since the last call, or it is not done in time.
+    fn wait_at_most(
+        &self,
+        most: Duration,
+        done: wgpu::SubmissionIndex,
+        during: &'static str,
+    ) -> Result<(), RuntimeError> {
+        let wait = wgpu::PollType::Wait { submission_index: Some(done), timeout: Some(most) };
+        // wgpu panics if the device is lost meanwhile.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(wait)));
+        self.check(during)?;
+        match polled {
+            Ok(polled) => polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() }),
+            Err(_) => Err(RuntimeError::Lost { during, why: "the driver said no more".to_owned() }),
+        }
     }
 
     /// Copies a buffer out that was asked to be mapped before a submission that is done, and unmaps it. The mapping is

@@ -84,6 +84,10 @@ impl Kept {
 fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, String> {
     let label = Some(kernel.label.as_str());
     if spirv::is_needed(kernel) {
+        // wgpu compares nothing with the features of the device here.
+        if !gpu.features().contains(spirv::FEATURES) {
+            return Err("the device was opened without matrix units".to_owned());
+        }
         let [x, y, z] = kernel.facts.workgroup_size;
         let entry = wgpu::PassthroughShaderEntryPoint { name: "main".into(), workgroup_size: (x, y, z) };
         let descriptor = wgpu::ShaderModuleDescriptorPassthrough {
@@ -92,7 +96,7 @@ fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, Str
             spirv: Some(spirv::of(kernel)?.into()),
             ..wgpu::ShaderModuleDescriptorPassthrough::default()
         };
-        // SAFETY: the words must be valid for the driver. naga wrote them from a module that it validated; what is changed
+        // SAFETY: the words must be valid for the driver, which has what they need. naga wrote them from a module that it validated; what is changed
         // are memory operands and semantics that the memory model which it declares has, pointers to other elements of the
         // same memory, which cooperative matrices may be loaded through, and calls for bit casts of the same types. As below otherwise.
         #[allow(unsafe_code)]
@@ -190,7 +194,7 @@ mod tests {
             println!("skipped: {} has no pipeline cache", device.fingerprint().adapter);
             return;
         }
-        let store = Store::new(folder.path(), device.fingerprint());
+        let store = Store::pipelines(folder.path(), device.fingerprint());
         let found = || compile(&device, &kernel, Some(&store)).unwrap().1;
         assert!(!found(), "nothing was there");
         // Whatever this driver keeps of a kernel, if only a header.

@@ -1,5 +1,5 @@
-//! The store on disk: one file per kernel, in a folder per device. Whatever is wrong with an entry, it is a miss;
-//! whatever is wrong with the folder, pipelines are compiled and not kept.
+//! The store on disk: one file per kernel, in a folder per device: its compiled pipelines, and apart from them what checks of the
+//! device gave. Whatever is wrong with an entry, it is a miss; whatever is wrong with the folder, nothing is kept.
 
 use crate::device::device_key;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use wgoose_kernels::{DeviceFingerprint, KernelHash};
 
 /// Version of the entries, and of everything that shapes a pipeline beyond the kernel's text (how it is compiled and with
-/// which features the device is opened): a change there must change this number.
+/// which features the device is opened) and the outcome of a check (its numbers): a change there must change this number.
 const VERSION: u32 = 2;
 /// How an entry begins.
 const MAGIC: [u8; 8] = *b"wgoosepl";
@@ -21,21 +21,30 @@ const MOST_ENTRIES: usize = 4096;
 /// ...is cut down to this many, so that it is not cut at every new kernel.
 const ENTRIES_LEFT: usize = 3072;
 
-/// The pipelines of one device on disk.
-pub(super) struct Store {
+/// What is kept of the kernels of one device.
+pub(crate) struct Store {
     folder: PathBuf,
     device: String,
 }
 
 impl Store {
-    /// The store of a device in a cache folder, which is made when the first entry is written.
-    pub(super) fn new(cache: &Path, device: &DeviceFingerprint) -> Self {
+    /// The compiled pipelines of a device in a cache folder, which is made when the first entry is written.
+    pub(super) fn pipelines(cache: &Path, device: &DeviceFingerprint) -> Self {
+        Store::new(cache, "pipelines", device)
+    }
+
+    /// What checks of a device gave, by the kernel that they ran.
+    pub(crate) fn checks(cache: &Path, device: &DeviceFingerprint) -> Self {
+        Store::new(cache, "checks", device)
+    }
+
+    fn new(cache: &Path, what: &str, device: &DeviceFingerprint) -> Self {
         let device = device_key(VERSION, device);
-        Store { folder: cache.join("pipelines").join(&device), device }
+        Store { folder: cache.join(what).join(&device), device }
     }
 
     /// What was saved for a kernel on this device; `None` if nothing was, or it is not whole.
-    pub(super) fn load(&self, kernel: &KernelHash) -> Option<Vec<u8>> {
+    pub(crate) fn load(&self, kernel: &KernelHash) -> Option<Vec<u8>> {
         let mut entry = fs::read(self.path(kernel)).ok()?;
         let (header, payload) = entry.split_at_checked(HEADER)?;
         if header != self.header(kernel, payload) {
@@ -46,11 +55,11 @@ impl Store {
     }
 
     /// Saves what the driver made of a kernel, in place of what is there. Warns once a process if that is not possible.
-    pub(super) fn save(&self, kernel: &KernelHash, payload: &[u8]) {
+    pub(crate) fn save(&self, kernel: &KernelHash, payload: &[u8]) {
         static WARNED: Once = Once::new();
         if let Err(why) = self.write(kernel, payload) {
             WARNED.call_once(|| {
-                tracing::warn!("compiled pipelines cannot be kept in {}: {why}", self.folder.display());
+                tracing::warn!("compiled pipelines and checks cannot be kept in {}: {why}", self.folder.display());
             });
         }
     }
@@ -128,7 +137,7 @@ mod tests {
     #[test]
     fn what_was_saved_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path(), &fingerprint());
+        let store = Store::pipelines(folder.path(), &fingerprint());
         assert_eq!(store.load(&KERNEL), None);
         for payload in [b"first".as_slice(), b"", b"another"] {
             store.save(&KERNEL, payload);
@@ -141,7 +150,7 @@ mod tests {
     #[test]
     fn an_entry_that_is_not_whole_is_a_miss_and_can_be_saved_again() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path(), &fingerprint());
+        let store = Store::pipelines(folder.path(), &fingerprint());
         let path = store.path(&KERNEL);
         store.save(&KERNEL, b"payload");
         let good = fs::read(&path).unwrap();
@@ -164,7 +173,7 @@ mod tests {
     #[test]
     fn entries_of_other_kernels_and_devices_are_misses() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path(), &fingerprint());
+        let store = Store::pipelines(folder.path(), &fingerprint());
         store.save(&KERNEL, b"payload");
         let other_kernel = KernelHash([8; 16]);
         fs::copy(store.path(&KERNEL), store.path(&other_kernel)).unwrap();
@@ -183,7 +192,7 @@ mod tests {
         for change in changes {
             let mut other = fingerprint();
             change(&mut other);
-            let other_store = Store::new(folder.path(), &other);
+            let other_store = Store::pipelines(folder.path(), &other);
             assert_eq!(other_store.load(&KERNEL), None, "{other:?}");
             fs::create_dir_all(&other_store.folder).unwrap();
             fs::copy(store.path(&KERNEL), other_store.path(&KERNEL)).unwrap();
@@ -197,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "in the way").unwrap();
-        let store = Store::new(&file, &fingerprint());
+        let store = Store::pipelines(&file, &fingerprint());
         assert!(store.write(&KERNEL, b"payload").is_err());
         store.save(&KERNEL, b"payload");
         store.prune();

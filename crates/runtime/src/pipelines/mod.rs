@@ -6,7 +6,7 @@ mod spirv;
 
 use crate::{Device, RuntimeError};
 use compile::compile;
-use disk::Store;
+pub(crate) use disk::Store;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +28,11 @@ pub struct PipelineCounts {
     pub found: u32,
 }
 
+/// The pipeline of a kernel that is run once: nothing is kept of it.
+pub(crate) fn compile_once(device: &Device, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {
+    compile(device, kernel, None).map(|(pipeline, _)| pipeline)
+}
+
 /// The compiled kernels of a device.
 pub(crate) struct Pipelines {
     device: Arc<Device>,
@@ -38,7 +43,7 @@ pub(crate) struct Pipelines {
 
 impl Pipelines {
     pub(crate) fn new(device: Arc<Device>) -> Self {
-        let store = device.cache().map(|cache| Store::new(cache, device.fingerprint()));
+        let store = device.cache().map(|cache| Store::pipelines(cache, device.fingerprint()));
         Pipelines { device, store, compiled: HashMap::new(), counts: PipelineCounts::default() }
     }
 

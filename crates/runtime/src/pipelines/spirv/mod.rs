@@ -13,6 +13,10 @@ pub(super) fn is_needed(kernel: &Kernel) -> bool {
     kernel.facts.features.contains(&Feature::CooperativeMatrix)
 }
 
+/// What such a kernel needs of the device.
+pub(super) const FEATURES: wgpu::Features =
+    wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::PASSTHROUGH_SHADERS);
+
 /// Translates a kernel without run-time checks, its bindings numbered in their order, as wgpu numbers them.
 ///
 /// # Errors
