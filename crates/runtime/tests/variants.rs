@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_kernels::{Catalogue, Feature, Refusal, Variant, ops};
+use wgoose_kernels::{Catalogue, Feature, Limits, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
 use wgoose_runtime::{Device, RuntimeError};
 
@@ -82,6 +82,15 @@ fn every_choice_equals_the_reference() {
 fn random_cases_equal_the_reference() {
     let amount = Amount { cases: number("PROPTEST_CASES", CASES), seed: number("PROPTEST_RNG_SEED", SEED) };
     test(|device, op, variant| test_variant(device, op, variant, amount));
+}
+
+#[test]
+fn matrix_units_that_are_listed_pass_their_check() {
+    let units = |limits: &Limits| MATRICES.map(|units| limits.features.contains(&units));
+    let (listed, device) = (wgoose_runtime::adapters().remove(0).limits, Device::open(None).unwrap());
+    assert_eq!(units(device.limits()), units(&listed), "{}", device.fingerprint().adapter);
+    let are_expected = std::env::var_os("WGOOSE_MATRICES").is_some();
+    assert!(!are_expected || units(&listed).contains(&true), "{} lists none", device.fingerprint().adapter);
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MOST: Duration = Duration::from_secs(10);
 pub(super) type Check = (Feature, Result<Kernel, KernelError>);
 
 /// How a check is run; an error says nothing about the next time.
-pub(super) type Run = dyn Fn(&Device, Feature, &Kernel) -> Result<Verdict, RuntimeError>;
+pub(super) type Run<'a> = dyn Fn(&Device, Feature, &Kernel) -> Result<Verdict, RuntimeError> + 'a;
 
 /// The checks of a device with these limits.
 pub(super) fn checks(limits: &Limits) -> Vec<Check> {
@@ -31,7 +31,7 @@ pub(super) fn checks(limits: &Limits) -> Vec<Check> {
 }
 
 /// Removes the features of a device that do not stand their check. Whether the device was lost over it.
-pub(super) fn settle(device: &mut Device, checks: Vec<Check>, kept: Option<&Store>, run: &Run) -> bool {
+pub(super) fn settle(device: &mut Device, checks: Vec<Check>, kept: Option<&Store>, run: &Run<'_>) -> bool {
     let mut is_lost = false;
     for (feature, kernel) in checks {
         let why = match kernel.map(|kernel| verdict(device, feature, &kernel, kept, run)) {
@@ -56,7 +56,7 @@ fn verdict(
     feature: Feature,
     kernel: &Kernel,
     kept: Option<&Store>,
-    run: &Run,
+    run: &Run<'_>,
 ) -> Result<Verdict, RuntimeError> {
     if let Some(known) = kept.and_then(|store| Verdict::from_bytes(&store.load(&kernel.hash)?)) {
         return Ok(known);
@@ -134,4 +134,162 @@ fn compute(device: &Device, kernel: &Kernel, pipeline: &Pipeline, numbers: &Numb
     staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
     device.wait_at_most(MOST, done, DURING)?;
     device.mapped(&staging, bytes, bytemuck::pod_collect_to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceOptions;
+    use std::cell::RefCell;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    /// What the adapter lists.
+    fn listed() -> Vec<Feature> {
+        let features = super::super::adapters().remove(0).limits.features;
+        CHECKED.into_iter().filter(|feature| features.contains(feature)).collect()
+    }
+
+    /// A device that lists units of 16 x 16, whatever it has, and the checks that were run: all say `outcome`.
+    fn open(cache: Option<&Path>, outcome: &dyn Fn() -> Result<Verdict, RuntimeError>) -> (Arc<Device>, Vec<Feature>) {
+        let options = DeviceOptions { cache: cache.map(Path::to_owned), ..DeviceOptions::default() };
+        let claim = |limits: &mut Limits| {
+            limits.features.remove(&Feature::CooperativeMatrix8);
+            limits.features.extend([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+        };
+        let ran = RefCell::new(Vec::new());
+        let run = |_: &Device, feature: Feature, _: &Kernel| {
+            ran.borrow_mut().push(feature);
+            outcome()
+        };
+        let device = Device::open_checked(&options, &claim, &run).unwrap();
+        (device, ran.into_inner())
+    }
+
+    const HAS: Feature = Feature::CooperativeMatrix;
+
+    fn wrong() -> Result<Verdict, RuntimeError> {
+        Ok(Verdict::Wrong("of a test".to_owned()))
+    }
+
+    fn right() -> Result<Verdict, RuntimeError> {
+        Ok(Verdict::Right)
+    }
+
+    fn failed() -> Result<Verdict, RuntimeError> {
+        Err(RuntimeError::OutOfMemory { during: DURING })
+    }
+
+    fn lost() -> Result<Verdict, RuntimeError> {
+        Err(RuntimeError::Lost { during: DURING, why: "of a test".to_owned() })
+    }
+
+    /// The files below a folder.
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    }
+
+    #[test]
+    fn what_fails_its_check_is_not_there() {
+        let opened = |outcome: &dyn Fn() -> _| {
+            let (device, ran) = open(None, outcome);
+            assert_eq!(ran, [HAS]);
+            device.check(DURING).unwrap();
+            device.limits().clone()
+        };
+        let with = opened(&right);
+        assert!(with.has_matrix_units());
+        let mut without = with;
+        without.features.remove(&HAS);
+        assert_eq!(opened(&wrong), without);
+        assert_eq!(opened(&failed), without);
+        assert_eq!(opened(&lost), without, "opened once more");
+    }
+
+    #[test]
+    fn a_verdict_is_kept_and_a_failure_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let has = |cache: &Path, outcome: &dyn Fn() -> _| {
+            let (device, ran) = open(Some(cache), outcome);
+            (device.limits().has_matrix_units(), ran.len())
+        };
+        let cache = folder.path();
+        assert_eq!(has(cache, &failed), (false, 1));
+        assert_eq!(has(cache, &lost), (false, 1));
+        assert_eq!(has(cache, &right), (true, 1), "nothing was kept");
+        assert_eq!(has(cache, &wrong), (true, 0), "it was right");
+        let kept = files(cache);
+        let [file] = kept.as_slice() else { panic!("{kept:?}") };
+        let good = fs::read(file).unwrap();
+        for damaged in [good[..good.len() - 1].to_vec(), [&good[..good.len() - 1], b"T"].concat(), Vec::new()] {
+            fs::write(file, damaged).unwrap();
+            assert_eq!(has(cache, &wrong), (false, 1), "what is damaged says nothing");
+            assert_eq!(has(cache, &right), (false, 0), "it was wrong");
+        }
+        // Whole, and no verdict.
+        let adapter = super::super::adapters().remove(0).fingerprint;
+        let (device, _) = open(None, &right);
+        let kernel = matrix_check::kernel(HAS, device.limits(), &Catalogue::embedded()).unwrap().unwrap();
+        let store = Store::checks(cache, &adapter);
+        assert!(store.load(&kernel.hash).is_some(), "that is where it lies");
+        store.save(&kernel.hash, b"maybe");
+        assert_eq!(has(cache, &right), (true, 1));
+        let mut other = adapter;
+        other.driver.push('!');
+        assert_eq!(Store::checks(cache, &other).load(&kernel.hash), None, "another driver is asked anew");
+        assert_eq!(has(Path::new("/dev/null/none"), &right), (true, 1), "a folder that cannot be made");
+    }
+
+    #[test]
+    fn units_that_are_listed_compute_right() {
+        let listed = listed();
+        if listed.is_empty() {
+            println!("skipped: the adapter lists no matrix units");
+            return;
+        }
+        let device = Device::open(None).unwrap();
+        for feature in listed {
+            let kernel = matrix_check::kernel(feature, device.limits(), &Catalogue::embedded()).unwrap().unwrap();
+            assert_eq!(run(&device, feature, &kernel).unwrap(), Verdict::Right, "{feature}");
+            assert!(device.limits().features.contains(&feature));
+        }
+    }
+
+    /// A check with a fault in one place of its code.
+    fn with_fault(feature: Feature, limits: &Limits, path: &str, good: &str, bad: &str) -> Kernel {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl").join(path);
+        let text = fs::read_to_string(shipped).unwrap();
+        assert!(text.contains(good), "{path}: {good}");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text.replace(good, bad)).unwrap();
+        let catalogue = Catalogue::with_folder(folder.path()).unwrap();
+        matrix_check::kernel(feature, limits, &catalogue).unwrap().unwrap()
+    }
+
+    #[test]
+    fn units_that_compute_otherwise_are_seen() {
+        let faults = [
+            ("device/checks/matrices.wgsl", "coopMultiplyAdd(tokens, rows, sums)", "sums"),
+            ("device/checks/matrices.wgsl", "k_tile < K_TILES", "k_tile + 1u < K_TILES"),
+            ("lib/coop/bits.wgsl", "0x00ff00ffu", "0x000f00ffu"),
+            (
+                "lib/coop/splitk.wgsl",
+                "coopStoreT(sums, &partials[at], FRAGMENT)",
+                "coopStore(sums, &partials[at], FRAGMENT)",
+            ),
+        ];
+        let device = Device::open(None).unwrap();
+        for feature in listed() {
+            for (path, good, bad) in faults {
+                let kernel = with_fault(feature, device.limits(), path, good, bad);
+                let verdict = run(&device, feature, &kernel).unwrap();
+                assert!(matches!(verdict, Verdict::Wrong(_)), "{feature}: {bad}");
+                device.check(DURING).unwrap();
+            }
+        }
+    }
 }

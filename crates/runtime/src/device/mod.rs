@@ -86,7 +86,7 @@ impl Device {
     fn open_checked(
         options: &DeviceOptions,
         restrict: &dyn Fn(&mut Limits),
-        run: &matrix_check::Run,
+        run: &matrix_check::Run<'_>,
     ) -> Result<Arc<Device>, RuntimeError> {
         let timeline = options.timeline.clone();
         let mut adapters = {

@@ -4,7 +4,7 @@ use crate::numbers::{Result, Tolerance, assert_agree};
 use crate::world::{SHAPE, all, default_plan, device, fused, gpu, model, model_of, read, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
-use wgoose_kernels::{Limits, PlanError};
+use wgoose_kernels::{Feature, Limits, PlanError};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Device, DeviceOptions, Engine, RuntimeError};
@@ -79,6 +79,23 @@ fn optional_features_change_the_speed_only() {
         let want = run_on(&device(), &model);
         let got = run_on(&lesser(|l| l.features.clear()), &model);
         assert_agree(&format!("{mix} without features"), SHAPE.vocab, &got, &want, Tolerance::ROUNDING);
+    }
+}
+
+#[test]
+fn matrix_units_that_are_none_are_found_out() {
+    const UNITS: [Feature; 2] = [Feature::CooperativeMatrix, Feature::CooperativeMatrix8];
+    let honest = device();
+    if UNITS.iter().any(|units| honest.limits().features.contains(units)) {
+        println!("skipped: {} has matrix units", honest.fingerprint().adapter);
+        return;
+    }
+    let boasting = lesser(|l| l.features.extend(UNITS));
+    assert_eq!(boasting.limits(), honest.limits());
+    for mix in [Mix::F16, Mix::Q4_K_M] {
+        let model = model(mix);
+        assert!(default_plan(&boasting, &model) == default_plan(&honest, &model));
+        assert!(run_on(&boasting, &model) == run_on(&honest, &model), "{mix}");
     }
 }
 
