@@ -48,16 +48,27 @@ impl Mesa {
         Ok(Mesa { root })
     }
 
-    /// Tests the kernels that need matrix units there, or those of this op or OP/VARIANT.
+    /// Tests the check of matrix units there, and the kernels that need some, or those of this op or OP/VARIANT.
     ///
     /// # Errors
     /// When the tests do not compile, or one fails.
     pub(crate) fn test(&self, kernel: Option<&str>) -> Result<()> {
-        let test = built_test("variants")?;
-        let inside = self.root.join("root/variants");
-        fs::copy(&test, &inside).map_err(|e| Error::file("copy the tests to", &inside, e))?;
+        let built = build_tests()?;
+        self.run("check", &program(&built, "wgoose_runtime")?, &["matrix_check"], kernel)?;
+        self.run(
+            "variants",
+            &program(&built, "variants")?,
+            &["every_choice", "random_cases", "pass_their_check"],
+            kernel,
+        )
+    }
+
+    /// Runs the tests of a program there whose names contain one of these.
+    fn run(&self, name: &str, program: &Path, which: &[&str], kernel: Option<&str>) -> Result<()> {
+        let inside = self.root.join("root").join(name);
+        fs::copy(program, &inside).map_err(|e| Error::file("copy the tests to", &inside, e))?;
         let mut run = command("chroot", [&self.root]);
-        run.args(["/root/variants", "every_choice", "random_cases", "pass_their_check", "--nocapture"]);
+        run.arg(Path::new("/root").join(name)).args(which).arg("--nocapture");
         // Two random cases of each: a kernel takes this adapter's compiler some seconds.
         let variables = [
             ("PATH", PATH),
@@ -120,11 +131,15 @@ fn proxy() -> Option<String> {
     set.lines().next().filter(|proxy| proxy.starts_with("http")).map(str::to_owned)
 }
 
-/// Builds an integration test with the features that it has in the workspace.
-fn built_test(name: &str) -> Result<PathBuf> {
-    let mut build: Command = cargo(&format!("test --workspace --test {name} --no-run --message-format json"));
-    let messages = shell::capture(&mut build)?;
-    executable(&messages, name).ok_or_else(|| Error::Other(format!("cargo names no program for the test {name}")))
+/// Builds the tests with the features that they have in the workspace. Returns cargo's messages.
+fn build_tests() -> Result<String> {
+    let mut build: Command = cargo("test --workspace --lib --test variants --no-run --message-format json");
+    shell::capture(&mut build)
+}
+
+/// The program of a test, of a library or an integration test, that cargo's messages name.
+fn program(messages: &str, test: &str) -> Result<PathBuf> {
+    executable(messages, test).ok_or_else(|| Error::Other(format!("cargo names no program for the test {test}")))
 }
 
 /// The program of a test in cargo's messages, one JSON object a line.

@@ -145,10 +145,17 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    /// What the adapter lists.
+    /// What the adapter lists; `WGOOSE_MATRICES=1` says that it must be something (`cargo xtask test --matrices`).
     fn listed() -> Vec<Feature> {
-        let features = super::super::adapters().remove(0).limits.features;
-        CHECKED.into_iter().filter(|feature| features.contains(feature)).collect()
+        let adapter = super::super::adapters().remove(0);
+        let listed = CHECKED.into_iter().filter(|feature| adapter.limits.features.contains(feature));
+        let listed: Vec<Feature> = listed.collect();
+        if listed.is_empty() {
+            let name = adapter.fingerprint.adapter;
+            assert!(std::env::var_os("WGOOSE_MATRICES").is_none(), "{name} lists no matrix units");
+            println!("skipped: {name} lists no matrix units");
+        }
+        listed
     }
 
     /// A device that lists units of 16 x 16, whatever it has, and the checks that were run: all say `outcome`.
@@ -244,28 +251,33 @@ mod tests {
 
     #[test]
     fn units_that_are_listed_compute_right() {
-        let listed = listed();
-        if listed.is_empty() {
-            println!("skipped: the adapter lists no matrix units");
-            return;
-        }
         let device = Device::open(None).unwrap();
-        for feature in listed {
+        for feature in listed() {
             let kernel = matrix_check::kernel(feature, device.limits(), &Catalogue::embedded()).unwrap().unwrap();
             assert_eq!(run(&device, feature, &kernel).unwrap(), Verdict::Right, "{feature}");
             assert!(device.limits().features.contains(&feature));
         }
     }
 
-    /// A check with a fault in one place of its code.
-    fn with_fault(feature: Feature, limits: &Limits, path: &str, good: &str, bad: &str) -> Kernel {
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl").join(path);
-        let text = fs::read_to_string(shipped).unwrap();
-        assert!(text.contains(good), "{path}: {good}");
+    const CHECK: (&str, &str) =
+        ("device/checks/matrices.wgsl", include_str!("../../../../kernels-wgsl/device/checks/matrices.wgsl"));
+    const BITS: (&str, &str) = ("lib/coop/bits.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/bits.wgsl"));
+    const SPLIT_K: (&str, &str) =
+        ("lib/coop/splitk.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/splitk.wgsl"));
+    const M16: (&str, &str) =
+        ("lib/coop/fragment/m16.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/fragment/m16.wgsl"));
+
+    /// A check with one file of its code edited.
+    fn edited(feature: Feature, limits: &Limits, (path, text): (&str, &str), edits: &[(&str, &str)]) -> Kernel {
+        let mut text = text.to_owned();
+        for (old, new) in edits {
+            assert!(text.contains(old), "{path}: {old}");
+            text = text.replace(old, new);
+        }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, text.replace(good, bad)).unwrap();
+        fs::write(&file, text).unwrap();
         let catalogue = Catalogue::with_folder(folder.path()).unwrap();
         matrix_check::kernel(feature, limits, &catalogue).unwrap().unwrap()
     }
@@ -273,23 +285,44 @@ mod tests {
     #[test]
     fn units_that_compute_otherwise_are_seen() {
         let faults = [
-            ("device/checks/matrices.wgsl", "coopMultiplyAdd(tokens, rows, sums)", "sums"),
-            ("device/checks/matrices.wgsl", "k_tile < K_TILES", "k_tile + 1u < K_TILES"),
-            ("lib/coop/bits.wgsl", "0x00ff00ffu", "0x000f00ffu"),
-            (
-                "lib/coop/splitk.wgsl",
-                "coopStoreT(sums, &partials[at], FRAGMENT)",
-                "coopStore(sums, &partials[at], FRAGMENT)",
-            ),
+            (CHECK, "coopMultiplyAdd(tokens, rows, sums)", "sums"),
+            (CHECK, "k_tile < K_TILES", "k_tile + 1u < K_TILES"),
+            (BITS, "1024.0h + zero", "1023.0h + zero"),
+            (SPLIT_K, "coopStoreT(sums", "coopStore(sums"),
         ];
         let device = Device::open(None).unwrap();
         for feature in listed() {
-            for (path, good, bad) in faults {
-                let kernel = with_fault(feature, device.limits(), path, good, bad);
+            for (file, good, bad) in faults {
+                let kernel = edited(feature, device.limits(), file, &[(good, bad)]);
                 let verdict = run(&device, feature, &kernel).unwrap();
                 assert!(matches!(verdict, Verdict::Wrong(_)), "{feature}: {bad}");
                 device.check(DURING).unwrap();
             }
         }
+    }
+
+    /// What goes to the driver as we patch it, on units of 8 x 8, which a software adapter has.
+    #[test]
+    fn patched_modules_compute_right() {
+        let device = Device::open(None).unwrap();
+        let (small, large) = (Feature::CooperativeMatrix8, Feature::CooperativeMatrix);
+        if !listed().contains(&small) || !device.is_cpu() {
+            return;
+        }
+        let mut limits = device.limits().clone();
+        limits.features.insert(large);
+        let edits = [
+            ("f16 cooperative-matrix", "f16 cooperative-matrix cooperative-matrix-8x8"),
+            ("coop_mat16x16", "coop_mat8x8"),
+            ("FRAGMENT: u32 = 16u", "FRAGMENT: u32 = 8u"),
+            ("tile_w_as_f32[at], 4u", "tile_w_as_f32[at], 2u"),
+        ];
+        let mut kernel = edited(large, &limits, M16, &edits);
+        // Those of 16 x 16 are patched.
+        kernel.facts.features.insert(large);
+        let numbers = matrix_check::numbers(small).unwrap();
+        let pipeline = compile_once(&device, &kernel).unwrap();
+        let got = compute(&device, &kernel, &pipeline, &numbers).unwrap();
+        assert_eq!(compared(&got, &numbers.want), Verdict::Right);
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use wgoose_graph::{Activation, BatchShape, Format, FusionSet, LoraRanks, ModelShape, Target, rewrite, rwkv7};
-    use wgoose_kernels::{Catalogue, Instance, Limits};
+    use wgoose_kernels::{Catalogue, Instance, Limits, matrix_check};
 
     /// A product of 16 tokens by a variant on cooperative matrices.
     pub(super) fn kernel(variant: &str) -> Kernel {
@@ -75,5 +75,32 @@ mod tests {
         let variant = catalogue.variant("matmul", variant).unwrap();
         let kernel = |config| Kernel::new(variant, &instance, &config, &limits).ok();
         variant.configs().into_iter().find_map(kernel).unwrap()
+    }
+
+    /// The kernel that a device is checked with.
+    fn check() -> Kernel {
+        let features = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
+        let limits = Limits { min_subgroup: 32, features, ..Limits::webgpu() };
+        let kernel = matrix_check::kernel(Feature::CooperativeMatrix, &limits, &Catalogue::embedded());
+        kernel.unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_device_is_checked_for_every_patch() {
+        let words = translated(&check()).unwrap();
+        let uses = |name: &str| {
+            let all = || words::instructions(&words).unwrap();
+            let named = |i: &&[u32]| words::opcode(i) == spirv::Op::Name as u32 && words::string(&i[2..]) == name;
+            let id = all().find(named).unwrap_or_else(|| panic!("there is no {name}"))[1];
+            let uses = [spirv::Op::AccessChain, spirv::Op::FunctionCall].map(|op| op as u32);
+            all().filter(|i| uses.contains(&words::opcode(i)) && i[3] == id).count()
+        };
+        let twins = ["tile_x", "tile_x_as_f16", "tile_w", "tile_w_as_f16", "tile_w_as_f32"];
+        for name in twins.into_iter().chain(["bits_as_half2", "half2_as_bits", "partials"]) {
+            assert!(uses(name) > 0, "{name}");
+        }
+        let reinterpreted = reinterpret::reinterpreted(&words).unwrap();
+        assert_ne!(reinterpreted, words);
+        assert_ne!(memory_model::ordered(&reinterpreted).unwrap(), reinterpreted);
     }
 }
