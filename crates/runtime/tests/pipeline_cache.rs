@@ -51,7 +51,8 @@ fn uncached(model: &Arc<Model>) -> (Vec<f32>, u32) {
 /// Whether the default device keeps pipelines; says so if it does not. Mesa's CPU driver has the feature, and keeps
 /// nothing but a header.
 fn keeps() -> bool {
-    let options = DeviceOptions { cache: Some("anywhere".into()), ..DeviceOptions::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let options = DeviceOptions { cache: Some(folder.path().to_owned()), ..DeviceOptions::default() };
     let device = Device::open_with(&options).unwrap();
     let keeps = device.cache().is_some() && !device.is_cpu();
     if !keeps {
@@ -79,7 +80,7 @@ fn a_driver_that_keeps_nothing_is_not_said_to() {
     for _ in 0..2 {
         assert!(run(&model, Some(folder.path())) == (logits.clone(), PipelineCounts { compiled: all, found: 0 }));
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert!(!folder.path().join("pipelines").exists());
 }
 
 #[test]
@@ -103,7 +104,9 @@ fn the_next_device_finds_them_all() {
 
     let names = |timeline: &Timeline| {
         let spans = timeline.spans().into_iter().filter(|span| span.track == Track::Compile);
-        let mut names: Vec<String> = spans.map(|span| span.name.into_owned()).collect();
+        // A device's check is no pipeline of a model.
+        let names = spans.map(|span| span.name.into_owned()).filter(|name| !name.starts_with("device/checks/"));
+        let mut names: Vec<String> = names.collect();
         names.sort();
         names
     };

@@ -169,7 +169,7 @@ impl Device {
         })
     }
 
-    /// What kernels may use.
+    /// What kernels may use: matrix units only if they stood their check.
     pub fn limits(&self) -> &Limits {
         &self.summary.limits
     }

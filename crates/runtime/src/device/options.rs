@@ -8,7 +8,8 @@ use std::path::PathBuf;
 pub struct DeviceOptions {
     /// An adapter's index, or a part of its name. `None`: the most capable one.
     pub adapter: Option<String>,
-    /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept.
+    /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept, and matrix units are checked
+    /// every time.
     pub cache: Option<PathBuf>,
     /// Where spans are collected.
     pub timeline: Timeline,

@@ -3,11 +3,12 @@
 use crate::numbers::{Result, Tolerance, assert_agree};
 use crate::world::{SHAPE, all, default_plan, device, fused, gpu, model, model_of, read, tokens};
 use std::sync::Arc;
-use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
-use wgoose_kernels::{Feature, Limits, PlanError};
+use wgoose_graph::{BatchShape, Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, Feature, Instance, Limits, PlanError, Refusal};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Device, DeviceOptions, Engine, RuntimeError};
+use wgoose_runtime::{Device, DeviceOptions, Engine, Graphs, RuntimeError};
 
 /// Passes so short that their values fit into small bindings.
 const CHUNK: usize = 8;
@@ -97,6 +98,21 @@ fn matrix_units_that_are_none_are_found_out() {
         assert!(default_plan(&boasting, &model) == default_plan(&honest, &model));
         assert!(run_on(&boasting, &model) == run_on(&honest, &model), "{mix}");
     }
+    // Asked for by name, a kernel that needs them is not replaced in silence.
+    let model = model(Mix::F16);
+    let mut plan = default_plan(&boasting, &model);
+    let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };
+    let graphs = Graphs::new(model.shape(), &plan.fusions, boasting.timeline()).unwrap();
+    let graph = graphs.of(&batch);
+    let instances = graph.op_ids().map(|id| Instance::of(graph, id, &batch, &|w| model.tensor(w).format()));
+    let product = instances.into_iter().find(|instance| instance.op.name() == "matmul").unwrap();
+    let catalogue = Catalogue::embedded();
+    let variant = catalogue.variant("matmul", "gemm_coop_128x128").unwrap();
+    plan.choices = vec![Choice::new(TuningKey::of(&product), variant, &variant.default_config()).unwrap()];
+    let mut engine = Engine::gpu(boasting, Arc::clone(&model), plan, catalogue, 1).unwrap();
+    let error = engine.forward(&[all(0, &tokens(4, 16))]).unwrap_err();
+    let refused = Refusal::Feature(Feature::CooperativeMatrix);
+    assert!(matches!(&error, RuntimeError::Plan(PlanError::Refused { refusal, .. }) if *refusal == refused), "{error}");
 }
 
 #[test]
