@@ -3,12 +3,15 @@
 // workgroup memory as f16, the next ones in registers, in flight while this one is multiplied. The subgroups share the tile in
 // SUBGROUPS_M x SUBGROUPS_N parts; SUBGROUPS_K of them take the k-steps of a part by turns, and their sums are added last.
 //
+// UNROLL k-steps of a K-tile are written out. That pays for many tokens and weights that need no unpacking; few tokens take longer
+// to fetch code than to run it.
+//
 // SPLIT_K workgroups share a tile's K (lib/coop/splitk); with lib/coop/whole_k there is one.
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //
-// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, RASTER, PACKED_LOADS`, a fragment size, x in
-// halves, lib/coop/splitk or lib/coop/whole_k, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
+// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS`, a fragment size, x
+// in halves, lib/coop/splitk or lib/coop/whole_k, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
 // tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they are: `stores_plainly` and,
 // of a row for the first token, `first_of_y`.
 #import lib/op
@@ -39,6 +42,7 @@ const X_VEC4S: u32 = select(2u, 1u, X_PACKED);
 
 const_assert K % 8u == 0u;                                          // half8s of x
 const_assert K_TILE % (FRAGMENT * SUBGROUPS_K) == 0u;               // subgroups take whole k-steps
+const_assert K_STEPS % UNROLL == 0u;                                // iterations of as many k-steps
 const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups take whole fragments of tokens
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
@@ -144,14 +148,14 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         }
         let at_x = stage * HALVES * TILE_X + part_x + k_part * K_STEPS * (FRAGMENT / 8u);
         let at_w = stage * TILE_W + part_w + k_part * K_STEPS * (FRAGMENT / 8u);
-        for (var step = 0u; step < K_STEPS; step++) {           // unroll
+        for (var step = 0u; step < K_STEPS; step++) {           // unroll UNROLL
             var rows: array<FragmentW, FRAGMENTS_N>;
-            for (var n = 0u; n < FRAGMENTS_N; n++) {            // unroll
+            for (var n = 0u; n < FRAGMENTS_N; n++) {        // unroll
                 rows[n] = load_fragment_w(at_w + n * FRAGMENT * LD + step * (FRAGMENT / 8u));
             }
-            for (var m = 0u; m < FRAGMENTS_M; m++) {            // unroll
+            for (var m = 0u; m < FRAGMENTS_M; m++) {        // unroll
                 let tokens = load_fragment_x(at_x + m * FRAGMENT * LD + step * (FRAGMENT / 8u));
-                for (var n = 0u; n < FRAGMENTS_N; n++) {        // unroll
+                for (var n = 0u; n < FRAGMENTS_N; n++) {    // unroll
                     sums[m * FRAGMENTS_N + n] = coopMultiplyAdd(tokens, rows[n], sums[m * FRAGMENTS_N + n]);
                 }
                 if HALVES == 2u {
@@ -201,18 +205,29 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     }
 }
 
+// Pairs of sums that a thread loads before it stores any. Where they are added to y, loads of it wait for the stores before them.
+const PAIRS_TOGETHER: u32 = select(1u, 4u, ADD);
+
 // The fragments from `begin` on of every part of the tile, whose sums are staged. Adjacent threads store adjacent values.
 fn store_fragments(tile: Tile, begin: u32, tid: u32) {
-    for (var pair = tid; pair < PARTS_MN * STAGED * FRAGMENT_VALUES / 2u; pair += WG) {
-        let at = pair * 2u;
-        let place = place_of(tile, at / (STAGED * FRAGMENT_VALUES), begin + at / FRAGMENT_VALUES % STAGED, at % FRAGMENT_VALUES);
-        var sums = load_residuals(tile, place);
-        for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
-            let vec = staged_sums((k_part * PARTS_MN * STAGED * FRAGMENT_VALUES + at) / 4u);
-            sums += select(vec.xy, vec.zw, at % 4u == 2u);
+    const pairs = PARTS_MN * STAGED * FRAGMENT_VALUES / 2u;
+    for (var first = tid; first < pairs; first += WG * PAIRS_TOGETHER) {
+        var places: array<Place, PAIRS_TOGETHER>;
+        var sums: array<vec2<f32>, PAIRS_TOGETHER>;
+        for (var i = 0u; i < PAIRS_TOGETHER; i++) {             // unroll
+            let at = min(first + i * WG, pairs - 1u) * 2u;
+            let f = begin + at / FRAGMENT_VALUES % STAGED;
+            places[i] = place_of(tile, at / (STAGED * FRAGMENT_VALUES), f, at % FRAGMENT_VALUES);
+            sums[i] = load_residuals(tile, places[i]);
+            for (var k_part = 0u; k_part < SUBGROUPS_K; k_part++) {
+                let vec = staged_sums((k_part * PARTS_MN * STAGED * FRAGMENT_VALUES + at) / 4u);
+                sums[i] += select(vec.xy, vec.zw, at % 4u == 2u);
+            }
         }
-        if place.is_inside {
-            store_sums_of_tile(tile, place, sums);
+        for (var i = 0u; i < PAIRS_TOGETHER; i++) {             // unroll
+            if places[i].is_inside && first + i * WG < pairs {
+                store_sums_of_tile(tile, places[i], sums[i]);
+            }
         }
     }
 }
@@ -220,16 +235,26 @@ fn store_fragments(tile: Tile, begin: u32, tid: u32) {
 // The whole tile out of what its workgroups have handed over, summed in their order. A short loop: one workgroup of a tile runs it,
 // once, and waits for what it has not in its instruction cache.
 fn store_all_parts(tile: Tile, tid: u32) {
-    for (var pair = tid; pair < PAIRS_OF_TILE; pair += WG) {
-        let at = pair * 2u;
-        let place = place_of(tile, at / (FRAGMENTS * FRAGMENT_VALUES), at / FRAGMENT_VALUES % FRAGMENTS, at % FRAGMENT_VALUES);
-        var sums = load_residuals(tile, place);
-        for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
-            let first = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PAIRS_OF_TILE * 2u + at;
-            sums += vec2(partial_sum(first), partial_sum(first + 1u));
+    for (var first = tid; first < PAIRS_OF_TILE; first += WG * PAIRS_TOGETHER) {
+        var places: array<Place, PAIRS_TOGETHER>;
+        var sums: array<vec2<f32>, PAIRS_TOGETHER>;
+        for (var i = 0u; i < PAIRS_TOGETHER; i++) {             // unroll
+            let at = min(first + i * WG, PAIRS_OF_TILE - 1u) * 2u;
+            let f = at / FRAGMENT_VALUES % FRAGMENTS;
+            places[i] = place_of(tile, at / (FRAGMENTS * FRAGMENT_VALUES), f, at % FRAGMENT_VALUES);
+            sums[i] = load_residuals(tile, places[i]);
         }
-        if place.is_inside {
-            store_sums_of_tile(tile, place, sums);
+        for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
+            for (var i = 0u; i < PAIRS_TOGETHER; i++) {         // unroll
+                let at = min(first + i * WG, PAIRS_OF_TILE - 1u) * 2u;
+                let source = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PAIRS_OF_TILE * 2u + at;
+                sums[i] += vec2(partial_sum(source), partial_sum(source + 1u));
+            }
+        }
+        for (var i = 0u; i < PAIRS_TOGETHER; i++) {             // unroll
+            if places[i].is_inside && first + i * WG < PAIRS_OF_TILE {
+                store_sums_of_tile(tile, places[i], sums[i]);
+            }
         }
     }
 }

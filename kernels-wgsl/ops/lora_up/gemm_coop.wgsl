@@ -27,6 +27,7 @@ const SUBGROUPS_M: u32 = 2u;        // tune: 1 2
 const SUBGROUPS_N: u32 = 2u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 1u;
 const RASTER: u32 = 8u;
 const RANK_DECAY: u32 = 32u;        // op: rank_decay
 const RANK_ICLR: u32 = 32u;         // op: rank_iclr

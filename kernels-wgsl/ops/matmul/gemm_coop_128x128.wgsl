@@ -4,6 +4,8 @@
 // prune: up_to_rows > 64      most of a tile would be empty
 // prune: HALVES == 1u || TILE_M == 128u && TILE_N == 160u && K_TILE == 32u && SUBGROUPS_M == 4u && SUBGROUPS_N == 2u       wider tiles split fewer x
 // prune: HALVES == 1u || up_to_rows <= 256 || K < 1024u || ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) > SM      two workgroups to a tile fill the device
+// prune: K_TILE / 16u <= UNROLL || UNROLL == 1u && w_format > 3u     a whole K-tile is written out, unless it is unpacked
+// prune: UNROLL == 1u || w_format <= 3u      unpacking leaves no time to fetch more code
 // default: 11
 #import lib/coop/matmul
 #import lib/coop/whole_k
@@ -17,6 +19,7 @@ const SUBGROUPS_M: u32 = 2u;        // tune: 2 4
 const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 4u;             // tune: 4 2 1
 const RASTER: u32 = 8u;
 const SM: u32 = 16u;                // device: multiprocessors
 

@@ -17,6 +17,7 @@ const SUBGROUPS_M: u32 = 2u;        // tune: 1 2 4
 const SUBGROUPS_N: u32 = 4u;        // tune: 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 2u;             // tune: 2 1
 const RASTER: u32 = 8u;
 const SM: u32 = 16u;                // device: multiprocessors
 

@@ -16,6 +16,7 @@ const SUBGROUPS_M: u32 = 1u;        // tune: 1 2
 const SUBGROUPS_N: u32 = 4u;        // tune: 4 2
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 1u;
 const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)

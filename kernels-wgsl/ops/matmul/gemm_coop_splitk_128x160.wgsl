@@ -19,6 +19,7 @@ const SUBGROUPS_M: u32 = 4u;
 const SUBGROUPS_N: u32 = 2u;
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;
+const UNROLL: u32 = 2u;
 const RASTER: u32 = 8u;
 const SPLIT_K: u32 = 2u;            // tune: 2 4
 const SM: u32 = 16u;                // device: multiprocessors

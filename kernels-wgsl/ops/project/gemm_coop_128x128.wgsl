@@ -2,6 +2,8 @@
 // needs: subgroups f16
 // grid: TILES_N * ceil_div(rows, TILE_M)
 // prune: up_to_rows > 64      most of a tile would be empty
+// prune: K_TILE / 16u <= UNROLL || UNROLL == 1u && w_r_format > 3u     a whole K-tile is written out, unless it is unpacked
+// prune: UNROLL == 1u || w_r_format <= 3u      unpacking leaves no time to fetch more code
 // default: 10
 #import lib/coop/project
 #import lib/coop/whole_k
@@ -15,6 +17,7 @@ const SUBGROUPS_M: u32 = 2u;        // tune: 2 4
 const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 4u;             // tune: 4 2 1
 const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)

@@ -3,7 +3,8 @@
 //!
 //! `for (var i = 0u; i < ROWS; i++) {    // unroll` becomes its body, once for each value, with `i` a constant. The bound
 //! is an expression of constants (see [`super::expression`]); the loop ends at the first line that closes it at its own
-//! indentation. A loop without its marker computes the same.
+//! indentation. `// unroll F` writes out F bodies an iteration, as `#pragma unroll F` does: with 1 the loop stays, with as many
+//! as there are iterations it is written out whole. A loop without its marker computes the same.
 
 use super::expression::{Expression, Scope};
 use super::{Text, TextError};
@@ -25,7 +26,7 @@ pub(crate) fn unroll(text: &Text, scope: &dyn Scope) -> Result<Text, TextError> 
 fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) -> Result<(), TextError> {
     let mut rest = lines;
     while let Some(((line, at), after)) = rest.split_first() {
-        let Some(code) = line.trim_end().strip_suffix("// unroll") else {
+        let Some((code, factor)) = line.split_once("// unroll").filter(|(_, factor)| is_factor(factor)) else {
             out.push(line, *at);
             rest = after;
             continue;
@@ -38,17 +39,44 @@ fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) ->
         let indent = &line[..line.len() - line.trim_start().len()];
         let close = after.iter().position(|(l, _)| l.strip_prefix(indent) == Some("}"));
         let close = close.ok_or_else(|| fail("the loop has no end at its own indentation".to_owned()))?;
-        for i in 0..times {
+        let bodies = match factor.trim() {
+            "" => times,
+            factor => Expression::parse(factor)
+                .ok_or_else(|| "the factor is no expression of constants".to_owned())
+                .and_then(|factor| factor.number(scope).map_err(|why| format!("the factor: {why}")))
+                .map_err(fail)?,
+        };
+        if bodies == 0 || times % bodies != 0 {
+            return Err(fail(format!("{times} iterations are not shared evenly by {bodies} bodies")));
+        }
+        let is_whole = bodies == times;
+        if !is_whole {
+            out.push(
+                &format!("{indent}for (var first_{name} = 0u; first_{name} < {times}u; first_{name} += {bodies}u) {{"),
+                *at,
+            );
+        }
+        for i in 0..bodies {
             if out.len() > MOST_LINES {
                 return Err(out.error(*at, format!("cannot unroll: the text has more than {MOST_LINES} lines")));
             }
-            out.push(&format!("{indent}{{ const {name} = {i}u;"), *at);
+            let head =
+                if is_whole { format!("const {name} = {i}u") } else { format!("let {name} = first_{name} + {i}u") };
+            out.push(&format!("{indent}{{ {head};"), *at);
             write(&after[..close], scope, out)?;
+            out.push(after[close].0, after[close].1);
+        }
+        if !is_whole {
             out.push(after[close].0, after[close].1);
         }
         rest = &after[close + 1..];
     }
     Ok(())
+}
+
+/// Whether what follows the marker is nothing or a factor, and no prose.
+fn is_factor(text: &str) -> bool {
+    text.trim().is_empty() || (text.starts_with(' ') && text.split_whitespace().count() == 1)
 }
 
 /// The counter and the bound of a loop.
@@ -88,6 +116,24 @@ mod tests {
                     { const i = 1u;\n    { const j = 0u;\n        f(i, j);\n    }\n}\n\
                     for (var i = 0u; i < N; i++) {\n}\n";
         assert_eq!(unrolled(text).unwrap(), want);
+    }
+
+    #[test]
+    fn a_factor_writes_out_so_many_bodies() {
+        let unroll =
+            |factor: &str| unrolled(&format!("for (var i = 0u; i < 4u; i++) {{ // unroll {factor}\n    f(i);\n}}\n"));
+        let part = "for (var first_i = 0u; first_i < 4u; first_i += 2u) {\n\
+                    { let i = first_i + 0u;\n    f(i);\n}\n{ let i = first_i + 1u;\n    f(i);\n}\n}\n";
+        assert_eq!(unroll("N").unwrap(), part);
+        assert_eq!(unroll("2u*N").unwrap(), unroll("").unwrap());
+        let loops = unroll("1u").unwrap();
+        assert_eq!(
+            loops,
+            "for (var first_i = 0u; first_i < 4u; first_i += 1u) {\n{ let i = first_i + 0u;\n    f(i);\n}\n}\n"
+        );
+        for wrong in ["0u", "3u", "M", "8u"] {
+            assert!(unroll(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

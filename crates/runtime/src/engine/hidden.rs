@@ -1,6 +1,6 @@
 //! Hidden states instead of logits: passes that end before the output head, which is neither computed nor uploaded.
 
-use super::{Engine, Piece};
+use super::{Engine, Piece, append};
 use crate::{BatchError, Outputs, RuntimeError, Sequence};
 use std::ops::Range;
 use wgoose_graph::{Level, Target};
@@ -17,7 +17,7 @@ impl Engine {
     /// or the file fails: the states of the sequences are invalidated then.
     pub fn hidden(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut rows = vec![Vec::new(); sequences.len()];
-        self.read_whole(sequences, Target::Hidden(level), &mut |i, own| rows[i].extend_from_slice(own))?;
+        self.read_whole(sequences, Target::Hidden(level), &mut |i, own| append(&mut rows[i], own))?;
         Ok(rows)
     }
 
@@ -29,7 +29,7 @@ impl Engine {
     pub fn hidden_mean(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut sums = vec![vec![0.0f64; self.shape().width as usize]; sequences.len()];
         self.read_whole(sequences, Target::HiddenSum(level), &mut |i, own| {
-            sums[i].iter_mut().zip(own).for_each(|(sum, x)| *sum += f64::from(*x));
+            sums[i].iter_mut().zip(own).for_each(|(sum, x)| *sum += f64::from(x));
         })?;
         let mean = |(sums, s): (Vec<f64>, &Sequence<'_>)| {
             sums.into_iter().map(|sum| (sum / s.tokens.len() as f64) as f32).collect()
@@ -42,7 +42,7 @@ impl Engine {
         &mut self,
         sequences: &[Sequence<'_>],
         target: Target,
-        on_rows: &mut dyn FnMut(usize, &[f32]),
+        on_rows: &mut dyn FnMut(usize, Vec<f32>),
     ) -> Result<(), RuntimeError> {
         let shape = *self.shape();
         self.check(sequences)?;

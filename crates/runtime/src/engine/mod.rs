@@ -8,6 +8,7 @@ use crate::report::LoadReport;
 use crate::{
     Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
 };
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -141,7 +142,7 @@ impl Engine {
         let passes = divide(sequences, self.chunk, self.executor.max_outputs());
         let mut rows = vec![Vec::new(); sequences.len()];
         let (states, passes) = self.run_each(sequences, &passes, Target::Logits, states, goes_on, &mut |i, own| {
-            rows[i].extend_from_slice(own);
+            append(&mut rows[i], own);
         })?;
         Ok(Forwarded { rows, states, passes })
     }
@@ -156,7 +157,7 @@ impl Engine {
         target: Target,
         states: &[(usize, State)],
         goes_on: &mut dyn FnMut() -> bool,
-        on_rows: &mut dyn FnMut(usize, &[f32]),
+        on_rows: &mut dyn FnMut(usize, Vec<f32>),
     ) -> Result<(Vec<Vec<f32>>, usize), RuntimeError> {
         let cols = target.cols(self.shape()) as usize;
         let batches = passes.iter().map(|pass| Ok(self.pack(pass)?.to(target)));
@@ -169,16 +170,24 @@ impl Engine {
         });
         let mut results = passes.iter();
         let run = self.executor.run_each(&mut batches, states, &mut |result| {
+            let pieces = results.next().map_or(&[][..], Vec::as_slice);
+            if let [(i, _)] = pieces {
+                return on_rows(*i, result);
+            }
             let mut rest = &result[..];
-            for (i, piece) in results.next().into_iter().flatten() {
+            let parts = pieces.iter().map(|(i, piece)| {
                 let rows = match target {
                     Target::HiddenSum(_) => 1,
                     _ => piece.outputs.rows(piece.tokens.len()),
                 };
                 let (own, others) = rest.split_at(rows * cols);
-                on_rows(*i, own);
                 rest = others;
-            }
+                (*i, own)
+            });
+            let parts: Vec<(usize, &[f32])> = parts.collect();
+            // Many rows of logits are megabytes of new memory.
+            let parts: Vec<(usize, Vec<f32>)> = parts.into_par_iter().map(|(i, own)| (i, own.to_vec())).collect();
+            parts.into_iter().for_each(|(i, own)| on_rows(i, own));
         });
         match run {
             Ok(states) => Ok((states, begun)),
@@ -325,6 +334,15 @@ impl Engine {
     fn check_slot(&self, slot: usize) -> Result<(), BatchError> {
         let slots = self.slots();
         if slot < slots { Ok(()) } else { Err(BatchError::Slot { sequence: 0, slot, slots }) }
+    }
+}
+
+/// Appends rows to what a sequence has.
+fn append(rows: &mut Vec<f32>, own: Vec<f32>) {
+    if rows.is_empty() {
+        *rows = own;
+    } else {
+        rows.extend_from_slice(&own);
     }
 }
 

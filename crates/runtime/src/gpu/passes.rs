@@ -7,6 +7,7 @@
 use super::{GpuExecutor, lock};
 use crate::timeline::Track;
 use crate::{Batch, RuntimeError};
+use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::time::Instant;
 use wgoose_graph::State;
@@ -146,7 +147,7 @@ impl GpuExecutor {
         on_result(match pass.result {
             None => Vec::new(),
             Some((staging, bytes)) => {
-                let result = self.device.mapped(&staging, bytes, bytemuck::pod_collect_to_vec)?;
+                let result = self.device.mapped(&staging, bytes, floats)?;
                 self.staging.push(staging);
                 result
             }
@@ -211,15 +212,29 @@ impl GpuExecutor {
         self.device.wait_for(copied.done, "reading states back")?;
         let Some((staging, bytes)) = copied.result else { return Ok(()) };
         let shape = *self.model.shape();
-        self.device.mapped(&staging, bytes, |mut rest| {
-            for (_, tensor) in group {
-                let (own, others) = rest.split_at(tensor.len(&shape) * 4);
-                tensors.push(bytemuck::pod_collect_to_vec(own));
-                rest = others;
-            }
+        let copied = self.device.mapped(&staging, bytes, |mut rest| {
+            let parts: Vec<&[u8]> = group
+                .iter()
+                .map(|(_, tensor)| {
+                    let (own, others) = rest.split_at(tensor.len(&shape) * 4);
+                    rest = others;
+                    own
+                })
+                .collect();
+            parts.into_par_iter().map(floats).collect::<Vec<Vec<f32>>>()
         })?;
+        tensors.extend(copied);
         // A budget counts on no buffer that stays.
         self.state_staging = Some(staging).filter(|_| lock(&self.weights).capacity().is_none());
         Ok(())
     }
+}
+
+/// Copies floats out, on all cores where they are many: new memory takes longer to come by than to fill.
+fn floats(mapped: &[u8]) -> Vec<f32> {
+    const PART: usize = 1 << 16;
+    let mut all = vec![0.0f32; mapped.len() / 4];
+    let parts = all.par_chunks_mut(PART).zip(mapped.par_chunks(4 * PART));
+    parts.for_each(|(to, from)| bytemuck::cast_slice_mut(to).copy_from_slice(from));
+    all
 }

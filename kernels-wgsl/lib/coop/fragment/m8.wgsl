@@ -13,7 +13,7 @@ var<workgroup> tile_x: array<f16, STAGES * HALVES * TILE_X * 8u>;
 var<workgroup> tile_w: array<f16, STAGES * TILE_W * 8u>;
 var<workgroup> tile_sums: array<f32, SUMS_ROOM * 4u>;
 
-const_assert FRAGMENTS * K_STEPS <= 2u * LANES;     // more than compilers for these devices unroll in good time
+const_assert FRAGMENTS * UNROLL <= 2u * LANES;      // more than compilers for these devices unroll in good time
 
 fn stage_x_half8(at: u32, values: vec4<u32>) {
     for (var i = 0u; i < 4u; i++) {         // unroll
