@@ -4,6 +4,7 @@
 #import lib/op
 #import lib/vector as v_first binding 4
 #import lib/vector as gate binding 5
+#import lib/state/* as state binding 14
 
 const N: u32 = 64u;     // op: head_size
 const WG: u32 = N * THREADS_PER_ROW;
@@ -21,7 +22,6 @@ const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 @group(0) @binding(11) var<storage, read> r_k: array<vec4<f32>>;
 @group(0) @binding(12) var<storage, read> scale: array<vec4<f32>>;
 @group(0) @binding(13) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(14) var<storage, read_write> state: array<vec4<f32>>;
 @group(0) @binding(15) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(16) var<storage, read_write> y: array<vec4<f32>>;
 
@@ -72,7 +72,7 @@ fn time_mix_core(index: u32, tid: u32) {
     let home = ((segment.z * params.heads + head) * N + row) * VEC4S + row_thread;
     var s: array<vec4<f32>, VEC4S_PER_THREAD>;
     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
-        s[j] = state[home + j * THREADS_PER_ROW];
+        s[j] = state_load(home + j * THREADS_PER_ROW);
     }
 
     let has_channels = tid < VEC4S;
@@ -145,6 +145,6 @@ fn time_mix_core(index: u32, tid: u32) {
         }
     }
     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
-        state[home + j * THREADS_PER_ROW] = s[j];
+        state_store(home + j * THREADS_PER_ROW, s[j]);
     }
 }

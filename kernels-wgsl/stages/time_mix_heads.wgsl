@@ -7,6 +7,7 @@
 #import lib/op
 #import lib/vector as v_first binding 5
 #import lib/vector as v0 binding 12
+#import lib/state/* as state binding 18
 
 const N: u32 = 64u;             // op: head_size
 const w2_rank: u32 = 32u;       // op: rank_decay
@@ -26,7 +27,6 @@ const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 @group(0) @binding(15) var<storage, read> r_k: array<f32>;
 @group(0) @binding(16) var<storage, read> scale: array<f32>;
 @group(0) @binding(17) var<storage, read> bias: array<f32>;
-@group(0) @binding(18) var<storage, read_write> state: array<vec4<f32>>;
 @group(0) @binding(19) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(20) var<storage, read_write> y: array<f32>;
 
@@ -69,7 +69,7 @@ fn time_mix_heads(index: u32, tid: u32) {
     let home = ((segment.z * params.heads + head) * N + row) * VEC4S + row_thread;
     var s: array<vec4<f32>, VEC4S_PER_THREAD>;
     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
-        s[j] = state[home + j * THREADS_PER_ROW];
+        s[j] = state_load(home + j * THREADS_PER_ROW);
     }
     let biases = vec3(w0[c], a0[c], v0_value(c));
     let of_key = vec3(k_k[c], k_a[c], r_k[c]);
@@ -153,7 +153,7 @@ fn time_mix_heads(index: u32, tid: u32) {
     }
     for (var j = 0u; j < VEC4S_PER_THREAD; j++) {
         if stores {
-            state[home + j * THREADS_PER_ROW] = s[j];
+            state_store(home + j * THREADS_PER_ROW, s[j]);
         }
     }
 }

@@ -6,6 +6,7 @@
 // threads that stage a token make of it the removal key and the updated key, and of v, v_first and gate the value.
 #import lib/op
 #import lib/vector4 as kk binding 5
+#import lib/state/* as state binding 7
 #import lib/vector as v_first binding 10
 #import lib/vector as gate binding 11
 #import lib/vector4 as k_k binding 12
@@ -37,7 +38,6 @@ const_assert TOKENS % THREADS_PER_ROW == 0u;                // each thread of a 
 @group(0) @binding(3) var<storage, read> k: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> v: array<f32>;
 @group(0) @binding(6) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> state: array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(9) var<storage, read_write> y: array<f32>;
 
@@ -183,7 +183,7 @@ fn wkv_staged(index: u32, tid: u32) {
     var s: array<vec4<f32>, ROWS_PER_THREAD * VEC4S_PER_THREAD>;
     for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
         for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-            s[i * VEC4S_PER_THREAD + j] = state[home + i * VEC4S + j * THREADS_PER_ROW];
+            s[i * VEC4S_PER_THREAD + j] = state_load(home + i * VEC4S + j * THREADS_PER_ROW);
         }
     }
     let c = head * VEC4S + tid % LANES;
@@ -259,7 +259,7 @@ fn wkv_staged(index: u32, tid: u32) {
     }
     for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
         for (var j = 0u; j < VEC4S_PER_THREAD; j++) {       // unroll
-            state[home + i * VEC4S + j * THREADS_PER_ROW] = s[i * VEC4S_PER_THREAD + j];
+            state_store(home + i * VEC4S + j * THREADS_PER_ROW, s[i * VEC4S_PER_THREAD + j]);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_bench::{Configured, Subject};
-use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision};
+use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, Session, SessionBuilder};
 
@@ -33,6 +33,10 @@ pub(crate) struct RunOptions {
     /// Least precise arithmetic of kernels: f32, q15, f16 or q8; what the plan has beyond it is left out.
     #[arg(long, value_name = "CLASS")]
     pub(crate) precision: Option<Precision>,
+    /// How the GPU stores the WKV state, instead of the plan's choice: f32, or f16 in half the bytes. --precision f32 and q15 keep
+    /// it f32.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) state: Option<StateFormat>,
     #[command(flatten)]
     pub(crate) kernels: KernelOptions,
     #[command(flatten)]
@@ -190,6 +194,7 @@ impl RunOptions {
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .precision(self.precision)
+            .state_format(self.state)
             .catalogue(self.kernels.catalogue()?)
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
@@ -204,7 +209,8 @@ impl RunOptions {
     /// The arguments that say the same to another process, but for the folder of compiled kernels.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         // By name, all of them: an option that is not passed on does not compile.
-        let RunOptions { backend, device, plan, foreign_plan, chunk, precision, kernels, cache: _, memory } = self;
+        let RunOptions { backend, device, plan, foreign_plan, chunk, precision, state, kernels, cache: _, memory } =
+            self;
         let MemoryOptions { gpu_budget, eager } = memory;
         let backend = match backend {
             BackendName::Gpu => "gpu",
@@ -216,6 +222,7 @@ impl RunOptions {
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
+        arguments.extend(state.iter().map(|s| argument("--state", s.name())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
         arguments.extend(eager.then(|| "--eager".into()));
@@ -278,7 +285,7 @@ mod tests {
 
     #[test]
     fn arguments_say_the_same() {
-        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --kernels=. --gpu-budget=5";
+        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. --gpu-budget=5";
         for line in [all, "--backend=gpu --eager"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));

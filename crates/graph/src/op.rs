@@ -341,6 +341,11 @@ impl Op {
         }
     }
 
+    /// Whether the state that the op updates is the WKV matrices.
+    pub const fn updates_wkv(&self) -> bool {
+        matches!(self, Op::Wkv | Op::WkvHeads { .. } | Op::TimeMixCore { .. } | Op::TimeMixHeads { .. })
+    }
+
     /// Whether the op makes no value and is there for the state that it updates.
     pub const fn only_updates_state(&self) -> bool {
         matches!(self, Op::ShiftStore)

@@ -1,7 +1,8 @@
 //! An op instance: one op at its place in a graph, with every size known. What a kernel is specialised for and refused by.
 
 use crate::wgsl::{Fact, Reader};
-use crate::{Params, bucket};
+use crate::{Params, StateFormat, bucket};
+use std::fmt;
 use wgoose_graph::{Activation, BatchShape, Format, Graph, Node, NodeId, Op, OperandKind, Source, Weight};
 
 /// One operand of an instance.
@@ -52,23 +53,49 @@ pub struct Instance {
     pub packed: Packed,
 }
 
-/// Which values of an op are stored as packed f16, two to a word, each as its sixteenth: what kernels of the matrix units make
-/// of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All others are f32.
+/// What of an op is stored as packed f16, two to a word. Values are stored as their sixteenths: what kernels of the matrix units
+/// make of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All else is f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     /// The operand `x`, all planes of it.
     pub x: bool,
     /// The value that it makes.
     pub y: bool,
+    /// The WKV matrices that it updates, which have no scale: [`StateFormat::F16`].
+    pub state: bool,
+}
+
+/// How a kernel's file says that it knows an operand as packed f16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knows {
+    /// A constant of its is set by the size of that name.
+    Size(&'static str),
+    /// It imports the operand's readers in that folder by their format.
+    Readers(&'static str),
+}
+
+impl fmt::Display for Knows {
+    /// The line of such a file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Knows::Size(name) => write!(f, "// op: {name}"),
+            Knows::Readers(folder) => write!(f, "#import {folder}/*"),
+        }
+    }
 }
 
 impl Packed {
     /// What values are divided by: those up to a million are finite.
     pub const SCALE: f32 = 16.0;
 
-    /// Operand, the size of the op by which a kernel file knows that it is packed, and whether it is.
-    pub(crate) const fn facts(self) -> [(&'static str, &'static str, bool); 2] {
-        [("x", "x_packed", self.x), ("y", "y_packed", self.y)]
+    /// What is packed: each operand, and how a kernel's file says that it knows it so.
+    pub(crate) fn operands(self) -> impl Iterator<Item = (&'static str, Knows)> {
+        let all = [
+            (self.x, "x", Knows::Size("x_packed")),
+            (self.y, "y", Knows::Size("y_packed")),
+            (self.state, "state", Knows::Readers("lib/state")),
+        ];
+        all.into_iter().filter(|(is_packed, ..)| *is_packed).map(|(_, operand, knows)| (operand, knows))
     }
 }
 
@@ -186,8 +213,14 @@ impl Instance {
             Some(input) if input.kind == OperandKind::Matrix => {
                 Reader::Format(input.format.map_or("F32", Format::name))
             }
+            Some(input) if input.kind == OperandKind::State => Reader::Format(self.state_format().name()),
             Some(_) => Reader::Plain,
         }
+    }
+
+    /// How the state that it updates is stored.
+    pub fn state_format(&self) -> StateFormat {
+        if self.packed.state { StateFormat::F16 } else { StateFormat::F32 }
     }
 
     /// The epsilon of a norm, else 0.
@@ -236,7 +269,7 @@ impl Instance {
                     f.bytes(self.rows as usize, i.cols as usize).unwrap_or(0) as u64
                 }
                 (OperandKind::Matrix, Some(f)) => f.bytes(i.rows as usize, i.cols as usize).unwrap_or(0) as u64,
-                (OperandKind::State, _) => 8 * len * u64::from(self.segments),
+                (OperandKind::State, _) => 2 * self.state_format().value_bytes() * len * u64::from(self.segments),
                 (OperandKind::OldState, _) => 4 * len * u64::from(self.segments),
                 _ => float(self.packed.x && i.name == "x") * len,
             };

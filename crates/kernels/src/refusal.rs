@@ -1,7 +1,7 @@
 //! Why a kernel is not used where it could stand.
 
 use crate::wgsl::{Broken, Kind, TextError};
-use crate::{Feature, Precision};
+use crate::{Feature, Knows, Precision};
 use std::sync::Arc;
 
 /// Why a configuration of a variant is not used at an instance: a constraint, not a fault.
@@ -41,9 +41,14 @@ pub enum Refusal {
         /// The functions, types and constants that `lib/quant/FORMAT.wgsl` lacks.
         readers: String,
     },
-    /// It knows that value as f32 only.
-    #[error("{0} is stored as packed f16, which it does not know ('// op: {0}_packed')")]
-    Packed(&'static str),
+    /// It knows that operand as f32 only.
+    #[error("{operand} is stored as packed f16, which it does not know ('{knows}')")]
+    Packed {
+        /// The operand.
+        operand: &'static str,
+        /// What its file would have to say.
+        knows: Knows,
+    },
     /// The device lacks a feature.
     #[error("the device has no {0}")]
     Feature(Feature),

@@ -3,7 +3,7 @@
 use crate::config::{Config, ConfigError, SpelledConfig};
 use crate::library::Library;
 use crate::wgsl::{Declared, Outline, Rule, Setting, TextError};
-use crate::{Feature, Instance, KernelError, Limits, Precision, Refusal};
+use crate::{Feature, Instance, KernelError, Knows, Limits, Precision, Refusal};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
@@ -229,10 +229,12 @@ impl Variant {
         if let Some((operand, format, readers)) = outline.missing.clone() {
             return Err(Refusal::Reader { operand, format, readers }.into());
         }
-        for (operand, size, is_packed) in instance.packed.facts() {
-            if is_packed && !outline.depends_on(size) {
-                return Err(Refusal::Packed(operand).into());
-            }
+        let is_unknown = |(operand, knows): &(&str, Knows)| match knows {
+            Knows::Size(name) => !outline.depends_on(name),
+            Knows::Readers(_) => !outline.reads_by_format(operand),
+        };
+        if let Some((operand, knows)) = instance.packed.operands().find(is_unknown) {
+            return Err(Refusal::Packed { operand, knows }.into());
         }
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = self.setting(config, &op, &device);

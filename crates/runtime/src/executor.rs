@@ -97,7 +97,13 @@ pub trait Executor: Send {
         Ok(StateData(tensors.into_iter().map(|(_, tensor)| tensor).zip(read).collect()))
     }
 
-    /// Overwrites a slot's state.
+    /// Bytes of a slot's state, as it is stored.
+    fn state_bytes(&self) -> u64 {
+        self.shape().state_len() as u64 * 4
+    }
+
+    /// Overwrites a slot's state. Values that the executor stores as f16 are rounded to it; those that it gave out stay as they
+    /// are.
     ///
     /// # Errors
     /// The state is not of this model, or the device fails.

@@ -7,7 +7,7 @@ use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::{Catalogue, Plan, Precision, StateFormat};
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
@@ -30,6 +30,7 @@ pub struct SessionBuilder {
     plan: Option<PathBuf>,
     foreign_plan: bool,
     precision: Option<Precision>,
+    state: Option<StateFormat>,
     chunk: Option<u32>,
     catalogue: Arc<Catalogue>,
     pipeline_cache: Option<PathBuf>,
@@ -47,6 +48,7 @@ impl Default for SessionBuilder {
             plan: None,
             foreign_plan: false,
             precision: None,
+            state: None,
             chunk: None,
             catalogue: Catalogue::embedded(),
             pipeline_cache: default_cache_dir(),
@@ -86,6 +88,12 @@ impl SessionBuilder {
     /// Least precise arithmetic of kernels, instead of the plan's: what it has beyond that is left out.
     pub fn precision(mut self, precision: Option<Precision>) -> Self {
         self.precision = precision;
+        self
+    }
+
+    /// How the device stores the WKV state, instead of the plan's choice; [`SessionBuilder::precision`] below f16 keeps it f32.
+    pub fn state_format(mut self, format: Option<StateFormat>) -> Self {
+        self.state = format;
         self
     }
 
@@ -222,6 +230,7 @@ impl SessionBuilder {
             Some(path) => self.plan_in(path, device, shape)?,
             None => Plan::default_for(device.fingerprint().clone(), *shape, device.limits()),
         };
+        let plan = Plan { state: self.state.unwrap_or(plan.state), ..plan };
         Ok(match self.precision {
             Some(precision) => plan.at_most(precision, &self.catalogue),
             None => plan,

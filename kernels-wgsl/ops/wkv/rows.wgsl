@@ -3,12 +3,14 @@
 // default: 10
 // A row of the state is a value channel. r, k, ... of the token go through workgroup memory.
 #import lib/op
+#import lib/state/* as state binding 7
 
 const N: u32 = 64u;     // op: head_size
 const THREADS_PER_ROW: u32 = 4u; // tune: 1 2 4 8
 const WG: u32 = N * THREADS_PER_ROW;
 const COLS: u32 = N / THREADS_PER_ROW;
 
+const_assert N % (4u * THREADS_PER_ROW) == 0u;  // a thread has at least four columns of the state
 const_assert WG <= 1024u;        // a thread for every THREADS_PER_ROW-th of a row of the state
 
 @group(0) @binding(1) var<storage, read> r: array<f32>;
@@ -17,7 +19,6 @@ const_assert WG <= 1024u;        // a thread for every THREADS_PER_ROW-th of a r
 @group(0) @binding(4) var<storage, read> v: array<f32>;
 @group(0) @binding(5) var<storage, read> kk: array<f32>;
 @group(0) @binding(6) var<storage, read> a: array<f32>;
-@group(0) @binding(7) var<storage, read_write> state: array<f32>;
 @group(0) @binding(8) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(9) var<storage, read_write> y: array<f32>;
 
@@ -61,8 +62,12 @@ fn main(
     let home = ((segment.z * params.heads + head) * N + row) * N + col;
 
     var s: array<f32, COLS>;
-    for (var j = 0u; j < COLS; j++) {
-        s[j] = state[home + j];
+    for (var j = 0u; j < COLS; j += 4u) {
+        let four = state_load((home + j) / 4u);
+        s[j] = four.x;
+        s[j + 1u] = four.y;
+        s[j + 2u] = four.z;
+        s[j + 3u] = four.w;
     }
     for (var t = 0u; t < segment.y; t++) {
         let at = (segment.x + t) * params.m + head * N;
@@ -91,7 +96,7 @@ fn main(
         }
         workgroupBarrier();
     }
-    for (var j = 0u; j < COLS; j++) {
-        state[home + j] = s[j];
+    for (var j = 0u; j < COLS; j += 4u) {
+        state_store((home + j) / 4u, vec4(s[j], s[j + 1u], s[j + 2u], s[j + 3u]));
     }
 }

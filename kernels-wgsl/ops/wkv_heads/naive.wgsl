@@ -4,10 +4,12 @@
 #import lib/op
 #import lib/vector as v_first binding 4
 #import lib/vector as gate binding 5
+#import lib/state/* as state binding 10
 
 const N: u32 = 64u;     // op: head_size
 const WG: u32 = N;
 
+const_assert N % 4u == 0u;      // the state is loaded four columns at a time
 const_assert WG <= 1024u;       // a thread for every channel of a head
 
 @group(0) @binding(1) var<storage, read> r: array<f32>;
@@ -17,7 +19,6 @@ const_assert WG <= 1024u;       // a thread for every channel of a head
 @group(0) @binding(7) var<storage, read> a: array<f32>;
 @group(0) @binding(8) var<storage, read> k_k: array<f32>;
 @group(0) @binding(9) var<storage, read> k_a: array<f32>;
-@group(0) @binding(10) var<storage, read_write> state: array<f32>;
 @group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(12) var<storage, read_write> y: array<f32>;
 
@@ -41,8 +42,12 @@ fn main(
     let c = index % params.heads * N + tid;
     let home = (segment.z * params.m + c) * N;
     var s: array<f32, N>;
-    for (var j = 0u; j < N; j++) {
-        s[j] = state[home + j];
+    for (var j = 0u; j < N; j += 4u) {
+        let four = state_load((home + j) / 4u);
+        s[j] = four.x;
+        s[j + 1u] = four.y;
+        s[j + 2u] = four.z;
+        s[j + 3u] = four.w;
     }
     for (var t = 0u; t < segment.y; t++) {
         let at = (segment.x + t) * params.m + c;
@@ -69,7 +74,7 @@ fn main(
         y[at] = out;
         workgroupBarrier();
     }
-    for (var j = 0u; j < N; j++) {
-        state[home + j] = s[j];
+    for (var j = 0u; j < N; j += 4u) {
+        state_store((home + j) / 4u, vec4(s[j], s[j + 1u], s[j + 2u], s[j + 3u]));
     }
 }

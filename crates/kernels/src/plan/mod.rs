@@ -14,7 +14,7 @@ pub use error::PlanError;
 pub use evidence::{Evidence, ScenarioEvidence};
 pub use tuning_key::TuningKey;
 
-use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, Variant};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -76,8 +76,11 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub k_major: BTreeSet<LayerWeight>,
     /// The least precise arithmetic of kernels that it does not name. Not named where that is f32.
-    #[serde(default, skip_serializing_if = "is_f32")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
+    /// How the WKV matrices of the state are stored. f16 belongs to the f16 class, whatever the kernels. Not named where it is f32.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub state: StateFormat,
     /// Kernels chosen; an instance not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured. `None` in a default plan.
@@ -184,6 +187,7 @@ impl Plan {
             persistent: None,
             k_major: BTreeSet::new(),
             precision: if has_matrix_units { Precision::F16 } else { Precision::F32 },
+            state: StateFormat::F32,
             choices: Vec::new(),
             evidence: None,
         }
@@ -254,13 +258,16 @@ impl Plan {
         k_major.or(interleaved).unwrap_or(in_file)
     }
 
-    /// The least precise of what its kernels compute with, and of what it allows those that it does not name; choices that
-    /// there are no more do not count, and no plan with them is used.
+    /// The least precise of what its kernels compute with, of what it allows those that it does not name, and of how it stores
+    /// the state; choices that there are no more do not count, and no plan with them is used.
     pub fn least_precise(&self, catalogue: &Catalogue) -> Precision {
-        self.choices.iter().map(|choice| choice.precision(catalogue)).fold(self.precision, Precision::max)
+        self.choices
+            .iter()
+            .map(|choice| choice.precision(catalogue))
+            .fold(self.precision.max(self.state.precision()), Precision::max)
     }
 
-    /// The plan without kernels less precise than that. Where it now takes matrix units for all of a layer's matrices at once,
+    /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a layer's matrices at once,
     /// those whose weights f16 holds go alone: adapters, in other formats as a rule, would keep the others from the units.
     #[must_use]
     pub fn at_most(mut self, precision: Precision, catalogue: &Catalogue) -> Plan {
@@ -268,7 +275,8 @@ impl Plan {
         if precision < Precision::F16 && self.precision >= Precision::F16 {
             self.fusions.prefill.retain(|fusion| !GROUPS.contains(fusion));
         }
-        Plan { precision: self.precision.min(precision), ..self }
+        let state = if self.state.precision() <= precision { self.state } else { StateFormat::F32 };
+        Plan { precision: self.precision.min(precision), state, ..self }
     }
 
     /// A device's limits with the number of multiprocessors that the plan was made with.
@@ -413,6 +421,6 @@ impl Plan {
     }
 }
 
-fn is_f32(precision: &Precision) -> bool {
-    *precision == Precision::F32
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

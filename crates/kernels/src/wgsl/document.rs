@@ -3,7 +3,7 @@
 use super::TextError;
 use super::expression::Expression;
 use super::lex::{Token, tokens};
-use crate::{Feature, Precision};
+use crate::{Feature, Precision, StateFormat};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
@@ -13,6 +13,9 @@ const DIRECTIVES: [&str; 9] =
 
 /// What stands in for an operand that an op lacks.
 pub(crate) const ABSENT: &str = "lib/absent";
+
+/// The readers of the WKV state, in the format that a plan gives it.
+const STATE: &str = "lib/state/*";
 
 /// A file's directives and lines.
 #[derive(Clone, Debug)]
@@ -304,9 +307,13 @@ impl Import {
         self.path.rsplit_once('/').map_or_else(|| last.to_owned(), |(folder, _)| format!("{folder}/{last}"))
     }
 
-    /// The paths that it may stand for where matrices have these formats; all choices where `chosen` names none.
+    /// The paths that it may stand for where matrices have these formats, and the state any; all choices where `chosen` names
+    /// none.
     pub(crate) fn paths(&self, formats: &[Format], chosen: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         let mut paths = match (self.is_of_format(), self.tunable().map(chosen)) {
+            (true, _) if self.path == STATE => {
+                StateFormat::ALL.iter().map(|format| self.with_last(format.name())).collect()
+            }
             (true, _) => formats.iter().map(|format| self.with_last(&format.name().to_lowercase())).collect(),
             (false, Some(Some(choice))) => vec![self.with_last(&choice)],
             (false, Some(None)) => self.choices.iter().map(|choice| self.with_last(choice)).collect(),

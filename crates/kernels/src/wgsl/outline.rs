@@ -91,6 +91,8 @@ pub(crate) struct Outline {
     pub(crate) missing: Option<(String, &'static str, String)>,
     /// Operands by the number of their binding, of those whose readers bind them.
     bound: HashMap<u32, String>,
+    /// Operands whose readers are those of their format.
+    by_format: HashSet<String>,
     constants: HashMap<String, Constant>,
     rules: Vec<Placed<Rule>>,
     prunes: Vec<Placed<Rule>>,
@@ -136,6 +138,7 @@ impl Outline {
                 precision: Precision::F32,
                 missing: None,
                 bound: HashMap::new(),
+                by_format: HashSet::new(),
                 constants: HashMap::new(),
                 rules: Vec::new(),
                 prunes: Vec::new(),
@@ -170,6 +173,11 @@ impl Outline {
     /// Whether a size or attribute of the op sets one of its constants.
     pub(crate) fn depends_on(&self, size: &str) -> bool {
         self.constants.values().any(|constant| matches!(&constant.setter, Setter::Op(name) if name == size))
+    }
+
+    /// Whether an operand is read in whatever format it is stored.
+    pub(crate) fn reads_by_format(&self, operand: &str) -> bool {
+        self.by_format.contains(operand)
     }
 
     /// The first rule of legality that does not hold, and if `with_hunches` the first hunch.
@@ -384,6 +392,7 @@ impl Expansion<'_> {
                 Reader::Format(format) if import.is_of_format() => {
                     path = import.with_last(&format.to_lowercase());
                     self.formats.push((operand.name.clone(), format));
+                    self.out.by_format.insert(operand.name.clone());
                 }
                 Reader::Format(_) | Reader::Plain => {}
             }

@@ -122,7 +122,7 @@ fn stores(block: &naga::Block, pointers: &mut Vec<naga::Handle<Expression>>) {
 }
 
 /// The kernel of each variant at its default configuration, or the nearest, at the first instance of an op that takes it, for
-/// all formats that the operands of instances have.
+/// all formats that the operands of instances have, the state too.
 fn variants(catalogue: &Catalogue, limits: &Limits) -> Vec<(String, Kernel)> {
     let of_format = |format: Format| {
         let mut kernels = BTreeMap::new();
@@ -131,7 +131,7 @@ fn variants(catalogue: &Catalogue, limits: &Limits) -> Vec<(String, Kernel)> {
         for instance in with_ranks(ranks, format, &[16, 1]) {
             for variant in catalogue.variants(instance.op.name()) {
                 let formats: Vec<Format> = instance.inputs.iter().filter_map(|input| input.format).collect();
-                let key = (instance.op.name(), variant.path().to_string(), formats);
+                let key = (instance.op.name(), variant.path().to_string(), formats, instance.state_format().name());
                 if kernels.contains_key(&key) {
                     continue;
                 }
@@ -147,7 +147,8 @@ fn variants(catalogue: &Catalogue, limits: &Limits) -> Vec<(String, Kernel)> {
         kernels
     };
     let kernels: BTreeMap<_, _> = Format::all().collect::<Vec<_>>().into_par_iter().flat_map_iter(of_format).collect();
-    kernels.into_iter().map(|((op, path, formats), kernel)| (format!("{path} as {op} {formats:?}"), kernel)).collect()
+    let named = |((op, path, formats, state), kernel)| (format!("{path} as {op} {formats:?} state {state}"), kernel);
+    kernels.into_iter().map(named).collect()
 }
 
 /// Kernels that are no op's.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use wgoose_graph::{
     BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Target, Weight, WeightClass, rewrite, rwkv7,
 };
-use wgoose_kernels::{Feature, Instance, Limits};
+use wgoose_kernels::{Feature, Instance, Limits, Packed};
 
 /// A device with all that kernels ask for.
 pub(crate) fn wide() -> Limits {
@@ -25,7 +25,7 @@ pub(crate) fn wide() -> Limits {
 }
 
 /// The instances of a two-layer model, unfused, fused, and fused but for the fusions that take in fused ops, with matrices in
-/// that format, for passes of so many tokens.
+/// that format and the WKV state in each of its own, for passes of so many tokens.
 pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
     with_ranks(LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 }, matrix, tokens)
 }
@@ -47,9 +47,12 @@ pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Ve
                 let mut graph = rwkv7::forward_to(&shape, target).unwrap();
                 rewrite::apply(&mut graph, &fusions).unwrap();
                 for id in graph.schedule().unwrap() {
-                    let instance = Instance::of(&graph, id, &batch, &format);
-                    if !instances.contains(&instance) {
-                        instances.push(instance);
+                    let plain = Instance::of(&graph, id, &batch, &format);
+                    let packed = Packed { state: plain.op.updates_wkv(), ..Packed::default() };
+                    for instance in [plain.clone(), Instance { packed, ..plain }] {
+                        if !instances.contains(&instance) {
+                            instances.push(instance);
+                        }
                     }
                 }
             }

@@ -284,6 +284,11 @@ impl Engine {
         self.executor.run_each(&mut std::iter::empty(), wanted, &mut |_| {})
     }
 
+    /// Bytes of the state of a sequence, as it is stored.
+    pub fn state_bytes(&self) -> u64 {
+        self.executor.state_bytes()
+    }
+
     /// Sets the states of slots to zero.
     ///
     /// # Errors

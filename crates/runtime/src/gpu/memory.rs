@@ -122,7 +122,7 @@ impl GpuExecutor {
         let slots = self.slots + usize::from(self.has_spare);
         Footprint {
             mapped: self.model.file_len() as u64,
-            state: States::predict(&self.device, self.model.shape(), slots),
+            state: States::predict(&self.device, self.state_size(slots)),
             activations: arena.values().sum(),
             tables: tables.values().sum::<u64>() + blocks,
             read_back: row * u64::from(passes[0].0.outputs),

@@ -21,7 +21,7 @@ use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
 pub use graphs::Graphs;
 use persistent::{BARRIER_BYTES, PersistentCache};
-use states::States;
+use states::{StateSize, States};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,8 +114,9 @@ impl GpuExecutor {
     ) -> Result<Self, RuntimeError> {
         plan.check_kernels(model.shape(), &catalogue)?;
         let span = device.timeline().span(Track::Allocate, "state");
-        let has_spare = States::fit(&device, model.shape(), slots + 1);
-        let states = States::new(&device, model.shape(), slots + usize::from(has_spare))?;
+        let size = |slots| StateSize { shape: model.shape(), wkv: plan.state, slots };
+        let has_spare = States::fit(&device, size(slots + 1));
+        let states = States::new(&device, size(slots + usize::from(has_spare)))?;
         let grid_barrier = device.storage("grid barrier", BARRIER_BYTES);
         drop(span);
         Ok(GpuExecutor {
@@ -340,12 +341,15 @@ impl Executor for GpuExecutor {
         self.read_state(slot, tensor)
     }
 
+    fn state_bytes(&self) -> u64 {
+        State::all(self.model.shape()).map(|state| self.states.place(state).slot_bytes).sum()
+    }
+
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         state.check(self.model.shape())?;
         for (tensor, data) in &state.0 {
             let place = self.states.place(*tensor);
-            let offset = place.offset + slot as u64 * data.len() as u64 * 4;
-            self.device.queue.write_buffer(&place.buffer, offset, bytemuck::cast_slice(data));
+            self.device.queue.write_buffer(&place.buffer, place.at(slot), &place.encode(data));
         }
         self.device.check("writing state")
     }
@@ -353,10 +357,8 @@ impl Executor for GpuExecutor {
     fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for state in State::all(self.model.shape()) {
-            let bytes = state.len(self.model.shape()) as u64 * 4;
-            let (first, len) = (slots.start as u64 * bytes, slots.len() as u64 * bytes);
             let place = self.states.place(state);
-            encoder.clear_buffer(&place.buffer, place.offset + first, Some(len));
+            encoder.clear_buffer(&place.buffer, place.at(slots.start), Some(slots.len() as u64 * place.slot_bytes));
         }
         self.device.queue.submit([encoder.finish()]);
         self.device.check("clearing states")

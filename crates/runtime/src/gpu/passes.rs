@@ -174,7 +174,7 @@ impl GpuExecutor {
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |(_, tensor): &&(usize, State)| {
-                bytes += tensor.len(self.model.shape()) as u64 * 4;
+                bytes += self.states.place(*tensor).slot_bytes;
                 bytes <= most
             };
             let (group, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
@@ -186,16 +186,15 @@ impl GpuExecutor {
 
     /// Submits copies of tensors of states, as they are after all passes submitted so far.
     fn submit_states<'a>(&mut self, group: &'a [(usize, State)]) -> (&'a [(usize, State)], Submitted) {
-        let shape = *self.model.shape();
-        let bytes: u64 = group.iter().map(|(_, tensor)| tensor.len(&shape) as u64 * 4).sum();
+        let bytes: u64 = group.iter().map(|(_, tensor)| self.states.place(*tensor).slot_bytes).sum();
         let known = self.state_staging.take().filter(|staging| staging.size() >= bytes);
         let staging = known.unwrap_or_else(|| self.device.staging(bytes));
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut to = 0;
         for (slot, tensor) in group {
-            let (place, bytes) = (self.states.place(*tensor), tensor.len(&shape) as u64 * 4);
-            encoder.copy_buffer_to_buffer(&place.buffer, place.offset + *slot as u64 * bytes, &staging, to, bytes);
-            to += bytes;
+            let place = self.states.place(*tensor);
+            encoder.copy_buffer_to_buffer(&place.buffer, place.at(*slot), &staging, to, place.slot_bytes);
+            to += place.slot_bytes;
         }
         let done = self.device.queue.submit([encoder.finish()]);
         staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
@@ -211,17 +210,19 @@ impl GpuExecutor {
     ) -> Result<(), RuntimeError> {
         self.device.wait_for(copied.done, "reading states back")?;
         let Some((staging, bytes)) = copied.result else { return Ok(()) };
-        let shape = *self.model.shape();
+        let states = &self.states;
         let copied = self.device.mapped(&staging, bytes, |mut rest| {
-            let parts: Vec<&[u8]> = group
+            let parts: Vec<(State, &[u8])> = group
                 .iter()
                 .map(|(_, tensor)| {
-                    let (own, others) = rest.split_at(tensor.len(&shape) * 4);
+                    let (own, others) = rest.split_at(states.place(*tensor).slot_bytes as usize);
                     rest = others;
-                    own
+                    (*tensor, own)
                 })
                 .collect();
-            parts.into_par_iter().map(floats).collect::<Vec<Vec<f32>>>()
+            // New memory takes longer to come by than to fill: on all cores.
+            let decoded = parts.into_par_iter().map(|(tensor, own)| states.place(tensor).decode(own));
+            decoded.collect::<Vec<Vec<f32>>>()
         })?;
         tensors.extend(copied);
         // A budget counts on no buffer that stays.

@@ -6,7 +6,7 @@ use crate::trace::Names;
 use crate::{Batch, RuntimeError, Traced, packed};
 use std::sync::Arc;
 use wgoose_graph::{Graph, NodeId};
-use wgoose_kernels::Kernel;
+use wgoose_kernels::{Kernel, Packed};
 use wgoose_loader::Model;
 
 /// An op that has run.
@@ -15,6 +15,8 @@ pub(crate) struct Ran<'a> {
     pub(crate) node: NodeId,
     /// What computed it; where a matrix is bound in shards, the kernel of the first.
     pub(crate) kernel: &'a Kernel,
+    /// What of it is stored as f16.
+    pub(crate) packed: Packed,
     /// What it made; empty if it only updates state.
     pub(crate) values: Vec<f32>,
 }
@@ -99,7 +101,8 @@ impl GpuExecutor {
             if graph.output() == Some(node) {
                 result.clone_from(&values);
             }
-            on_op(self, Ran { graph, node, kernel: &recording.kernels[shards[0].kernel], values })?;
+            let (kernel, packed) = (&recording.kernels[shards[0].kernel], recording.packed_of(graph, node));
+            on_op(self, Ran { graph, node, kernel, packed, values })?;
         }
         self.device.wait("tracing a pass")?;
         Ok(result)

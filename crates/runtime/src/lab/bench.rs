@@ -84,9 +84,10 @@ impl Bench {
             }
             false => bytemuck::pod_collect_to_vec(&y),
         };
-        let state = match (&set.state, case.state_len()) {
-            (Some(buffer), Some(len)) => {
-                Some(bytemuck::pod_collect_to_vec(&self.device.read(buffer, 0, len as u64 * 4)?))
+        let state = match (&set.state, case.data.get("state")) {
+            (Some(buffer), Some(Data::State(before, format))) => {
+                let stored = self.device.read(buffer, 0, before.len() as u64 * format.value_bytes())?;
+                Some(packed::unpack_state(&stored, *format))
             }
             _ => None,
         };
@@ -135,7 +136,8 @@ fn initial_y(case: &Case) -> Vec<f32> {
 fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
     match data {
         Data::Packed(f) => device.queue.write_buffer(buffer, 0, &packed::pack(f)),
-        Data::Floats(f) | Data::State(f) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(f)),
+        Data::State(f, format) => device.queue.write_buffer(buffer, 0, &packed::pack_state(f, *format)),
+        Data::Floats(f) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(f)),
         Data::Indices(i) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(i)),
         Data::Segments(s) => device.queue.write_buffer(buffer, 0, bytemuck::cast_slice(s)),
         Data::Matrix(bytes, _) => {
@@ -169,7 +171,8 @@ impl Set {
         }
         for (name, data) in &case.data {
             let bytes = match data {
-                Data::Floats(f) | Data::State(f) => f.len() * 4,
+                Data::State(f, format) => f.len() * format.value_bytes() as usize,
+                Data::Floats(f) => f.len() * 4,
                 Data::Packed(f) => f.len() * 2,
                 Data::Indices(i) => i.len() * 4,
                 Data::Segments(s) => size_of_val(&s[..]),

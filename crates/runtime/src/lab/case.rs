@@ -1,8 +1,9 @@
 //! A case: random operands for an instance, in the ranges that a model has, and what the reference makes of them.
 
+use crate::packed;
 use std::collections::BTreeMap;
 use wgoose_graph::{Format, OperandKind};
-use wgoose_kernels::{Arg, Args, Dense, Instance, Segment, ops};
+use wgoose_kernels::{Arg, Args, Dense, Instance, Segment, StateFormat, ops};
 use wgoose_loader::blocks;
 
 /// Distinct rows encoded for a matrix; larger ones repeat them (encoding a head takes longer than testing it).
@@ -18,7 +19,8 @@ pub(crate) enum Data {
     Segments(Vec<Segment>),
     /// Bytes as on the GPU, and the same dequantised.
     Matrix(Vec<u8>, Dense),
-    State(Vec<f32>),
+    /// As the GPU has it: in f16, its values are such.
+    State(Vec<f32>, StateFormat),
 }
 
 /// Random operands for an instance.
@@ -76,7 +78,10 @@ impl Case {
                     matrix(format, input.rows as usize, input.cols as usize, range, &mut rng)
                 }
                 OperandKind::OldState => Data::Floats(rng.floats(slots * len, range)),
-                OperandKind::State => Data::State(rng.floats(slots * len, range)),
+                OperandKind::State => {
+                    let (values, format) = (rng.floats(slots * len, range), instance.state_format());
+                    Data::State(packed::unpack_state(&packed::pack_state(&values, format), format), format)
+                }
                 OperandKind::Segments => Data::Segments(segments.clone()),
                 OperandKind::TokenSegments => Data::Indices(token_segments.clone()),
                 OperandKind::Tokens => Data::Indices(indices(instance.rows, instance.shard_rows, &mut rng)),
@@ -110,7 +115,7 @@ impl Case {
     pub fn reference(&self) -> (Vec<f32>, Option<Vec<f32>>) {
         let mut y = self.before.clone();
         let mut state = self.data.values().find_map(|d| match d {
-            Data::State(s) => Some(s.clone()),
+            Data::State(s, _) => Some(s.clone()),
             _ => None,
         });
         let mut args = Args::new();
@@ -120,7 +125,7 @@ impl Case {
                 Data::Indices(i) => args.insert(name, Arg::Indices(i)),
                 Data::Segments(s) => args.insert(name, Arg::Segments(s)),
                 Data::Matrix(_, dense) => args.insert(name, Arg::Matrix(dense)),
-                Data::State(_) => {}
+                Data::State(..) => {}
             }
         }
         if let Some(state) = &mut state {

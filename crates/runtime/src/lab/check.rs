@@ -2,15 +2,16 @@
 
 use crate::RuntimeError;
 use crate::lab::bench::Bench;
-use crate::lab::case::{Case, Data};
+use crate::lab::case::Case;
 use wgoose_kernels::ops;
 
 /// How far a kernel is from the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deviation {
-    /// Largest error, relative to the root mean square of the reference's output (of y or of the state).
+    /// Largest error, relative to the root mean square of the reference's output: of y or of the state, whichever has the
+    /// larger share of what is allowed.
     pub worst: f32,
-    /// What is allowed: the op's tolerance, and what the kernel's precision adds to it.
+    /// What is allowed there: the op's tolerance, what the kernel's precision adds to it, and storing as f16.
     pub tolerance: f32,
     /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second time.
     pub fault: Option<String>,
@@ -37,12 +38,17 @@ impl Expected {
         let (y, state) = case.reference();
         Expected { y, state, tolerance: (ops::kernels(&case.instance.op).tolerance)(&case.instance) }
     }
+}
 
-    /// What storing y as packed f16 adds: the largest value is cut after 11 bits, for a device may round towards zero.
-    fn packing_error(&self) -> f32 {
-        let largest = self.y.iter().filter(|y| !y.is_nan()).fold(0.0f32, |largest, y| largest.max(y.abs()));
-        largest / 1024.0 / root_mean_square(&self.y) as f32
-    }
+/// An error as a share of what is allowed, which may be nothing.
+pub(crate) fn share(error: f32, tolerance: f32) -> f32 {
+    if error == 0.0 { 0.0 } else { error / tolerance }
+}
+
+/// What storing values as packed f16 adds to their error: the largest is cut after 11 bits, for a device may round towards zero.
+pub(crate) fn packing_error(values: &[f32]) -> f32 {
+    let largest = values.iter().filter(|y| !y.is_nan()).fold(0.0f32, |largest, y| largest.max(y.abs()));
+    largest / 1024.0 / root_mean_square(values) as f32
 }
 
 /// Runs a kernel twice on the bench's first case and compares with what is expected.
@@ -60,13 +66,20 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
         fault = Some("two runs on the same data differ".to_owned());
     }
-    let mut worst = largest_error(written, &expected.y).1;
+    let allowed = expected.tolerance + case.instance.rounding_error(bench.precision());
+    let of = |got: &[f32], want: &[f32], is_packed: bool| {
+        let stored = if is_packed { packing_error(want) } else { 0.0 };
+        (largest_error(got, want).1, allowed + stored)
+    };
+    let packed = case.instance.packed;
+    let (mut worst, mut tolerance) = of(written, &expected.y, packed.y);
     if let (Some(got), Some(want)) = (&state, &expected.state) {
-        worst = worst.max(largest_error(got, want).1);
+        let of_state = of(got, want, packed.state);
+        if share(of_state.0, of_state.1) > share(worst, tolerance) {
+            (worst, tolerance) = of_state;
+        }
     }
-    let rounded = case.instance.rounding_error(bench.precision());
-    let stored = if case.instance.packed.y { expected.packing_error() } else { 0.0 };
-    Ok(Deviation { worst, tolerance: expected.tolerance + rounded + stored, fault })
+    Ok(Deviation { worst, tolerance, fault })
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is
@@ -88,14 +101,4 @@ fn root_mean_square(values: &[f32]) -> f64 {
     let finite = values.iter().filter(|value| !value.is_nan());
     let squares: f64 = finite.clone().map(|value| f64::from(*value).powi(2)).sum();
     (squares / finite.count().max(1) as f64).sqrt().max(1e-6)
-}
-
-impl Case {
-    /// State rows of the case, all slots.
-    pub(crate) fn state_len(&self) -> Option<usize> {
-        self.data.values().find_map(|d| match d {
-            Data::State(s) => Some(s.len()),
-            _ => None,
-        })
-    }
 }

@@ -12,8 +12,8 @@ pub mod upload;
 
 pub use bench::{Bench, Timing};
 pub use case::Case;
-pub(crate) use check::largest_error;
 pub use check::{Deviation, Expected, check};
+pub(crate) use check::{largest_error, packing_error, share};
 pub use clock::{Clock, ClockSource};
 pub use repack::repack;
 pub use roofline::open_measured;

@@ -10,7 +10,8 @@ use std::fmt;
 use std::ops::Range;
 use wgoose_graph::{Arena, BatchShape, Format, Graph, Node, NodeId, OperandKind, Source, State, Weight, arena};
 use wgoose_kernels::{
-    Catalogue, Config, Instance, Kernel, KernelError, Limits, Packed, Params, Plan, PlanError, Variant, dispatch_size,
+    Catalogue, Config, Instance, Kernel, KernelError, Limits, Packed, Params, Plan, PlanError, StateFormat, Variant,
+    dispatch_size,
 };
 
 /// What is bound at a binding.
@@ -78,6 +79,8 @@ pub struct Recording {
     pub output: Option<usize>,
     /// The values that are stored as packed f16 ([`wgoose_kernels::Packed`]).
     pub packed: BTreeSet<NodeId>,
+    /// How the WKV matrices are stored.
+    pub state: StateFormat,
 }
 
 /// What the schedule must know of the model's tensors.
@@ -170,7 +173,8 @@ pub fn record(
     if let Some(need) = arena.slot_len.iter().map(|len| len * 4).find(|bytes| *bytes > largest) {
         return Err(RuntimeError::ValueTooLarge { what: "an activation", need, limit: largest });
     }
-    let of_ops = |packed: &BTreeSet<NodeId>| instances(graph, &arena.order, batch, tensors, packed);
+    let state = choose.plan.state;
+    let of_ops = |packed: &BTreeSet<NodeId>| instances(graph, &arena.order, batch, tensors, (packed, state));
     let (plain, ops) = of_ops(&BTreeSet::new())?;
     let chosen = choose.first_admitted(&plain)?;
     let packed = packed_values(graph, &ops, &plain, &chosen, choose);
@@ -181,12 +185,12 @@ pub fn record(
         let plain_of: HashMap<usize, usize> = numbers(&packing_ops).into_iter().zip(numbers(&ops)).collect();
         let packing: Vec<_> = packing.into_iter().enumerate().map(|(i, p)| (p, &chosen[plain_of[&i]])).collect();
         if let Ok(kernels) = choose.kernels(&packing) {
-            return assemble(graph, batch, choose.limits, arena, (&packing, &packing_ops, kernels), packed);
+            return assemble(graph, batch, choose.limits, arena, (&packing, &packing_ops, kernels), (packed, state));
         }
     }
     let plain: Vec<_> = plain.into_iter().zip(&chosen).collect();
     let kernels = choose.kernels(&plain)?;
-    assemble(graph, batch, choose.limits, arena, (&plain, &ops, kernels), BTreeSet::new())
+    assemble(graph, batch, choose.limits, arena, (&plain, &ops, kernels), (BTreeSet::new(), state))
 }
 
 /// The distinct instances of ops, and for each op that of each of its dispatches. Layers are alike: their instances are equal.
@@ -195,11 +199,11 @@ fn instances(
     order: &[NodeId],
     batch: &BatchShape,
     tensors: &Tensors<'_>,
-    packed: &BTreeSet<NodeId>,
+    (packed, state): (&BTreeSet<NodeId>, StateFormat),
 ) -> Result<(Vec<Instance>, Vec<Shards>), RuntimeError> {
     let (mut instances, mut ops): (Vec<Instance>, Vec<Shards>) = (Vec::new(), Vec::with_capacity(order.len()));
     for &id in order {
-        let packed = packed_of(graph, id, packed);
+        let packed = packed_of(graph, id, packed, state);
         let whole = Instance { packed, ..Instance::of(graph, id, batch, tensors.format) };
         let mut shards = Vec::new();
         for rows in row_shards(graph, id, tensors)? {
@@ -223,7 +227,7 @@ fn assemble(
     limits: &Limits,
     mut arena: Arena,
     (instances, ops, kernels): (&[(Instance, &Chosen<'_>)], &[Shards], Vec<Kernel>),
-    packed: BTreeSet<NodeId>,
+    (packed, state): (BTreeSet<NodeId>, StateFormat),
 ) -> Result<Recording, RuntimeError> {
     // Sums that workgroups hand to one another have a slot of their own.
     let partials = kernels.iter().map(|kernel| kernel.partials).max().unwrap_or(0);
@@ -249,7 +253,7 @@ fn assemble(
         dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].0.params(), grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
-    Ok(Recording { kernels, dispatches, arena, output, packed })
+    Ok(Recording { kernels, dispatches, arena, output, packed, state })
 }
 
 /// The shards of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
@@ -316,14 +320,14 @@ fn bindings(
 }
 
 impl Recording {
-    /// Which values of an op are packed.
+    /// What of an op is packed.
     pub(crate) fn packed_of(&self, graph: &Graph, id: NodeId) -> Packed {
-        packed_of(graph, id, &self.packed)
+        packed_of(graph, id, &self.packed, self.state)
     }
 }
 
 impl fmt::Display for Recording {
-    /// One line a dispatch: grid, kernel, bindings, and whether its value is stored as packed f16.
+    /// One line a dispatch: grid, kernel, bindings, and whether its value or its state is stored as packed f16.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for d in &self.dispatches {
             write!(f, "{:>6}x{:<3} {}", d.grid[0], d.grid[1], self.kernels[d.kernel].label)?;
@@ -334,6 +338,9 @@ impl fmt::Display for Recording {
                     Bound::Slot { slot, offset, .. } => write!(f, " {number}:slot{slot}+{offset}")?,
                     Bound::Weight(w, 0) => write!(f, " {number}:{w}")?,
                     Bound::Weight(w, shard) => write!(f, " {number}:{w}#{shard}")?,
+                    Bound::State(s @ State::Wkv(_)) if self.state == StateFormat::F16 => {
+                        write!(f, " {number}:&{s}:f16")?;
+                    }
                     Bound::State(s) => write!(f, " {number}:&{s}")?,
                     Bound::Table(t) => write!(f, " {number}:{t:?}")?,
                 }

@@ -4,7 +4,7 @@
 use super::{Choose, Chosen};
 use std::collections::{BTreeSet, HashMap};
 use wgoose_graph::{Graph, NodeId, Use};
-use wgoose_kernels::{Instance, Packed};
+use wgoose_kernels::{Instance, Packed, StateFormat};
 
 /// An op's dispatches, one a row shard: their instances by number.
 pub(super) type Shards = (NodeId, Vec<usize>);
@@ -20,11 +20,13 @@ pub(super) fn packed_values(
     let can = |(instance, chosen): (&Instance, &Chosen<'_>)| {
         let takes = |packed| {
             chosen.as_ref().is_some_and(|(variant, config, rows)| {
+                let packed = Packed { state: instance.packed.state, ..packed };
                 let instance = Instance { packed, rows: *rows, ..instance.clone() };
                 variant.is_legal(&instance, config, choose.limits).is_ok()
             })
         };
-        Packed { x: takes(Packed { x: true, y: false }), y: takes(Packed { x: false, y: true }) }
+        let neither = Packed::default();
+        Packed { x: takes(Packed { x: true, ..neither }), y: takes(Packed { y: true, ..neither }), ..neither }
     };
     let can: Vec<Packed> = instances.iter().zip(chosen).map(can).collect();
     let shards: HashMap<NodeId, &Vec<usize>> = ops.iter().map(|(id, shards)| (*id, shards)).collect();
@@ -41,10 +43,11 @@ pub(super) fn packed_values(
     ops.iter().map(|(id, _)| *id).filter(is_packed).collect()
 }
 
-/// Which of an op's values are among the packed ones.
-pub(super) fn packed_of(graph: &Graph, id: NodeId, packed: &BTreeSet<NodeId>) -> Packed {
+/// What of an op is packed: of its values those that are among the packed ones, and its state if the plan stores it so.
+pub(super) fn packed_of(graph: &Graph, id: NodeId, packed: &BTreeSet<NodeId>, state: StateFormat) -> Packed {
     let x = graph.input(id, "x").is_some_and(|input| packed.contains(&input.node));
-    Packed { x, y: packed.contains(&id) }
+    let state = state == StateFormat::F16 && graph.op(id).op.updates_wkv();
+    Packed { x, y: packed.contains(&id), state }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! Each reference is given the operands that the GPU had, so that an error is that of the one op, whatever went wrong
 //! before it, and is held against what the op is allowed alone.
 
-use crate::lab::largest_error;
+use crate::lab::{largest_error, packing_error, share};
 use crate::trace::Names;
 use crate::{Batch, CpuExecutor, GpuExecutor, RuntimeError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Node, NodeId, OperandKind, Source, State};
-use wgoose_kernels::{Precision, ops};
+use wgoose_kernels::{Packed, Precision, ops};
 
 /// An element of what an op makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct OpError {
     pub want: f32,
     /// The largest error, relative to the root mean square of the reference's result (the value, or the state).
     pub error: f32,
-    /// What is allowed: the op's tolerance, and what the kernel's precision adds to it.
+    /// What is allowed: the op's tolerance, what the kernel's precision adds to it, and storing as f16.
     pub tolerance: f32,
 }
 
@@ -92,6 +92,7 @@ impl fmt::Display for OpError {
 struct Made {
     kernel: String,
     precision: Precision,
+    packed: Packed,
     values: Vec<f32>,
     /// The state that it updated, of each sequence.
     state: Vec<Vec<f32>>,
@@ -115,23 +116,28 @@ impl GpuExecutor {
                 None => Vec::new(),
             };
             let (kernel, precision, values) = (ran.kernel.label.clone(), ran.kernel.facts.precision, ran.values);
-            made.insert(ran.node, Made { kernel, precision, values, state });
+            made.insert(ran.node, Made { kernel, precision, packed: ran.packed, values, state });
             Ok(())
         })?;
         let (mut names, mut errors, shape) = (Names::default(), Vec::with_capacity(made.len()), batch.shape());
         reference.run_by_op(batch, &mut |ran| {
             let Some(made) = made.remove(&ran.node) else { return };
             let node = ran.graph.op(ran.node);
+            let allowed =
+                (ops::kernels(&node.op).tolerance)(ran.instance) + ran.instance.rounding_error(made.precision);
+            let stored = |of: &[f32], is_packed: bool| if is_packed { packing_error(of) } else { 0.0 };
             let (at, mut error) = largest_error(&made.values, ran.y);
+            let mut tolerance = allowed + stored(ran.y, made.packed.y);
             let value = |of: &[f32]| of.get(at).copied().unwrap_or_default();
             let (mut got, mut want) = (value(&made.values), value(ran.y));
             let mut place = place(at, node.shape.cols, &shape, node.shape.rows);
             if let Some((tensor, all)) = ran.state {
                 for (sequence, (slot, ours)) in slots.iter().zip(&made.state).enumerate() {
                     let theirs = &all[slot * ours.len()..][..ours.len()];
-                    let (element, worse) = largest_error(ours, theirs);
-                    if worse > error || ran.y.is_empty() && sequence == 0 {
-                        (error, got, want) = (worse, ours[element], theirs[element]);
+                    let (element, of_state) = largest_error(ours, theirs);
+                    let allowed = allowed + stored(theirs, made.packed.state);
+                    if share(of_state, allowed) > share(error, tolerance) || ran.y.is_empty() && sequence == 0 {
+                        (error, tolerance, got, want) = (of_state, allowed, ours[element], theirs[element]);
                         place = Place::State { tensor, sequence, element };
                     }
                 }
@@ -147,8 +153,7 @@ impl GpuExecutor {
                 got,
                 want,
                 error,
-                tolerance: (ops::kernels(&node.op).tolerance)(ran.instance)
-                    + ran.instance.rounding_error(made.precision),
+                tolerance,
             });
         })?;
         Ok(errors)

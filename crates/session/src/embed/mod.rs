@@ -75,7 +75,7 @@ impl Session {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let state_bytes = 4 * State::all(self.model.shape()).map(|s| s.len(self.model.shape())).sum::<usize>();
+        let state_bytes = self.engine.state_bytes().max(1) as usize;
         let together = (STATES / state_bytes).clamp(TOGETHER[0], TOGETHER[1]).min(texts.len());
         let slots = grow(&mut self.engine, 1 + together)?;
         if slots > 1 {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
 use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence, bindable_fusions, default_kernel};
-use wgoose_kernels::{Catalogue, Plan, PlanError, Precision, bucket, ops};
+use wgoose_kernels::{Catalogue, Plan, PlanError, Precision, StateFormat, bucket, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource};
 use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
@@ -409,6 +409,7 @@ impl<'a> Sweep<'a> {
             let least = plan.least_precise(&catalogue);
             plan.choices.retain(|c| c.precision(&catalogue) < least);
             plan.precision = Precision::F32;
+            plan.state = StateFormat::F32;
             allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
             (self.listen)(Event::Notice(format!("kernels with {least} are dropped: {}", gate.detail)));
         }

@@ -105,6 +105,7 @@ fn print_plan(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
     outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
     outln!("prefill chunk {}", plan.prefill_chunk);
     outln!("precision: {}", plan.least_precise(catalogue));
+    outln!("state: {}", plan.state);
     for (scenario, set) in [
         ("decode", &plan.fusions.decode),
         ("batched decode", &plan.fusions.batched),

@@ -14,7 +14,9 @@ impl Snapshot {
     /// Room for that many sequences.
     pub(in crate::gpu) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
         let shape = executor.model.shape();
-        let room = |state: State| executor.device.storage("snapshot", (sequences * state.len(shape)) as u64 * 4);
+        let room = |state: State| {
+            executor.device.storage("snapshot", sequences as u64 * executor.states.place(state).slot_bytes)
+        };
         Snapshot { tensors: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
     }
 
@@ -44,11 +46,10 @@ impl Snapshot {
         mut copy: impl FnMut(&wgpu::Buffer, u64, &wgpu::Buffer, u64, u64),
     ) {
         for state in State::all(executor.model.shape()) {
-            let bytes = state.len(executor.model.shape()) as u64 * 4;
+            let place = executor.states.place(state);
+            let bytes = place.slot_bytes;
             for (i, slot) in slots.iter().enumerate() {
-                let place = executor.states.place(state);
-                let at = place.offset + *slot as u64 * bytes;
-                copy(&place.buffer, at, &self.tensors[&state], i as u64 * bytes, bytes);
+                copy(&place.buffer, place.at(*slot), &self.tensors[&state], i as u64 * bytes, bytes);
             }
         }
     }

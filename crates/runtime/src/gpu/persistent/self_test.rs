@@ -48,8 +48,8 @@ impl GpuExecutor {
         let Some(output) = step.recording.output else { return Ok(Vec::new()) };
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for state in State::all(model) {
-            let (place, bytes) = (self.states.place(state), state.len(model) as u64 * 4);
-            encoder.clear_buffer(&place.buffer, place.offset + self.slots as u64 * bytes, Some(bytes));
+            let place = self.states.place(state);
+            encoder.clear_buffer(&place.buffer, place.at(self.slots), Some(place.slot_bytes));
         }
         // Nor may it find what the other one has left.
         self.arena.iter().for_each(|slot| encoder.clear_buffer(slot, 0, None));

@@ -39,13 +39,17 @@ pub struct DrawnCase {
     /// Whether y is packed f16.
     #[serde(default)]
     pub y_packed: bool,
+    /// Whether the WKV state is packed f16.
+    #[serde(default)]
+    pub state_packed: bool,
 }
 
 impl DrawnCase {
     pub(super) fn instance(&self) -> Option<Instance> {
         let batch = BatchShape { tokens: self.tokens, segments: self.segments, outputs: self.outputs };
         let plain = instances(&self.model, &batch, self.format, &self.op).into_iter().nth(self.instance)?;
-        Some(Instance { packed: Packed { x: self.x_packed, y: self.y_packed }, ..plain })
+        let packed = Packed { x: self.x_packed, y: self.y_packed, state: self.state_packed };
+        Some(Instance { packed, ..plain })
     }
 }
 
@@ -141,8 +145,21 @@ impl Placed {
         let BatchShape { tokens, segments, outputs } = batch;
         let (op, config) = (op.to_owned(), variant.spell(config));
         let variant = variant.name().to_owned();
-        let (x_packed, y_packed) = (false, false);
-        DrawnCase { op, variant, config, model, tokens, segments, outputs, format, instance, seed, x_packed, y_packed }
+        DrawnCase {
+            op,
+            variant,
+            config,
+            model,
+            tokens,
+            segments,
+            outputs,
+            format,
+            instance,
+            seed,
+            x_packed: false,
+            y_packed: false,
+            state_packed: false,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ mod drawn;
 
 pub use drawn::DrawnCase;
 
-use crate::lab::{Bench, Case, Expected, check};
+use crate::lab::{Bench, Case, Expected, check, share};
 use crate::{Device, RuntimeError};
 use drawn::{Draw, Placed, draws, where_all_suits};
 use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, TestRunner};
@@ -242,23 +242,26 @@ fn made(
     Ok(Err(first.unwrap_or(Refusal::None("the variant has no configurations"))))
 }
 
-/// The same with x and y packed, as far as the variant can.
+/// The same with x, y and the state packed, as far as the variant can.
 fn packed(device: &Device, variant: &Variant, made: &Made) -> Result<Option<Made>, RuntimeError> {
     let config = variant.config(&made.case.config);
     let config = config.map_err(|error| PlanError::Config { key: "the case".to_owned(), error: Box::new(error) })?;
     let can = |packed: Packed| {
         let instance = Instance { packed, ..made.instance.clone() };
         let takes_x = instance.inputs.iter().any(|i| i.name == "x") || !packed.x;
-        takes_x && variant.is_legal(&instance, &config, device.limits()).is_ok()
+        let has_state = instance.op.updates_wkv() || !packed.state;
+        takes_x && has_state && variant.is_legal(&instance, &config, device.limits()).is_ok()
     };
-    let (x, y) = (can(Packed { x: true, y: false }), can(Packed { x: false, y: true }));
-    if !x && !y {
+    let none = Packed::default();
+    let (x, y) = (can(Packed { x: true, ..none }), can(Packed { y: true, ..none }));
+    let packed = Packed { x, y, state: can(Packed { state: true, ..none }) };
+    if packed == none {
         return Ok(None);
     }
-    let instance = Instance { packed: Packed { x, y }, ..made.instance.clone() };
+    let instance = Instance { packed, ..made.instance.clone() };
     match Kernel::new(variant, &instance, &config, device.limits()) {
         Ok(kernel) => {
-            let case = DrawnCase { x_packed: x, y_packed: y, ..made.case.clone() };
+            let case = DrawnCase { x_packed: x, y_packed: y, state_packed: packed.state, ..made.case.clone() };
             Ok(Some(Made { case, instance, kernel }))
         }
         Err(KernelError::Refused(_)) => Ok(None),
@@ -275,7 +278,7 @@ fn run(device: &Arc<Device>, made: &Made) -> Result<(f32, Option<String>), Runti
         other => other?,
     };
     let deviation = check(&bench, &operands, &Expected::of(&operands))?;
-    let share = deviation.worst / deviation.tolerance;
+    let share = share(deviation.worst, deviation.tolerance);
     let wrong = (!deviation.passed()).then(|| match &deviation.fault {
         Some(fault) => format!("{}: {fault}", kernel.label),
         None => format!("{}: error {:.1e}, allowed {:.1e}", kernel.label, deviation.worst, deviation.tolerance),
