@@ -87,6 +87,36 @@ fn a_plan_says_what_is_k_major() {
 }
 
 #[test]
+fn a_plan_says_how_the_state_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    let (bare, catalogue) = (plan(), Catalogue::embedded());
+    assert!(!bare.to_ron().contains("state"), "a plan says only what it changes");
+    assert_eq!((bare.state, bare.least_precise(&catalogue)), (StateFormat::F32, Precision::F32));
+
+    let halved = Plan { state: StateFormat::F16, ..bare.clone() };
+    halved.save(&path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("state: F16"));
+    assert_eq!(Plan::load(&path).unwrap(), halved);
+    assert_ne!(halved.hash(), bare.hash());
+    assert_eq!(halved.least_precise(&catalogue), Precision::F16, "it is of the f16 class, whatever its kernels");
+    for (most, state) in [
+        (Precision::F32, StateFormat::F32),
+        (Precision::Q15, StateFormat::F32),
+        (Precision::F16, StateFormat::F16),
+        (Precision::Q8, StateFormat::F16),
+    ] {
+        let at_most = halved.clone().at_most(most, &catalogue);
+        assert_eq!(at_most.state, state, "{most}");
+        assert!(at_most.least_precise(&catalogue) <= most);
+    }
+    std::fs::write(&path, halved.to_ron().replace("state: F16", "state: F64")).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::Parse { .. })));
+    assert_eq!("f16".parse(), Ok(StateFormat::F16));
+    assert!("f64".parse::<StateFormat>().unwrap_err().to_string().contains("f64"));
+}
+
+#[test]
 fn what_no_plan_can_say_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
@@ -115,6 +145,28 @@ fn readers_of_a_format_count_where_there_is_that_format() {
             variant.source_hash(&[format], &variant.default_config()).unwrap()
         };
         assert_eq!(hash(&edited) != hash(&embedded), format == Format::Q8_0_X8, "{format}");
+    }
+}
+
+#[test]
+fn readers_of_the_state_count_whatever_the_formats() {
+    let embedded = Catalogue::embedded();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("lib/state")).unwrap();
+    for format in StateFormat::ALL {
+        let file = folder.path().join(format!("lib/state/{format}.wgsl"));
+        std::fs::write(&file, "// edited\n").unwrap();
+        let edited = Catalogue::with_folder(folder.path()).unwrap();
+        for op in ["wkv", "wkv_heads", "time_mix_core", "time_mix_heads", "shift_store"] {
+            for variant in embedded.variants(op) {
+                let hash = |catalogue: &Catalogue| {
+                    let variant = catalogue.variant(op, variant.name()).unwrap();
+                    variant.source_hash(&[], &variant.default_config()).unwrap()
+                };
+                assert_eq!(hash(&edited) != hash(&embedded), op != "shift_store", "{format} {}", variant.id());
+            }
+        }
+        std::fs::remove_file(file).unwrap();
     }
 }
 

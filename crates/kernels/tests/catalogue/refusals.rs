@@ -2,7 +2,7 @@
 
 use crate::instances::{small, wide};
 use wgoose_graph::Format;
-use wgoose_kernels::{Catalogue, Feature, Kernel, KernelError, Limits, Refusal};
+use wgoose_kernels::{Access, Catalogue, Feature, Kernel, KernelError, Knows, Limits, Packed, Refusal};
 
 #[test]
 fn refusals_have_types() {
@@ -79,4 +79,41 @@ fn a_fixed_grid_is_a_multiple_of_the_multiprocessors_that_there_are() {
         let want: Vec<u32> = half.into_iter().chain([1, 2, 4].map(|n| n * multiprocessors)).collect();
         assert_eq!(grids, want, "{multiprocessors} multiprocessors");
     }
+}
+
+#[test]
+fn a_state_in_f16_is_for_kernels_that_know_it() {
+    let (limits, ops) = (wide(), ["wkv", "wkv_heads", "time_mix_core", "time_mix_heads"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ops/wkv/plain.wgsl");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    // As kernels were written before states had formats.
+    let knows = include_str!("../../../../kernels-wgsl/ops/wkv/rows.wgsl");
+    let readers = include_str!("../../../../kernels-wgsl/lib/state/f32.wgsl").replace("weight", "state");
+    let plain = knows.replace("#import lib/state/* as state binding 7", "");
+    std::fs::write(&file, plain + &readers.replace("@binding(0)", "@binding(7)")).unwrap();
+    let catalogue = Catalogue::with_folder(folder.path()).unwrap();
+
+    let mut seen = 0;
+    for instance in small(Format::F16, &[1, 16]).into_iter().filter(|i| ops.contains(&i.op.name())) {
+        for variant in catalogue.variants(instance.op.name()) {
+            let made = Kernel::new(variant, &instance, &variant.default_config(), &limits);
+            if variant.name() == "plain" && instance.packed.state {
+                let knows = Knows::Readers("lib/state");
+                assert_eq!(made.err(), Some(Refusal::Packed { operand: "state", knows }.into()));
+                continue;
+            }
+            let kernel = made.unwrap();
+            let state = kernel.facts.bindings.iter().find(|binding| binding.name == "state").unwrap();
+            let element = if instance.packed.state { ("vec2<u32>", 8) } else { ("vec4<f32>", 16) };
+            assert_eq!((state.access, state.element.map(|e| (e.wgsl, e.bytes))), (Access::ReadWrite, Some(element)));
+            seen += 1;
+        }
+        // Read and written once.
+        let plain = wgoose_kernels::Instance { packed: Packed::default(), ..instance.clone() };
+        let values = u64::from(instance.input("state").unwrap().cols);
+        let saved = if instance.packed.state { 2 * 2 * values } else { 0 };
+        assert_eq!(plain.bytes() - instance.bytes(), saved);
+    }
+    assert!(seen >= 2 * 7, "{seen} kernels");
 }

@@ -18,6 +18,7 @@ mod profiles;
 mod refusals;
 mod residency;
 mod splits;
+mod state_format;
 mod states;
 mod traces;
 mod world;

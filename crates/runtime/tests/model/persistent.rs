@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, Variant};
+use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, StateFormat, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
@@ -70,14 +70,14 @@ fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
 #[test]
 fn a_persistent_step_is_the_chain_of_its_stages() {
     let device = device();
-    for mix in [Mix::F16, Mix::Q4_K_M] {
+    for (mix, state) in [(Mix::F16, StateFormat::F32), (Mix::F16, StateFormat::F16), (Mix::Q4_K_M, StateFormat::F32)] {
         let model = model_of(ModelShape { layers: LAYERS, ..SHAPE }, mix);
         // The seven matrices in one op only where they are F16, which software adapters compile in time.
         let fusions = match mix {
             Mix::F16 => Plan::default_fusions(false),
             _ => default_plan(&device, &model).fusions,
         };
-        let chain = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
+        let chain = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
         let fused = Plan { persistent: Some(1), ..chain.clone() };
         let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
         let text = tokens(3, 12);
@@ -87,7 +87,7 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
             matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
             "{form:?}"
         );
-        assert_eq!(want, got, "{mix:?}");
+        assert_eq!(want, got, "{mix:?}, state {state}");
         assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
     }
 }

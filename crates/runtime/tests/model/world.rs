@@ -58,7 +58,13 @@ pub(crate) fn default_plan(device: &Device, model: &Model) -> Plan {
     Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits())
 }
 
-fn planned(device: &Arc<Device>, model: &Arc<Model>, plan: Plan, slots: usize) -> Result<Engine, RuntimeError> {
+/// Any plan.
+pub(crate) fn planned(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    plan: Plan,
+    slots: usize,
+) -> Result<Engine, RuntimeError> {
     Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), slots)
 }
 
