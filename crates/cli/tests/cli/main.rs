@@ -15,6 +15,7 @@ mod memory;
 mod op_traces;
 mod profiles;
 mod refusals;
+mod state_format;
 mod traces;
 mod verbs;
 mod workloads;

@@ -155,6 +155,7 @@ const USAGE: &[(&str, &str)] = &[
     ("synth new.gguf --preset 9B", "0.1B, 0.4B"),
     ("synth new.gguf --layers 1 --width 64 --ranks 1,2", "decay,iclr,value,gate"),
     ("synth new.gguf --layers 1 --width 64 --mix Q9", "unknown mix 'Q9'"),
+    ("info good.gguf --state f8", "there is no state format 'f8'"),
     ("convert good.gguf", "<OUT>"),
     ("convert good.gguf new.gguf --to Q9", "unknown mix 'Q9'"),
     ("convert good.gguf nowhere/new.gguf", "there is no folder nowhere"),
