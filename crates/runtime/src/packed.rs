@@ -55,7 +55,7 @@ mod tests {
         let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let values = unpack_state(&bytes, StateFormat::F16);
         let again = pack_state(&values, StateFormat::F16);
-        let halves = bytes.chunks_exact(2).zip(again.chunks_exact(2)).zip(values);
+        let halves = bytes.chunks_exact(2).zip(again.chunks_exact(2)).zip(&values);
         for ((was, is), value) in halves.filter(|(_, value)| value.is_finite()) {
             assert_eq!(was, is, "{value:e}");
         }

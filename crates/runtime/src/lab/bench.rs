@@ -198,3 +198,37 @@ impl Set {
         Ok(Set { group, y, state: buffers.remove("state") })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, rewrite, rwkv7};
+    use wgoose_kernels::{Catalogue, Instance, Packed, StateFormat};
+
+    /// The default kernel of each op that has the WKV state.
+    #[test]
+    fn a_state_that_grows_beyond_f16_stays_finite() {
+        let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
+        let shape = ModelShape { layers: 1, width: 128, ffn: 128, head_size: 64, vocab: 32, ranks };
+        let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
+        let sets: [FusionSet; 3] =
+            [FusionSet::new(), [Fusion::TimeMixCore].into(), [Fusion::LoraGroup, Fusion::TimeMixSplit].into()];
+        for fusions in sets {
+            let mut graph = rwkv7::forward(&shape).unwrap();
+            rewrite::apply(&mut graph, &fusions).unwrap();
+            let id = graph.op_ids().find(|id| graph.op(*id).op.updates_wkv()).unwrap();
+            let batch = BatchShape { tokens: 5, segments: 2, outputs: 2 };
+            let packed = Packed { state: true, ..Packed::default() };
+            let instance = Instance { packed, ..Instance::of(&graph, id, &batch, &|_| Format::F32) };
+            let mut case = Case::random(&instance, 1);
+            if let Some(Data::Floats(values)) = case.data.get_mut("v") {
+                values.iter_mut().for_each(|value| *value *= 1e8);
+            }
+            let (_, _, kernel) =
+                wgoose_kernels::plan::default_kernel(&instance, Precision::F32, device.limits(), &catalogue).unwrap();
+            let state = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap().1.unwrap();
+            let largest = state.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+            assert!(state.iter().all(|x| x.is_finite()) && largest == StateFormat::LARGEST_F16, "{}", kernel.label);
+        }
+    }
+}
