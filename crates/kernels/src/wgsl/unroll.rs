@@ -46,10 +46,10 @@ fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) ->
                 .and_then(|factor| factor.number(scope).map_err(|why| format!("the factor: {why}")))
                 .map_err(fail)?,
         };
-        if bodies == 0 || times % bodies != 0 {
+        let is_whole = bodies == times;
+        if !is_whole && (bodies == 0 || times % bodies != 0) {
             return Err(fail(format!("{times} iterations are not shared evenly by {bodies} bodies")));
         }
-        let is_whole = bodies == times;
         if !is_whole {
             out.push(
                 &format!("{indent}for (var first_{name} = 0u; first_{name} < {times}u; first_{name} += {bodies}u) {{"),
@@ -134,6 +134,7 @@ mod tests {
         for wrong in ["0u", "3u", "M", "8u"] {
             assert!(unroll(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(unrolled("for (var i = 0u; i < 0u; i++) { // unroll\n    f(i);\n}\n").unwrap(), "", "no iteration");
     }
 
     #[test]
