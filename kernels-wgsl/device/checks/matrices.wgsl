@@ -4,7 +4,7 @@
 // those of products take: as they are, through workgroup memory, and summed by the last workgroup of a tile to arrive. The numbers
 // are in crates/kernels/src/matrix_check.rs.
 #import lib/coop/bits
-#import lib/coop/splitk
+#import lib/coop/partials
 #import lib/coop/fragment/m16   // tune: m16 m8
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;       // [TILE, K], eight packed f16 each
@@ -32,6 +32,7 @@ const HALVES: u32 = 1u;
 const FRAGMENTS: u32 = 1u;
 const K_TILE: u32 = 64u;
 const K_STEPS: u32 = K_TILE / FRAGMENT;
+const UNROLL: u32 = 1u;
 const HALF8S: u32 = K_TILE / 8u;
 const LD: u32 = HALF8S + 1u;
 const TILE_X: u32 = TILE * LD;
@@ -86,7 +87,7 @@ fn main(
             y[STAGED + index * TILE_VALUES + at * 4u + c] = staged[c];
         }
     }
-    if is_last_to_arrive(tile, tid) {
+    if is_last_to_arrive(tile, SPLIT_K, tid) {
         for (var at = tid; at < TILE_VALUES; at += WG) {
             var sum = 0.0;
             for (var part = 0u; part < SPLIT_K; part++) {

@@ -6,12 +6,13 @@
 // UNROLL k-steps of a K-tile are written out. That pays for many tokens and weights that need no unpacking; few tokens take longer
 // to fetch code than to run it.
 //
-// SPLIT_K workgroups share a tile's K (lib/coop/splitk); with lib/coop/whole_k there is one.
+// Workgroups may share a tile's K: as many to every tile (lib/coop/splitk), or each an equal number of K-tiles (lib/coop/streamk). With
+// lib/coop/whole_k a workgroup has all of K.
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //
 // Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS`, a fragment size, x
-// in halves, lib/coop/splitk or lib/coop/whole_k, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
+// in halves, one of these three, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
 // tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they are: `stores_plainly` and,
 // of a row for the first token, `first_of_y`.
 #import lib/op
@@ -73,14 +74,6 @@ struct Tile {
     k_range: u32,
 }
 
-// The tile with the part of K that a workgroup takes, of `k_tiles` in all.
-fn part_of_tile(tile: Tile, k_tiles: u32) -> Tile {
-    var part = tile;
-    part.k_tile = part.k_range * k_tiles / SPLIT_K;
-    part.k_end = (part.k_range + 1u) * k_tiles / SPLIT_K;
-    return part;
-}
-
 // Tokens are clamped; sums past the last one are dropped.
 fn load_x_tile(tile: Tile, k_tile: u32, tid: u32) -> TileX {
     let last = params.rows - 1u - tile.token;
@@ -127,7 +120,7 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     // A whole tile without activation is stored as it is, and what it is added to loaded as it is: as sums, all at once. What sums
     // are added to comes last, here as in part of a tile: a row has the same bits in either.
     let is_whole = tile.token + TILE_M <= params.rows && tile.row + TILE_N <= tile.last_row + 1u;
-    let is_plain = SPLIT_K == 1u && SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
+    let is_plain = !is_shared(tile) && SUBGROUPS_K == 1u && is_whole && stores_plainly(tile.matrix);
     let first = first_of_y(tile.matrix, tile.row + part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT)
         + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
@@ -185,12 +178,12 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         }
         return;
     }
-    if SPLIT_K > 1u {
-        let at = (tile.number * SPLIT_K + tile.k_range) * SUBGROUPS + subgroup;
+    if is_shared(tile) {
+        let at = slot_of(tile, tile.k_range) * SUBGROUPS + subgroup;
         for (var f = 0u; f < FRAGMENTS; f++) {                  // unroll
             store_partial_sums((at * FRAGMENTS + f) * FRAGMENT_VALUES, sums[f]);
         }
-        if is_last_to_arrive(tile.number, tid) {
+        if is_last_to_arrive(tile.number, parts_of(tile), tid) {
             store_all_parts(tile, tid);
         }
         return;
@@ -244,10 +237,11 @@ fn store_all_parts(tile: Tile, tid: u32) {
             places[i] = place_of(tile, at / (FRAGMENTS * FRAGMENT_VALUES), f, at % FRAGMENT_VALUES);
             sums[i] = load_residuals(tile, places[i]);
         }
-        for (var part = 0u; part < SPLIT_K * SUBGROUPS_K; part++) {
+        for (var part = 0u; part < parts_of(tile) * SUBGROUPS_K; part++) {
+            let slot = slot_of(tile, part / SUBGROUPS_K) * SUBGROUPS_K + part % SUBGROUPS_K;
             for (var i = 0u; i < PAIRS_TOGETHER; i++) {         // unroll
                 let at = min(first + i * WG, PAIRS_OF_TILE - 1u) * 2u;
-                let source = (tile.number * SPLIT_K * SUBGROUPS_K + part) * PAIRS_OF_TILE * 2u + at;
+                let source = slot * PAIRS_OF_TILE * 2u + at;
                 sums[i] += vec2(partial_sum(source), partial_sum(source + 1u));
             }
         }

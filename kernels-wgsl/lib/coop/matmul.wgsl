@@ -56,11 +56,20 @@ fn first_of_y(matrix: u32, row: u32) -> u32 {
     return params.first + row;
 }
 
+fn tiles() -> u32 {
+    return (params.shard_rows + TILE_N - 1u) / TILE_N * ((params.rows + TILE_M - 1u) / TILE_M);
+}
+
+// The tile of that number, all of its K.
+fn tile_of(number: u32) -> Tile {
+    let place = raster(number, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);
+    let token = place.y * TILE_M;
+    return Tile(0u, place.x * TILE_N, params.shard_rows - 1u, token, token * (K / 8u), 0u, K / K_TILE, number, 0u);
+}
+
 // No thread returns early: matrix units need whole subgroups.
 fn matmul_tile(index: u32, subgroup: u32, tid: u32) {
-    let place = raster(index / SPLIT_K, (params.shard_rows + TILE_N - 1u) / TILE_N, (params.rows + TILE_M - 1u) / TILE_M);
-    let token = place.y * TILE_M;
-    let last_row = params.shard_rows - 1u;
-    let tile = Tile(0u, place.x * TILE_N, last_row, token, token * (K / 8u), 0u, 0u, index / SPLIT_K, index % SPLIT_K);
+    var tile = tile_of(index / SPLIT_K);
+    tile.k_range = index % SPLIT_K;
     gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
 }

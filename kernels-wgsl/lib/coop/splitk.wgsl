@@ -1,31 +1,22 @@
-// SPLIT_K workgroups share a tile of lib/coop/gemm. Each hands its sums over in storage; the last to arrive adds them up, in the order
-// of K, and stores. The counters are zeros between dispatches: the last one resets its own.
-const MAX_TILES: u32 = 4096u;
+// SPLIT_K workgroups share a tile of lib/coop/gemm evenly.
+#import lib/coop/partials
 
-@group(0) @binding(20) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(21) var<storage, read_write> arrivals: array<atomic<u32>>;
-
-var<workgroup> before: u32;
-
-fn store_partial_sums(at: u32, sums: FragmentSum) {
-    coopStoreT(sums, &partials[at], FRAGMENT);
+// The tile with the part of K that a workgroup takes, of `k_tiles` in all.
+fn part_of_tile(tile: Tile, k_tiles: u32) -> Tile {
+    var part = tile;
+    part.k_tile = part.k_range * k_tiles / SPLIT_K;
+    part.k_end = (part.k_range + 1u) * k_tiles / SPLIT_K;
+    return part;
 }
 
-fn partial_sum(at: u32) -> f32 {
-    return partials[at];
+fn is_shared(tile: Tile) -> bool {
+    return SPLIT_K > 1u;
 }
 
-// All threads call it, with their sums stored.
-fn is_last_to_arrive(tile: u32, tid: u32) -> bool {
-    storageBarrier();
-    workgroupBarrier();
-    if tid == 0u {
-        before = atomicAdd(&arrivals[tile], 1u);
-        if before == SPLIT_K - 1u {
-            atomicStore(&arrivals[tile], 0u);
-        }
-    }
-    let arrived = workgroupUniformLoad(&before);
-    storageBarrier();
-    return arrived == SPLIT_K - 1u;
+fn parts_of(tile: Tile) -> u32 {
+    return SPLIT_K;
+}
+
+fn slot_of(tile: Tile, part: u32) -> u32 {
+    return tile.number * SPLIT_K + part;
 }

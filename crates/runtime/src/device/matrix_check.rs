@@ -262,8 +262,8 @@ mod tests {
     const CHECK: (&str, &str) =
         ("device/checks/matrices.wgsl", include_str!("../../../../kernels-wgsl/device/checks/matrices.wgsl"));
     const BITS: (&str, &str) = ("lib/coop/bits.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/bits.wgsl"));
-    const SPLIT_K: (&str, &str) =
-        ("lib/coop/splitk.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/splitk.wgsl"));
+    const PARTIALS: (&str, &str) =
+        ("lib/coop/partials.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/partials.wgsl"));
     const M16: (&str, &str) =
         ("lib/coop/fragment/m16.wgsl", include_str!("../../../../kernels-wgsl/lib/coop/fragment/m16.wgsl"));
 
@@ -288,7 +288,7 @@ mod tests {
             (CHECK, "coopMultiplyAdd(tokens, rows, sums)", "sums"),
             (CHECK, "k_tile < K_TILES", "k_tile + 1u < K_TILES"),
             (BITS, "1024.0h + zero", "1023.0h + zero"),
-            (SPLIT_K, "coopStoreT(sums", "coopStore(sums"),
+            (PARTIALS, "coopStoreT(sums", "coopStore(sums"),
         ];
         let device = Device::open(None).unwrap();
         for feature in listed() {
