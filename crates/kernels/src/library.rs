@@ -35,7 +35,7 @@ pub(crate) struct Traits {
     pub(crate) precision: Precision,
     /// Whether only a plan takes it.
     pub(crate) is_plan_only: bool,
-    /// The order in which sums are added up, where one of them says so.
+    /// How sums are added up: what its files say, all of them.
     pub(crate) sums: Option<String>,
 }
 
@@ -48,6 +48,12 @@ pub enum LibraryError {
     /// A file in it.
     #[error(transparent)]
     Text(#[from] TextError),
+}
+
+/// What files say about the order of sums, taken together.
+fn sums(said: &[&str]) -> Option<String> {
+    const ITS_OWN: &str = "its own";
+    (!said.is_empty() && !said.contains(&ITS_OWN)).then(|| said.join(", "))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -151,7 +157,7 @@ impl Library {
         let traits = Traits {
             precision: documents().filter_map(|document| document.precision).max().unwrap_or_default(),
             is_plan_only: documents().any(|document| document.plan_only.is_some()),
-            sums: documents().find_map(|document| document.sums.clone()),
+            sums: sums(&documents().filter_map(|document| document.sums.as_deref()).collect::<Vec<_>>()),
         };
         lock(&self.traits).insert(key, traits.clone());
         traits

@@ -151,13 +151,10 @@ impl Variant {
         self.library.traits(&self.path, &|name| self.import(config, name)).is_plan_only
     }
 
-    /// The order in which a configuration adds sums up, with the imports that it has chosen; `None` if no file says. Kernels of
+    /// How a configuration adds sums up; `None` if none of its files says, or one says that no other kernel does so. Kernels of
     /// one op that have the same give the same bits for a row, whatever their tiles and however many rows there are.
     pub fn sums(&self, config: &Config) -> Option<String> {
-        let sums = self.library.traits(&self.path, &|name| self.import(config, name)).sums?;
-        let imports = self.tunables.iter().filter(|t| t.is_import);
-        let chosen = imports.filter_map(|t| Some(format!("; {}={}", t.name, self.import(config, &t.name)?)));
-        Some(chosen.fold(sums, |all, one| all + &one))
+        self.library.traits(&self.path, &|name| self.import(config, name)).sums
     }
 
     pub(crate) fn library(&self) -> &Library {

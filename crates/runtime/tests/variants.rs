@@ -4,10 +4,13 @@
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_kernels::{Catalogue, Feature, Limits, Refusal, Variant, ops};
+use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
+use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
+use wgoose_runtime::lab::{Bench, Case};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Random cases of a variant, unless PROPTEST_CASES says otherwise.
@@ -82,6 +85,60 @@ fn every_choice_equals_the_reference() {
 fn random_cases_equal_the_reference() {
     let amount = Amount { cases: number("PROPTEST_CASES", CASES), seed: number("PROPTEST_RNG_SEED", SEED) };
     test(|device, op, variant| test_variant(device, op, variant, amount));
+}
+
+/// Configurations whose bits are compared, of those that add up alike.
+const ALIKE: usize = 3;
+
+#[test]
+fn kernels_that_add_up_alike_have_the_same_bits() {
+    let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
+    let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };
+    let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 300, ranks };
+    let batch = BatchShape { tokens: 20, segments: 1, outputs: 1 };
+    let mut graphs = [(); 2].map(|()| rwkv7::forward_to(&shape, Target::Logits).unwrap());
+    rewrite::apply(&mut graphs[1], &Plan::default_fusions(true).prefill).unwrap();
+    let (mut instances, mut groups) = (Vec::new(), 0);
+    for graph in &graphs {
+        let of = |id| Instance::of(graph, id, &batch, &|_| Format::F16);
+        graph.schedule().unwrap().into_iter().map(of).for_each(|i: Instance| {
+            if !instances.iter().any(|known: &Instance| known.op.name() == i.op.name()) {
+                instances.push(i);
+            }
+        });
+    }
+    for instance in &instances {
+        let mut alike: BTreeMap<String, Vec<(&Variant, Config, [Option<u32>; 2])>> = BTreeMap::new();
+        let op = instance.op.name();
+        let variants = catalogue.variants(op).iter().filter(|v| asked.is_empty() || asked == op || asked == v.id());
+        for (variant, config) in variants.flat_map(|v| v.configs().into_iter().map(move |config| (v, config))) {
+            let Some(sums) = variant.sums(&config) else { continue };
+            let tile = ["TILE_M", "TILE_N"].map(|name| variant.tunable(&config, name, device.limits()));
+            let found = alike.entry(sums).or_default();
+            let is_new = found.iter().all(|(_, _, known)| *known != tile);
+            if found.len() < ALIKE && is_new && variant.is_legal(instance, &config, device.limits()).is_ok() {
+                found.push((variant, config, tile));
+            }
+        }
+        for (sums, found) in alike.into_iter().filter(|(_, found)| found.len() > 1) {
+            let case = Case::random(instance, 7);
+            let bits = |(variant, config, _): &(&Variant, Config, _)| {
+                let kernel = Kernel::new(variant, instance, config, device.limits()).unwrap();
+                let (y, state) = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap();
+                let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+                (bits(y), state.map(bits))
+            };
+            let first = bits(&found[0]);
+            for other in &found[1..] {
+                let labels = [&found[0], other].map(|(variant, config, _)| variant.label(config));
+                assert!(first == bits(other), "{} and {} differ: {sums}", labels[0], labels[1]);
+            }
+            println!("{op}: {} tiles alike: {sums}", found.len());
+            groups += 1;
+        }
+    }
+    assert!(groups > 0 || !device.limits().has_matrix_units() || !asked.is_empty());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 // default: 9
 #import lib/coop/matmul
 #import lib/coop/whole_k
-#import lib/coop/fragment/m16
+#import lib/coop/fragment/m16    // tune: m16 m8
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 32u;            // tune: 32 16 64

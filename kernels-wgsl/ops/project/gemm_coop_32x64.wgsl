@@ -6,7 +6,7 @@
 // default: 9
 #import lib/coop/project
 #import lib/coop/whole_k
-#import lib/coop/fragment/m16
+#import lib/coop/fragment/m16    // tune: m16 m8
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 32u;            // tune: 32 16 64
@@ -17,6 +17,7 @@ const SUBGROUPS_N: u32 = 4u;        // tune: 4 2
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const UNROLL: u32 = 1u;
+const APART: u32 = 0u;
 const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)

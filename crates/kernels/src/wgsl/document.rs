@@ -35,7 +35,7 @@ pub(crate) struct Document {
     pub(crate) plan_only: Option<String>,
     /// What activations are rounded to.
     pub(crate) precision: Option<Precision>,
-    /// The order in which its sums are added up, the same for any tile.
+    /// How its sums are added up, the same for any tile.
     pub(crate) sums: Option<String>,
     /// Hunches about speed.
     pub(crate) prunes: Vec<Rule>,

@@ -1,6 +1,8 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
 mod packing;
+#[cfg(test)]
+mod tests;
 
 use crate::{BatchError, RuntimeError};
 use packing::{Shards, packed_of, packed_values};

@@ -1,4 +1,5 @@
 // needs: subgroups f16 cooperative-matrix
+// sums: 16 in a step
 // Fragments of 16 x 16. The tiles in workgroup memory are stored as words and loaded as f16: a twin `..._as_f16` or
 // `..._as_f32` stands for the same memory, once crates/runtime/src/pipelines/spirv/reinterpret.rs has patched the accesses.
 enable f16;

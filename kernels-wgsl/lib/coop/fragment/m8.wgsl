@@ -1,5 +1,6 @@
 // needs: subgroups f16 cooperative-matrix-8x8
 // plan-only: no device with matrices of 8 x 8 was measured
+// sums: 8 in a step
 // Fragments of 8 x 8, in plain WGSL. Tiles are scalars: Metal loads and stores matrices through pointers to their components.
 enable f16;
 enable wgpu_cooperative_matrix;

@@ -1,4 +1,5 @@
 // precision: f16
+// sums: of x in one half
 // x rounded to one f16.
 #import lib/packed
 

@@ -1,3 +1,4 @@
+// sums: of x in two halves
 // x split in two f16 (as bf16x3 schemes do). Only weights that f16 holds keep that exact.
 #import lib/halves
 

@@ -1,0 +1,100 @@
+//! What is recorded on a device with matrix units, without one.
+
+use super::{Bound, Choose, Recording, Tensors, record};
+use std::collections::{BTreeMap, BTreeSet};
+use wgoose_graph::{BatchShape, Format, Graph, LoraRanks, ModelShape, Target, WeightClass, rewrite, rwkv7};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+
+const SHAPE: ModelShape = ModelShape {
+    layers: 3,
+    width: 256,
+    ffn: 1024,
+    head_size: 64,
+    vocab: 300,
+    ranks: LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 },
+};
+
+/// What a device with matrix units records without a plan, in a class of precision.
+fn recorded(tokens: u32, precision: Precision) -> (Graph, Recording) {
+    recorded_like(tokens, None, precision)
+}
+
+/// The same with the bits of so many rows.
+fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (Graph, Recording) {
+    let limits = Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_buffers: 20,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]),
+        min_subgroup: 32,
+        multiprocessors: 132,
+        ..Limits::webgpu()
+    };
+    let text = String::new;
+    let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
+    let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
+    let catalogue = Catalogue::embedded();
+    let plan = Plan::default_for(device, SHAPE, &limits).at_most(precision, &catalogue);
+    let mut graph = rwkv7::forward_to(&SHAPE, Target::Logits).unwrap();
+    rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();
+    let tensors = Tensors {
+        format: &|weight| if weight.class() == WeightClass::Matrix { Format::F16 } else { Format::F32 },
+        shards: &|weight| Ok(std::iter::once(0..weight.shape(&SHAPE)[0]).collect()),
+    };
+    let choose = Choose { plan: &plan, like_rows, limits: &limits, catalogue: &catalogue };
+    let recording = record(&graph, &BatchShape { tokens, segments: 1, outputs: 1 }, &tensors, &choose).unwrap();
+    (graph, recording)
+}
+
+#[test]
+fn what_only_products_read_is_packed() {
+    let (graph, recording) = recorded(100, Precision::F16);
+    let mut packed: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for id in &recording.packed {
+        *packed.entry((graph.op(*id).op.name(), graph.op(*id).role)).or_default() += 1;
+    }
+    let layers: Vec<u32> = packed.values().copied().collect();
+    let ops: BTreeSet<&str> = packed.keys().map(|(op, _)| *op).collect();
+    assert_eq!(ops, BTreeSet::from(["norm_shift", "head_output", "matmul"]), "{packed:?}");
+    assert_eq!(layers, [3, 3, 3, 3], "{packed:?}");
+    // Bound with two bytes a value: y of head_output and x of its reader.
+    for name in ["head_output", "matmul_add"] {
+        let of_op = |dispatch: &&super::Dispatch| graph.op(dispatch.node).op.name() == name;
+        let dispatch = recording.dispatches.iter().find(of_op).unwrap();
+        let bound = |(_, bound): &(u32, Bound)| matches!(bound, Bound::Slot { size, .. } if *size == 100 * 256 * 2);
+        assert!(dispatch.bindings.iter().any(bound), "{name}: {:?}", dispatch.bindings);
+    }
+}
+
+#[test]
+fn what_is_computed_in_f32_is_not_packed() {
+    assert!(recorded(100, Precision::F32).1.packed.is_empty());
+    assert!(recorded(1, Precision::F16).1.packed.is_empty());
+}
+
+#[test]
+fn f32_products_take_the_matrix_units_where_weights_are_f16() {
+    let (graph, recording) = recorded(100, Precision::F32);
+    let key = |dispatch: &&super::Dispatch| graph.op(dispatch.node).role == "att.key";
+    let dispatch = recording.dispatches.iter().find(key).unwrap();
+    assert!(recording.kernels[dispatch.kernel].label.contains("halves=two"), "{recording}");
+}
+
+#[test]
+fn few_rows_with_the_bits_of_many_take_small_tiles() {
+    let labels = |tokens, like_rows| -> BTreeMap<&'static str, String> {
+        let (graph, recording) = recorded_like(tokens, like_rows, Precision::F16);
+        let named = |d: &super::Dispatch| (graph.op(d.node).role, recording.kernels[d.kernel].label.clone());
+        recording.dispatches.iter().map(named).collect()
+    };
+    let (many, alike, few) = (labels(2048, None), labels(18, Some(2048)), labels(18, None));
+    for role in ["att.projections", "att.output", "ffn.key", "ffn.value"] {
+        assert!(alike[role].contains("gemm_coop_32x64"), "{role}: {}", alike[role]);
+        assert!(few[role].contains("gemm_coop_splitk"), "{role}: {}", few[role]);
+        assert!(many[role].contains("gemm_coop_128x"), "{role}: {}", many[role]);
+    }
+    // What no other kernel adds up alike is the kernel of many rows.
+    for role in ["att.wkv", "att.shift", "att.gated"] {
+        assert_eq!(alike[role], many[role]);
+    }
+}
