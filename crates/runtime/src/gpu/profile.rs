@@ -17,7 +17,7 @@ use wgoose_kernels::{Access, Arithmetic, Instance, Kernel, Packed, ops};
 const WARM_UP: usize = 3;
 
 /// Most bytes of buffers that take the place of activations.
-const MOST_SCRATCH: u64 = 1 << 30;
+const MOST_SCRATCH: u64 = 4 << 30;
 
 impl GpuExecutor {
     /// Runs a batch over and over, as a chain of dispatches, and says where its time goes. The states of its slots are not to be used afterwards.
@@ -105,8 +105,11 @@ impl GpuExecutor {
                 free.extend(step.bind_dispatch((number, i), self, &mut weights, &pipelines, &slot)?);
             }
         }
-        self.device.check("allocating activations")?;
-        Ok(Some(free))
+        match self.device.check("allocating activations") {
+            Ok(()) => Ok(Some(free)),
+            Err(RuntimeError::OutOfMemory { .. }) => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
     fn describe(
