@@ -72,6 +72,7 @@ fn lacks_feature(device: &Device, tested: &Tested) -> bool {
 }
 
 #[test]
+#[ignore = "every_choice begins with it; `cargo xtask test --quick` runs it alone"]
 fn the_default_of_every_variant_equals_the_reference() {
     test(|device, op, variant| test_choices(device, op, variant, false));
 }
