@@ -88,6 +88,9 @@ fn random_cases_equal_the_reference() {
     test(|device, op, variant| test_variant(device, op, variant, amount));
 }
 
+/// A configuration of a variant, and its tile.
+type Tile<'c> = (&'c Variant, Config, [Option<u32>; 2]);
+
 /// Configurations whose bits are compared, of those that add up alike.
 const ALIKE: usize = 3;
 
@@ -110,7 +113,7 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
         });
     }
     for instance in &instances {
-        let mut alike: BTreeMap<String, Vec<(&Variant, Config, [Option<u32>; 2])>> = BTreeMap::new();
+        let mut alike: BTreeMap<String, Vec<Tile<'_>>> = BTreeMap::new();
         let op = instance.op.name();
         let variants = catalogue.variants(op).iter().filter(|v| asked.is_empty() || asked == op || asked == v.id());
         for (variant, config) in variants.flat_map(|v| v.configs().into_iter().map(move |config| (v, config))) {
@@ -124,7 +127,7 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
         }
         for (sums, found) in alike.into_iter().filter(|(_, found)| found.len() > 1) {
             let case = Case::random(instance, 7);
-            let bits = |(variant, config, _): &(&Variant, Config, _)| {
+            let bits = |(variant, config, _): &Tile<'_>| {
                 let kernel = Kernel::new(variant, instance, config, device.limits()).unwrap();
                 let (y, state) = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap();
                 let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
