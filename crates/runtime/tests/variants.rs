@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
-use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Refusal, Variant, ops};
+use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
 use wgoose_runtime::lab::{Bench, Case};
 use wgoose_runtime::{Device, RuntimeError};
@@ -72,7 +72,7 @@ fn lacks_feature(device: &Device, tested: &Tested) -> bool {
 }
 
 #[test]
-#[ignore = "every_choice begins with it; `cargo xtask test --quick` runs it alone"]
+#[ignore = "every_choice begins with it; it runs alone where there is no time for all choices"]
 fn the_default_of_every_variant_equals_the_reference() {
     test(|device, op, variant| test_choices(device, op, variant, false));
 }
@@ -92,7 +92,7 @@ fn random_cases_equal_the_reference() {
 type Tile<'c> = (&'c Variant, Config, [Option<u32>; 2]);
 
 /// Configurations whose bits are compared, of those that add up alike.
-const ALIKE: usize = 3;
+const ALIKE: usize = 2;
 
 #[test]
 fn kernels_that_add_up_alike_have_the_same_bits() {
@@ -117,7 +117,9 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
         let op = instance.op.name();
         let variants = catalogue.variants(op).iter().filter(|v| asked.is_empty() || asked == op || asked == v.id());
         for (variant, config) in variants.flat_map(|v| v.configs().into_iter().map(move |config| (v, config))) {
-            let Some(sums) = variant.sums(&config) else { continue };
+            let Some(sums) = variant.sums(&config).filter(|_| variant.precision(&config) == Precision::F16) else {
+                continue;
+            };
             let tile = ["TILE_M", "TILE_N"].map(|name| variant.tunable(&config, name, device.limits()));
             let found = alike.entry(sums).or_default();
             let is_new = found.iter().all(|(_, _, known)| *known != tile);
