@@ -1,7 +1,5 @@
 // Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters. What
 // no adapter fills is cleared by all.
-//
-// The first APART matrices have code of their own: no K-tile asks which matrix it is of, but drivers take longer to compile it.
 #import lib/project
 #import lib/coop/gemm
 #import lib/coop/weights as w_r
@@ -25,8 +23,8 @@ const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format 
 const_assert HALVES == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds
 const_assert HALVES == 1u || v1_format == 2u || v1_format == 0u;                            // f32 sums need weights that f16 holds
 
-// Where w_r, w_k and w_v are F16, adapters of other floats are rounded as they are loaded: a second way to stage, which few tiles take,
-// would slow all.
+// Where w_r, w_k and w_v are F16, adapters of other floats are rounded as they are loaded: a second way to stage, which few
+// tiles take, would slow all.
 const ALL_F16: bool = w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;
 const W1_AS_F16: bool = ALL_F16 && w1_is_float && w1_format != 2u;
 const A1_AS_F16: bool = ALL_F16 && a1_is_float && a1_format != 2u;
@@ -141,15 +139,5 @@ fn project_tile(index: u32, subgroup: u32, tid: u32) {
     let x = (plane_of(matrix) * params.rows + token) * (K / 8u);
     let row = number * TILE_N;
     let tile = Tile(matrix, row, rows_of(matrix) - 1u, token, x, 0u, 0u, index / SPLIT_K, index % SPLIT_K);
-    // Loops of one round, not branches: naga takes the matrix of a workgroup for one of a thread, and wants matrix units in none.
-    for (var own = 0u; own < APART; own++) {        // unroll
-        for (var once = matrix; once == own; once = REST) {
-            var tile_of_own = tile;
-            tile_of_own.matrix = own;
-            gemm_tile(part_of_tile(tile_of_own, K / K_TILE), subgroup, tid);
-        }
-    }
-    for (var once = matrix; once >= APART && once < REST; once = REST) {
-        gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
-    }
+    gemm_tile(part_of_tile(tile, K / K_TILE), subgroup, tid);
 }

@@ -18,7 +18,6 @@ const SUBGROUPS_N: u32 = 4u;        // tune: 1 2 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const UNROLL: u32 = 4u;             // tune: 4 2 1
-const APART: u32 = 0u;              // tune: 0 3
 const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)

@@ -1,9 +1,9 @@
 // idea: tiles of up to 64 tokens and 64 rows on the matrix units: for few tokens, with the bits that large tiles have.
 // needs: subgroups f16
 // grid: TILES_N * ceil_div(rows, TILE_M)
-// prune: up_to_rows >= 8 && up_to_rows <= 256     larger tiles load less
+// prune: up_to_rows <= 256     larger tiles load less
 // prune: TILE_M == min(64u, max(16u, up_to_rows / 2u))     most of a tile would be empty, or fewer would do
-// default: 9
+// default: 45
 #import lib/coop/project
 #import lib/coop/whole_k
 #import lib/coop/fragment/m16    // tune: m16 m8
@@ -17,7 +17,6 @@ const SUBGROUPS_N: u32 = 4u;        // tune: 4 2
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;             // tune: 1 2
 const UNROLL: u32 = 1u;
-const APART: u32 = 0u;
 const RASTER: u32 = 8u;
 
 @compute @workgroup_size(WG)

@@ -23,7 +23,6 @@ const SUBGROUPS_N: u32 = 8u;        // tune: 8 4
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;
 const UNROLL: u32 = 1u;
-const APART: u32 = 0u;
 const RASTER: u32 = 8u;
 const SPLIT_K: u32 = 10u;           // tune: 10 8 5 4 2
 const SM: u32 = 16u;                // device: multiprocessors

@@ -6,7 +6,7 @@
 // prune: ROWS * TOKENS <= 16u      loops are unrolled for seven matrices: drivers take minutes for more sums
 // The adapters multiply in f32: their errors would decide over decays and gates.
 #import lib/x/q8     // tune: q8 q15
-#import lib/project
+#import lib/gemv/project
 
 const K: u32 = 256u;            // op: k
 const WG: u32 = 128u;           // tune: 64 128

@@ -4,7 +4,7 @@
 // prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
 // default: 40
 #import lib/reduce/subgroup     // tune: subgroup workgroup
-#import lib/project
+#import lib/gemv/project
 #import lib/gemv/dot_rows32 as w_r
 #import lib/gemv/dot_rows32 as w_k
 #import lib/gemv/dot_rows32 as w_v

@@ -6,7 +6,7 @@
 // prune: UNROLL * ROWS <= 8u       register pressure
 // default: 30
 #import lib/x/f32
-#import lib/project
+#import lib/gemv/project
 
 const K: u32 = 256u;            // op: k
 const WG: u32 = 64u;            // tune: 64 128 256
