@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn arguments_say_the_same() {
-        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. --gpu-budget=5";
+        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. \
+                   --gpu-budget=5";
         for line in [all, "--backend=gpu --eager"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));

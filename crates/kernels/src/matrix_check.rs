@@ -56,7 +56,7 @@ pub fn kernel(feature: Feature, limits: &Limits, catalogue: &Catalogue) -> Optio
 pub fn numbers(feature: Feature) -> Option<Numbers> {
     let side = side(feature)?;
     let (tile, rows) = (PARTS * side, TILES * PARTS * side);
-    // Knuth's multiplicative hash: neighbours differ, so that a value from another place is seen.
+    // Knuth's multiplicative hash: consecutive values differ, so that a value from another place is seen.
     let mixed = |i: usize| (i as u32 + 1).wrapping_mul(2_654_435_761) >> 16;
     let x: Vec<u32> = (0..tile * K).map(|i| mixed(i) % 8).collect();
     let w: Vec<u32> = (0..rows * K).map(|i| 4 + mixed(i + 7919) % 12).collect();

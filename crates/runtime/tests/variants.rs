@@ -1,6 +1,7 @@
 //! Every variant of every op equals the reference: at its default, at every choice of every tunable, and at random models,
 //! batches, formats and configurations. `WGOOSE_KERNEL=op` or `op/variant` tests that alone,
-//! `WGOOSE_MATRICES=1` what needs matrix units, of which there must be some (`cargo xtask test --matrices`).
+//! `WGOOSE_DEFAULTS=1` defaults instead of every choice (`cargo xtask test --quick`), `WGOOSE_MATRICES=1` what needs matrix units,
+//! of which there must be some (`cargo xtask test --matrices`).
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
@@ -72,14 +73,9 @@ fn lacks_feature(device: &Device, tested: &Tested) -> bool {
 }
 
 #[test]
-#[ignore = "every_choice begins with it; it runs alone where there is no time for all choices"]
-fn the_default_of_every_variant_equals_the_reference() {
-    test(|device, op, variant| test_choices(device, op, variant, false));
-}
-
-#[test]
 fn every_choice_equals_the_reference() {
-    test(|device, op, variant| test_choices(device, op, variant, true));
+    let only_defaults = std::env::var_os("WGOOSE_DEFAULTS").is_some();
+    test(|device, op, variant| test_choices(device, op, variant, !only_defaults));
 }
 
 #[test]

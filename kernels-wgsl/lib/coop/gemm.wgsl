@@ -6,15 +6,15 @@
 // UNROLL k-steps of a K-tile are written out. That pays for many tokens and weights that need no unpacking; few tokens take longer
 // to fetch code than to run it.
 //
-// Workgroups may share a tile's K: as many to every tile (lib/coop/splitk), or each an equal number of K-tiles (lib/coop/streamk). With
-// lib/coop/whole_k a workgroup has all of K.
+// Workgroups may share a tile's K: as many to every tile (lib/coop/splitk), or each an equal number of K-tiles
+// (lib/coop/streamk). With lib/coop/whole_k a workgroup has all of K.
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //
-// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS`, a fragment size, x
-// in halves, one of these three, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and `stage_weights` of a
-// tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they are: `stores_plainly` and,
-// of a row for the first token, `first_of_y`.
+// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS`, a
+// fragment size, x in halves, one of these three, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and
+// `stage_weights` of a tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they
+// are: `stores_plainly` and, of a row for the first token, `first_of_y`.
 #import lib/op
 #import lib/coop/bits
 

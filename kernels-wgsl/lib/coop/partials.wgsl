@@ -1,7 +1,7 @@
 // sums: its own
-// Workgroups that share a tile of lib/coop/gemm hand their sums over in storage, each in a slot of its own; the last to arrive adds them
-// up, in the order of K, and stores. No workgroup waits for another. The counters are zeros between dispatches: the last one resets its
-// own.
+// Workgroups that share a tile of lib/coop/gemm hand their sums over in storage, each in a slot of its own; the last to arrive
+// adds them up, in the order of K, and stores. No workgroup waits for another. The counters are zeros between dispatches: the
+// last one resets its own.
 const MAX_TILES: u32 = 4096u;
 
 @group(0) @binding(20) var<storage, read_write> partials: array<f32>;

@@ -1,5 +1,5 @@
-// K-tiles of a matrix for lib/coop/gemm: packed as they are read, and as f16 in workgroup memory. Imported for a matrix with readers
-// of half8s: `#import lib/coop/weights as w` makes `w_load_k_tile`.
+// K-tiles of a matrix for lib/coop/gemm: packed as they are read, and as f16 in workgroup memory. Imported for a matrix with
+// readers of half8s: `#import lib/coop/weights as w` makes `w_load_k_tile`.
 
 // Parts of a row of a K-tile; parts of the tile for each thread.
 const_assert K_TILE % weight_part_span == 0u;    // parts of a row that belong together

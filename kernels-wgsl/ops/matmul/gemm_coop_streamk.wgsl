@@ -2,25 +2,27 @@
 // needs: subgroups f16
 // grid: PER_SM * SM
 // partials: 2u * PER_SM * SM * TILE_M * TILE_N
-// prune: up_to_rows >= 64      split-K is for fewer
-// prune: 2u * TILE_M <= up_to_rows     most of a tile would be empty
-// prune: ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * (K / K_TILE) >= 4u * PER_SM * SM      a workgroup has too few K-tiles
-// prune: 10u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) <= 9u * (PER_SM * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), PER_SM * SM))      tiles fill their waves
+// prune: up_to_rows > 256 && up_to_rows <= 1024     split-K is for fewer; more have tiles for all
+// prune: shard_rows <= 4096      larger tiles fill the device
+// prune: HALVES == 1u      wider tiles split fewer x
+// prune: w_format <= 3u || K >= 4u * shard_rows      blocks take longer to unpack than to wait for
+// prune: ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * (K / K_TILE) >= 8u * PER_SM * SM      a share so small takes longer to hand over
+// default: 7
 #import lib/coop/matmul
 #import lib/coop/streamk
 #import lib/coop/fragment/m16    // tune: m16 m8
 #import lib/coop/halves/one         // tune: one two
 
 const TILE_M: u32 = 128u;           // tune: 128 64
-const TILE_N: u32 = 128u;           // tune: 128 64 80 160
+const TILE_N: u32 = 128u;           // tune: 128 64
 const K_TILE: u32 = 64u;            // tune: 64 32
-const SUBGROUPS_M: u32 = 2u;        // tune: 2 4
-const SUBGROUPS_N: u32 = 4u;        // tune: 4 2 1
+const SUBGROUPS_M: u32 = 4u;
+const SUBGROUPS_N: u32 = 4u;        // tune: 4 2
 const SUBGROUPS_K: u32 = 1u;
 const STAGES: u32 = 1u;
-const UNROLL: u32 = 1u;             // tune: 1 2
+const UNROLL: u32 = 1u;
 const RASTER: u32 = 8u;
-const PER_SM: u32 = 2u;             // tune: 2 1 4
+const PER_SM: u32 = 1u;             // tune: 1 2
 const SM: u32 = 16u;                // device: multiprocessors
 const GRID: u32 = PER_SM * SM;
 const K_TILES: u32 = K / K_TILE;

@@ -267,8 +267,9 @@ impl Plan {
             .fold(self.precision.max(self.state.precision()), Precision::max)
     }
 
-    /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a layer's matrices at once,
-    /// those whose weights f16 holds go alone: adapters, in other formats as a rule, would keep the others from the units.
+    /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a layer's
+    /// matrices at once, those whose weights f16 holds go alone: adapters, in other formats as a rule, would keep the others from
+    /// the units.
     #[must_use]
     pub fn at_most(mut self, precision: Precision, catalogue: &Catalogue) -> Plan {
         self.choices.retain(|choice| choice.precision(catalogue) <= precision);

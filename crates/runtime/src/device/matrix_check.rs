@@ -69,8 +69,8 @@ fn verdict(
     Ok(verdict)
 }
 
-/// Compiles and runs a check. A refusal or other numbers are a verdict; a device that runs out of memory, hangs or is lost may do better
-/// the next time.
+/// Compiles and runs a check. A refusal or other numbers are a verdict; a device that runs out of memory, hangs or is lost may do
+/// better the next time.
 pub(super) fn run(device: &Device, feature: Feature, kernel: &Kernel) -> Result<Verdict, RuntimeError> {
     let Some(numbers) = matrix_check::numbers(feature) else { return Ok(Verdict::Right) };
     let compiled = compile_once(device, kernel);

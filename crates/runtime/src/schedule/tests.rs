@@ -88,8 +88,10 @@ fn few_rows_with_the_bits_of_many_take_small_tiles() {
         recording.dispatches.iter().map(named).collect()
     };
     let (many, alike, few) = (labels(2048, None), labels(18, Some(2048)), labels(18, None));
+    let three = labels(3, Some(2048));
     for role in ["att.projections", "att.output", "ffn.key"] {
         assert!(alike[role].contains("gemm_coop_32x64"), "{role}: {}", alike[role]);
+        assert!(three[role].contains("gemm_coop_32x64"), "{role}: {}", three[role]);
         assert!(few[role].contains("gemm_coop_splitk"), "{role}: {}", few[role]);
         assert!(many[role].contains("gemm_coop_128x"), "{role}: {}", many[role]);
     }

@@ -10,7 +10,7 @@
 
 use super::words::{HEADER, instructions, opcode, string};
 use spirv::Op;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Endings of a twin's name.
 const TWINS: [&str; 2] = ["_as_f16", "_as_f32"];
@@ -19,11 +19,15 @@ const CASTS: [&str; 2] = ["bits_as_half2", "half2_as_bits"];
 /// Loads the twins' originals, and casts bits. `None` if the words are no module with names, or a twin has no original.
 pub(super) fn reinterpreted(words: &[u32]) -> Option<Vec<u32>> {
     let mut names = HashMap::new();
+    let mut variables = HashSet::new();
     let mut chains = HashMap::new();
     for instruction in instructions(words)? {
         match (Op::from_u32(opcode(instruction)), instruction) {
             (Some(Op::Name), [_, id, text @ ..]) => {
                 names.insert(string(text), *id);
+            }
+            (Some(Op::Variable), [_, _, id, ..]) => {
+                variables.insert(*id);
             }
             // The type of a pointer into an array, by the array.
             (Some(Op::AccessChain), [_, ty, _, base, ..]) => {
@@ -34,7 +38,7 @@ pub(super) fn reinterpreted(words: &[u32]) -> Option<Vec<u32>> {
     }
     let casts = CASTS.map(|name| names.get(name).copied());
     let mut originals = HashMap::new();
-    for (name, twin) in &names {
+    for (name, twin) in names.iter().filter(|(_, id)| variables.contains(id)) {
         if let Some(original) = TWINS.iter().find_map(|twin| name.strip_suffix(twin)) {
             let original = names.get(original)?;
             originals.insert(*twin, (*original, *chains.get(original)?));
@@ -112,7 +116,9 @@ mod tests {
         assert_eq!(reinterpreted(&[]), None);
         assert_eq!(reinterpreted(&[0; HEADER]).map(|words| words.len()), Some(HEADER));
         let twin = [(4 << 16) | Op::Name as u32, 7, u32::from_le_bytes(*b"a_as"), u32::from_le_bytes(*b"_f16")];
-        let ended = [vec![0; HEADER], twin.to_vec()].concat();
-        assert_eq!(reinterpreted(&ended), None, "there is no array a");
+        let named = [vec![0; HEADER], twin.to_vec()].concat();
+        assert_eq!(reinterpreted(&named), Some(named.clone()), "no variable has this name");
+        let array = [vec![0; HEADER], twin.to_vec(), vec![(4 << 16) | Op::Variable as u32, 1, 7, 4]].concat();
+        assert_eq!(reinterpreted(&array), None, "there is no array a");
     }
 }
