@@ -1,5 +1,6 @@
 //! What can go wrong when a plan is run.
 
+use crate::schedule::{FuseError, Unfused};
 use wgoose_graph::{GraphError, ShapeError, Violation, Weight};
 use wgoose_kernels::PlanError;
 
@@ -94,6 +95,9 @@ pub enum RuntimeError {
     /// The plan does not fit.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The pass has no fused form.
+    #[error(transparent)]
+    Unfused(#[from] Unfused),
     /// The model's sizes make no graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -218,4 +222,13 @@ pub enum BatchError {
     /// Two sequences on one state.
     #[error("sequences {0} and {1} share a state slot")]
     SharedSlot(usize, usize),
+}
+
+impl From<FuseError> for RuntimeError {
+    fn from(error: FuseError) -> Self {
+        match error {
+            FuseError::Unfused(why) => why.into(),
+            FuseError::Text(wrong) => wrong.into(),
+        }
+    }
 }

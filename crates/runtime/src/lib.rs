@@ -33,10 +33,10 @@ pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSI
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Executor, StateData};
-pub use gpu::{GpuExecutor, Graphs};
+pub use gpu::{GpuExecutor, Graphs, Planned};
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
-pub use report::{Footprint, LoadReport, PersistentStatus};
+pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};
 pub use sampler::{Penalties, Sampling, is_bias, is_penalty};
 pub use trace::{OpError, Place, Traced};
 pub use upload::StagingSize;

@@ -1,5 +1,6 @@
 //! What loading has taken so far: bytes, seconds, memory by what it is for.
 
+use crate::schedule::Unfused;
 use crate::{DeviceMemory, PipelineCounts};
 
 /// Bytes by what they are for.
@@ -71,7 +72,7 @@ pub struct LoadReport {
 }
 
 /// What became of the persistent kernels that a plan asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PersistentStatus {
     /// They are used.
     Used {
@@ -81,5 +82,31 @@ pub enum PersistentStatus {
         layers: usize,
     },
     /// One dispatch per op is used instead: why.
-    Refused(String),
+    Refused(NotPersistent),
+}
+
+/// Why one dispatch per op is used where a plan asks for persistent kernels.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotPersistent {
+    /// The plan's kernels have no such form.
+    #[error(transparent)]
+    Unfused(#[from] Unfused),
+    /// The driver refused the kernel.
+    #[error("{0}")]
+    Compile(String),
+    /// There is no state to try it on.
+    #[error("there is no state to try it on")]
+    NoSpareState,
+    /// The device does not keep as many workgroups resident.
+    #[error("its workgroups did not all run at once")]
+    TimedOut,
+    /// It computes something else.
+    #[error("its logits are {relative:.1e} from those of one dispatch per op")]
+    Differs {
+        /// Root mean square of the difference, relative to that of the logits.
+        relative: f64,
+    },
+    /// Weights pass through.
+    #[error("the model does not stay on the device")]
+    Streamed,
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::lab::ClockSource;
-use wgoose_runtime::{Engine, GpuExecutor, Outputs, PersistentStatus, RuntimeError, Sequence};
+use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
 /// Pairs of a comparison, where time allows.
 const PAIRS: usize = 40;
@@ -151,7 +151,7 @@ impl StepLab<'_> {
         for _ in 0..2 {
             engine.forward(&[Sequence { slot: 0, tokens: &[0], outputs: Outputs::Last }])?;
         }
-        let none = || PersistentStatus::Refused("the model does not stay on the device".to_owned());
+        let none = || PersistentStatus::Refused(NotPersistent::Streamed);
         Ok(engine.report().persistent.unwrap_or_else(none))
     }
 

@@ -4,6 +4,7 @@ use crate::Failure;
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
 use wgoose_loader::Model;
+use wgoose_runtime::{Planned, RuntimeError};
 
 /// Print the forward pass as a graph: text, Graphviz, or the dispatches it becomes on a device.
 #[derive(clap::Args)]
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// Print the dispatches of a pass over that many tokens; needs a model file and a device.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     dispatches: Option<u32>,
+    /// With --dispatches: print where everything lies that they bind.
+    #[arg(long, requires = "dispatches")]
+    memory: bool,
     #[command(flatten)]
     options: crate::options::RunOptions,
 }
@@ -27,8 +31,22 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(tokens) = args.dispatches {
         let executor = args.options.executor(&args.model, 1)?;
-        let recording = executor.record(&BatchShape { tokens, segments: 1, outputs: 1 })?;
-        out!("{recording}");
+        let batch = BatchShape { tokens, segments: 1, outputs: 1 };
+        let fused = executor.plan().persistent.filter(|_| tokens == 1);
+        let planned = match fused.map(|workgroups| executor.planned_fused(&batch, workgroups)) {
+            Some(Err(RuntimeError::Unfused(why))) => {
+                eprintln!("one dispatch per op: {why}");
+                executor.planned(&batch)?
+            }
+            Some(fused) => fused?,
+            None => executor.planned(&batch)?,
+        };
+        let Planned { recording, memory } = planned;
+        if args.memory {
+            out!("{memory}");
+        } else {
+            out!("{recording}");
+        }
         eprintln!(
             "{} dispatches, {} kernels, {} activation slots",
             recording.dispatches.len(),

@@ -22,14 +22,14 @@ impl GpuExecutor {
     /// # Errors
     /// A kernel does not compile, the file cannot be read any more, or the device fails.
     pub(super) fn cold_start(&self, step: &mut Step, compute: bool) -> Result<(), RuntimeError> {
-        let mut weights = lock(&self.weights);
+        let mut weights = lock(&self.shared.weights);
         let streams = step.groups.iter().flat_map(|g| &g.weights).any(|p| p.ring.is_some());
         let mut todo = missing(&step.groups, &weights, compute);
         // As the file has its pages; where weights take turns in the ring, as the pass needs them.
         todo.sort_by_key(|(w, group)| {
-            (if streams { *group } else { 0 }, self.model.tensor(w.weight).file_offset(), w.index)
+            (if streams { *group } else { 0 }, self.shared.model.tensor(w.weight).file_offset(), w.index)
         });
-        let jobs = cut(&self.model, &todo, weights.staging_size.slot_bytes, streams);
+        let jobs = cut(&self.shared.model, &todo, weights.staging_size.slot_bytes, streams);
         let largest = jobs.iter().map(Job::bytes).max().unwrap_or(0);
         let mut staging = match jobs.is_empty() {
             true => None,
@@ -37,7 +37,13 @@ impl GpuExecutor {
         };
         let kernels: Vec<Kernel> = if step.ready { Vec::new() } else { step.recording.kernels.clone() };
         let shards = todo.iter().map(|(w, _)| *w);
-        let repacker = Repacker::new(&self.device, &mut lock(&self.pipelines), &self.catalogue, shards, largest)?;
+        let repacker = Repacker::new(
+            &self.shared.device,
+            &mut lock(&self.shared.pipelines),
+            &self.shared.catalogue,
+            shards,
+            largest,
+        )?;
         let over = AtomicBool::new(false);
         let begun = Instant::now();
         let bytes: u64 = todo.iter().map(|(w, _)| w.bytes).sum();
@@ -46,15 +52,17 @@ impl GpuExecutor {
         std::thread::scope(|scope| {
             // Ends the watch whichever way this scope is left.
             let _over = SetOnDrop(&over);
-            if self.device.timeline().is_on() {
+            if self.shared.device.timeline().is_on() {
                 scope.spawn(|| self.watch(&over));
             }
             let kernels = &kernels;
-            let compiling = scope.spawn(move || lock(&self.pipelines).compile(&kernels.iter().collect::<Vec<_>>()));
+            let compiling =
+                scope.spawn(move || lock(&self.shared.pipelines).compile(&kernels.iter().collect::<Vec<_>>()));
             let workers = weights.staging_size.workers;
             let mut arrivals = Arrivals::new(step, &jobs, &repacker);
-            let mut upload =
-                staging.as_mut().map(|s| Upload::start(scope, &self.device, &self.model, s, jobs, workers));
+            let mut upload = staging
+                .as_mut()
+                .map(|s| Upload::start(scope, &self.shared.device, &self.shared.model, s, jobs, workers));
             let mut pump = |arrivals: &mut Arrivals<'_>, weights: &mut Weights, submitted: usize| {
                 let Some(upload) = &mut upload else { return Ok(()) };
                 upload.advance()?;
@@ -62,7 +70,7 @@ impl GpuExecutor {
                     std::thread::sleep(PAUSE);
                 } else if upload.is_done() {
                     let copied = Arc::clone(&copied);
-                    self.device.queue.on_submitted_work_done(move || {
+                    self.shared.device.queue.on_submitted_work_done(move || {
                         let _ = copied.set(Instant::now());
                     });
                 }
@@ -79,32 +87,32 @@ impl GpuExecutor {
                 while arrivals.of_group[number] > 0 {
                     pump(&mut arrivals, &mut weights, number)?;
                 }
-                let _span = self.device.timeline().span(Track::Submit, format!("group {number}"));
-                step.bind(number, self, &mut weights, &lock(&self.pipelines))?;
+                let _span = self.shared.device.timeline().span(Track::Submit, format!("group {number}"));
+                step.bind(number, self, &mut weights, &lock(&self.shared.pipelines))?;
                 if compute {
                     let begun = Instant::now();
                     let mut encoder =
-                        self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                        self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                     step.encode(number..number + 1, &mut encoder);
-                    self.device.queue.submit([encoder.finish()]);
+                    self.shared.device.queue.submit([encoder.finish()]);
                     self.note_compute(number, begun);
                 }
             }
-            self.device.check("running a pass")
+            self.shared.device.check("running a pass")
         })?;
         if let Some(staging) = staging {
-            self.device.wait("uploading weights")?;
-            self.model.check_unchanged()?;
+            self.shared.device.wait("uploading weights")?;
+            self.shared.model.check_unchanged()?;
             weights.taken.staging = weights.taken.staging.max(staging.bytes());
             let most = |a: DeviceMemory, b: DeviceMemory| DeviceMemory {
                 used: a.used.max(b.used),
                 reserved: a.reserved.max(b.reserved),
             };
             weights.taken.device =
-                self.device.memory().map(|now| weights.taken.device.map_or(now, |was| most(was, now)));
+                self.shared.device.memory().map(|now| weights.taken.device.map_or(now, |was| most(was, now)));
             weights.keep_staging(staging);
-            for (shard, _) in todo.iter().filter(|(w, _)| self.model.tensor(w.weight).file_range().is_none()) {
-                self.model.release(shard.weight);
+            for (shard, _) in todo.iter().filter(|(w, _)| self.shared.model.tensor(w.weight).file_range().is_none()) {
+                self.shared.model.release(shard.weight);
             }
             let seconds = copied.get().map_or(begun.elapsed(), |at| at.duration_since(begun)).as_secs_f64();
             weights.taken.bytes += bytes;
@@ -117,9 +125,9 @@ impl GpuExecutor {
 
     /// Records when a group was submitted and when the device was seen to be done with it.
     fn note_compute(&self, number: usize, begun: Instant) {
-        if self.device.timeline().is_on() {
-            let timeline = self.device.timeline().clone();
-            self.device.queue.on_submitted_work_done(move || {
+        if self.shared.device.timeline().is_on() {
+            let timeline = self.shared.device.timeline().clone();
+            self.shared.device.queue.on_submitted_work_done(move || {
                 timeline.device_span(Track::Compute, format!("group {number}"), begun, Instant::now());
             });
         }
@@ -129,7 +137,7 @@ impl GpuExecutor {
     fn watch(&self, over: &AtomicBool) {
         while !over.load(Ordering::Acquire) {
             // A failure is seen where results are waited for.
-            let _ = self.device.device.poll(wgpu::PollType::Poll);
+            let _ = self.shared.device.device.poll(wgpu::PollType::Poll);
             std::thread::sleep(Duration::from_micros(100));
         }
     }
@@ -175,8 +183,8 @@ impl<'a> Arrivals<'a> {
         let (places, repacker) = (&self.places, self.repacker);
         let done = upload.copy(&may, &mut |job, from, encoder| {
             for part in &job.parts {
-                let (to, offset) = weights.buffer(&places[&(part.shard, part.group)])?;
-                repacker.encode(part, from, &to, offset, encoder)?;
+                let range = weights.layout.range(&places[&(part.shard, part.group)]);
+                repacker.encode(part, from, &weights.buffer(range.buffer)?, range.offset, encoder)?;
             }
             Ok(())
         })?;

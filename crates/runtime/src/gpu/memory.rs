@@ -1,14 +1,13 @@
 //! Memory: what a plan will take, what it takes now, and how a budget is divided.
 
-use super::states::States;
-use super::{GpuExecutor, lock, table_bytes};
+use super::{GpuExecutor, lock};
 use crate::report::Footprint;
 use crate::sampler::Sampler;
-use crate::schedule::Recording;
+use crate::schedule::{BufferId, Recording, buffers, storage_bytes};
 use crate::upload::StagingSize;
 use crate::weights::{Residency, Room, RowShard};
 use crate::{Executor, RuntimeError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use wgoose_graph::{BatchShape, Weight};
 
 /// Steps kept within a budget: each has its uniform blocks.
@@ -29,9 +28,9 @@ impl GpuExecutor {
             Residency::Eager => self.prepare(&BatchShape { tokens: 1, segments: 1, outputs: 1 }),
             Residency::Budget(budget) => {
                 let (room, staging) = self.divide(budget)?;
-                lock(&self.weights).limit(room, staging);
+                lock(&self.shared.weights).limit(room, staging);
                 self.forget_steps();
-                self.steps_kept = STEPS_WITHIN_BUDGET;
+                self.steps.most = STEPS_WITHIN_BUDGET;
                 Ok(())
             }
         }
@@ -45,7 +44,7 @@ impl GpuExecutor {
     /// pass.
     pub fn reserve(&mut self) -> Result<(), RuntimeError> {
         let shards = self.shards()?;
-        lock(&self.weights).reserve(shards.into_iter());
+        lock(&self.shared.weights).reserve(shards.into_iter());
         Ok(())
     }
 
@@ -57,34 +56,35 @@ impl GpuExecutor {
     /// No kernel serves an op, or a value is larger than the device binds.
     pub fn predict(&self) -> Result<Footprint, RuntimeError> {
         let (all, beside) = (self.all_weights()?, self.beside_weights(&self.largest_passes(1)?));
-        let weights = lock(&self.weights);
+        let weights = lock(&self.shared.weights);
         let own = weights.capacity().map_or(all, |room| room.pinned.min(all));
-        let (ring, staging) = (weights.ring_bytes(), weights.staging_size.bytes());
+        let (ring, staging) = (weights.layout.ring_bytes(), weights.staging_size.bytes());
         Ok(Footprint { weights: own, ring, staging, ..beside })
     }
 
     /// What is allocated now.
     pub fn footprint(&self) -> Footprint {
-        let (weights, ring, staging) = lock(&self.weights).on_device();
+        let (weights, ring, staging) = lock(&self.shared.weights).on_device();
         let [sampling, snapshot] = self.decoder.bytes();
         Footprint {
-            mapped: self.model.file_len() as u64,
+            mapped: self.shared.model.file_len() as u64,
             weights,
             ring,
             staging,
-            state: self.states.bytes() + snapshot,
-            activations: self.arena.iter().map(wgpu::Buffer::size).sum(),
-            tables: self.tables.values().map(wgpu::Buffer::size).sum::<u64>()
-                + self.steps.values().map(super::Step::bytes).sum::<u64>()
+            state: self.states.buffers.iter().map(wgpu::Buffer::size).sum::<u64>() + snapshot,
+            activations: of_kind(self.buffers.iter().map(|(id, buffer)| (id, buffer.size())), is_activation),
+            tables: of_kind(self.buffers.iter().map(|(id, buffer)| (id, buffer.size())), is_table)
+                + self.steps.chains.values().map(super::Step::bytes).sum::<u64>()
+                + self.steps.persistent.bytes()
                 + sampling,
-            read_back: self.staging.iter().chain(&self.state_staging).map(wgpu::Buffer::size).sum(),
+            read_back: self.read_back.results.iter().chain(&self.read_back.states).map(wgpu::Buffer::size).sum(),
         }
     }
 
     /// The shards of all weights.
     fn shards(&self) -> Result<Vec<RowShard>, RuntimeError> {
-        let weights = lock(&self.weights);
-        let shards = Weight::all(self.model.shape())
+        let weights = lock(&self.shared.weights);
+        let shards = Weight::all(self.shared.model.shape())
             .map(|w| weights.shards(w, self.format(w)))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(shards.into_iter().flatten().collect())
@@ -97,7 +97,7 @@ impl GpuExecutor {
     /// The largest passes, one that reads prompts and one that decodes in every slot, with up to `outputs` rows of
     /// logits.
     fn largest_passes(&self, outputs: u32) -> Result<[(BatchShape, Recording); 2], RuntimeError> {
-        let slots = self.slots as u32;
+        let slots = self.states.slots as u32;
         let chunk = self.plan.prefill_chunk.max(1);
         let prefill = BatchShape { tokens: chunk, segments: slots.min(chunk), outputs: outputs.max(slots.min(chunk)) };
         let decode = BatchShape { tokens: slots, segments: slots, outputs: slots };
@@ -106,25 +106,21 @@ impl GpuExecutor {
 
     /// Everything but weights and what brings them.
     fn beside_weights(&self, passes: &[(BatchShape, Recording); 2]) -> Footprint {
-        let (mut arena, mut tables, mut blocks) = (HashMap::new(), HashMap::new(), 0);
-        for (pass, recording) in passes {
-            for (slot, len) in recording.arena.slot_len.iter().enumerate() {
-                let most: &mut u64 = arena.entry(slot).or_default();
-                *most = (*most).max((len * 4).next_multiple_of(16).max(16));
-            }
-            for (table, bytes) in table_bytes(pass) {
-                let most: &mut u64 = tables.entry(table).or_default();
-                *most = (*most).max(bytes.next_multiple_of(16).max(16));
-            }
-            blocks += super::step::param_bytes(&self.device, recording.dispatches.len());
+        let limits = self.shared.device.limits();
+        // Passes share all but their uniform blocks.
+        let (mut shared, mut blocks) = (BTreeMap::new(), 0);
+        for (id, bytes) in passes.iter().flat_map(|(batch, recording)| buffers(recording, batch, limits)) {
+            let most: &mut u64 = shared.entry(id).or_default();
+            *most = (*most).max(bytes);
+            blocks += if id == BufferId::Params { bytes } else { 0 };
         }
-        let row = u64::from(self.model.shape().vocab) * 4;
-        let slots = self.slots + usize::from(self.has_spare);
+        let sizes = || shared.iter().map(|(id, bytes)| (*id, *bytes));
+        let row = u64::from(self.shared.model.shape().vocab) * 4;
         Footprint {
-            mapped: self.model.file_len() as u64,
-            state: States::predict(&self.device, self.state_size(slots)),
-            activations: arena.values().sum(),
-            tables: tables.values().sum::<u64>() + blocks,
+            mapped: self.shared.model.file_len() as u64,
+            state: self.states.layout.buffers.iter().map(|bytes| storage_bytes(*bytes)).sum(),
+            activations: of_kind(sizes(), is_activation),
+            tables: of_kind(sizes(), is_table) + blocks,
             read_back: row * u64::from(passes[0].0.outputs),
             ..Footprint::default()
         }
@@ -134,9 +130,9 @@ impl GpuExecutor {
     fn divide(&self, budget: u64) -> Result<(Room, StagingSize), RuntimeError> {
         let all = self.all_weights()?;
         // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
-        let outputs = self.plan.prefill_chunk.max(self.slots as u32).min(self.max_outputs() as u32);
+        let outputs = self.plan.prefill_chunk.max(self.states.slots as u32).min(self.max_outputs() as u32);
         let passes = self.largest_passes(outputs)?;
-        let sampling = Sampler::most_bytes(self.slots, self.model.shape().vocab);
+        let sampling = Sampler::most_bytes(self.states.slots, self.shared.model.shape().vocab);
         let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
         let largest = self.largest_need(&passes)?;
         let mut least = 0;
@@ -158,7 +154,7 @@ impl GpuExecutor {
 
     /// Bytes of the weights of the dispatch that needs most.
     fn largest_need(&self, passes: &[(BatchShape, Recording); 2]) -> Result<u64, RuntimeError> {
-        let weights = lock(&self.weights);
+        let weights = lock(&self.shared.weights);
         let mut largest = 0;
         for dispatch in passes.iter().flat_map(|(_, recording)| &recording.dispatches) {
             largest = largest.max(self.needs(&weights, dispatch)?.bytes());
@@ -176,4 +172,17 @@ impl GpuExecutor {
         }
         Ok(2 * layers.values().max().copied().unwrap_or(0))
     }
+}
+
+/// Bytes of the buffers of a kind.
+fn of_kind(sizes: impl Iterator<Item = (BufferId, u64)>, is: fn(BufferId) -> bool) -> u64 {
+    sizes.filter(|(id, _)| is(*id)).map(|(_, bytes)| bytes).sum()
+}
+
+fn is_activation(id: BufferId) -> bool {
+    matches!(id, BufferId::Slot(_))
+}
+
+fn is_table(id: BufferId) -> bool {
+    matches!(id, BufferId::Table(_))
 }

@@ -1,11 +1,13 @@
 //! The GPU executor: records a pass once per batch shape, then replays it.
 
+mod buffers;
 mod cold_start;
 mod decode;
 mod graphs;
 mod memory;
 mod passes;
 mod persistent;
+mod planned;
 mod profile;
 mod states;
 mod step;
@@ -15,73 +17,70 @@ mod trace;
 use crate::batch::PassShape;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
-use crate::schedule::{Choose, Recording, Table, Tensors, record};
+use crate::schedule::{self, BufferId, Choose, Recording, Table, Tensors, record};
 use crate::timeline::Track;
 use crate::weights::Weights;
 use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
+use buffers::Buffers;
 pub use graphs::Graphs;
 use persistent::{BARRIER_BYTES, PersistentCache};
-use states::{StateSize, States};
+pub use planned::Planned;
+use states::States;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use step::Step;
-use wgoose_graph::{BatchShape, Format, Graph, ModelShape, State, Target, Weight, WeightClass, rewrite, rwkv7};
+use wgoose_graph::{BatchShape, Format, ModelShape, State, Target, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 
-/// Passes kept ready to be replayed; a new batch shape past that number drops them all.
+/// Passes kept ready to be replayed.
 const STEPS_KEPT: usize = 64;
+
+/// What executors of a model can share.
+struct Shared {
+    device: Arc<Device>,
+    model: Arc<Model>,
+    catalogue: Arc<Catalogue>,
+    weights: Arc<Mutex<Weights>>,
+    pipelines: Arc<Mutex<Pipelines>>,
+}
+
+/// Passes that can be replayed.
+struct Steps {
+    /// As chains of dispatches.
+    chains: HashMap<PassShape, Step>,
+    persistent: PersistentCache,
+    /// Most chains that are kept: a new shape past that number drops them all.
+    most: usize,
+    /// [`Weights::dropped`] when steps were bound last: executors share the weights.
+    weights_dropped: u64,
+}
+
+/// Buffers that are mapped, while nothing is copied there.
+#[derive(Default)]
+struct ReadBack {
+    /// For results of passes.
+    results: Vec<wgpu::Buffer>,
+    /// For states.
+    states: Option<wgpu::Buffer>,
+}
 
 /// Runs a plan on a device.
 pub struct GpuExecutor {
-    device: Arc<Device>,
-    model: Arc<Model>,
+    shared: Shared,
     plan: Plan,
-    catalogue: Arc<Catalogue>,
     graphs: Graphs,
-    /// For passes that end in hidden states, made on first use.
-    hidden: HashMap<Target, Graph>,
-    slots: usize,
-    /// Whether there is one more slot, for sequences that have ended while steps were in flight.
-    has_spare: bool,
-    weights: Arc<Mutex<Weights>>,
-    pipelines: Arc<Mutex<Pipelines>>,
     states: States,
-    arena: Vec<wgpu::Buffer>,
-    tables: HashMap<Table, wgpu::Buffer>,
-    /// For results of passes, while none is copied there.
-    staging: Vec<wgpu::Buffer>,
-    /// The same for states.
-    state_staging: Option<wgpu::Buffer>,
-    steps: HashMap<PassShape, Step>,
-    persistent: PersistentCache,
-    /// The counters of persistent kernels; see `kernels-wgsl/device/grid_barrier.wgsl`.
-    grid_barrier: wgpu::Buffer,
+    buffers: Buffers,
+    read_back: ReadBack,
+    steps: Steps,
     decoder: decode::Decoder,
-    steps_kept: usize,
-    /// [`Weights::dropped`] when steps were bound last: executors share the weights.
-    weights_dropped: u64,
 }
 
 /// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Bytes of each table of a batch.
-/// Tiles whose workgroups a kernel can count: as `MAX_TILES` in kernels-wgsl/lib/coop/splitk.wgsl.
-pub(crate) const ARRIVALS: u32 = 4096;
-
-fn table_bytes(batch: &BatchShape) -> [(Table, u64); 5] {
-    let sizes = [
-        (Table::Tokens, batch.tokens),
-        (Table::TokenSegments, batch.tokens),
-        (Table::Segments, 4 * batch.segments),
-        (Table::Outputs, batch.outputs),
-        (Table::Arrivals, ARRIVALS),
-    ];
-    sizes.map(|(table, len)| (table, u64::from(len) * 4))
 }
 
 impl GpuExecutor {
@@ -114,33 +113,22 @@ impl GpuExecutor {
     ) -> Result<Self, RuntimeError> {
         plan.check_kernels(model.shape(), &catalogue)?;
         let span = device.timeline().span(Track::Allocate, "state");
-        let size = |slots| StateSize { shape: model.shape(), wkv: plan.state, slots };
-        let has_spare = States::fit(&device, size(slots + 1));
-        let states = States::new(&device, size(slots + usize::from(has_spare)))?;
-        let grid_barrier = device.storage("grid barrier", BARRIER_BYTES);
+        let states = States::new(&device, model.shape(), plan.state, slots)?;
+        let mut buffers = Buffers::default();
+        buffers.grow(&device, std::iter::once((BufferId::GridBarrier, BARRIER_BYTES)));
         drop(span);
+        let weights = Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model))));
+        let pipelines = Arc::new(Mutex::new(Pipelines::new(Arc::clone(&device))));
+        let persistent = PersistentCache::default();
         Ok(GpuExecutor {
-            weights: Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model)))),
-            pipelines: Arc::new(Mutex::new(Pipelines::new(Arc::clone(&device)))),
-            device,
-            model,
+            shared: Shared { device, model, catalogue, weights, pipelines },
             plan,
-            catalogue,
             graphs,
-            hidden: HashMap::new(),
-            slots,
-            has_spare,
             states,
-            arena: Vec::new(),
-            tables: HashMap::new(),
-            staging: Vec::new(),
-            state_staging: None,
-            steps: HashMap::new(),
-            persistent: PersistentCache::default(),
-            grid_barrier,
+            buffers,
+            read_back: ReadBack::default(),
+            steps: Steps { chains: HashMap::new(), persistent, most: STEPS_KEPT, weights_dropped: 0 },
             decoder: decode::Decoder::default(),
-            steps_kept: STEPS_KEPT,
-            weights_dropped: 0,
         })
     }
 
@@ -149,16 +137,16 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn sharing_weights(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
-        let (device, model) = (Arc::clone(&self.device), Arc::clone(&self.model));
-        let mut other = GpuExecutor::new(device, model, plan, self.catalogue.clone(), slots)?;
-        other.weights = Arc::clone(&self.weights);
-        other.pipelines = Arc::clone(&self.pipelines);
+        let (device, model) = (Arc::clone(&self.shared.device), Arc::clone(&self.shared.model));
+        let mut other = GpuExecutor::new(device, model, plan, self.shared.catalogue.clone(), slots)?;
+        other.shared.weights = Arc::clone(&self.shared.weights);
+        other.shared.pipelines = Arc::clone(&self.shared.pipelines);
         Ok(other)
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.shared.device
     }
 
     /// The plan being run.
@@ -168,7 +156,7 @@ impl GpuExecutor {
 
     /// The least precise arithmetic of its kernels.
     pub fn precision(&self) -> Precision {
-        self.plan.least_precise(&self.catalogue)
+        self.plan.least_precise(&self.shared.catalogue)
     }
 
     /// What a pass over a batch of that shape does.
@@ -184,31 +172,14 @@ impl GpuExecutor {
         let tensors = Tensors {
             format: &|weight| self.format(weight),
             shards: &|weight| {
-                let shards = lock(&self.weights).shards(weight, self.format(weight))?;
+                let shards = lock(&self.shared.weights).shards(weight, self.format(weight))?;
                 Ok(shards.iter().map(|w| w.first..w.first + w.rows).collect())
             },
         };
         let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
-        let limits = &self.plan.limits(self.device.limits());
-        let choose = Choose { plan: &self.plan, like_rows, limits, catalogue: &self.catalogue };
-        record(self.graph(pass), &pass.batch, &tensors, &choose)
-    }
-
-    fn graph(&self, pass: &PassShape) -> &Graph {
-        match pass.target {
-            Target::Logits => self.graphs.of(&pass.batch),
-            target => &self.hidden[&target],
-        }
-    }
-
-    /// Makes the graph for a target, if there is none yet.
-    fn make_graph(&mut self, target: Target) -> Result<(), RuntimeError> {
-        if target != Target::Logits && !self.hidden.contains_key(&target) {
-            let mut graph = rwkv7::forward_to(self.model.shape(), target)?;
-            rewrite::apply(&mut graph, &self.plan.fusions.prefill)?;
-            self.hidden.insert(target, graph);
-        }
-        Ok(())
+        let limits = &self.plan.limits(self.shared.device.limits());
+        let choose = Choose { plan: &self.plan, like_rows, limits, catalogue: &self.shared.catalogue };
+        record(self.graphs.of_pass(pass), &pass.batch, &tensors, &choose)
     }
 
     /// The format that a weight has on the device.
@@ -216,7 +187,7 @@ impl GpuExecutor {
         match weight.class() {
             WeightClass::Vector => Format::F32,
             WeightClass::Adapter | WeightClass::Matrix => {
-                self.plan.format_on_gpu(weight, self.model.tensor(weight).format())
+                self.plan.format_on_gpu(weight, self.shared.model.tensor(weight).format())
             }
         }
     }
@@ -238,60 +209,45 @@ impl GpuExecutor {
 
     /// Takes out the step for a shape, or makes it.
     fn open_step(&mut self, pass: &PassShape) -> Result<Step, RuntimeError> {
-        let dropped = lock(&self.weights).dropped;
-        if std::mem::replace(&mut self.weights_dropped, dropped) != dropped {
+        let dropped = lock(&self.shared.weights).dropped;
+        if std::mem::replace(&mut self.steps.weights_dropped, dropped) != dropped {
             self.forget_steps();
         }
-        if let Some(step) = self.steps.remove(pass) {
+        if let Some(step) = self.steps.chains.remove(pass) {
             return Ok(step);
         }
-        self.make_graph(pass.target)?;
-        let span = self.device.timeline().span(Track::Schedule, "record");
+        self.graphs.make(self.shared.model.shape(), pass.target, &self.plan.fusions)?;
+        let span = self.shared.device.timeline().span(Track::Schedule, "record");
         let recording = self.record_pass(pass)?;
         drop(span);
-        let tables = table_bytes(&pass.batch);
-        let grown_tables = tables.iter().any(|(t, bytes)| self.tables.get(t).is_none_or(|b| b.size() < *bytes));
-        let slots: Vec<u64> = recording.arena.slot_len.iter().map(|len| len * 4).collect();
-        let grown_slots =
-            slots.iter().enumerate().any(|(i, bytes)| self.arena.get(i).is_none_or(|b| b.size() < *bytes));
-        if grown_tables || grown_slots || self.steps.len() >= self.steps_kept {
+        let sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits()).into_iter();
+        let replaced = self.buffers.grow(&self.shared.device, sizes.filter(|(id, _)| *id != BufferId::Params));
+        if replaced || self.steps.chains.len() >= self.steps.most {
             // What is bound to the old buffers goes with them.
             self.forget_steps();
         }
-        for (table, bytes) in tables {
-            if self.tables.get(&table).is_none_or(|b| b.size() < bytes) {
-                self.tables.insert(table, self.device.storage("table", bytes));
-            }
-        }
-        for (i, bytes) in slots.into_iter().enumerate() {
-            match self.arena.get_mut(i) {
-                Some(buffer) if buffer.size() < bytes => *buffer = self.device.storage("activations", bytes),
-                Some(_) => {}
-                None => self.arena.push(self.device.storage("activations", bytes)),
-            }
-        }
-        self.device.check("allocating activations")?;
-        Step::new(self, recording)
+        self.shared.device.check("allocating activations")?;
+        Step::new(self, &pass.batch, recording)
     }
 
     /// Puts a step back; after a failure nothing that was half done is kept.
     fn keep_step(&mut self, pass: PassShape, step: Result<Step, RuntimeError>) -> Result<(), RuntimeError> {
         match step {
             Ok(step) => {
-                self.steps.insert(pass, step);
+                self.steps.chains.insert(pass, step);
                 Ok(())
             }
             Err(e) => {
                 self.forget_steps();
-                lock(&self.weights).forget();
+                lock(&self.shared.weights).forget();
                 Err(e)
             }
         }
     }
 
     pub(super) fn forget_steps(&mut self) {
-        self.steps.clear();
-        self.persistent.forget();
+        self.steps.chains.clear();
+        self.steps.persistent.forget();
     }
 
     fn write_tables(&self, batch: &Batch) {
@@ -303,7 +259,7 @@ impl GpuExecutor {
         ];
         for (table, data) in contents {
             if !data.is_empty() {
-                self.device.queue.write_buffer(&self.tables[&table], 0, data);
+                self.shared.device.queue.write_buffer(&self.buffers[BufferId::Table(table)], 0, data);
             }
         }
     }
@@ -311,11 +267,11 @@ impl GpuExecutor {
 
 impl Executor for GpuExecutor {
     fn shape(&self) -> &ModelShape {
-        self.model.shape()
+        self.shared.model.shape()
     }
 
     fn slots(&self) -> usize {
-        self.slots
+        self.states.slots
     }
 
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError> {
@@ -342,26 +298,26 @@ impl Executor for GpuExecutor {
     }
 
     fn state_bytes(&self) -> u64 {
-        State::all(self.model.shape()).map(|state| self.states.place(state).slot_bytes).sum()
+        State::all(self.shared.model.shape()).map(|state| self.states.place(state).slot_bytes).sum()
     }
 
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
-        state.check(self.model.shape())?;
+        state.check(self.shared.model.shape())?;
         for (tensor, data) in &state.0 {
             let place = self.states.place(*tensor);
-            self.device.queue.write_buffer(&place.buffer, place.at(slot), &place.encode(data));
+            self.shared.device.queue.write_buffer(place.buffer, place.at(slot), &place.encode(data));
         }
-        self.device.check("writing state")
+        self.shared.device.check("writing state")
     }
 
     fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for state in State::all(self.model.shape()) {
+        let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for state in State::all(self.shared.model.shape()) {
             let place = self.states.place(state);
-            encoder.clear_buffer(&place.buffer, place.at(slots.start), Some(slots.len() as u64 * place.slot_bytes));
+            encoder.clear_buffer(place.buffer, place.at(slots.start), Some(slots.len() as u64 * place.slot_bytes));
         }
-        self.device.queue.submit([encoder.finish()]);
-        self.device.check("clearing states")
+        self.shared.device.queue.submit([encoder.finish()]);
+        self.shared.device.check("clearing states")
     }
 
     fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError> {
@@ -370,7 +326,7 @@ impl Executor for GpuExecutor {
 
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
         let mut other = self.sharing_weights(self.plan.clone(), 1)?;
-        other.steps_kept = self.steps_kept;
+        other.steps.most = self.steps.most;
         Ok(Box::new(other))
     }
 
@@ -379,26 +335,26 @@ impl Executor for GpuExecutor {
     }
 
     fn max_outputs(&self) -> usize {
-        if let Some(room) = lock(&self.weights).capacity() {
+        if let Some(room) = lock(&self.shared.weights).capacity() {
             return room.outputs as usize;
         }
-        let limits = self.device.limits();
-        let row = u64::from(self.model.shape().vocab) * 4;
+        let limits = self.shared.device.limits();
+        let row = u64::from(self.shared.model.shape().vocab) * 4;
         (limits.storage_binding.min(limits.buffer) / row) as usize
     }
 
     fn report(&self) -> LoadReport {
-        let taken = lock(&self.weights).taken;
-        let device = self.device.memory();
+        let taken = lock(&self.shared.weights).taken;
+        let device = self.shared.device.memory();
         LoadReport {
             uploaded: taken.bytes,
             upload_seconds: taken.seconds,
-            pipelines: lock(&self.pipelines).counts(),
+            pipelines: lock(&self.shared.pipelines).counts(),
             footprint: self.footprint(),
             peak_staging: taken.staging,
             device,
             peak_device: taken.device.or(device),
-            persistent: self.persistent.status(),
+            persistent: self.steps.persistent.status(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! of their pass and mapped there; only then does the host wait for it.
 
 use super::{GpuExecutor, lock};
+use crate::schedule::BufferId;
 use crate::timeline::Track;
 use crate::{Batch, RuntimeError};
 use rayon::prelude::*;
@@ -48,9 +49,9 @@ impl GpuExecutor {
         let result = self.submit_passes(batches, states, on_result);
         if result.is_err() {
             // The first error is the one to tell of; what comes back from later passes belongs to nobody.
-            let _ = self.device.wait(DURING);
-            self.staging.clear();
-            self.state_staging = None;
+            let _ = self.shared.device.wait(DURING);
+            self.read_back.results.clear();
+            self.read_back.states = None;
         }
         result
     }
@@ -69,8 +70,8 @@ impl GpuExecutor {
                 continue;
             }
             // A budget has room for one result.
-            let most = if lock(&self.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
-            let bytes = batch.result_len(self.model.shape()) as u64 * 4;
+            let most = if lock(&self.shared.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+            let bytes = batch.result_len(self.shared.model.shape()) as u64 * 4;
             while let Some(first) = in_flight.pop_front() {
                 let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
                 let has_room = bytes == 0 || pending == 0 || pending + bytes <= most;
@@ -102,18 +103,19 @@ impl GpuExecutor {
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
         let mut step = self.open_step(&pass)?;
-        let timeline = self.device.timeline().clone();
+        let timeline = self.shared.device.timeline().clone();
         let span = timeline.span(Track::Submit, "pass");
         self.write_tables(batch);
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let (is_warm, output) = (step.ready, step.recording.output);
         let encoded = match is_warm {
             true => {
                 let ahead = if is_idle { step.groups.len() / AHEAD } else { 0 };
                 if ahead > 0 {
                     step.encode(0..ahead, &mut encoder);
-                    let rest = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                    self.device.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+                    let rest =
+                        self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                    self.shared.device.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
                 }
                 step.encode(ahead..step.groups.len(), &mut encoder);
                 Ok(())
@@ -123,32 +125,32 @@ impl GpuExecutor {
         self.keep_step(pass, encoded.map(|()| step))?;
         let result = output.filter(|_| bytes > 0).map(|output| {
             let staging = self.take_staging(bytes);
-            encoder.copy_buffer_to_buffer(&self.arena[output], 0, &staging, 0, bytes);
+            encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
             (staging, bytes)
         });
-        let done = self.device.queue.submit([encoder.finish()]);
+        let done = self.shared.device.queue.submit([encoder.finish()]);
         if let Some((staging, bytes)) = &result {
             staging.map_async(wgpu::MapMode::Read, 0..*bytes, |_| {});
         }
         drop(span);
         if is_warm && timeline.is_on() {
             let (timeline, submitted) = (timeline.clone(), Instant::now());
-            self.device.queue.on_submitted_work_done(move || {
+            self.shared.device.queue.on_submitted_work_done(move || {
                 timeline.device_span(Track::Compute, "pass", submitted, Instant::now());
             });
         }
-        self.device.check(DURING)?;
+        self.shared.device.check(DURING)?;
         Ok(Submitted { done, result })
     }
 
     /// Waits for a pass and gives its result, empty if nothing was asked for.
     fn collect(&mut self, pass: Submitted, on_result: &mut dyn FnMut(Vec<f32>)) -> Result<(), RuntimeError> {
-        self.device.wait_for(pass.done, DURING)?;
+        self.shared.device.wait_for(pass.done, DURING)?;
         on_result(match pass.result {
             None => Vec::new(),
             Some((staging, bytes)) => {
-                let result = self.device.mapped(&staging, bytes, floats)?;
-                self.staging.push(staging);
+                let result = self.shared.device.mapped(&staging, bytes, floats)?;
+                self.read_back.results.push(staging);
                 result
             }
         });
@@ -157,19 +159,19 @@ impl GpuExecutor {
 
     /// A buffer for results: the smallest that is large enough, or a new one in place of the smallest.
     fn take_staging(&mut self, bytes: u64) -> wgpu::Buffer {
-        self.staging.sort_by_key(wgpu::Buffer::size);
-        match self.staging.iter().position(|buffer| buffer.size() >= bytes) {
-            Some(i) => self.staging.remove(i),
+        self.read_back.results.sort_by_key(wgpu::Buffer::size);
+        match self.read_back.results.iter().position(|buffer| buffer.size() >= bytes) {
+            Some(i) => self.read_back.results.remove(i),
             None => {
-                self.staging.drain(..self.staging.len().min(1));
-                self.device.staging(bytes)
+                self.read_back.results.drain(..self.read_back.results.len().min(1));
+                self.shared.device.staging(bytes)
             }
         }
     }
 
     /// Divides tensors of states into groups that are copied at once: within a budget one at a time.
     fn state_groups<'a>(&self, states: &'a [(usize, State)]) -> Vec<&'a [(usize, State)]> {
-        let most = if lock(&self.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+        let most = if lock(&self.shared.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
         let (mut groups, mut rest) = (Vec::new(), states);
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -187,16 +189,16 @@ impl GpuExecutor {
     /// Submits copies of tensors of states, as they are after all passes submitted so far.
     fn submit_states<'a>(&mut self, group: &'a [(usize, State)]) -> (&'a [(usize, State)], Submitted) {
         let bytes: u64 = group.iter().map(|(_, tensor)| self.states.place(*tensor).slot_bytes).sum();
-        let known = self.state_staging.take().filter(|staging| staging.size() >= bytes);
-        let staging = known.unwrap_or_else(|| self.device.staging(bytes));
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let known = self.read_back.states.take().filter(|staging| staging.size() >= bytes);
+        let staging = known.unwrap_or_else(|| self.shared.device.staging(bytes));
+        let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut to = 0;
         for (slot, tensor) in group {
             let place = self.states.place(*tensor);
-            encoder.copy_buffer_to_buffer(&place.buffer, place.at(*slot), &staging, to, place.slot_bytes);
+            encoder.copy_buffer_to_buffer(place.buffer, place.at(*slot), &staging, to, place.slot_bytes);
             to += place.slot_bytes;
         }
-        let done = self.device.queue.submit([encoder.finish()]);
+        let done = self.shared.device.queue.submit([encoder.finish()]);
         staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
         (group, Submitted { done, result: Some((staging, bytes)) })
     }
@@ -208,10 +210,10 @@ impl GpuExecutor {
         copied: Submitted,
         tensors: &mut Vec<Vec<f32>>,
     ) -> Result<(), RuntimeError> {
-        self.device.wait_for(copied.done, "reading states back")?;
+        self.shared.device.wait_for(copied.done, "reading states back")?;
         let Some((staging, bytes)) = copied.result else { return Ok(()) };
         let states = &self.states;
-        let copied = self.device.mapped(&staging, bytes, |mut rest| {
+        let copied = self.shared.device.mapped(&staging, bytes, |mut rest| {
             let parts: Vec<(State, &[u8])> = group
                 .iter()
                 .map(|(_, tensor)| {
@@ -226,7 +228,7 @@ impl GpuExecutor {
         })?;
         tensors.extend(copied);
         // A budget counts on no buffer that stays.
-        self.state_staging = Some(staging).filter(|_| lock(&self.weights).capacity().is_none());
+        self.read_back.states = Some(staging).filter(|_| lock(&self.shared.weights).capacity().is_none());
         Ok(())
     }
 }

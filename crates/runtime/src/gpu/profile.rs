@@ -7,11 +7,11 @@ use crate::batch::PassShape;
 use crate::lab::Clock;
 use crate::lab::roofline::Quantity;
 use crate::profile::{DispatchProfile, Profile};
-use crate::schedule::{Bound, Dispatch};
+use crate::schedule::{BufferId, BufferRange, Dispatch};
 use crate::{Batch, Executor, RuntimeError};
 use std::time::Instant;
 use wgoose_graph::OperandKind;
-use wgoose_kernels::{Access, Arithmetic, Instance, Kernel, Packed, ops};
+use wgoose_kernels::{Arithmetic, Instance, Kernel, Packed, ops};
 
 /// Passes before the first that counts.
 const WARM_UP: usize = 3;
@@ -54,9 +54,9 @@ impl GpuExecutor {
             return Err(RuntimeError::Streamed);
         }
         let whole: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
-        let stopwatch = Stopwatch::new(&self.device, whole.len())?;
+        let stopwatch = Stopwatch::new(&self.shared.device, whole.len())?;
         let encode = |pass: &mut wgpu::ComputePass<'_>| whole.iter().for_each(|dispatch| dispatch.encode(pass));
-        let clock = Clock::self_test(&self.device, &|pass, n| (0..n).for_each(|_| encode(pass)))?;
+        let clock = Clock::self_test(&self.shared.device, &|pass, n| (0..n).for_each(|_| encode(pass)))?;
         let gpu = repeat(runs, &mut || clock.time(&encode))?;
         let each = repeat(runs, &mut || stopwatch.time(whole.iter().copied()))?;
         let independent = match self.without_dependencies(step)? {
@@ -67,7 +67,7 @@ impl GpuExecutor {
         };
         let dispatches = step.recording.dispatches.iter().zip(middle(each));
         let kernel = |d: &Dispatch| &step.recording.kernels[d.kernel];
-        let packed = |d: &Dispatch| step.recording.packed_of(self.graph(&pass), d.node);
+        let packed = |d: &Dispatch| step.recording.packed_of(self.graphs.of_pass(&pass), d.node);
         let dispatches = dispatches.map(|(d, ns)| self.describe(&pass, d, packed(d), kernel(d), ns)).collect();
         Ok(Profile { batch: pass.batch, clock: clock.source(), wall, gpu, independent, dispatches })
     }
@@ -76,36 +76,23 @@ impl GpuExecutor {
     /// no buffer of activations is both written and read, so that none waits for another. `None` if that takes too much
     /// memory.
     fn without_dependencies(&self, step: &Step) -> Result<Option<Vec<BoundDispatch>>, RuntimeError> {
-        let writes = |i: usize, binding: u32| {
-            let dispatch = &step.recording.dispatches[i];
-            let bindings = &step.recording.kernels[dispatch.kernel].facts.bindings;
-            bindings.iter().any(|b| b.number == binding && b.access == Access::ReadWrite)
-        };
-        let mut scratch = 0;
-        let mut sizes: Vec<u64> = Vec::new();
-        for (i, dispatch) in step.recording.dispatches.iter().enumerate() {
-            let written = dispatch.bindings.iter().map(|(binding, bound)| match bound {
-                Bound::Slot { size, .. } if writes(i, *binding) => *size,
-                _ => 0,
-            });
-            sizes.push(written.clone().max().unwrap_or(0));
-            scratch += written.sum::<u64>();
-        }
-        if scratch > MOST_SCRATCH {
+        let (memory, scratch) = step.memory.independent(&step.recording);
+        if scratch.iter().sum::<u64>() > MOST_SCRATCH {
             return Ok(None);
         }
-        let (mut weights, pipelines) = (lock(&self.weights), lock(&self.pipelines));
-        let mut free = Vec::with_capacity(sizes.len());
-        for (number, group) in step.groups.iter().enumerate() {
-            for i in group.dispatches.clone() {
-                let slot = |binding: u32, slot: usize, offset: u64| match writes(i, binding) {
-                    true => (self.device.storage("activations", sizes[i]), 0),
-                    false => (self.arena[slot].clone(), offset),
-                };
-                free.extend(step.bind_dispatch((number, i), self, &mut weights, &pipelines, &slot)?);
-            }
+        let scratch: Vec<wgpu::Buffer> =
+            scratch.iter().map(|bytes| self.shared.device.storage("scratch", *bytes)).collect();
+        let (mut weights, pipelines) = (lock(&self.shared.weights), lock(&self.shared.pipelines));
+        let mut free = Vec::with_capacity(step.recording.dispatches.len());
+        for (dispatch, operands) in step.recording.dispatches.iter().zip(&memory.operands) {
+            let Some(pipeline) = pipelines.get(&step.recording.kernels[dispatch.kernel].hash) else { continue };
+            let buffer = &mut |range: &BufferRange| match range.buffer {
+                BufferId::Scratch(number) => Ok(scratch[number].clone()),
+                id => step.buffer(id, self, &mut weights),
+            };
+            free.push(BoundDispatch::new(&self.shared.device, pipeline, operands, dispatch.grid, buffer)?);
         }
-        match self.device.check("allocating activations") {
+        match self.shared.device.check("allocating activations") {
             Ok(()) => Ok(Some(free)),
             Err(RuntimeError::OutOfMemory { .. }) => Ok(None),
             Err(why) => Err(why),
@@ -120,9 +107,9 @@ impl GpuExecutor {
         kernel: &Kernel,
         ns: f64,
     ) -> DispatchProfile {
-        let graph = self.graph(pass);
+        let graph = self.graphs.of_pass(pass);
         let node = graph.op(dispatch.node);
-        let format = |weight| self.model.tensor(weight).format();
+        let format = |weight| self.shared.model.tensor(weight).format();
         let instance = Instance { packed, ..Instance::of(graph, dispatch.node, &pass.batch, &format) };
         // A matrix in row shards: each dispatch has its share of the op.
         let rows = instance.inputs.iter().find(|i| i.kind == OperandKind::Matrix).map_or(instance.m, |i| i.rows);

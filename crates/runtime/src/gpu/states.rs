@@ -1,34 +1,30 @@
-//! The recurrent states of all sequences on the device: few buffers, so that one kernel can bind those of many layers.
+//! The recurrent states of all sequences on the device.
 
 use super::{GpuExecutor, decode, lock};
+use crate::schedule::{StateLayout, StateTensor};
 use crate::{Device, RuntimeError, packed};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::ops::Deref;
 use wgoose_graph::{ModelShape, State};
-use wgoose_kernels::{Limits, StateFormat};
+use wgoose_kernels::StateFormat;
 
-/// Where one tensor of the state lies, for all slots.
-#[derive(Clone)]
-pub(super) struct StatePlace {
-    pub(super) buffer: wgpu::Buffer,
-    /// First byte.
-    pub(super) offset: u64,
-    /// Bytes of all slots.
-    pub(super) bytes: u64,
-    /// Bytes of one.
-    pub(super) slot_bytes: u64,
-    /// How its values are stored.
-    format: StateFormat,
+/// One tensor of the state on the device.
+pub(super) struct StatePlace<'a> {
+    pub(super) buffer: &'a wgpu::Buffer,
+    tensor: &'a StateTensor,
 }
 
-impl StatePlace {
-    /// First byte of a slot.
-    pub(super) fn at(&self, slot: usize) -> u64 {
-        self.offset + slot as u64 * self.slot_bytes
-    }
+impl Deref for StatePlace<'_> {
+    type Target = StateTensor;
 
+    fn deref(&self) -> &StateTensor {
+        self.tensor
+    }
+}
+
+impl StatePlace<'_> {
     /// Values as they are stored.
-    pub(super) fn encode<'a>(&self, values: &'a [f32]) -> Cow<'a, [u8]> {
+    pub(super) fn encode<'v>(&self, values: &'v [f32]) -> Cow<'v, [u8]> {
         packed::pack_state(values, self.format)
     }
 
@@ -38,75 +34,43 @@ impl StatePlace {
     }
 }
 
-/// The sizes of the states of all sequences.
-#[derive(Clone, Copy)]
-pub(super) struct StateSize<'a> {
-    pub(super) shape: &'a ModelShape,
-    /// How the WKV matrices are stored.
-    pub(super) wkv: StateFormat,
-    pub(super) slots: usize,
-}
-
-impl StateSize<'_> {
-    fn format(&self, state: State) -> StateFormat {
-        match state {
-            State::Wkv(_) => self.wkv,
-            State::AttShift(_) | State::FfnShift(_) => StateFormat::F32,
-        }
-    }
-
-    /// Bytes of a tensor of one slot.
-    fn slot_bytes(&self, state: State) -> u64 {
-        state.len(self.shape) as u64 * self.format(state).value_bytes()
-    }
-}
-
 /// Every tensor of the state.
 pub(super) struct States {
-    places: HashMap<State, StatePlace>,
-    bytes: u64,
+    pub(super) layout: StateLayout,
+    /// Those of [`StateLayout::buffers`].
+    pub(super) buffers: Vec<wgpu::Buffer>,
+    /// Sequences that can have a state.
+    pub(super) slots: usize,
+    /// Whether there is one more slot, for sequences that have ended while steps were in flight.
+    pub(super) has_spare: bool,
 }
 
 impl States {
-    /// Room for all slots.
+    /// Room for that many sequences, and for a spare one where that can be bound.
     ///
     /// # Errors
     /// A tensor of all slots is larger than the largest binding.
-    pub(super) fn new(device: &Device, size: StateSize<'_>) -> Result<Self, RuntimeError> {
+    pub(super) fn new(
+        device: &Device,
+        shape: &ModelShape,
+        wkv: StateFormat,
+        slots: usize,
+    ) -> Result<Self, RuntimeError> {
+        let layout = |slots| StateLayout::new(shape, wkv, slots, device.limits());
+        let has_spare = layout(slots + 1).fits(device.limits());
+        let layout = layout(slots + usize::from(has_spare));
         let limit = device.limits().storage_binding;
-        let mut states = States { places: HashMap::new(), bytes: 0 };
-        for (bytes, tensors) in buffers(device.limits(), size) {
-            if bytes > limit {
-                return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need: bytes, limit });
-            }
-            let buffer = device.storage("state", bytes);
-            states.bytes += buffer.size();
-            for (state, offset, bytes) in tensors {
-                let (buffer, slot_bytes, format) = (buffer.clone(), size.slot_bytes(state), size.format(state));
-                states.places.insert(state, StatePlace { buffer, offset, bytes, slot_bytes, format });
-            }
+        if let Some(need) = layout.buffers.iter().copied().find(|bytes| *bytes > limit) {
+            return Err(RuntimeError::ValueTooLarge { what: "the state of all sequences", need, limit });
         }
-        Ok(states)
-    }
-
-    /// Whether all slots can be bound.
-    pub(super) fn fit(device: &Device, size: StateSize<'_>) -> bool {
-        buffers(device.limits(), size).iter().all(|(bytes, _)| *bytes <= device.limits().storage_binding)
-    }
-
-    /// Bytes that all slots take.
-    pub(super) fn predict(device: &Device, size: StateSize<'_>) -> u64 {
-        buffers(device.limits(), size).iter().map(|(bytes, _)| bytes.next_multiple_of(16)).sum()
+        let buffers = layout.buffers.iter().map(|bytes| device.storage("state", *bytes)).collect();
+        Ok(States { layout, buffers, slots, has_spare })
     }
 
     /// Where a tensor lies.
-    pub(super) fn place(&self, state: State) -> &StatePlace {
-        &self.places[&state]
-    }
-
-    /// Bytes on the device.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    pub(super) fn place(&self, state: State) -> StatePlace<'_> {
+        let tensor = self.layout.tensor(state);
+        StatePlace { buffer: &self.buffers[tensor.buffer], tensor }
     }
 }
 
@@ -114,57 +78,32 @@ impl GpuExecutor {
     /// See [`crate::Executor::state_tensor`].
     pub(crate) fn read_state(&self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
         let place = self.states.place(tensor);
-        let raw = self.device.read(&place.buffer, place.at(slot), place.slot_bytes)?;
+        let raw = self.shared.device.read(place.buffer, place.at(slot), place.slot_bytes)?;
         Ok(place.decode(&raw))
-    }
-
-    /// The sizes of the states with that many slots.
-    pub(super) fn state_size(&self, slots: usize) -> StateSize<'_> {
-        StateSize { shape: self.model.shape(), wkv: self.plan.state, slots }
     }
 
     /// See [`crate::Executor::grow`].
     pub(super) fn add_slots(&mut self, slots: usize) -> Result<usize, RuntimeError> {
-        let has_budget = lock(&self.weights).capacity().is_some();
-        let size = self.state_size(slots + 1);
-        if slots <= self.slots || has_budget || !States::fit(&self.device, size) {
-            return Ok(self.slots);
+        let has_budget = lock(&self.shared.weights).capacity().is_some();
+        let (shape, limits) = (self.shared.model.shape(), self.shared.device.limits());
+        let fits = StateLayout::new(shape, self.plan.state, slots + 1, limits).fits(limits);
+        if slots <= self.states.slots || has_budget || !fits {
+            return Ok(self.states.slots);
         }
-        let states = States::new(&self.device, size)?;
-        self.device.check("allocating states")?;
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for state in State::all(self.model.shape()) {
+        let states = States::new(&self.shared.device, shape, self.plan.state, slots)?;
+        self.shared.device.check("allocating states")?;
+        let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for state in State::all(self.shared.model.shape()) {
             let (old, new) = (self.states.place(state), states.place(state));
-            let bytes = self.slots as u64 * old.slot_bytes;
-            encoder.copy_buffer_to_buffer(&old.buffer, old.offset, &new.buffer, new.offset, bytes);
+            let bytes = self.states.slots as u64 * old.slot_bytes;
+            encoder.copy_buffer_to_buffer(old.buffer, old.offset, new.buffer, new.offset, bytes);
         }
-        self.device.queue.submit([encoder.finish()]);
+        self.shared.device.queue.submit([encoder.finish()]);
         // What is bound to the old buffers, or counts on the old spare slot, goes with them.
         self.forget_steps();
         self.decoder = decode::Decoder::default();
-        (self.states, self.has_spare, self.slots) = (states, true, slots);
-        self.device.check("growing states")?;
+        self.states = states;
+        self.shared.device.check("growing states")?;
         Ok(slots)
     }
-}
-
-/// Bytes of a buffer, and its tensors with offset and bytes.
-type Filled = (u64, Vec<(State, u64, u64)>);
-
-/// Buffers as large as can be bound, but for a tensor that alone is larger.
-fn buffers(limits: &Limits, size: StateSize<'_>) -> Vec<Filled> {
-    let limit = limits.storage_binding.min(limits.buffer);
-    let mut buffers: Vec<Filled> = Vec::new();
-    for state in State::all(size.shape) {
-        let bytes = size.slots as u64 * size.slot_bytes(state);
-        let offset = |used: u64| used.next_multiple_of(u64::from(limits.storage_alignment));
-        match buffers.last_mut().filter(|(used, _)| offset(*used) + bytes <= limit) {
-            Some((used, tensors)) => {
-                tensors.push((state, offset(*used), bytes));
-                *used = offset(*used) + bytes;
-            }
-            None => buffers.push((bytes, vec![(state, 0, bytes)])),
-        }
-    }
-    buffers
 }

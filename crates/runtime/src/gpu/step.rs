@@ -2,20 +2,23 @@
 
 use super::{GpuExecutor, lock};
 use crate::pipelines::{Pipeline, Pipelines};
-use crate::schedule::{Bound, Dispatch, Recording};
-use crate::weights::{Group, Need, Placed, RowShard, Weights, route};
+use crate::schedule::{
+    Bound, BufferId, BufferRange, Dispatch, Memory, Operand, PARAMS, Places, Recording, params_distance,
+};
+use crate::weights::{Group, Need, Placed, RowShard, WeightLayout, Weights, route};
 use crate::{Device, RuntimeError};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use wgoose_graph::Weight;
-
-/// Bytes of a dispatch's uniform block.
-const PARAMS: u64 = 48;
+use wgoose_graph::{BatchShape, Weight};
+use wgoose_kernels::persistent::OFFSET_TABLE_BYTES;
 
 /// A pass of one shape.
 pub(super) struct Step {
     pub(super) recording: Recording,
-    /// The uniform blocks, one after another, and the distance between two.
-    params: (wgpu::Buffer, u64),
+    /// Where everything lies that it binds.
+    pub(super) memory: Memory,
+    /// The buffers of its own: uniform blocks, offset tables, and what takes the place of activations.
+    own: BTreeMap<BufferId, wgpu::Buffer>,
     pub(super) groups: Vec<Group>,
     /// For each group, its dispatches once they are bound.
     pub(super) bound: Vec<Option<Vec<BoundDispatch>>>,
@@ -36,33 +39,41 @@ impl Step {
     ///
     /// # Errors
     /// The streamed weights of a dispatch exceed the ring.
-    pub(super) fn new(executor: &GpuExecutor, recording: Recording) -> Result<Self, RuntimeError> {
-        let device = &executor.device;
-        let align = param_distance(device);
-        let mut blocks = vec![0u8; recording.dispatches.len() * align as usize];
-        for (block, dispatch) in blocks.chunks_exact_mut(align as usize).zip(&recording.dispatches) {
+    pub(super) fn new(executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Result<Self, RuntimeError> {
+        let needs = executor.all_needs(&recording)?;
+        let (groups, memory) =
+            executor.lay_out(batch, &recording, &needs, &mut lock(&executor.shared.weights).layout)?;
+        Ok(Step::with(executor, recording, memory, groups))
+    }
+
+    /// The same pass with its layers fused: its dispatches are one group, whose weights are all there.
+    pub(super) fn fused(&self, executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Self {
+        let groups = vec![one_group(&self.groups, &recording)];
+        let memory = executor.memory_of(batch, &recording, &groups, &lock(&executor.shared.weights).layout);
+        Step::with(executor, recording, memory, groups)
+    }
+
+    fn with(executor: &GpuExecutor, recording: Recording, memory: Memory, groups: Vec<Group>) -> Self {
+        let device = &executor.shared.device;
+        let distance = params_distance(device.limits()) as usize;
+        let mut blocks = vec![0u8; recording.dispatches.len() * distance];
+        for (block, dispatch) in blocks.chunks_exact_mut(distance).zip(&recording.dispatches) {
             block[..PARAMS as usize].copy_from_slice(bytemuck::bytes_of(&dispatch.params));
         }
-        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("params"),
-            size: blocks.len() as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        device.queue.write_buffer(&params, 0, &blocks);
-
-        let mut weights = lock(&executor.weights);
-        let needs =
-            recording.dispatches.iter().map(|d| executor.needs(&weights, d)).collect::<Result<Vec<Need>, _>>()?;
-        weights.assign(needs.iter().flat_map(|n| &n.shards).copied());
-        let groups = route(&needs, &|w| weights.is_streamed(w), weights.ring_bytes())?;
+        let mut own = BTreeMap::from([(BufferId::Params, uniform(device, "params", &blocks))]);
+        for (number, offsets) in recording.offsets.iter().enumerate() {
+            let mut table = vec![0u8; OFFSET_TABLE_BYTES];
+            let offsets: &[u8] = bytemuck::cast_slice(offsets);
+            table[..offsets.len()].copy_from_slice(offsets);
+            own.insert(BufferId::Offsets(number), uniform(device, "offset table", &table));
+        }
         let bound = groups.iter().map(|_| None).collect();
-        Ok(Step { recording, params: (params, align), groups, bound, ready: false })
+        Step { recording, memory, own, groups, bound, ready: false }
     }
 
     /// Bytes it holds on the device, but for what it shares.
     pub(super) fn bytes(&self) -> u64 {
-        self.params.0.size()
+        self.own.values().map(wgpu::Buffer::size).sum()
     }
 
     /// Binds a group whose pipelines are compiled and whose weights have their buffers.
@@ -81,70 +92,37 @@ impl Step {
         }
         let mut bound = Vec::with_capacity(self.groups[number].dispatches.len());
         for i in self.groups[number].dispatches.clone() {
-            let slot = |_, slot: usize, offset| (executor.arena[slot].clone(), offset);
-            bound.extend(self.bind_dispatch((number, i), executor, weights, pipelines, &slot)?);
+            let dispatch = &self.recording.dispatches[i];
+            let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { continue };
+            let buffers = &mut |range: &BufferRange| self.buffer(range.buffer, executor, weights);
+            bound.push(BoundDispatch::new(
+                &executor.shared.device,
+                pipeline,
+                &self.memory.operands[i],
+                dispatch.grid,
+                buffers,
+            )?);
         }
         self.bound[number] = Some(bound);
         Ok(())
     }
 
-    /// Binds dispatch `i` of a group, if its pipeline is compiled. `slot` has the buffer, and where in it, of a range of an
-    /// activation slot, given the binding's number, the slot and the offset.
+    /// A buffer on the device.
     ///
     /// # Errors
     /// The device has no memory left.
-    pub(super) fn bind_dispatch(
+    pub(super) fn buffer(
         &self,
-        (number, i): (usize, usize),
+        id: BufferId,
         executor: &GpuExecutor,
         weights: &mut Weights,
-        pipelines: &Pipelines,
-        slot: &dyn Fn(u32, usize, u64) -> (wgpu::Buffer, u64),
-    ) -> Result<Option<BoundDispatch>, RuntimeError> {
-        let dispatch = &self.recording.dispatches[i];
-        let Some(pipeline) = pipelines.get(&self.recording.kernels[dispatch.kernel].hash) else { return Ok(None) };
-        let ranges = self.locate((number, i), executor, weights, slot)?;
-        Ok(Some(BoundDispatch::new(&executor.device, pipeline, &ranges, dispatch.grid)))
-    }
-
-    /// Where everything lies that dispatch `i` of a group binds.
-    ///
-    /// # Errors
-    /// The device has no memory left.
-    pub(super) fn locate(
-        &self,
-        (number, i): (usize, usize),
-        executor: &GpuExecutor,
-        weights: &mut Weights,
-        slot: &dyn Fn(u32, usize, u64) -> (wgpu::Buffer, u64),
-    ) -> Result<Vec<BoundRange>, RuntimeError> {
-        let (group, dispatch) = (&self.groups[number], &self.recording.dispatches[i]);
-        let mut ranges = Vec::with_capacity(dispatch.bindings.len());
-        for &(binding, what) in &dispatch.bindings {
-            let (buffer, offset, size) = match what {
-                Bound::Params => (self.params.0.clone(), i as u64 * self.params.1, PARAMS),
-                Bound::Slot { slot: from, offset, size } => {
-                    let (buffer, offset) = slot(binding, from, offset);
-                    (buffer, offset, size)
-                }
-                Bound::Weight(weight, index) => {
-                    let placed = placed(group, weight, index);
-                    let (buffer, offset) = weights.buffer(&placed)?;
-                    (buffer, offset, placed.shard.bytes)
-                }
-                Bound::State(state) => {
-                    let place = executor.states.place(state).clone();
-                    (place.buffer, place.offset, place.bytes)
-                }
-                Bound::Table(table) => {
-                    let buffer = executor.tables[&table].clone();
-                    let size = buffer.size();
-                    (buffer, 0, size)
-                }
-            };
-            ranges.push(BoundRange { binding, buffer, offset, size });
+    ) -> Result<wgpu::Buffer, RuntimeError> {
+        match id {
+            BufferId::Params | BufferId::Offsets(_) | BufferId::Scratch(_) => Ok(self.own[&id].clone()),
+            BufferId::Slot(_) | BufferId::Table(_) | BufferId::GridBarrier => Ok(executor.buffers[id].clone()),
+            BufferId::States(number) => Ok(executor.states.buffers[number].clone()),
+            BufferId::Weights(_) | BufferId::Ring => weights.buffer(id),
         }
-        Ok(ranges)
     }
 
     /// Encodes groups that are bound, as one compute pass.
@@ -160,32 +138,36 @@ impl Step {
     }
 }
 
-/// A range of a buffer, in bytes, at a binding.
-pub(super) struct BoundRange {
-    pub(super) binding: u32,
-    pub(super) buffer: wgpu::Buffer,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-}
-
 impl BoundDispatch {
     /// Binds everything.
-    pub(super) fn new(device: &Device, pipeline: &Pipeline, ranges: &[BoundRange], grid: [u32; 3]) -> Self {
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = ranges
+    ///
+    /// # Errors
+    /// A buffer is not there: the device has no memory left.
+    pub(super) fn new(
+        device: &Device,
+        pipeline: &Pipeline,
+        operands: &[Operand],
+        grid: [u32; 3],
+        buffer: &mut dyn FnMut(&BufferRange) -> Result<wgpu::Buffer, RuntimeError>,
+    ) -> Result<Self, RuntimeError> {
+        let buffers: Vec<wgpu::Buffer> =
+            operands.iter().map(|operand| buffer(&operand.range)).collect::<Result<_, _>>()?;
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = operands
             .iter()
-            .map(|range| wgpu::BindGroupEntry {
-                binding: range.binding,
+            .zip(&buffers)
+            .map(|(Operand { binding, range }, buffer)| wgpu::BindGroupEntry {
+                binding: *binding,
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer: &range.buffer,
+                    buffer,
                     offset: range.offset,
-                    size: NonZeroU64::new(range.size),
+                    size: NonZeroU64::new(range.bytes),
                 }),
             })
             .collect();
         let layout = &pipeline.layout;
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout, entries: &entries };
         let group = device.device.create_bind_group(&descriptor);
-        BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid }
+        Ok(BoundDispatch { pipeline: pipeline.pipeline.clone(), group, grid })
     }
 
     /// Encodes it into a pass.
@@ -197,17 +179,64 @@ impl BoundDispatch {
     }
 }
 
-/// Bytes from one uniform block to the next.
-fn param_distance(device: &Device) -> u64 {
-    PARAMS.next_multiple_of(u64::from(device.limits().uniform_alignment))
+/// A uniform buffer with these bytes.
+fn uniform(device: &Device, label: &str, bytes: &[u8]) -> wgpu::Buffer {
+    let buffer = device.device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(label),
+        size: bytes.len() as u64,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    device.queue.write_buffer(&buffer, 0, bytes);
+    buffer
 }
 
-/// Bytes of the uniform blocks of that many dispatches.
-pub(super) fn param_bytes(device: &Device, dispatches: usize) -> u64 {
-    param_distance(device) * dispatches as u64
+/// All dispatches as one group, with the weights of these groups.
+pub(super) fn one_group(groups: &[Group], recording: &Recording) -> Group {
+    let weights = groups.iter().flat_map(|group| group.weights.iter().copied()).collect();
+    Group { dispatches: 0..recording.dispatches.len(), weights, after: None }
 }
 
 impl GpuExecutor {
+    /// The groups of a pass, and where it finds everything; weights without a place get one.
+    ///
+    /// # Errors
+    /// The streamed weights of a dispatch exceed the ring.
+    pub(super) fn lay_out(
+        &self,
+        batch: &BatchShape,
+        recording: &Recording,
+        needs: &[Need],
+        layout: &mut WeightLayout,
+    ) -> Result<(Vec<Group>, Memory), RuntimeError> {
+        layout.assign(needs.iter().flat_map(|n| &n.shards).copied(), self.shared.device.limits());
+        let groups = route(needs, &|w| layout.is_streamed(w), layout.ring_bytes())?;
+        let memory = self.memory_of(batch, recording, &groups, layout);
+        Ok((groups, memory))
+    }
+
+    /// Where a pass in these groups finds everything.
+    pub(super) fn memory_of(
+        &self,
+        batch: &BatchShape,
+        recording: &Recording,
+        groups: &[Group],
+        layout: &WeightLayout,
+    ) -> Memory {
+        let weight = |i: usize, weight, index| {
+            let group = &groups[groups.partition_point(|group| group.dispatches.end <= i)];
+            layout.range(&placed(group, weight, index))
+        };
+        let places = Places { states: &self.states.layout, weight: &weight };
+        Memory::new(recording, batch, &places, self.shared.device.limits())
+    }
+
+    /// The weights of each dispatch.
+    pub(super) fn all_needs(&self, recording: &Recording) -> Result<Vec<Need>, RuntimeError> {
+        let weights = lock(&self.shared.weights);
+        recording.dispatches.iter().map(|dispatch| self.needs(&weights, dispatch)).collect()
+    }
+
     /// The weights of a dispatch.
     pub(super) fn needs(&self, weights: &Weights, dispatch: &Dispatch) -> Result<Need, RuntimeError> {
         let mut need = Need::default();

@@ -2,6 +2,7 @@
 
 use super::GpuExecutor;
 use super::step::{BoundDispatch, Step};
+use crate::schedule::BufferId;
 use crate::trace::Names;
 use crate::{Batch, RuntimeError, Traced, packed};
 use std::sync::Arc;
@@ -27,13 +28,13 @@ type OnOp<'a> = dyn FnMut(&GpuExecutor, Ran<'_>) -> Result<(), RuntimeError> + '
 impl GpuExecutor {
     /// The model.
     pub(crate) fn model(&self) -> &Arc<Model> {
-        &self.model
+        &self.shared.model
     }
 
     /// The graph of a batch.
     pub(crate) fn graph_of(&mut self, batch: &Batch) -> Result<&Graph, RuntimeError> {
-        self.make_graph(batch.target)?;
-        Ok(self.graph(&batch.pass()))
+        self.graphs.make(self.shared.model.shape(), batch.target, &self.plan.fusions)?;
+        Ok(self.graphs.of_pass(&batch.pass()))
     }
 
     /// See [`crate::Executor::trace`].
@@ -73,7 +74,7 @@ impl GpuExecutor {
 
     fn ops_of(&self, step: &Step, batch: &Batch, on_op: &mut OnOp<'_>) -> Result<Vec<f32>, RuntimeError> {
         self.write_tables(batch);
-        let (graph, shape, recording) = (self.graph(&batch.pass()), batch.shape(), &step.recording);
+        let (graph, shape, recording) = (self.graphs.of_pass(&batch.pass()), batch.shape(), &step.recording);
         let bound: Vec<&BoundDispatch> = step.bound.iter().flatten().flatten().collect();
         let (mut first, mut result) = (0, Vec::new());
         for shards in recording.dispatches.chunk_by(|a, b| a.node == b.node) {
@@ -83,19 +84,24 @@ impl GpuExecutor {
             if let Some(slot) = recording.arena.slot.get(&node).filter(|_| graph.op(node).op.in_place().is_none()) {
                 // What an op leaves out is no number, here as in the reference.
                 let nothing = vec![0xff; floats as usize * 4];
-                self.device.queue.write_buffer(&self.arena[*slot], 0, &nothing);
+                self.shared.device.queue.write_buffer(&self.buffers[BufferId::Slot(*slot)], 0, &nothing);
             }
-            let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder =
+                self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             bound[first..first + shards.len()].iter().for_each(|dispatch| dispatch.encode(&mut pass));
             drop(pass);
-            self.device.queue.submit([encoder.finish()]);
+            self.shared.device.queue.submit([encoder.finish()]);
             first += shards.len();
             let values = match recording.arena.slot.get(&node) {
                 Some(slot) if recording.packed.contains(&node) => {
-                    packed::unpack(&self.device.read(&self.arena[*slot], 0, floats * 2)?)
+                    packed::unpack(&self.shared.device.read(&self.buffers[BufferId::Slot(*slot)], 0, floats * 2)?)
                 }
-                Some(slot) => bytemuck::pod_collect_to_vec(&self.device.read(&self.arena[*slot], 0, floats * 4)?),
+                Some(slot) => bytemuck::pod_collect_to_vec(&self.shared.device.read(
+                    &self.buffers[BufferId::Slot(*slot)],
+                    0,
+                    floats * 4,
+                )?),
                 None => Vec::new(),
             };
             if graph.output() == Some(node) {
@@ -104,7 +110,7 @@ impl GpuExecutor {
             let (kernel, packed) = (&recording.kernels[shards[0].kernel], recording.packed_of(graph, node));
             on_op(self, Ran { graph, node, kernel, packed, values })?;
         }
-        self.device.wait("tracing a pass")?;
+        self.shared.device.wait("tracing a pass")?;
         Ok(result)
     }
 }

@@ -167,7 +167,7 @@ impl Set {
         let mut buffers: BTreeMap<&str, wgpu::Buffer> = BTreeMap::from([("y", y.clone()), ("params", params)]);
         if kernel.partials > 0 {
             buffers.insert("partials", device.storage("partials", kernel.partials * 4));
-            buffers.insert("arrivals", device.storage("arrivals", u64::from(crate::gpu::ARRIVALS) * 4));
+            buffers.insert("arrivals", device.storage("arrivals", u64::from(crate::schedule::ARRIVALS) * 4));
         }
         for (name, data) in &case.data {
             let bytes = match data {

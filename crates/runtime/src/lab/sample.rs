@@ -37,6 +37,7 @@ pub fn sample(
     }
     let size = SamplerSize::of(sequences, vocab, 0);
     let wiring = Wiring {
+        identity: (0, 0),
         logits: device.storage("logits", logits.len() as u64 * 4),
         tokens: device.storage("tokens", count as u64 * 4),
         segments: device.storage("segments", count as u64 * 16),
@@ -44,7 +45,7 @@ pub fn sample(
     };
     device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(logits));
     let mut pipelines = Pipelines::new(Arc::clone(device));
-    let sampler = Sampler::new(device, &mut pipelines, &Catalogue::embedded(), size, wiring)?;
+    let sampler = Sampler::new(device, &mut pipelines, &Catalogue::embedded(), size, &wiring)?;
     sampler.begin(device, sequences);
     let bytes = (count * size_of::<Progress>()) as u64;
     let all = device.storage("progress of all rounds", bytes * rounds as u64);

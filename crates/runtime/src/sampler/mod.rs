@@ -38,8 +38,9 @@ impl SamplerSize {
 }
 
 /// The buffers of a step that the sampler reads and writes.
-#[derive(Clone, PartialEq)]
 pub(crate) struct Wiring {
+    /// Which buffers these are: their generation, and the slot of the logits.
+    pub(crate) identity: (u64, usize),
     /// `[B, V]`.
     pub(crate) logits: wgpu::Buffer,
     /// `[B]`; the next token.
@@ -53,7 +54,8 @@ pub(crate) struct Wiring {
 /// Chooses tokens for a fixed number of sequences.
 pub(crate) struct Sampler {
     size: SamplerSize,
-    wiring: Wiring,
+    /// [`Wiring::identity`].
+    wired: (u64, usize),
     settings: wgpu::Buffer,
     progress: wgpu::Buffer,
     counts: wgpu::Buffer,
@@ -80,7 +82,7 @@ impl Sampler {
         pipelines: &mut Pipelines,
         catalogue: &Catalogue,
         size: SamplerSize,
-        wiring: Wiring,
+        wiring: &Wiring,
     ) -> Result<Self, RuntimeError> {
         let SamplerSize { sequences, vocab, spare, counts, biases } = size;
         let (limits, rows) = (device.limits(), u64::from(sequences));
@@ -125,12 +127,12 @@ impl Sampler {
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
         let stages = [stage(&kernels[0])?, stage(&kernels[1])?];
         device.check("preparing to sample")?;
-        Ok(Sampler { size, settings, progress, counts, biases, scores, slices, stages, wiring })
+        Ok(Sampler { size, settings, progress, counts, biases, scores, slices, stages, wired: wiring.identity })
     }
 
     /// Whether it is of that size and wired so.
-    pub(crate) fn is(&self, size: SamplerSize, wiring: &Wiring) -> bool {
-        self.size == size && self.wiring == *wiring
+    pub(crate) fn is(&self, size: SamplerSize, identity: (u64, usize)) -> bool {
+        self.size == size && self.wired == identity
     }
 
     /// Begins with these sequences, as many as it was made for, none of whose tokens was chosen yet.

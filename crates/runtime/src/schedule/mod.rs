@@ -1,12 +1,19 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
+mod fuse;
+mod memory;
 mod packing;
+mod states;
 #[cfg(test)]
 mod tests;
 
 use crate::{BatchError, RuntimeError};
+pub use fuse::{FuseError, Fused, Unfused, fuse};
+pub(crate) use memory::{ARRIVALS, PARAMS, params_distance, storage_bytes};
+pub use memory::{BufferId, BufferRange, Memory, Operand, Places, buffers};
 use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;
+pub use states::{StateLayout, StateTensor};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
@@ -36,10 +43,12 @@ pub enum Bound {
     State(State),
     /// A table of the batch.
     Table(Table),
+    /// What operands of several layers have in common, or what only a persistent kernel has.
+    Range(BufferRange),
 }
 
 /// A table of the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
     /// Token ids.
     Tokens,
@@ -75,6 +84,8 @@ pub struct Recording {
     pub kernels: Vec<Kernel>,
     /// The dispatches in order.
     pub dispatches: Vec<Dispatch>,
+    /// The offset tables of persistent kernels: how many layers there are, then `[layers, columns]`.
+    pub offsets: Vec<Vec<u32>>,
     /// Where the values live.
     pub arena: Arena,
     /// Slot of the result, if any is wanted.
@@ -255,7 +266,7 @@ fn assemble(
         dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].0.params(), grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
-    Ok(Recording { kernels, dispatches, arena, output, packed, state })
+    Ok(Recording { kernels, dispatches, offsets: Vec::new(), arena, output, packed, state })
 }
 
 /// The shards of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.
@@ -345,6 +356,7 @@ impl fmt::Display for Recording {
                     }
                     Bound::State(s) => write!(f, " {number}:&{s}")?,
                     Bound::Table(t) => write!(f, " {number}:{t:?}")?,
+                    Bound::Range(range) => write!(f, " {number}:{range}")?,
                 }
             }
             writeln!(f, "{}", if self.packed.contains(&d.node) { " y:f16" } else { "" })?;

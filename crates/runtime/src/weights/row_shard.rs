@@ -68,6 +68,25 @@ pub fn row_shards(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) ->
     Ok((0..rows).step_by(at_once as usize).map(|first| first..rows.min(first.saturating_add(at_once))).collect())
 }
 
+/// The row shards of a weight of `[rows, cols]` that has that format on the device.
+///
+/// # Errors
+/// A single row is larger than the largest binding.
+pub(crate) fn shards_of(
+    weight: Weight,
+    format: Format,
+    [rows, cols]: [u32; 2],
+    limits: &Limits,
+) -> Result<Vec<RowShard>, RuntimeError> {
+    let row_bytes = cols as usize / format.block_weights() * format.block_bytes();
+    let shard = |(index, range): (usize, Range<u32>)| {
+        let rows = range.end - range.start;
+        let bytes = format.bytes(rows as usize, cols as usize).unwrap_or_default() as u64;
+        RowShard { weight, format, index, first: range.start, rows, cols, bytes: bytes.next_multiple_of(16) }
+    };
+    Ok(row_shards(weight, rows, row_bytes as u64, limits)?.into_iter().enumerate().map(shard).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

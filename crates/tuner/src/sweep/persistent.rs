@@ -98,7 +98,7 @@ impl Sweep<'_> {
                     PersistentStatus::Used { .. } if *is_tuned => return Ok(Ok(plan)),
                     PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
                     PersistentStatus::Refused(why) => {
-                        refusal = why;
+                        refusal = why.to_string();
                         break;
                     }
                 }

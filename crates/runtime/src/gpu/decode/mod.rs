@@ -7,7 +7,7 @@ use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
-use crate::schedule::Table;
+use crate::schedule::{BufferId, Table};
 use crate::{Batch, Outputs, RuntimeError, Sequence};
 pub(super) use snapshot::Snapshot;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ impl Decoder {
 impl GpuExecutor {
     /// Whether tokens can be chosen on the device: all weights stay there, and a state can be spared.
     pub(crate) fn can_decode(&self) -> bool {
-        self.has_spare && lock(&self.weights).capacity().is_none_or(|room| room.ring == 0)
+        self.states.has_spare && lock(&self.shared.weights).capacity().is_none_or(|room| room.ring == 0)
     }
 
     /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
@@ -44,23 +44,23 @@ impl GpuExecutor {
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
         // Within a budget there is no room to go back to.
-        let in_flight = if lock(&self.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
+        let in_flight = if lock(&self.shared.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
         let shape = batch.shape();
         self.prepare(&shape)?;
         self.ensure_persistent(&shape)?;
         let mut decoder = std::mem::take(&mut self.decoder);
         let result = self.begin(&mut decoder, &shape, &batch, start, sequences, in_flight).and_then(|()| {
-            let (Some(step), Some(sampler)) = (self.steps.get(&shape.into()), &decoder.sampler) else {
+            let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &decoder.sampler) else {
                 return Err(DecodeError::Unsupported.into());
             };
             let snapshot = decoder.snapshot.as_ref().filter(|_| in_flight > 1);
             // Without a copy of the states a timeout could not be rolled back.
-            let persistent = self.persistent.step(&shape).filter(|_| snapshot.is_some());
+            let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
             let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
             let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
             let result = stream.run(start, u64::from(most), on_tokens);
             // The next run must find the tables and the states at rest.
-            self.device.wait("decoding").and(result)
+            self.shared.device.wait("decoding").and(result)
         });
         self.decoder = decoder;
         if result.as_ref().is_ok_and(|report| report.timed_out) {
@@ -77,7 +77,7 @@ impl GpuExecutor {
         if sequences.is_empty() {
             return Err(DecodeError::NoSequences.into());
         }
-        let vocab = self.model.shape().vocab;
+        let vocab = self.shared.model.shape().vocab;
         for (i, sequence) in sequences.iter().enumerate() {
             check(i, sequence, vocab)?;
         }
@@ -93,7 +93,7 @@ impl GpuExecutor {
             Start::Logits(_) => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
             Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
         };
-        Ok(Batch::pack(&rows, vocab, self.slots)?)
+        Ok(Batch::pack(&rows, vocab, self.states.slots)?)
     }
 
     /// Makes what is missing for steps of that shape, and writes everything that the first one reads.
@@ -106,30 +106,38 @@ impl GpuExecutor {
         sequences: &[Continuation<'_>],
         in_flight: usize,
     ) -> Result<(), RuntimeError> {
-        let output =
-            self.steps.get(&PassShape::from(*shape)).filter(|step| step.ready).and_then(|step| step.recording.output);
-        let logits = self.arena[output.ok_or(DecodeError::Unsupported)?].clone();
-        let size = SamplerSize::of(sequences, self.model.shape().vocab, self.slots as u32);
-        let tables = |table| self.tables[&table].clone();
+        let output = self
+            .steps
+            .chains
+            .get(&PassShape::from(*shape))
+            .filter(|step| step.ready)
+            .and_then(|step| step.recording.output);
+        let output = output.ok_or(DecodeError::Unsupported)?;
+        let logits = self.buffers[BufferId::Slot(output)].clone();
+        let size = SamplerSize::of(sequences, self.shared.model.shape().vocab, self.states.slots as u32);
+        let tables = |table| self.buffers[BufferId::Table(table)].clone();
         let (tokens, segments) = (tables(Table::Tokens), tables(Table::Segments));
-        let wiring = Wiring { logits, tokens, segments, grid_barrier: self.grid_barrier.clone() };
+        let identity = (self.buffers.generation, output);
+        let wiring =
+            Wiring { logits, tokens, segments, grid_barrier: self.buffers[BufferId::GridBarrier].clone(), identity };
         // Nothing is in flight; a timeout in a round whose result was dropped must not stop this one.
         self.reset_grid_barrier();
         self.write_tables(batch);
         if let Start::Logits(given) = start {
-            self.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
+            self.shared.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
         }
-        if !decoder.sampler.as_ref().is_some_and(|s| s.is(size, &wiring)) {
-            let pipelines = &mut lock(&self.pipelines);
-            decoder.sampler = Some(Sampler::new(&self.device, pipelines, &self.catalogue, size, wiring)?);
+        if !decoder.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
+            let pipelines = &mut lock(&self.shared.pipelines);
+            decoder.sampler =
+                Some(Sampler::new(&self.shared.device, pipelines, &self.shared.catalogue, size, &wiring)?);
         }
         if let Some(sampler) = &decoder.sampler {
-            sampler.begin(&self.device, sequences);
+            sampler.begin(&self.shared.device, sequences);
         }
         if in_flight > 1 && !decoder.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
             decoder.snapshot = None;
             decoder.snapshot = Some(Snapshot::new(self, sequences.len()));
         }
-        self.device.check("preparing to decode")
+        self.shared.device.check("preparing to decode")
     }
 }

@@ -13,9 +13,9 @@ pub(in crate::gpu) struct Snapshot {
 impl Snapshot {
     /// Room for that many sequences.
     pub(in crate::gpu) fn new(executor: &GpuExecutor, sequences: usize) -> Self {
-        let shape = executor.model.shape();
+        let shape = executor.shared.model.shape();
         let room = |state: State| {
-            executor.device.storage("snapshot", sequences as u64 * executor.states.place(state).slot_bytes)
+            executor.shared.device.storage("snapshot", sequences as u64 * executor.states.place(state).slot_bytes)
         };
         Snapshot { tensors: State::all(shape).map(|state| (state, room(state))).collect(), sequences }
     }
@@ -45,11 +45,11 @@ impl Snapshot {
         slots: &[usize],
         mut copy: impl FnMut(&wgpu::Buffer, u64, &wgpu::Buffer, u64, u64),
     ) {
-        for state in State::all(executor.model.shape()) {
+        for state in State::all(executor.shared.model.shape()) {
             let place = executor.states.place(state);
             let bytes = place.slot_bytes;
             for (i, slot) in slots.iter().enumerate() {
-                copy(&place.buffer, place.at(*slot), &self.tensors[&state], i as u64 * bytes, bytes);
+                copy(place.buffer, place.at(*slot), &self.tensors[&state], i as u64 * bytes, bytes);
             }
         }
     }

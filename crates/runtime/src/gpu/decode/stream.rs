@@ -14,6 +14,7 @@ use crate::gpu::GpuExecutor;
 use crate::gpu::persistent::{BARRIER_BYTES, PersistentStep, TIMED_OUT_BYTE};
 use crate::gpu::step::Step;
 use crate::sampler::{Progress, Sampler, Standing};
+use crate::schedule::BufferId;
 use crate::{Batch, RuntimeError};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -65,7 +66,9 @@ impl<'a> Stream<'a> {
         let count = slots.len();
         let bytes = (count * size_of::<Progress>()) as u64 + BARRIER_BYTES;
         Stream {
-            ring: (0..in_flight).map(|_| Returning { buffer: executor.device.staging(bytes), filled: None }).collect(),
+            ring: (0..in_flight)
+                .map(|_| Returning { buffer: executor.shared.device.staging(bytes), filled: None })
+                .collect(),
             executor,
             step,
             persistent,
@@ -124,7 +127,7 @@ impl<'a> Stream<'a> {
         let Some(snapshot) = self.snapshot else { return };
         let mut encoder = self.encoder();
         snapshot.save(self.executor, &self.slots, &mut encoder);
-        self.executor.device.queue.submit([encoder.finish()]);
+        self.executor.shared.device.queue.submit([encoder.finish()]);
         self.accepted.clear();
     }
 
@@ -145,11 +148,17 @@ impl<'a> Stream<'a> {
         let bytes = returning.buffer.size() - BARRIER_BYTES;
         encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, bytes);
         if self.persistent.is_some() {
-            encoder.copy_buffer_to_buffer(&self.executor.grid_barrier, 0, &returning.buffer, bytes, BARRIER_BYTES);
+            encoder.copy_buffer_to_buffer(
+                &self.executor.buffers[BufferId::GridBarrier],
+                0,
+                &returning.buffer,
+                bytes,
+                BARRIER_BYTES,
+            );
         }
         let commands = encoder.finish();
         self.report.encode_seconds += begun.elapsed().as_secs_f64();
-        returning.filled = Some(self.executor.device.queue.submit([commands]));
+        returning.filled = Some(self.executor.shared.device.queue.submit([commands]));
         returning.buffer.map_async(wgpu::MapMode::Read, .., |_| {});
         self.submitted += 1;
     }
@@ -167,7 +176,7 @@ impl<'a> Stream<'a> {
     fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<bool, RuntimeError> {
         const DURING: &str = "reading tokens back";
         let fail = |why: String| RuntimeError::Device { during: DURING, why };
-        let device = &self.executor.device;
+        let device = &self.executor.shared.device;
         let place = (self.seen % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
         let wait = wgpu::PollType::Wait { submission_index: returning.filled.take(), timeout: None };
@@ -201,7 +210,7 @@ impl<'a> Stream<'a> {
     /// Continues with one dispatch per op, from before the step that timed out: since then no token was chosen, and no
     /// state is valid.
     fn fall_back(&mut self) -> Result<(), RuntimeError> {
-        self.executor.device.wait("rolling back steps")?;
+        self.executor.shared.device.wait("rolling back steps")?;
         self.executor.reset_grid_barrier();
         for round in self.seen..self.submitted {
             self.ring[(round % self.ring.len() as u64) as usize].buffer.unmap();
@@ -234,7 +243,7 @@ impl<'a> Stream<'a> {
         let Some(snapshot) = self.snapshot else { return };
         let mut encoder = self.encoder();
         snapshot.restore(self.executor, &self.slots, &mut encoder);
-        self.executor.device.queue.submit([encoder.finish()]);
+        self.executor.shared.device.queue.submit([encoder.finish()]);
         let accepted = std::mem::take(&mut self.accepted);
         for reads in accepted.chunks_exact(self.slots.len()) {
             if reads.iter().all(Option::is_none) {
@@ -243,7 +252,7 @@ impl<'a> Stream<'a> {
             self.give(reads);
             let mut encoder = self.encoder();
             self.dispatch(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
-            self.executor.device.queue.submit([encoder.finish()]);
+            self.executor.shared.device.queue.submit([encoder.finish()]);
             self.report.repeated += 1;
         }
         self.accepted = accepted;
@@ -253,12 +262,12 @@ impl<'a> Stream<'a> {
     fn give(&mut self, reads: &[Option<u32>]) {
         for (i, read) in reads.iter().enumerate() {
             self.batch.tokens[i] = read.unwrap_or(0);
-            self.batch.segments[i].slot = read.map_or(self.executor.slots, |_| self.slots[i]) as u32;
+            self.batch.segments[i].slot = read.map_or(self.executor.states.slots, |_| self.slots[i]) as u32;
         }
         self.executor.write_tables(&self.batch);
     }
 
     fn encoder(&self) -> wgpu::CommandEncoder {
-        self.executor.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+        self.executor.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
     }
 }

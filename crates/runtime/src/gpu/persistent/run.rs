@@ -3,6 +3,7 @@
 use super::{BARRIER_BYTES, TIMED_OUT_BYTE};
 use crate::gpu::decode::Snapshot;
 use crate::gpu::{GpuExecutor, lock};
+use crate::schedule::BufferId;
 use crate::{Batch, RuntimeError};
 use wgoose_graph::Target;
 
@@ -17,12 +18,13 @@ impl GpuExecutor {
             return Ok(None);
         }
         // A budget has no room for the copy.
-        if lock(&self.weights).capacity().is_some() {
+        if lock(&self.shared.weights).capacity().is_some() {
             return Ok(None);
         }
         self.prepare(&shape)?;
         self.ensure_persistent(&shape)?;
-        let (Some(step), Some(persistent)) = (self.steps.get(&batch.pass()), self.persistent.step(&shape)) else {
+        let (Some(step), Some(persistent)) = (self.steps.chains.get(&batch.pass()), self.steps.persistent.step(&shape))
+        else {
             return Ok(None);
         };
         let Some(output) = step.recording.output else { return Ok(None) };
@@ -31,23 +33,24 @@ impl GpuExecutor {
             None => Snapshot::new(self, 1),
         };
         let slots = [batch.segments[0].slot as usize];
-        let bytes = u64::from(self.model.shape().vocab) * 4;
+        let bytes = u64::from(self.shared.model.shape().vocab) * 4;
         self.write_tables(batch);
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         snapshot.save(self, &slots, &mut encoder);
         persistent.dispatch(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
-        let staging = self.device.staging(bytes + BARRIER_BYTES);
-        encoder.copy_buffer_to_buffer(&self.arena[output], 0, &staging, 0, bytes);
-        encoder.copy_buffer_to_buffer(&self.grid_barrier, 0, &staging, bytes, BARRIER_BYTES);
-        self.device.queue.submit([encoder.finish()]);
-        let data = self.device.read_staging(&staging, bytes + BARRIER_BYTES)?;
+        let staging = self.shared.device.staging(bytes + BARRIER_BYTES);
+        encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
+        encoder.copy_buffer_to_buffer(&self.buffers[BufferId::GridBarrier], 0, &staging, bytes, BARRIER_BYTES);
+        self.shared.device.queue.submit([encoder.finish()]);
+        let data = self.shared.device.read_staging(&staging, bytes + BARRIER_BYTES)?;
         let (logits, barrier) = data.split_at(bytes as usize);
         let timed_out = barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0);
         if timed_out {
             self.reset_grid_barrier();
-            let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder =
+                self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             snapshot.restore(self, &slots, &mut encoder);
-            self.device.queue.submit([encoder.finish()]);
+            self.shared.device.queue.submit([encoder.finish()]);
             self.disable_persistent(&shape);
         }
         self.decoder.snapshot = Some(snapshot);

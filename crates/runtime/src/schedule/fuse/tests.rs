@@ -1,0 +1,221 @@
+//! Fused steps without a device: their text is `golden/*.txt` (`WGOOSE_BLESS=1` writes it anew).
+
+use super::{FuseError, Unfused, fuse};
+use crate::schedule::{Choose, Memory, Places, Recording, StateLayout, Tensors, record};
+use crate::weights::{Group, Need, Placed, WeightLayout, route, shards_of};
+use std::collections::BTreeSet;
+use std::path::Path;
+use wgoose_graph::{
+    BatchShape, Format, Fusion, Graph, LoraRanks, ModelShape, Target, Weight, WeightClass, rewrite, rwkv7,
+};
+use wgoose_kernels::persistent::can_be_stage;
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Instance, Kernel, Limits, Plan, Refusal, StateFormat};
+
+const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+
+/// Workgroups that stay resident, and their threads.
+const WORKGROUPS: u32 = 132;
+const THREADS: u32 = 256;
+
+fn shape(layers: u32, width: u32) -> ModelShape {
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };
+    ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 300, ranks }
+}
+
+fn limits() -> Limits {
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_buffers: 20,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        min_subgroup: 32,
+        multiprocessors: 132,
+        ..Limits::webgpu()
+    }
+}
+
+/// A step of a single token.
+struct World {
+    shape: ModelShape,
+    /// Of matrices.
+    format: Format,
+    limits: Limits,
+    state: StateFormat,
+    fusions: Vec<Fusion>,
+}
+
+/// What it records, and where everything lies.
+struct Step {
+    graph: Graph,
+    recording: Recording,
+    memory: Memory,
+    layout: WeightLayout,
+}
+
+impl World {
+    fn new(layers: u32, width: u32, format: Format) -> Self {
+        let fusions = vec![
+            Fusion::NormShift,
+            Fusion::LoraGroup,
+            Fusion::Project,
+            Fusion::TimeMixCore,
+            Fusion::MatmulActivation,
+            Fusion::MatmulResidual,
+        ];
+        let (shape, limits) = (shape(layers, width), limits());
+        World { shape, format, limits, state: StateFormat::F32, fusions }
+    }
+
+    fn format_of(&self, weight: Weight) -> Format {
+        match weight.class() {
+            WeightClass::Matrix => self.format,
+            WeightClass::Adapter => Format::F16,
+            WeightClass::Vector => Format::F32,
+        }
+    }
+
+    /// Kernels as wide as stages are.
+    fn choices(&self, graph: &Graph, catalogue: &Catalogue) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
+            let instance = Instance::of(graph, id, &ONE, &|weight| self.format_of(weight));
+            let key = TuningKey::of(&instance);
+            if choices.iter().any(|c| c.key == key) {
+                continue;
+            }
+            let mut configs =
+                catalogue.variants(&key.op).iter().flat_map(|v| v.configs().into_iter().map(move |c| (v, c)));
+            let fits = |kernel: Kernel| can_be_stage(&kernel, THREADS) && kernel.facts.workgroup_memory <= 2 << 10;
+            let found = configs.find(|(v, c)| Kernel::new(v, &instance, c, &self.limits).is_ok_and(fits));
+            choices.extend(found.map(|(variant, config)| Choice::new(key, variant, &config).unwrap()));
+        }
+        choices
+    }
+
+    fn step(&self) -> Step {
+        let text = String::new;
+        let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
+        let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
+        let catalogue = Catalogue::embedded();
+        let mut graph = rwkv7::forward_to(&self.shape, Target::Logits).unwrap();
+        rewrite::apply(&mut graph, &self.fusions.iter().copied().collect()).unwrap();
+        let choices = self.choices(&graph, &catalogue);
+        let plan = Plan { choices, state: self.state, ..Plan::default_for(device, self.shape, &self.limits) };
+        let shards =
+            |weight: Weight| shards_of(weight, self.format_of(weight), weight.shape(&self.shape), &self.limits);
+        let tensors = Tensors {
+            format: &|weight| self.format_of(weight),
+            shards: &|weight| Ok(shards(weight)?.iter().map(|s| s.first..s.first + s.rows).collect()),
+        };
+        let choose = Choose { plan: &plan, like_rows: None, limits: &self.limits, catalogue: &catalogue };
+        let recording = record(&graph, &ONE, &tensors, &choose).unwrap();
+        let weights_of = |dispatch: &crate::schedule::Dispatch| {
+            let of = |(_, bound): &(u32, crate::schedule::Bound)| match bound {
+                crate::schedule::Bound::Weight(weight, index) => Some(shards(*weight).unwrap()[*index]),
+                _ => None,
+            };
+            Need { shards: dispatch.bindings.iter().filter_map(of).collect() }
+        };
+        let needs: Vec<Need> = recording.dispatches.iter().map(weights_of).collect();
+        let mut layout = WeightLayout::default();
+        layout.assign(needs.iter().flat_map(|n| &n.shards).copied(), &self.limits);
+        let groups: Vec<Group> = route(&needs, &|w| layout.is_streamed(w), 0).unwrap();
+        assert!(groups.iter().flat_map(|g| &g.weights).all(|placed| placed.ring.is_none()));
+        let memory = self.memory(&recording, &layout);
+        Step { graph, recording, memory, layout }
+    }
+
+    fn memory(&self, recording: &Recording, layout: &WeightLayout) -> Memory {
+        let states = StateLayout::new(&self.shape, self.state, 2, &self.limits);
+        let weight = |_: usize, weight: Weight, index: usize| {
+            let shards = shards_of(weight, self.format_of(weight), weight.shape(&self.shape), &self.limits).unwrap();
+            layout.range(&Placed { shard: shards[index], ring: None })
+        };
+        Memory::new(recording, &ONE, &Places { states: &states, weight: &weight }, &self.limits)
+    }
+
+    /// The fused step as text: what it runs, and where everything lies; or why there is none.
+    fn fused(&self) -> String {
+        let Step { graph, recording, memory, layout } = self.step();
+        match fuse(&graph, (&recording, &memory), WORKGROUPS, &self.limits, &Catalogue::embedded()) {
+            Ok(fused) => {
+                let memory = self.memory(&fused.recording, &layout);
+                format!("{} of {} layers fused\n{}{memory}", fused.layers, self.shape.layers, fused.recording)
+            }
+            Err(FuseError::Unfused(why)) => format!("{why}\n"),
+            Err(FuseError::Text(wrong)) => panic!("{wrong}"),
+        }
+    }
+
+    fn refused(&self, workgroups: u32) -> Unfused {
+        let Step { graph, recording, memory, .. } = self.step();
+        match fuse(&graph, (&recording, &memory), workgroups, &self.limits, &Catalogue::embedded()) {
+            Err(FuseError::Unfused(why)) => why,
+            Ok(fused) => panic!("{}", fused.recording),
+            Err(FuseError::Text(wrong)) => panic!("{wrong}"),
+        }
+    }
+}
+
+#[test]
+fn fused_steps_are_what_they_were() {
+    let worlds = [
+        ("f16", World::new(4, 256, Format::F16)),
+        ("q4_k", World::new(4, 256, Format::Q4_K)),
+        ("q8_0-wide", World::new(3, 512, Format::Q8_0)),
+        ("f16-state", World { state: StateFormat::F16, ..World::new(3, 256, Format::F16) }),
+        ("one-layer", World::new(1, 256, Format::F16)),
+        // No kernel of lora_down is as wide as the others: it cuts every layer in two.
+        (
+            "cut-by-lora-down",
+            World { fusions: vec![Fusion::NormShift, Fusion::LoraGroup], ..World::new(3, 256, Format::F16) },
+        ),
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/fuse/golden");
+    for (name, world) in worlds {
+        let (path, text) = (folder.join(format!("{name}.txt")), world.fused());
+        if std::env::var_os("WGOOSE_BLESS").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&path).unwrap_or_default(), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_fused_step_binds_what_its_stages_bind() {
+    let world = World::new(4, 256, Format::F16);
+    let Step { graph, recording, memory, layout } = world.step();
+    let fused = fuse(&graph, (&recording, &memory), WORKGROUPS, &world.limits, &Catalogue::embedded()).unwrap();
+    let fused = world.memory(&fused.recording, &layout);
+    let all: Vec<_> = fused.operands.iter().flatten().map(|operand| operand.range).collect();
+    for operand in memory.operands.iter().flatten().filter(|o| o.range.buffer != crate::schedule::BufferId::Params) {
+        let within = |range: &crate::schedule::BufferRange| {
+            range.buffer == operand.range.buffer
+                && range.offset <= operand.range.offset
+                && operand.range.end() <= range.end()
+        };
+        assert!(all.iter().any(within), "{}", operand.range);
+    }
+}
+
+#[test]
+fn what_has_no_fused_form_says_why() {
+    let world = World::new(3, 256, Format::F16);
+    let mut limits = limits();
+    limits.features.remove(&Feature::CoherentMemory);
+    let device = World { limits, ..World::new(3, 256, Format::F16) }.refused(WORKGROUPS);
+    let launch = world.refused(1 << 20);
+    for (refused, is) in [
+        (device, Refusal::Feature(Feature::CoherentMemory)),
+        (launch, Refusal::None("it has no workgroups, or more than the device dispatches")),
+    ] {
+        let stage = match &refused {
+            Unfused::Alone(first) => first,
+            other => other,
+        };
+        assert!(matches!(stage, Unfused::Stage { kernel, why } if *why == is && !kernel.is_empty()), "{refused:?}");
+        assert_eq!(refused.to_string().lines().count(), 1, "{refused}");
+    }
+}
