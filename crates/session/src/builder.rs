@@ -193,6 +193,7 @@ impl SessionBuilder {
         } else {
             GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.catalogue.clone(), 1)?
         };
+        executor.compile_in_background();
         executor.set_residency(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);

@@ -141,6 +141,7 @@ impl GpuExecutor {
         let mut other = GpuExecutor::new(device, model, plan, self.shared.catalogue.clone(), slots)?;
         other.shared.weights = Arc::clone(&self.shared.weights);
         other.shared.pipelines = Arc::clone(&self.shared.pipelines);
+        other.steps.persistent.in_background = self.steps.persistent.in_background;
         Ok(other)
     }
 

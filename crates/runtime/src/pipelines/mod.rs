@@ -36,14 +36,14 @@ pub(crate) fn compile_once(device: &Device, kernel: &Kernel) -> Result<Pipeline,
 /// The compiled kernels of a device.
 pub(crate) struct Pipelines {
     device: Arc<Device>,
-    store: Option<Store>,
+    store: Option<Arc<Store>>,
     compiled: HashMap<KernelHash, Pipeline>,
     counts: PipelineCounts,
 }
 
 impl Pipelines {
     pub(crate) fn new(device: Arc<Device>) -> Self {
-        let store = device.cache().map(|cache| Store::pipelines(cache, device.fingerprint()));
+        let store = device.cache().map(|cache| Arc::new(Store::pipelines(cache, device.fingerprint())));
         Pipelines { device, store, compiled: HashMap::new(), counts: PipelineCounts::default() }
     }
 
@@ -55,6 +55,30 @@ impl Pipelines {
     /// How many there are, by where they came from.
     pub(crate) fn counts(&self) -> PipelineCounts {
         self.counts
+    }
+
+    /// Compiles a kernel, or takes it from disk, without keeping others from theirs meanwhile.
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub(crate) fn compile_beside(this: &Mutex<Self>, kernel: &Kernel) -> Result<(), RuntimeError> {
+        let lock = || this.lock().unwrap_or_else(PoisonError::into_inner);
+        let (device, store) = {
+            let pipelines = lock();
+            if pipelines.get(&kernel.hash).is_some() {
+                return Ok(());
+            }
+            (Arc::clone(&pipelines.device), pipelines.store.clone())
+        };
+        let made = compile(&device, kernel, store.as_deref())?;
+        lock().insert(kernel.hash, made);
+        Ok(())
+    }
+
+    fn insert(&mut self, hash: KernelHash, (pipeline, found): (Pipeline, bool)) {
+        let count = if found { &mut self.counts.found } else { &mut self.counts.compiled };
+        *count += 1;
+        self.compiled.insert(hash, pipeline);
     }
 
     /// Compiles what is missing, or takes it from disk, on every core.
@@ -69,7 +93,7 @@ impl Pipelines {
             for _ in 0..threads {
                 scope.spawn(|| {
                     while let Some(kernel) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = compile(&self.device, kernel, self.store.as_ref());
+                        let result = compile(&self.device, kernel, self.store.as_deref());
                         done.lock().unwrap_or_else(PoisonError::into_inner).push((kernel.hash, result));
                     }
                 });
@@ -77,10 +101,7 @@ impl Pipelines {
         });
         let compiled_before = self.counts.compiled;
         for (hash, result) in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            let (pipeline, found) = result?;
-            let count = if found { &mut self.counts.found } else { &mut self.counts.compiled };
-            *count += 1;
-            self.compiled.insert(hash, pipeline);
+            self.insert(hash, result?);
         }
         if let Some(store) = self.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
             store.prune();

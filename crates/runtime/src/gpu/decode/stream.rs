@@ -17,6 +17,7 @@ use crate::sampler::{Progress, Sampler, Standing};
 use crate::schedule::BufferId;
 use crate::{Batch, RuntimeError};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Steps between two copies of the state.
@@ -34,7 +35,7 @@ pub(super) struct Stream<'a> {
     executor: &'a GpuExecutor,
     step: &'a Step,
     /// The same with persistent kernels, until they time out.
-    persistent: Option<&'a PersistentStep>,
+    persistent: Option<Arc<PersistentStep>>,
     sampler: &'a Sampler,
     snapshot: Option<&'a Snapshot>,
     slots: Vec<usize>,
@@ -56,7 +57,7 @@ impl<'a> Stream<'a> {
     /// Begins with what is in the tables; without a snapshot every round must wait for the one before it.
     pub(super) fn new(
         executor: &'a GpuExecutor,
-        (step, persistent): (&'a Step, Option<&'a PersistentStep>),
+        (step, persistent): (&'a Step, Option<Arc<PersistentStep>>),
         sampler: &'a Sampler,
         snapshot: Option<&'a Snapshot>,
         batch: Batch,
@@ -99,6 +100,7 @@ impl<'a> Stream<'a> {
         let mut chosen = vec![None; self.slots.len()];
         while self.seen < most && self.going.contains(&true) {
             if self.submitted == self.seen {
+                self.take_over()?;
                 self.begin_stretch();
             }
             let end_of_stretch = match self.snapshot {
@@ -120,6 +122,21 @@ impl<'a> Stream<'a> {
         }
         self.report.rounds = self.seen;
         Ok(self.report)
+    }
+
+    /// Goes on with persistent kernels once they are compiled: nothing is in flight, and the logits were read.
+    fn take_over(&mut self) -> Result<(), RuntimeError> {
+        if self.submitted == 0 || self.persistent.is_some() || self.snapshot.is_none() || self.report.timed_out {
+            return Ok(());
+        }
+        let shape = self.batch.shape();
+        if self.executor.ensure_persistent(&shape)? {
+            let reads = std::mem::take(&mut self.reads);
+            self.give(&reads);
+            self.reads = reads;
+            self.persistent = self.executor.steps.persistent.step(&shape);
+        }
+        Ok(())
     }
 
     /// Copies the states: nothing is in flight, all that was read was accepted.
@@ -165,7 +182,7 @@ impl<'a> Stream<'a> {
 
     /// A step.
     fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>) {
-        match self.persistent {
+        match &self.persistent {
             Some(persistent) => persistent.dispatch(pass),
             None => self.step.dispatch(0..self.step.groups.len(), pass),
         }

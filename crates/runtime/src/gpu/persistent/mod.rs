@@ -1,14 +1,17 @@
 //! Persistent kernels: ranges of layers as one dispatch each, where the device was seen to run them right.
 
+mod building;
 mod run;
 mod self_test;
 
 use super::step::Step;
 use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
-use crate::schedule::{BufferId, FuseError, Fused, fuse};
+use crate::schedule::{BufferId, FuseError, Fused};
 use crate::{NotPersistent, PersistentStatus, RuntimeError};
+use building::Building;
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use wgoose_graph::BatchShape;
 pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
 use wgoose_kernels::persistent::TIMED_OUT_WORD;
@@ -19,8 +22,16 @@ pub(super) const TIMED_OUT_BYTE: usize = 4 * TIMED_OUT_WORD;
 /// The persistent kernels of an executor.
 #[derive(Default)]
 pub(super) struct PersistentCache {
-    /// For shapes that were tried: the step, or why there is none.
-    steps: HashMap<BatchShape, Result<PersistentStep, NotPersistent>>,
+    /// Whether passes go on as chains of dispatches while kernels are compiled.
+    pub(super) in_background: bool,
+    forms: Mutex<HashMap<BatchShape, Form>>,
+}
+
+/// How far a shape is.
+enum Form {
+    Building(Building),
+    Built(Arc<PersistentStep>),
+    Refused(NotPersistent),
 }
 
 /// A step whose layers are persistent kernels.
@@ -40,60 +51,83 @@ impl PersistentStep {
 impl PersistentCache {
     /// Forgets everything that is bound.
     pub(super) fn forget(&mut self) {
-        self.steps.clear();
+        lock(&self.forms).clear();
     }
 
     /// The step for a shape.
-    pub(super) fn step(&self, shape: &BatchShape) -> Option<&PersistentStep> {
-        self.steps.get(shape).and_then(|step| step.as_ref().ok())
+    pub(super) fn step(&self, shape: &BatchShape) -> Option<Arc<PersistentStep>> {
+        match lock(&self.forms).get(shape) {
+            Some(Form::Built(step)) => Some(Arc::clone(step)),
+            _ => None,
+        }
     }
 
     /// Bytes on the device, but for what the steps share with others.
     pub(super) fn bytes(&self) -> u64 {
-        self.steps.values().flatten().map(|persistent| persistent.step.bytes()).sum()
+        let bytes = |form: &Form| if let Form::Built(built) = form { built.step.bytes() } else { 0 };
+        lock(&self.forms).values().map(bytes).sum()
     }
 
     /// Whether the step of a single token uses persistent kernels; `None` if that was not tried yet.
     pub(super) fn status(&self) -> Option<PersistentStatus> {
-        let tried = self.steps.values().next()?;
-        Some(match tried {
-            Ok(PersistentStep { step, layers }) => {
-                PersistentStatus::Used { dispatches: step.recording.dispatches.len(), layers: *layers }
+        match lock(&self.forms).values().next()? {
+            Form::Building(_) => None,
+            Form::Built(built) => {
+                let (dispatches, layers) = (built.step.recording.dispatches.len(), built.layers);
+                Some(PersistentStatus::Used { dispatches, layers })
             }
-            Err(why) => PersistentStatus::Refused(why.clone()),
-        })
+            Form::Refused(why) => Some(PersistentStatus::Refused(why.clone())),
+        }
     }
 }
 
 impl GpuExecutor {
+    /// From now on passes of a plan with persistent kernels do not wait for these: they run as chains of dispatches until the
+    /// kernels are compiled. The results are the same.
+    pub fn compile_in_background(&mut self) {
+        self.steps.persistent.in_background = true;
+    }
+
     /// Builds the persistent kernels of a step that is ready, if the plan asks for them and they were not tried yet, and
-    /// compares them with one dispatch per op.
+    /// compares them with one dispatch per op; where they are compiled in the background, as soon as they are there. Says
+    /// whether it ran them: then the tables have other contents.
     ///
     /// # Errors
     /// The device fails, or a kernel's file is wrong. That they do not work here is no error: there is one dispatch per op.
-    pub(super) fn ensure_persistent(&mut self, shape: &BatchShape) -> Result<(), RuntimeError> {
-        let Some(workgroups) = self.plan.persistent else { return Ok(()) };
-        let one = BatchShape { tokens: 1, segments: 1, outputs: 1 };
-        if *shape != one || self.steps.persistent.steps.contains_key(shape) {
-            return Ok(());
+    pub(super) fn ensure_persistent(&self, shape: &BatchShape) -> Result<bool, RuntimeError> {
+        let Some(workgroups) = self.plan.persistent else { return Ok(false) };
+        if *shape != (BatchShape { tokens: 1, segments: 1, outputs: 1 }) {
+            return Ok(false);
         }
-        let Some(step) = self.steps.chains.get(&PassShape::from(*shape)).filter(|step| step.ready) else {
-            return Ok(());
+        let chain = self.steps.chains.get(&PassShape::from(*shape)).filter(|step| step.ready);
+        let Some(step) = chain else { return Ok(false) };
+        let cache = &self.steps.persistent;
+        let mut forms = lock(&cache.forms);
+        let building = match forms.remove(shape) {
+            None => Building::start(self, step, shape, workgroups),
+            Some(Form::Building(building)) => building,
+            Some(tried) => {
+                forms.insert(*shape, tried);
+                return Ok(false);
+            }
         };
-        let built = self.build(step, shape, workgroups);
-        let tried = built.and_then(|persistent| self.self_test(step, &persistent).map(|()| persistent));
-        let tried = match tried {
-            Ok(persistent) => Ok(persistent),
-            Err(Failure::Refused(why)) => Err(why),
+        if cache.in_background && !building.is_done() {
+            forms.insert(*shape, Form::Building(building));
+            return Ok(false);
+        }
+        let built = building.join().and_then(|fused| self.bind(step, shape, fused));
+        let form = match built.and_then(|built| self.self_test(step, &built).map(|()| built)) {
+            Ok(built) => Form::Built(Arc::new(built)),
+            Err(Failure::Refused(why)) => Form::Refused(why),
             Err(Failure::Broken(why)) => return Err(why),
         };
-        self.steps.persistent.steps.insert(*shape, tried);
-        Ok(())
+        forms.insert(*shape, form);
+        Ok(true)
     }
 
     /// Uses one dispatch per op from now on: workgroups timed out.
-    pub(super) fn disable_persistent(&mut self, shape: &BatchShape) {
-        self.steps.persistent.steps.insert(*shape, Err(NotPersistent::TimedOut));
+    pub(super) fn disable_persistent(&self, shape: &BatchShape) {
+        lock(&self.steps.persistent.forms).insert(*shape, Form::Refused(NotPersistent::TimedOut));
     }
 
     /// Clears the counters after workgroups timed out.
@@ -101,19 +135,11 @@ impl GpuExecutor {
         self.shared.device.queue.write_buffer(&self.buffers[BufferId::GridBarrier], 0, &[0; BARRIER_BYTES as usize]);
     }
 
-    /// Fuses, compiles and binds a step.
-    fn build(&self, step: &Step, shape: &BatchShape, workgroups: u32) -> Result<PersistentStep, Failure> {
-        let (graph, limits) = (self.graphs.of(shape), self.shared.device.limits());
-        let Fused { recording, layers } =
-            fuse(graph, (&step.recording, &step.memory), workgroups, limits, &self.shared.catalogue)?;
-        let mut pipelines = lock(&self.shared.pipelines);
-        pipelines.compile(&recording.kernels.iter().collect::<Vec<_>>()).map_err(|why| match why {
-            RuntimeError::Compile { .. } => NotPersistent::Compile(why.to_string()).into(),
-            _ => Failure::Broken(why),
-        })?;
-        let mut fused = step.fused(self, shape, recording);
-        fused.bind(0, self, &mut lock(&self.shared.weights), &pipelines)?;
-        Ok(PersistentStep { step: fused, layers })
+    fn bind(&self, step: &Step, shape: &BatchShape, fused: Fused) -> Result<PersistentStep, Failure> {
+        let Fused { recording, layers } = fused;
+        let mut step = step.fused(self, shape, recording);
+        step.bind(0, self, &mut lock(&self.shared.weights), &lock(&self.shared.pipelines))?;
+        Ok(PersistentStep { step, layers })
     }
 }
 
@@ -211,5 +237,21 @@ mod tests {
         assert_eq!((again, state_again), (text, state));
         assert!(report.timed_out && report.repeated > 0 && report.persistent >= 10, "{report:?}");
         assert!(matches!(executor.steps.persistent.status(), Some(PersistentStatus::Refused(_))));
+    }
+
+    #[test]
+    fn kernels_that_are_compiled_meanwhile_take_over_between_two_steps() {
+        let (want, state, report) = decode(&mut executor(), None);
+        assert!(report.persistent > 0);
+        let mut background = executor();
+        background.compile_in_background();
+        let mut counts = Vec::new();
+        while counts.last() != Some(&report.persistent) {
+            let (text, state_now, now) = decode(&mut background, None);
+            assert_eq!((&text, &state_now), (&want, &state), "{counts:?}");
+            counts.push(now.persistent);
+            assert!(counts.len() < 1000, "{:?}", background.steps.persistent.status());
+        }
+        assert!(counts[0] < report.persistent, "the first call waited");
     }
 }
