@@ -1,8 +1,8 @@
 //! What runs batches: a GPU or, as the definition of right, the CPU.
 
 use crate::report::LoadReport;
-use crate::{Batch, GpuExecutor, RuntimeError, Traced};
-use std::ops::Range;
+use crate::{Batch, Continuation, DecodeReport, RuntimeError, Start, Traced};
+use std::ops::{ControlFlow, Range};
 use wgoose_graph::{ModelShape, State};
 
 /// The recurrent state of one sequence: every tensor with its floats.
@@ -129,7 +129,7 @@ pub trait Executor: Send {
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError>;
 
     /// Itself, where it can choose tokens on its device.
-    fn decoder(&mut self) -> Option<&mut GpuExecutor> {
+    fn decoder(&mut self) -> Option<&mut dyn Decoder> {
         None
     }
 
@@ -138,4 +138,26 @@ pub trait Executor: Send {
 
     /// What loading has taken so far.
     fn report(&self) -> LoadReport;
+}
+
+/// Chooses tokens where the model runs.
+pub trait Decoder {
+    /// The batch of a step of these sequences.
+    ///
+    /// # Errors
+    /// Sequences or settings that make no sense.
+    fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError>;
+
+    /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
+    ///
+    /// # Errors
+    /// Logits without a token to choose, or the device fails.
+    fn decode(
+        &mut self,
+        batch: Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError>;
 }

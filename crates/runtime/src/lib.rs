@@ -19,12 +19,11 @@ mod packed;
 mod pipelines;
 mod profile;
 mod report;
+mod residency;
 mod sampler;
 pub mod schedule;
 pub mod timeline;
 mod trace;
-mod upload;
-mod weights;
 
 pub use batch::{Batch, Outputs, Sequence, check_tokens};
 pub use cpu::CpuExecutor;
@@ -32,12 +31,11 @@ pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, 
 pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
-pub use executor::{Executor, StateData};
+pub use executor::{Decoder, Executor, StateData};
 pub use gpu::{GpuExecutor, Graphs, Planned};
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};
+pub use residency::{Residency, StagingSize, row_shards};
 pub use sampler::{Penalties, Sampling, is_bias, is_penalty};
 pub use trace::{OpError, Place, Traced};
-pub use upload::StagingSize;
-pub use weights::{Residency, row_shards};

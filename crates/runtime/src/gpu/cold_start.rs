@@ -3,9 +3,9 @@
 
 use super::step::{Step, missing};
 use super::{GpuExecutor, lock};
+use crate::residency::{Job, Upload, cut};
+use crate::residency::{Placed, Repacker, RowShard, Weights};
 use crate::timeline::Track;
-use crate::upload::{Job, Upload, cut};
-use crate::weights::{Placed, Repacker, RowShard, Weights};
 use crate::{DeviceMemory, RuntimeError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

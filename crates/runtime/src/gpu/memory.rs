@@ -2,10 +2,10 @@
 
 use super::{GpuExecutor, lock};
 use crate::report::Footprint;
+use crate::residency::StagingSize;
+use crate::residency::{Residency, Room, RowShard};
 use crate::sampler::Sampler;
 use crate::schedule::{BufferId, Recording, buffers, storage_bytes};
-use crate::upload::StagingSize;
-use crate::weights::{Residency, Room, RowShard};
 use crate::{Executor, RuntimeError};
 use std::collections::{BTreeMap, HashMap};
 use wgoose_graph::{BatchShape, Weight};
@@ -65,7 +65,7 @@ impl GpuExecutor {
     /// What is allocated now.
     pub fn footprint(&self) -> Footprint {
         let (weights, ring, staging) = lock(&self.shared.weights).on_device();
-        let [sampling, snapshot] = self.decoder.bytes();
+        let [sampling, snapshot] = self.kept.bytes();
         Footprint {
             mapped: self.shared.model.file_len() as u64,
             weights,

@@ -17,10 +17,10 @@ mod trace;
 use crate::batch::PassShape;
 use crate::pipelines::Pipelines;
 use crate::report::LoadReport;
+use crate::residency::Weights;
 use crate::schedule::{self, BufferId, Choose, Recording, Table, Tensors, record};
 use crate::timeline::Track;
-use crate::weights::Weights;
-use crate::{Batch, Device, Executor, RuntimeError, StateData, Traced};
+use crate::{Batch, Decoder, Device, Executor, RuntimeError, StateData, Traced};
 use buffers::Buffers;
 pub use graphs::Graphs;
 use persistent::{BARRIER_BYTES, PersistentCache};
@@ -75,7 +75,7 @@ pub struct GpuExecutor {
     buffers: Buffers,
     read_back: ReadBack,
     steps: Steps,
-    decoder: decode::Decoder,
+    kept: decode::Kept,
 }
 
 /// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
@@ -128,7 +128,7 @@ impl GpuExecutor {
             buffers,
             read_back: ReadBack::default(),
             steps: Steps { chains: HashMap::new(), persistent, most: STEPS_KEPT, weights_dropped: 0 },
-            decoder: decode::Decoder::default(),
+            kept: decode::Kept::default(),
         })
     }
 
@@ -331,8 +331,8 @@ impl Executor for GpuExecutor {
         Ok(Box::new(other))
     }
 
-    fn decoder(&mut self) -> Option<&mut GpuExecutor> {
-        self.can_decode().then_some(self)
+    fn decoder(&mut self) -> Option<&mut dyn Decoder> {
+        self.can_decode().then_some(self as &mut dyn Decoder)
     }
 
     fn max_outputs(&self) -> usize {

@@ -3,8 +3,8 @@
 use super::step::one_group;
 use super::{GpuExecutor, lock};
 use crate::RuntimeError;
+use crate::residency::{Group, WeightLayout};
 use crate::schedule::{Fused, Memory, Recording, fuse};
-use crate::weights::{Group, WeightLayout};
 use wgoose_graph::BatchShape;
 
 /// A pass as plain data.

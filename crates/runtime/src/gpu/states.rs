@@ -101,7 +101,7 @@ impl GpuExecutor {
         self.shared.device.queue.submit([encoder.finish()]);
         // What is bound to the old buffers, or counts on the old spare slot, goes with them.
         self.forget_steps();
-        self.decoder = decode::Decoder::default();
+        self.kept = decode::Kept::default();
         self.states = states;
         self.shared.device.check("growing states")?;
         Ok(slots)

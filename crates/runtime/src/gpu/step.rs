@@ -2,10 +2,10 @@
 
 use super::{GpuExecutor, lock};
 use crate::pipelines::{Pipeline, Pipelines};
+use crate::residency::{Group, Need, Placed, RowShard, WeightLayout, Weights, route};
 use crate::schedule::{
     Bound, BufferId, BufferRange, Dispatch, Memory, Operand, PARAMS, Places, Recording, params_distance,
 };
-use crate::weights::{Group, Need, Placed, RowShard, WeightLayout, Weights, route};
 use crate::{Device, RuntimeError};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -1,7 +1,7 @@
 //! Repacking on the device, a dispatch a chunk, as the weights of a model are repacked.
 
 use crate::pipelines::Pipelines;
-use crate::weights::RepackKernel;
+use crate::residency::RepackKernel;
 use crate::{Device, RuntimeError};
 use std::sync::Arc;
 use wgoose_kernels::Catalogue;

@@ -2,8 +2,9 @@
 
 use crate::world::{SHAPE, all, default_plan, device, model, tokens};
 use std::sync::Arc;
-use wgoose_graph::ModelShape;
-use wgoose_kernels::Catalogue;
+use wgoose_graph::{FusionSet, ModelShape};
+use wgoose_kernels::plan::Fusions;
+use wgoose_kernels::{Catalogue, Plan, StateFormat};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{Device, Engine, GpuExecutor, LoadReport, Outputs, Residency, RuntimeError, Sequence, StateData};
@@ -63,11 +64,8 @@ fn every_residency_gives_the_same_bits() {
     }
 }
 
-#[test]
-fn what_is_predicted_is_what_it_takes() {
-    let (device, model) = (device(), model(Mix::Q4_K_M));
-    let executor = executor(&device, &model, Residency::Lazy).unwrap();
-    let predicted = executor.predict().unwrap();
+/// Two prompts in one pass of 64 tokens, then two tokens in one.
+fn largest_passes(executor: GpuExecutor) -> LoadReport {
     let mut engine = Engine::new(Box::new(executor), 64);
     let tokens = tokens(1, 64);
     let prompts = [
@@ -76,16 +74,47 @@ fn what_is_predicted_is_what_it_takes() {
     ];
     engine.forward(&prompts).unwrap();
     engine.forward(&[all(0, &[1]), all(1, &[2])]).unwrap();
-    let measured = engine.report().footprint;
-    assert_eq!(measured.mapped, model.file_len() as u64);
-    for ((part, predicted), (_, measured)) in predicted.parts().into_iter().zip(measured.parts()) {
-        // Staging is given back once everything is there.
-        assert!(
-            part == "upload staging" || predicted == measured,
-            "{part}: {predicted} predicted, {measured} measured"
-        );
+    engine.report()
+}
+
+#[test]
+fn what_is_predicted_is_what_it_takes() {
+    let device = device();
+    for (mix, state, is_fused) in
+        [(Mix::Q4_K_M, StateFormat::F32, true), (Mix::F16, StateFormat::F16, true), (Mix::F16, StateFormat::F32, false)]
+    {
+        let model = model(mix);
+        let plan = Plan { state, ..default_plan(&device, &model) };
+        let plan = if is_fused { plan } else { Plan { fusions: Fusions::all(FusionSet::new()), ..plan } };
+        let executor = |residency| {
+            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
+            let mut executor = GpuExecutor::new(device, model, plan.clone(), Catalogue::embedded(), 2).unwrap();
+            executor.set_residency(residency).map(|()| executor)
+        };
+        let least = match executor(Residency::Budget(1)) {
+            Err(RuntimeError::BudgetTooSmall { need, .. }) => need,
+            other => panic!("{:?}", other.map(|_| ())),
+        };
+        for residency in
+            [Residency::Lazy, Residency::Eager, Residency::Budget(least), Residency::Budget(least + (1 << 20))]
+        {
+            let executor = executor(residency).unwrap();
+            let predicted = executor.predict().unwrap();
+            let measured = largest_passes(executor).footprint;
+            assert_eq!(measured.mapped, model.file_len() as u64);
+            let is_budget = matches!(residency, Residency::Budget(_));
+            for ((part, predicted), (_, measured)) in predicted.parts().into_iter().zip(measured.parts()) {
+                let is_as_predicted = match part {
+                    // The first weights that fit stay, and may leave a gap; few jobs need few staging buffers.
+                    "weights" | "upload staging" if is_budget => measured <= predicted,
+                    // Given back once everything is there.
+                    "upload staging" => measured == 0,
+                    _ => measured == predicted,
+                };
+                assert!(is_as_predicted, "{mix:?}, {residency:?}, {part}: {predicted} predicted, {measured} measured");
+            }
+        }
     }
-    assert_eq!(measured.staging, 0, "staging is given back");
 }
 
 #[test]

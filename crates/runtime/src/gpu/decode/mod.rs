@@ -8,7 +8,7 @@ use crate::batch::PassShape;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
 use crate::schedule::{BufferId, Table};
-use crate::{Batch, Outputs, RuntimeError, Sequence};
+use crate::{Batch, Decoder, Outputs, RuntimeError, Sequence};
 pub(super) use snapshot::Snapshot;
 use std::ops::ControlFlow;
 use stream::Stream;
@@ -16,12 +16,12 @@ use wgoose_graph::BatchShape;
 
 /// What is kept from one call to the next.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct Kept {
     sampler: Option<Sampler>,
     pub(super) snapshot: Option<Snapshot>,
 }
 
-impl Decoder {
+impl Kept {
     /// Bytes of its tables and of its copies of states on the device.
     pub(super) fn bytes(&self) -> [u64; 2] {
         [self.sampler.as_ref().map_or(0, Sampler::bytes), self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
@@ -34,72 +34,10 @@ impl GpuExecutor {
         self.states.has_spare && lock(&self.shared.weights).capacity().is_none_or(|room| room.ring == 0)
     }
 
-    /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
-    pub(crate) fn decode(
-        &mut self,
-        batch: Batch,
-        start: Start<'_>,
-        sequences: &[Continuation<'_>],
-        in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
-    ) -> Result<DecodeReport, RuntimeError> {
-        // Within a budget there is no room to go back to.
-        let in_flight = if lock(&self.shared.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
-        let shape = batch.shape();
-        self.prepare(&shape)?;
-        self.ensure_persistent(&shape)?;
-        let mut decoder = std::mem::take(&mut self.decoder);
-        let result = self.begin(&mut decoder, &shape, &batch, start, sequences, in_flight).and_then(|()| {
-            let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &decoder.sampler) else {
-                return Err(DecodeError::Unsupported.into());
-            };
-            let snapshot = decoder.snapshot.as_ref().filter(|_| in_flight > 1);
-            // Without a copy of the states a timeout could not be rolled back.
-            let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
-            let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
-            let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
-            let result = stream.run(start, u64::from(most), on_tokens);
-            // The next run must find the tables and the states at rest.
-            self.shared.device.wait("decoding").and(result)
-        });
-        self.decoder = decoder;
-        if result.as_ref().is_ok_and(|report| report.timed_out) {
-            self.disable_persistent(&shape);
-        }
-        result
-    }
-
-    /// The batch of a step, if what is asked for makes sense.
-    pub(crate) fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError> {
-        if !self.can_decode() {
-            return Err(DecodeError::Unsupported.into());
-        }
-        if sequences.is_empty() {
-            return Err(DecodeError::NoSequences.into());
-        }
-        let vocab = self.shared.model.shape().vocab;
-        for (i, sequence) in sequences.iter().enumerate() {
-            check(i, sequence, vocab)?;
-        }
-        let (what, got, want) = match start {
-            Start::Logits(logits) => ("logits", logits.len(), sequences.len() * vocab as usize),
-            Start::Tokens(tokens) => ("tokens", tokens.len(), sequences.len()),
-        };
-        if got != want {
-            return Err(DecodeError::Start { what, got, want }.into());
-        }
-        let pack = |i: usize, tokens| Sequence { slot: sequences[i].slot, tokens, outputs: Outputs::Last };
-        let rows: Vec<Sequence<'_>> = match start {
-            Start::Logits(_) => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
-            Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
-        };
-        Ok(Batch::pack(&rows, vocab, self.states.slots)?)
-    }
-
     /// Makes what is missing for steps of that shape, and writes everything that the first one reads.
     fn begin(
         &self,
-        decoder: &mut Decoder,
+        kept: &mut Kept,
         shape: &BatchShape,
         batch: &Batch,
         start: Start<'_>,
@@ -126,18 +64,79 @@ impl GpuExecutor {
         if let Start::Logits(given) = start {
             self.shared.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
         }
-        if !decoder.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
+        if !kept.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
             let pipelines = &mut lock(&self.shared.pipelines);
-            decoder.sampler =
-                Some(Sampler::new(&self.shared.device, pipelines, &self.shared.catalogue, size, &wiring)?);
+            kept.sampler = Some(Sampler::new(&self.shared.device, pipelines, &self.shared.catalogue, size, &wiring)?);
         }
-        if let Some(sampler) = &decoder.sampler {
+        if let Some(sampler) = &kept.sampler {
             sampler.begin(&self.shared.device, sequences);
         }
-        if in_flight > 1 && !decoder.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
-            decoder.snapshot = None;
-            decoder.snapshot = Some(Snapshot::new(self, sequences.len()));
+        if in_flight > 1 && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
+            kept.snapshot = None;
+            kept.snapshot = Some(Snapshot::new(self, sequences.len()));
         }
         self.shared.device.check("preparing to decode")
+    }
+}
+
+impl Decoder for GpuExecutor {
+    fn decode(
+        &mut self,
+        batch: Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        // Within a budget there is no room to go back to.
+        let in_flight = if lock(&self.shared.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
+        let shape = batch.shape();
+        self.prepare(&shape)?;
+        self.ensure_persistent(&shape)?;
+        let mut kept = std::mem::take(&mut self.kept);
+        let result = self.begin(&mut kept, &shape, &batch, start, sequences, in_flight).and_then(|()| {
+            let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &kept.sampler) else {
+                return Err(DecodeError::Unsupported.into());
+            };
+            let snapshot = kept.snapshot.as_ref().filter(|_| in_flight > 1);
+            // Without a copy of the states a timeout could not be rolled back.
+            let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
+            let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
+            let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
+            let result = stream.run(start, u64::from(most), on_tokens);
+            // The next run must find the tables and the states at rest.
+            self.shared.device.wait("decoding").and(result)
+        });
+        self.kept = kept;
+        if result.as_ref().is_ok_and(|report| report.timed_out) {
+            self.disable_persistent(&shape);
+        }
+        result
+    }
+
+    fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError> {
+        if !self.can_decode() {
+            return Err(DecodeError::Unsupported.into());
+        }
+        if sequences.is_empty() {
+            return Err(DecodeError::NoSequences.into());
+        }
+        let vocab = self.shared.model.shape().vocab;
+        for (i, sequence) in sequences.iter().enumerate() {
+            check(i, sequence, vocab)?;
+        }
+        let (what, got, want) = match start {
+            Start::Logits(logits) => ("logits", logits.len(), sequences.len() * vocab as usize),
+            Start::Tokens(tokens) => ("tokens", tokens.len(), sequences.len()),
+        };
+        if got != want {
+            return Err(DecodeError::Start { what, got, want }.into());
+        }
+        let pack = |i: usize, tokens| Sequence { slot: sequences[i].slot, tokens, outputs: Outputs::Last };
+        let rows: Vec<Sequence<'_>> = match start {
+            Start::Logits(_) => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
+            Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
+        };
+        Ok(Batch::pack(&rows, vocab, self.states.slots)?)
     }
 }

@@ -175,7 +175,7 @@ impl From<RuntimeError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Continuation, DecodeReport, Device, Executor, Penalties, Sampling, Start, StateData};
+    use crate::{Continuation, DecodeReport, Decoder, Device, Executor, Penalties, Sampling, Start, StateData};
     use std::ops::ControlFlow;
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};

@@ -28,7 +28,7 @@ impl GpuExecutor {
             return Ok(None);
         };
         let Some(output) = step.recording.output else { return Ok(None) };
-        let snapshot = match self.decoder.snapshot.take() {
+        let snapshot = match self.kept.snapshot.take() {
             Some(snapshot) => snapshot,
             None => Snapshot::new(self, 1),
         };
@@ -53,7 +53,7 @@ impl GpuExecutor {
             self.shared.device.queue.submit([encoder.finish()]);
             self.disable_persistent(&shape);
         }
-        self.decoder.snapshot = Some(snapshot);
+        self.kept.snapshot = Some(snapshot);
         Ok((!timed_out).then(|| bytemuck::pod_collect_to_vec(logits)))
     }
 }

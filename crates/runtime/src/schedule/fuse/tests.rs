@@ -1,8 +1,8 @@
 //! Fused steps without a device: their text is `golden/*.txt` (`WGOOSE_BLESS=1` writes it anew).
 
 use super::{FuseError, Unfused, fuse};
+use crate::residency::{Group, Need, Placed, WeightLayout, route, shards_of};
 use crate::schedule::{Choose, Memory, Places, Recording, StateLayout, Tensors, record};
-use crate::weights::{Group, Need, Placed, WeightLayout, route, shards_of};
 use std::collections::BTreeSet;
 use std::path::Path;
 use wgoose_graph::{

@@ -109,7 +109,7 @@ fn layer_of(shard: &RowShard) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::shards_of;
+    use crate::residency::shards_of;
     use wgoose_graph::{Format, LoraRanks, ModelShape, WeightClass};
 
     #[test]

@@ -1,21 +1,9 @@
-//! Weights on the device: each shard is filled when it is first needed, from the file, as it lies there. Vectors become
-//! F32. Within a budget, the first shards that fit stay; the others pass through a ring.
+//! The buffers of weights: arenas for those that stay, the ring, staging.
 
-mod layout;
-mod repack;
-mod route;
-mod row_shard;
-
-pub(crate) use layout::WeightLayout;
-pub(crate) use repack::{RepackKernel, Repacker};
-pub(crate) use route::{Group, Need, Placed, route};
-pub(crate) use row_shard::RowShard;
-pub use row_shard::row_shards;
-pub(crate) use row_shard::shards_of;
-
+use super::upload::{Staging, StagingSize};
+use super::{Room, RowShard, WeightLayout, shards_of};
 use crate::schedule::BufferId;
 use crate::timeline::Track;
-use crate::upload::{Staging, StagingSize};
 use crate::{Device, DeviceMemory, RuntimeError};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,30 +11,6 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use wgoose_graph::{Format, Weight};
 use wgoose_loader::Model;
-
-/// When weights reach the device, and how long they stay. The results are the same bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Residency {
-    /// On first use; they stay.
-    #[default]
-    Lazy,
-    /// All of them at once; they stay.
-    Eager,
-    /// On first use, within this many bytes of device memory for everything: weights that do not fit pass through a
-    /// ring, the least recently used giving way.
-    Budget(u64),
-}
-
-/// Bytes for weights within a budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    /// For weights that stay.
-    pub(crate) pinned: u64,
-    /// For those that pass through.
-    pub(crate) ring: u64,
-    /// Most rows of logits in a pass.
-    pub(crate) outputs: u32,
-}
 
 /// The buffer of an arena.
 #[derive(Default)]

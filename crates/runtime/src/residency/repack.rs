@@ -1,8 +1,8 @@
 //! Repacking: the device interleaves blocks that arrive as in the file, or lays them out K-major, chunk by chunk.
 
+use super::RowShard;
+use super::upload::Part;
 use crate::pipelines::{Pipeline, Pipelines};
-use crate::upload::Part;
-use crate::weights::RowShard;
 use crate::{Device, RuntimeError};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;

@@ -1,6 +1,6 @@
 //! Jobs: what one staging buffer carries. Row shards of weights are cut into parts, parts packed into jobs.
 
-use crate::weights::RowShard;
+use crate::residency::RowShard;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use wgoose_loader::Model;
