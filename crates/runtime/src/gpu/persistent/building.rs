@@ -16,13 +16,20 @@ pub(super) struct Building {
 }
 
 impl Building {
-    /// Begins, for so many workgroups that stay resident.
-    pub(super) fn start(executor: &GpuExecutor, step: &Step, shape: &BatchShape, workgroups: u32) -> Self {
+    /// Begins, for so many workgroups that stay resident. What was begun before for another memory is waited for: its kernels may
+    /// be the same.
+    pub(super) fn start(
+        executor: &GpuExecutor,
+        (step, shape): (&Step, &BatchShape),
+        workgroups: u32,
+        outdated: Vec<Building>,
+    ) -> Self {
         let graph = executor.graphs.of(shape).clone();
         let (recording, memory) = (step.recording.clone(), step.memory.clone());
         let (device, catalogue) = (Arc::clone(&executor.shared.device), Arc::clone(&executor.shared.catalogue));
         let pipelines = Arc::clone(&executor.shared.pipelines);
         let make = move || {
+            drop(outdated);
             let fused = fuse(&graph, (&recording, &memory), workgroups, device.limits(), &catalogue)?;
             for kernel in &fused.recording.kernels {
                 Pipelines::compile_beside(&pipelines, kernel).map_err(|why| match why {
@@ -45,11 +52,8 @@ impl Building {
     /// # Errors
     /// There is no fused form, or its kernels do not compile.
     pub(super) fn join(mut self) -> Result<Fused, Failure> {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(made)) => made,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Err(NotPersistent::NoSpareState.into()),
-        }
+        let Some(thread) = self.thread.take() else { unreachable!("it is joined here or dropped") };
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct PersistentCache {
     /// Whether passes go on as chains of dispatches while kernels are compiled.
     pub(super) in_background: bool,
     forms: Mutex<HashMap<BatchShape, Form>>,
+    /// What was in the making when everything was forgotten.
+    outdated: Mutex<Vec<Building>>,
 }
 
 /// How far a shape is.
@@ -49,9 +51,11 @@ impl PersistentStep {
 }
 
 impl PersistentCache {
-    /// Forgets everything that is bound.
+    /// Forgets everything that is bound, without waiting for what is in the making.
     pub(super) fn forget(&mut self) {
-        lock(&self.forms).clear();
+        let forms = std::mem::take(&mut *lock(&self.forms)).into_values();
+        let building = forms.filter_map(|form| if let Form::Building(building) = form { Some(building) } else { None });
+        lock(&self.outdated).extend(building);
     }
 
     /// The step for a shape.
@@ -104,7 +108,10 @@ impl GpuExecutor {
         let cache = &self.steps.persistent;
         let mut forms = lock(&cache.forms);
         let building = match forms.remove(shape) {
-            None => Building::start(self, step, shape, workgroups),
+            None => {
+                let outdated = std::mem::take(&mut *lock(&cache.outdated));
+                Building::start(self, (step, shape), workgroups, outdated)
+            }
             Some(Form::Building(building)) => building,
             Some(tried) => {
                 forms.insert(*shape, tried);
