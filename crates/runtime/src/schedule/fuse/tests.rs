@@ -141,7 +141,16 @@ impl World {
         match fuse(&graph, (&recording, &memory), WORKGROUPS, &self.limits, &Catalogue::embedded()) {
             Ok(fused) => {
                 let memory = self.memory(&fused.recording, &layout);
-                format!("{} of {} layers fused\n{}{memory}", fused.layers, self.shape.layers, fused.recording)
+                let mut text =
+                    format!("{} of {} layers fused\n{}{memory}", fused.layers, self.shape.layers, fused.recording);
+                for (number, offsets) in fused.recording.offsets.iter().enumerate() {
+                    text += &format!("offsets{number} {offsets:?}\n");
+                }
+                // What a layer calls, and where it waits.
+                for kernel in &fused.recording.kernels {
+                    text += kernel.wgsl.find("    for (var layer = ").map_or("", |at| &kernel.wgsl[at..]);
+                }
+                text
             }
             Err(FuseError::Unfused(why)) => format!("{why}\n"),
             Err(FuseError::Text(wrong)) => panic!("{wrong}"),
