@@ -121,7 +121,7 @@ fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_r
     assert_eq!((want.1.persistent, got.1.persistent > 0, got.1.timed_out), (0, true, false));
 
     // More than any device keeps at a time.
-    let mut crowded = engine(&device, &model, of(Some(20_000)));
+    let mut crowded = engine(&device, &model, of(Some(2_000)));
     let got = decode(&mut crowded, 40);
     assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
     assert_eq!((want.0, got.1.persistent), (got.0, 0));

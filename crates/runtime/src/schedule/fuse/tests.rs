@@ -1,10 +1,10 @@
-//! Fused steps without a device: their text is `golden/*.txt` (`WGOOSE_BLESS=1` writes it anew).
+//! Fused steps without a device: their text is `golden/*.txt`, which `cargo xtask bless` writes anew.
 
 use super::{FuseError, Unfused, fuse};
 use crate::residency::{Group, Need, Placed, WeightLayout, route, shards_of};
 use crate::schedule::{Choose, Memory, Places, Recording, StateLayout, Tensors, record};
+use expect_test::expect_file;
 use std::collections::BTreeSet;
-use std::path::Path;
 use wgoose_graph::{
     BatchShape, Format, Fusion, Graph, LoraRanks, ModelShape, Target, Weight, WeightClass, rewrite, rwkv7,
 };
@@ -181,14 +181,8 @@ fn fused_steps_are_what_they_were() {
             World { fusions: vec![Fusion::NormShift, Fusion::LoraGroup], ..World::new(3, 256, Format::F16) },
         ),
     ];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/fuse/golden");
     for (name, world) in worlds {
-        let (path, text) = (folder.join(format!("{name}.txt")), world.fused());
-        if std::env::var_os("WGOOSE_BLESS").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &text).unwrap();
-        }
-        assert_eq!(text, std::fs::read_to_string(&path).unwrap_or_default(), "{}", path.display());
+        expect_file![format!("golden/{name}.txt")].assert_eq(&world.fused());
     }
 }
 
