@@ -3,8 +3,7 @@
 
 use super::step::{Step, missing};
 use super::{GpuExecutor, lock};
-use crate::residency::{Job, Upload, cut};
-use crate::residency::{Placed, Repacker, RowShard, Weights};
+use crate::residency::{Job, Placed, Repacker, RowShard, Upload, Weights, cut};
 use crate::timeline::Track;
 use crate::{DeviceMemory, RuntimeError};
 use std::collections::HashMap;

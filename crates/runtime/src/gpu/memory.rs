@@ -2,8 +2,7 @@
 
 use super::{GpuExecutor, lock};
 use crate::report::Footprint;
-use crate::residency::StagingSize;
-use crate::residency::{Residency, Room, RowShard};
+use crate::residency::{Residency, Room, RowShard, StagingSize};
 use crate::sampler::Sampler;
 use crate::schedule::{BufferId, Recording, buffers, storage_bytes};
 use crate::{Executor, RuntimeError};

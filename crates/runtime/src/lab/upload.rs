@@ -1,7 +1,6 @@
 //! How fast weights can reach the device: the upload itself, with nothing to compute, in several sizes of its staging.
 
-use crate::residency::Weights;
-use crate::residency::{Job, Staging, StagingSize, Upload, cut};
+use crate::residency::{Job, Staging, StagingSize, Upload, Weights, cut};
 use crate::{Device, RuntimeError};
 use std::sync::Arc;
 use std::time::Instant;
