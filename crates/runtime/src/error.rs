@@ -32,17 +32,27 @@ pub enum RuntimeError {
     #[error("the device failed {during}: {why}")]
     Device {
         /// What was being done.
-        during: &'static str,
+        during: String,
         /// What the driver said.
         why: String,
     },
     /// The device is gone: a driver reset, or a kernel that ran for too long.
     #[error("the device was lost {during}: {why}")]
-    Lost {
+    DeviceLost {
         /// What was being done.
-        during: &'static str,
+        during: String,
         /// What the driver said.
         why: String,
+    },
+    /// The device does not end what it was given: a kernel that runs for ever, or a device far too slow.
+    #[error(
+        "{during} did not end within {seconds} s: a kernel may never end (try other kernels or the default plan), or the device is slow (raise --patience)"
+    )]
+    TimedOut {
+        /// What ran.
+        during: String,
+        /// How long was waited.
+        seconds: u64,
     },
     /// The driver does not compile a kernel.
     #[error("the driver cannot compile {kernel}: {why}")]
@@ -79,7 +89,7 @@ pub enum RuntimeError {
     )]
     OutOfMemory {
         /// What was being done.
-        during: &'static str,
+        during: String,
     },
     /// Dispatches cannot be timed one by one.
     #[error("this device cannot time the dispatches of a pass ({why}): profile on another one")]

@@ -1,7 +1,8 @@
 //! When what happened: spans of mapping, uploading, compiling and computing, for reports and Chrome traces.
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Instant;
 
@@ -90,14 +91,14 @@ impl Timeline {
     /// The spans that have ended, in the order in which they did.
     pub fn spans(&self) -> Vec<Span> {
         match &self.0 {
-            Some(spans) => spans.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Some(spans) => spans.lock().clone(),
             None => Vec::new(),
         }
     }
 
     fn push(&self, span: Span) {
         if let Some(spans) = &self.0 {
-            spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
+            spans.lock().push(span);
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn settle(device: &mut Device, checks: Vec<Check>, kept: Option<&Stor
             Ok(Ok(Verdict::Right)) => continue,
             Ok(Ok(Verdict::Wrong(why))) => why,
             Ok(Err(error)) => {
-                is_lost |= matches!(error, RuntimeError::Lost { .. });
+                is_lost |= matches!(error, RuntimeError::DeviceLost { .. } | RuntimeError::TimedOut { .. });
                 error.to_string()
             }
             Err(error) => error.to_string(),
@@ -185,11 +185,11 @@ mod tests {
     }
 
     fn failed() -> Result<Verdict, RuntimeError> {
-        Err(RuntimeError::OutOfMemory { during: DURING })
+        Err(RuntimeError::OutOfMemory { during: DURING.to_owned() })
     }
 
     fn lost() -> Result<Verdict, RuntimeError> {
-        Err(RuntimeError::Lost { during: DURING, why: "of a test".to_owned() })
+        Err(RuntimeError::DeviceLost { during: DURING.to_owned(), why: "of a test".to_owned() })
     }
 
     /// The files below a folder.

@@ -6,6 +6,7 @@ mod key;
 mod matrix_check;
 mod options;
 mod verdict;
+mod wait;
 
 pub use adapter::{AdapterSummary, adapters};
 pub use cache_dir::default_cache_dir;
@@ -16,10 +17,12 @@ use crate::RuntimeError;
 use crate::pipelines::Store;
 use crate::timeline::{Timeline, Track};
 use adapter::{WANTED, enumerate, summary};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use parking_lot::Mutex;
+use std::fmt::Display;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use wait::{Fault, Patience};
 use wgoose_kernels::{DeviceFingerprint, Limits};
 
 /// Version of wgpu that is built in, part of a device's identity: its shader translation changes results and speed.
@@ -39,13 +42,7 @@ pub struct Device {
     /// Bytes of memory that the device is pretended to have.
     memory_limit: Option<u64>,
     fault: Arc<Mutex<Option<Fault>>>,
-}
-
-/// What a device reports some time after it happened.
-enum Fault {
-    OutOfMemory,
-    Lost(String),
-    Other(String),
+    patience: Patience,
 }
 
 /// Memory of a device.
@@ -139,7 +136,7 @@ impl Device {
             .map_err(|e| RuntimeError::Open { adapter: summary.fingerprint.adapter.clone(), why: e.to_string() })?;
         let fault: Arc<Mutex<Option<Fault>>> = Arc::default();
         let remember = |fault: &Arc<Mutex<Option<Fault>>>, what: Fault| {
-            fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+            fault.lock().get_or_insert(what);
         };
         let seen = Arc::clone(&fault);
         device.on_uncaptured_error(Arc::new(move |e| {
@@ -156,6 +153,7 @@ impl Device {
             features.contains(wgpu::Features::TIMESTAMP_QUERY).then(|| f64::from(queue.get_timestamp_period()));
         let cache = options.cache.clone().filter(|_| features.contains(wgpu::Features::PIPELINE_CACHE));
         let memory_limit = options.memory;
+        let patience = Patience::new(options.patience, summary.limits.is_cpu);
         Ok(Device {
             _adapter: adapter.clone(),
             device,
@@ -166,6 +164,7 @@ impl Device {
             cache,
             memory_limit,
             fault,
+            patience,
         })
     }
 
@@ -197,26 +196,6 @@ impl Device {
         &self.summary.fingerprint
     }
 
-    /// Waits until the device has done everything submitted.
-    ///
-    /// # Errors
-    /// Whatever the device has failed at since the last call.
-    pub(crate) fn wait(&self, during: &'static str) -> Result<(), RuntimeError> {
-        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
-        self.check(during)?;
-        polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() })
-    }
-
-    /// Whatever the device has failed at since the last call.
-    pub(crate) fn check(&self, during: &'static str) -> Result<(), RuntimeError> {
-        match self.fault.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            None => Ok(()),
-            Some(Fault::OutOfMemory) => Err(RuntimeError::OutOfMemory { during }),
-            Some(Fault::Lost(why)) => Err(RuntimeError::Lost { during, why }),
-            Some(Fault::Other(why)) => Err(RuntimeError::Device { during, why }),
-        }
-    }
-
     /// Where spans are collected.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
@@ -240,7 +219,7 @@ impl Device {
         let size = bytes.next_multiple_of(16).max(16);
         let usage = U::STORAGE | U::COPY_SRC | U::COPY_DST;
         if self.memory_limit.zip(self.memory()).is_some_and(|(limit, memory)| memory.used + size > limit) {
-            self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Fault::OutOfMemory);
+            self.fault.lock().get_or_insert(Fault::OutOfMemory);
         }
         self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(label),
@@ -250,13 +229,19 @@ impl Device {
         })
     }
 
-    /// Reads a buffer back.
-    pub(crate) fn read(&self, buffer: &wgpu::Buffer, offset: u64, bytes: u64) -> Result<Vec<u8>, RuntimeError> {
+    /// Reads a buffer back after `during`, which may still run.
+    pub(crate) fn read(
+        &self,
+        buffer: &wgpu::Buffer,
+        offset: u64,
+        bytes: u64,
+        during: impl Display,
+    ) -> Result<Vec<u8>, RuntimeError> {
         let staging = self.staging(bytes);
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
         self.queue.submit([encoder.finish()]);
-        self.read_staging(&staging, bytes)
+        self.read_staging(&staging, bytes, during)
     }
 
     /// A buffer to copy results into and map.
@@ -268,40 +253,15 @@ impl Device {
     }
 
     /// Waits for the work submitted, maps a staging buffer and copies it out once, in bulk: the mapping is uncached.
-    pub(crate) fn read_staging(&self, staging: &wgpu::Buffer, bytes: u64) -> Result<Vec<u8>, RuntimeError> {
-        staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
-        self.wait("reading results back")?;
-        self.mapped(staging, bytes, <[u8]>::to_vec)
-    }
-
-    /// Waits for a submission.
-    ///
-    /// # Errors
-    /// Whatever the device has failed at since the last call.
-    pub(crate) fn wait_for(&self, done: wgpu::SubmissionIndex, during: &'static str) -> Result<(), RuntimeError> {
-        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: Some(done), timeout: None });
-        self.check(during)?;
-        polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() })
-    }
-
-    /// As [`Device::wait_for`], for work that may hang the device or take it with it.
-    ///
-    /// # Errors
-    /// Whatever the device has failed at since the last call, or it is not done in time.
-    fn wait_at_most(
+    pub(crate) fn read_staging(
         &self,
-        most: Duration,
-        done: wgpu::SubmissionIndex,
-        during: &'static str,
-    ) -> Result<(), RuntimeError> {
-        let wait = wgpu::PollType::Wait { submission_index: Some(done), timeout: Some(most) };
-        // wgpu panics if the device is lost meanwhile.
-        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(wait)));
-        self.check(during)?;
-        match polled {
-            Ok(polled) => polled.map(|_| ()).map_err(|e| RuntimeError::Device { during, why: e.to_string() }),
-            Err(_) => Err(RuntimeError::Lost { during, why: "the driver said no more".to_owned() }),
-        }
+        staging: &wgpu::Buffer,
+        bytes: u64,
+        during: impl Display,
+    ) -> Result<Vec<u8>, RuntimeError> {
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+        self.wait(during)?;
+        self.mapped(staging, bytes, <[u8]>::to_vec)
     }
 
     /// Copies a buffer out that was asked to be mapped before a submission that is done, and unmaps it. The mapping is
@@ -312,8 +272,9 @@ impl Device {
         bytes: u64,
         copy: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, RuntimeError> {
-        let fail = |why: String| RuntimeError::Device { during: "mapping results", why };
-        let copied = copy(&staging.get_mapped_range(0..bytes).map_err(|e| fail(e.to_string()))?);
+        let fail =
+            |why: wgpu::MapRangeError| RuntimeError::Device { during: "mapping results".into(), why: why.to_string() };
+        let copied = copy(&staging.get_mapped_range(0..bytes).map_err(fail)?);
         staging.unmap();
         Ok(copied)
     }

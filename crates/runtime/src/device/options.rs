@@ -2,6 +2,7 @@
 
 use crate::timeline::Timeline;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How to open a device; every option has a default.
 #[derive(Clone, Debug, Default)]
@@ -15,4 +16,7 @@ pub struct DeviceOptions {
     pub timeline: Timeline,
     /// Pretends that the device has no more than this many bytes of memory.
     pub memory: Option<u64>,
+    /// Longest wait for work that was submitted at once; past it the call fails with
+    /// [`TimedOut`](crate::RuntimeError::TimedOut). `None`: two minutes, an hour where a CPU plays the device.
+    pub patience: Option<Duration>,
 }

@@ -1,8 +1,8 @@
 //! A pass whose weights or kernels are not all there yet: kernels compile on other threads while weights arrive, and
 //! each group of dispatches is submitted as soon as it has what it needs.
 
+use super::GpuExecutor;
 use super::step::{Step, missing};
-use super::{GpuExecutor, lock};
 use crate::residency::{Job, Placed, Repacker, RowShard, Upload, Weights, cut};
 use crate::timeline::Track;
 use crate::{DeviceMemory, RuntimeError};
@@ -21,7 +21,7 @@ impl GpuExecutor {
     /// # Errors
     /// A kernel does not compile, the file cannot be read any more, or the device fails.
     pub(super) fn cold_start(&self, step: &mut Step, compute: bool) -> Result<(), RuntimeError> {
-        let mut weights = lock(&self.shared.weights);
+        let mut weights = self.shared.weights.lock();
         let streams = step.groups.iter().flat_map(|g| &g.weights).any(|p| p.ring.is_some());
         let mut todo = missing(&step.groups, &weights, compute);
         // As the file has its pages; where weights take turns in the ring, as the pass needs them.
@@ -38,7 +38,7 @@ impl GpuExecutor {
         let shards = todo.iter().map(|(w, _)| *w);
         let repacker = Repacker::new(
             &self.shared.device,
-            &mut lock(&self.shared.pipelines),
+            &mut self.shared.pipelines.lock(),
             &self.shared.catalogue,
             shards,
             largest,
@@ -56,7 +56,7 @@ impl GpuExecutor {
             }
             let kernels = &kernels;
             let compiling =
-                scope.spawn(move || lock(&self.shared.pipelines).compile(&kernels.iter().collect::<Vec<_>>()));
+                scope.spawn(move || self.shared.pipelines.lock().compile(&kernels.iter().collect::<Vec<_>>()));
             let workers = weights.staging_size.workers;
             let mut arrivals = Arrivals::new(step, &jobs, &repacker);
             let mut upload = staging
@@ -87,7 +87,7 @@ impl GpuExecutor {
                     pump(&mut arrivals, &mut weights, number)?;
                 }
                 let _span = self.shared.device.timeline().span(Track::Submit, format!("group {number}"));
-                step.bind(number, self, &mut weights, &lock(&self.shared.pipelines))?;
+                step.bind(number, self, &mut weights, &self.shared.pipelines.lock())?;
                 if compute {
                     let begun = Instant::now();
                     let mut encoder =

@@ -1,6 +1,6 @@
 //! Memory: what a plan will take, what it takes now, and how a budget is divided.
 
-use super::{GpuExecutor, lock};
+use super::GpuExecutor;
 use crate::report::Footprint;
 use crate::residency::{Residency, Room, RowShard, StagingSize};
 use crate::sampler::Sampler;
@@ -27,7 +27,7 @@ impl GpuExecutor {
             Residency::Eager => self.prepare(&BatchShape { tokens: 1, segments: 1, outputs: 1 }),
             Residency::Budget(budget) => {
                 let (room, staging) = self.divide(budget)?;
-                lock(&self.shared.weights).limit(room, staging);
+                self.shared.weights.lock().limit(room, staging);
                 self.forget_steps();
                 self.steps.most = STEPS_WITHIN_BUDGET;
                 Ok(())
@@ -43,7 +43,7 @@ impl GpuExecutor {
     /// pass.
     pub fn reserve(&mut self) -> Result<(), RuntimeError> {
         let shards = self.shards()?;
-        lock(&self.shared.weights).reserve(shards.into_iter());
+        self.shared.weights.lock().reserve(shards.into_iter());
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl GpuExecutor {
     /// No kernel serves an op, or a value is larger than the device binds.
     pub fn predict(&self) -> Result<Footprint, RuntimeError> {
         let (all, beside) = (self.all_weights()?, self.beside_weights(&self.largest_passes(1)?));
-        let weights = lock(&self.shared.weights);
+        let weights = self.shared.weights.lock();
         let own = weights.capacity().map_or(all, |room| room.pinned.min(all));
         let (ring, staging) = (weights.layout.ring_bytes(), weights.staging_size.bytes());
         Ok(Footprint { weights: own, ring, staging, ..beside })
@@ -63,7 +63,7 @@ impl GpuExecutor {
 
     /// What is allocated now.
     pub fn footprint(&self) -> Footprint {
-        let (weights, ring, staging) = lock(&self.shared.weights).on_device();
+        let (weights, ring, staging) = self.shared.weights.lock().on_device();
         let [sampling, snapshot] = self.kept.bytes();
         Footprint {
             mapped: self.shared.model.file_len() as u64,
@@ -82,7 +82,7 @@ impl GpuExecutor {
 
     /// The shards of all weights.
     fn shards(&self) -> Result<Vec<RowShard>, RuntimeError> {
-        let weights = lock(&self.shared.weights);
+        let weights = self.shared.weights.lock();
         let shards = Weight::all(self.shared.model.shape())
             .map(|w| weights.shards(w, self.format(w)))
             .collect::<Result<Vec<_>, _>>()?;
@@ -153,7 +153,7 @@ impl GpuExecutor {
 
     /// Bytes of the weights of the dispatch that needs most.
     fn largest_need(&self, passes: &[(BatchShape, Recording); 2]) -> Result<u64, RuntimeError> {
-        let weights = lock(&self.shared.weights);
+        let weights = self.shared.weights.lock();
         let mut largest = 0;
         for dispatch in passes.iter().flat_map(|(_, recording)| &recording.dispatches) {
             largest = largest.max(self.needs(&weights, dispatch)?.bytes());

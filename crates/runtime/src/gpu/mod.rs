@@ -23,12 +23,13 @@ use crate::timeline::Track;
 use crate::{Batch, Decoder, Device, Executor, RuntimeError, StateData, Traced};
 use buffers::Buffers;
 pub use graphs::Graphs;
+use parking_lot::Mutex;
 use persistent::{BARRIER_BYTES, PersistentCache};
 pub use planned::Planned;
 use states::States;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use step::Step;
 use wgoose_graph::{BatchShape, Format, ModelShape, State, Target, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Plan, Precision};
@@ -76,11 +77,6 @@ pub struct GpuExecutor {
     read_back: ReadBack,
     steps: Steps,
     kept: decode::Kept,
-}
-
-/// A panic elsewhere leaves nothing half done in these: what was inserted is whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GpuExecutor {
@@ -173,7 +169,7 @@ impl GpuExecutor {
         let tensors = Tensors {
             format: &|weight| self.format(weight),
             shards: &|weight| {
-                let shards = lock(&self.shared.weights).shards(weight, self.format(weight))?;
+                let shards = self.shared.weights.lock().shards(weight, self.format(weight))?;
                 Ok(shards.iter().map(|w| w.first..w.first + w.rows).collect())
             },
         };
@@ -210,7 +206,7 @@ impl GpuExecutor {
 
     /// Takes out the step for a shape, or makes it.
     fn open_step(&mut self, pass: &PassShape) -> Result<Step, RuntimeError> {
-        let dropped = lock(&self.shared.weights).dropped;
+        let dropped = self.shared.weights.lock().dropped;
         if std::mem::replace(&mut self.steps.weights_dropped, dropped) != dropped {
             self.forget_steps();
         }
@@ -240,7 +236,7 @@ impl GpuExecutor {
             }
             Err(e) => {
                 self.forget_steps();
-                lock(&self.shared.weights).forget();
+                self.shared.weights.lock().forget();
                 Err(e)
             }
         }
@@ -336,7 +332,7 @@ impl Executor for GpuExecutor {
     }
 
     fn max_outputs(&self) -> usize {
-        if let Some(room) = lock(&self.shared.weights).capacity() {
+        if let Some(room) = self.shared.weights.lock().capacity() {
             return room.outputs as usize;
         }
         let limits = self.shared.device.limits();
@@ -345,12 +341,12 @@ impl Executor for GpuExecutor {
     }
 
     fn report(&self) -> LoadReport {
-        let taken = lock(&self.shared.weights).taken;
+        let taken = self.shared.weights.lock().taken;
         let device = self.shared.device.memory();
         LoadReport {
             uploaded: taken.bytes,
             upload_seconds: taken.seconds,
-            pipelines: lock(&self.shared.pipelines).counts(),
+            pipelines: self.shared.pipelines.lock().counts(),
             footprint: self.footprint(),
             peak_staging: taken.staging,
             device,

@@ -4,7 +4,7 @@
 //! the submissions around them, and the device runs passes in order. Results are copied to staging memory in the submission
 //! of their pass and mapped there; only then does the host wait for it.
 
-use super::{GpuExecutor, lock};
+use super::GpuExecutor;
 use crate::schedule::BufferId;
 use crate::timeline::Track;
 use crate::{Batch, RuntimeError};
@@ -28,6 +28,8 @@ const DURING: &str = "running a pass";
 /// A pass that the device may not have done yet.
 struct Submitted {
     done: wgpu::SubmissionIndex,
+    /// Tokens that it reads.
+    tokens: usize,
     /// Where its result is copied to, and its bytes.
     result: Option<(wgpu::Buffer, u64)>,
 }
@@ -70,7 +72,7 @@ impl GpuExecutor {
                 continue;
             }
             // A budget has room for one result.
-            let most = if lock(&self.shared.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+            let most = if self.shared.weights.lock().capacity().is_some() { 0 } else { READ_BACK_BYTES };
             let bytes = batch.result_len(self.shared.model.shape()) as u64 * 4;
             while let Some(first) = in_flight.pop_front() {
                 let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
@@ -140,12 +142,12 @@ impl GpuExecutor {
             });
         }
         self.shared.device.check(DURING)?;
-        Ok(Submitted { done, result })
+        Ok(Submitted { done, tokens: batch.tokens.len(), result })
     }
 
     /// Waits for a pass and gives its result, empty if nothing was asked for.
     fn collect(&mut self, pass: Submitted, on_result: &mut dyn FnMut(Vec<f32>)) -> Result<(), RuntimeError> {
-        self.shared.device.wait_for(pass.done, DURING)?;
+        self.shared.device.wait_for(pass.done, format_args!("running a pass of {} tokens", pass.tokens))?;
         on_result(match pass.result {
             None => Vec::new(),
             Some((staging, bytes)) => {
@@ -171,7 +173,7 @@ impl GpuExecutor {
 
     /// Divides tensors of states into groups that are copied at once: within a budget one at a time.
     fn state_groups<'a>(&self, states: &'a [(usize, State)]) -> Vec<&'a [(usize, State)]> {
-        let most = if lock(&self.shared.weights).capacity().is_some() { 0 } else { READ_BACK_BYTES };
+        let most = if self.shared.weights.lock().capacity().is_some() { 0 } else { READ_BACK_BYTES };
         let (mut groups, mut rest) = (Vec::new(), states);
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -200,7 +202,7 @@ impl GpuExecutor {
         }
         let done = self.shared.device.queue.submit([encoder.finish()]);
         staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
-        (group, Submitted { done, result: Some((staging, bytes)) })
+        (group, Submitted { done, tokens: 0, result: Some((staging, bytes)) })
     }
 
     /// Waits for such copies and appends the tensors.
@@ -228,7 +230,7 @@ impl GpuExecutor {
         })?;
         tensors.extend(copied);
         // A budget counts on no buffer that stays.
-        self.read_back.states = Some(staging).filter(|_| lock(&self.shared.weights).capacity().is_none());
+        self.read_back.states = Some(staging).filter(|_| self.shared.weights.lock().capacity().is_none());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What a pass would do, without doing it.
 
+use super::GpuExecutor;
 use super::step::one_group;
-use super::{GpuExecutor, lock};
 use crate::RuntimeError;
 use crate::residency::{Group, WeightLayout};
 use crate::schedule::{Fused, Memory, Recording, fuse};
@@ -45,6 +45,6 @@ impl GpuExecutor {
     }
 
     fn weight_layout(&self) -> WeightLayout {
-        lock(&self.shared.weights).layout.clone()
+        self.shared.weights.lock().layout.clone()
     }
 }

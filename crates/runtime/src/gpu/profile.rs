@@ -1,8 +1,8 @@
 //! A step under the stopwatch: as a whole, dispatch by dispatch, and without its dependencies.
 
+use super::GpuExecutor;
 use super::step::{BoundDispatch, Step};
 use super::stopwatch::Stopwatch;
-use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
 use crate::lab::Clock;
 use crate::lab::roofline::Quantity;
@@ -57,12 +57,13 @@ impl GpuExecutor {
         let stopwatch = Stopwatch::new(&self.shared.device, whole.len())?;
         let encode = |pass: &mut wgpu::ComputePass<'_>| whole.iter().for_each(|dispatch| dispatch.encode(pass));
         let clock = Clock::self_test(&self.shared.device, &|pass, n| (0..n).for_each(|_| encode(pass)))?;
-        let gpu = repeat(runs, &mut || clock.time(&encode))?;
+        let gpu = repeat(runs, &mut || clock.time("a pass", &encode))?;
         let each = repeat(runs, &mut || stopwatch.time(whole.iter().copied()))?;
         let independent = match self.without_dependencies(step)? {
-            Some(free) => {
-                repeat(runs, &mut || clock.time(&|pass| free.iter().for_each(|dispatch| dispatch.encode(pass))))?
-            }
+            Some(free) => repeat(runs, &mut || {
+                clock
+                    .time("a pass without dependencies", &|pass| free.iter().for_each(|dispatch| dispatch.encode(pass)))
+            })?,
             None => Vec::new(),
         };
         let dispatches = step.recording.dispatches.iter().zip(middle(each));
@@ -82,7 +83,7 @@ impl GpuExecutor {
         }
         let scratch: Vec<wgpu::Buffer> =
             scratch.iter().map(|bytes| self.shared.device.storage("scratch", *bytes)).collect();
-        let (mut weights, pipelines) = (lock(&self.shared.weights), lock(&self.shared.pipelines));
+        let (mut weights, pipelines) = (self.shared.weights.lock(), self.shared.pipelines.lock());
         let mut free = Vec::with_capacity(step.recording.dispatches.len());
         for (dispatch, operands) in step.recording.dispatches.iter().zip(&memory.operands) {
             let Some(pipeline) = pipelines.get(&step.recording.kernels[dispatch.kernel].hash) else { continue };

@@ -1,6 +1,6 @@
 //! The recurrent states of all sequences on the device.
 
-use super::{GpuExecutor, decode, lock};
+use super::{GpuExecutor, decode};
 use crate::schedule::{StateLayout, StateTensor};
 use crate::{Device, RuntimeError, packed};
 use std::borrow::Cow;
@@ -78,13 +78,13 @@ impl GpuExecutor {
     /// See [`crate::Executor::state_tensor`].
     pub(crate) fn read_state(&self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
         let place = self.states.place(tensor);
-        let raw = self.shared.device.read(place.buffer, place.at(slot), place.slot_bytes)?;
+        let raw = self.shared.device.read(place.buffer, place.at(slot), place.slot_bytes, "reading a state back")?;
         Ok(place.decode(&raw))
     }
 
     /// See [`crate::Executor::grow`].
     pub(super) fn add_slots(&mut self, slots: usize) -> Result<usize, RuntimeError> {
-        let has_budget = lock(&self.shared.weights).capacity().is_some();
+        let has_budget = self.shared.weights.lock().capacity().is_some();
         let (shape, limits) = (self.shared.model.shape(), self.shared.device.limits());
         let fits = StateLayout::new(shape, self.plan.state, slots + 1, limits).fits(limits);
         if slots <= self.states.slots || has_budget || !fits {

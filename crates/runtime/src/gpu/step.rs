@@ -1,6 +1,6 @@
 //! A step: a pass of one shape with everything bound, ready to be encoded over and over.
 
-use super::{GpuExecutor, lock};
+use super::GpuExecutor;
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::residency::{Group, Need, Placed, RowShard, WeightLayout, Weights, route};
 use crate::schedule::{
@@ -42,14 +42,14 @@ impl Step {
     pub(super) fn new(executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Result<Self, RuntimeError> {
         let needs = executor.all_needs(&recording)?;
         let (groups, memory) =
-            executor.lay_out(batch, &recording, &needs, &mut lock(&executor.shared.weights).layout)?;
+            executor.lay_out(batch, &recording, &needs, &mut executor.shared.weights.lock().layout)?;
         Ok(Step::with(executor, recording, memory, groups))
     }
 
     /// The same pass with its layers fused: its dispatches are one group, whose weights are all there.
     pub(super) fn fused(&self, executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Self {
         let groups = vec![one_group(&self.groups, &recording)];
-        let memory = executor.memory_of(batch, &recording, &groups, &lock(&executor.shared.weights).layout);
+        let memory = executor.memory_of(batch, &recording, &groups, &executor.shared.weights.lock().layout);
         Step::with(executor, recording, memory, groups)
     }
 
@@ -233,7 +233,7 @@ impl GpuExecutor {
 
     /// The weights of each dispatch.
     pub(super) fn all_needs(&self, recording: &Recording) -> Result<Vec<Need>, RuntimeError> {
-        let weights = lock(&self.shared.weights);
+        let weights = self.shared.weights.lock();
         recording.dispatches.iter().map(|dispatch| self.needs(&weights, dispatch)).collect()
     }
 

@@ -64,8 +64,12 @@ impl<'a> Stopwatch<'a> {
             encoder.resolve_query_set(set, 0..PER_SET.min(stamps - first), &self.resolved, u64::from(first) * 8);
         }
         self.device.queue.submit([encoder.finish()]);
-        let ticks: Vec<u64> =
-            bytemuck::pod_collect_to_vec(&self.device.read(&self.resolved, 0, u64::from(stamps) * 8)?);
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&self.device.read(
+            &self.resolved,
+            0,
+            u64::from(stamps) * 8,
+            "timing the dispatches of a pass",
+        )?);
         let right = ticks.is_sorted() && ticks.first() < ticks.last();
         if !right {
             return Err(RuntimeError::Untimed { why: "its timestamps do not grow" });

@@ -93,21 +93,18 @@ impl GpuExecutor {
             drop(pass);
             self.shared.device.queue.submit([encoder.finish()]);
             first += shards.len();
+            let kernel = &recording.kernels[shards[0].kernel];
+            let during = format_args!("running {}", kernel.label);
+            let read = |slot, bytes| self.shared.device.read(&self.buffers[BufferId::Slot(slot)], 0, bytes, during);
             let values = match recording.arena.slot.get(&node) {
-                Some(slot) if recording.packed.contains(&node) => {
-                    packed::unpack(&self.shared.device.read(&self.buffers[BufferId::Slot(*slot)], 0, floats * 2)?)
-                }
-                Some(slot) => bytemuck::pod_collect_to_vec(&self.shared.device.read(
-                    &self.buffers[BufferId::Slot(*slot)],
-                    0,
-                    floats * 4,
-                )?),
+                Some(slot) if recording.packed.contains(&node) => packed::unpack(&read(*slot, floats * 2)?),
+                Some(slot) => bytemuck::pod_collect_to_vec(&read(*slot, floats * 4)?),
                 None => Vec::new(),
             };
             if graph.output() == Some(node) {
                 result.clone_from(&values);
             }
-            let (kernel, packed) = (&recording.kernels[shards[0].kernel], recording.packed_of(graph, node));
+            let packed = recording.packed_of(graph, node);
             on_op(self, Ran { graph, node, kernel, packed, values })?;
         }
         self.shared.device.wait("tracing a pass")?;

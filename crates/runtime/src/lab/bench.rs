@@ -76,7 +76,8 @@ impl Bench {
             self.encode(&mut pass, 1);
         }
         self.device.queue.submit([encoder.finish()]);
-        let y = self.device.read(&set.y, 0, initial_y(case).len() as u64 * 4)?;
+        let y =
+            self.device.read(&set.y, 0, initial_y(case).len() as u64 * 4, format_args!("running {}", self.label))?;
         let y = match case.instance.packed.y {
             true => {
                 let (values, guards) = y.split_at(case.instance.output_len() * 2);
@@ -86,7 +87,12 @@ impl Bench {
         };
         let state = match (&set.state, case.data.get("state")) {
             (Some(buffer), Some(Data::State(before, format))) => {
-                let stored = self.device.read(buffer, 0, before.len() as u64 * format.value_bytes())?;
+                let stored = self.device.read(
+                    buffer,
+                    0,
+                    before.len() as u64 * format.value_bytes(),
+                    format_args!("running {}", self.label),
+                )?;
                 Some(packed::unpack_state(&stored, *format))
             }
             _ => None,
@@ -108,7 +114,7 @@ impl Bench {
     /// # Errors
     /// The device fails.
     pub fn time(&self, clock: &Clock, repeats: u32) -> Result<Timing, RuntimeError> {
-        let ns = clock.time(&|pass| self.encode(pass, repeats))? / f64::from(repeats);
+        let ns = clock.time(&self.label, &|pass| self.encode(pass, repeats))? / f64::from(repeats);
         Ok(Timing { ns, repeats, source: clock.source() })
     }
 

@@ -3,6 +3,7 @@
 //! GPU timers lie (optimization_plan/README.md has the cases): a timer that does not grow with the work is not used.
 
 use crate::{Device, RuntimeError};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,6 +24,9 @@ pub struct Clock {
     /// Why timestamps are not used.
     pub doubt: Option<String>,
 }
+
+/// What a clock is tested with.
+const WHAT: &str = "the same work, more and less of it";
 
 impl Clock {
     /// A clock that trusts timestamps for now; [`Clock::self_test`] decides.
@@ -55,10 +59,10 @@ impl Clock {
         if clock.source == ClockSource::Wall {
             return Ok(clock);
         }
-        clock.time(&|pass| work(pass, 16))?;
+        clock.time(WHAT, &|pass| work(pass, 16))?;
         let mut times = Vec::new();
         for n in [16, 2, 16, 2, 16] {
-            times.push(clock.time(&|pass| work(pass, n))?);
+            times.push(clock.time(WHAT, &|pass| work(pass, n))?);
         }
         let heavy = [times[0], times[2], times[4]].into_iter().fold(f64::INFINITY, f64::min);
         let light = times[1].min(times[3]);
@@ -74,11 +78,11 @@ impl Clock {
         self.source
     }
 
-    /// Nanoseconds that a compute pass takes.
+    /// Nanoseconds that a compute pass takes: `what` it does is said in errors.
     ///
     /// # Errors
     /// The device fails.
-    pub fn time(&self, encode: &dyn Fn(&mut wgpu::ComputePass<'_>)) -> Result<f64, RuntimeError> {
+    pub fn time(&self, what: impl Display, encode: &dyn Fn(&mut wgpu::ComputePass<'_>)) -> Result<f64, RuntimeError> {
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let queries = self.queries.as_ref().filter(|_| self.source == ClockSource::Timestamps);
         {
@@ -96,10 +100,11 @@ impl Clock {
         let commands = encoder.finish();
         let start = Instant::now();
         self.device.queue.submit([commands]);
-        self.device.wait("timing")?;
+        let during = format_args!("timing {what}");
+        self.device.wait(during)?;
         let wall = start.elapsed().as_nanos() as f64;
         let Some((_, buffer)) = queries else { return Ok(wall) };
-        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&self.device.read(buffer, 0, 16)?);
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&self.device.read(buffer, 0, 16, during)?);
         Ok(ticks[1].saturating_sub(ticks[0]) as f64 * self.device.timestamp_period.unwrap_or(1.0))
     }
 }

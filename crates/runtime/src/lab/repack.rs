@@ -27,5 +27,5 @@ pub fn repack(device: &Arc<Device>, matrix: &[u8], chunks: &[(Chunk, &[u8])]) ->
         kernel.encode(device, &raw, *chunk, &target.as_entire_binding(), &mut encoder)?;
         device.queue.submit([encoder.finish()]);
     }
-    device.read(&target, 0, matrix.len() as u64)
+    device.read(&target, 0, matrix.len() as u64, "repacking a matrix")
 }

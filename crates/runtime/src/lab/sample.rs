@@ -55,7 +55,8 @@ pub fn sample(
         encoder.copy_buffer_to_buffer(sampler.progress(), 0, &all, round * bytes, bytes);
         device.queue.submit([encoder.finish()]);
     }
-    let progress: Vec<Progress> = bytemuck::pod_collect_to_vec(&device.read(&all, 0, bytes * rounds as u64)?);
+    let progress: Vec<Progress> =
+        bytemuck::pod_collect_to_vec(&device.read(&all, 0, bytes * rounds as u64, "choosing tokens")?);
     for (i, progress) in progress.iter().enumerate() {
         if let Standing::Broken(why) = progress.standing() {
             return Err(DecodeError::NoToken { sequence: i % count, why }.into());
@@ -63,6 +64,11 @@ pub fn sample(
     }
     Ok(Samples {
         tokens: progress.chunks_exact(count).map(|round| round.iter().map(|p| p.token).collect()).collect(),
-        weights: bytemuck::pod_collect_to_vec(&device.read(sampler.weights(), 0, logits.len() as u64 * 4)?),
+        weights: bytemuck::pod_collect_to_vec(&device.read(
+            sampler.weights(),
+            0,
+            logits.len() as u64 * 4,
+            "choosing tokens",
+        )?),
     })
 }

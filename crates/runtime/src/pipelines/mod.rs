@@ -7,9 +7,10 @@ mod spirv;
 use crate::{Device, RuntimeError};
 use compile::compile;
 pub(crate) use disk::Store;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use wgoose_kernels::{Kernel, KernelHash};
 
 /// A compiled kernel.
@@ -62,7 +63,7 @@ impl Pipelines {
     /// # Errors
     /// It does not compile.
     pub(crate) fn compile_beside(this: &Mutex<Self>, kernel: &Kernel) -> Result<(), RuntimeError> {
-        let lock = || this.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || this.lock();
         let (device, store) = {
             let pipelines = lock();
             if pipelines.get(&kernel.hash).is_some() {
@@ -94,13 +95,13 @@ impl Pipelines {
                 scope.spawn(|| {
                     while let Some(kernel) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let result = compile(&self.device, kernel, self.store.as_deref());
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((kernel.hash, result));
+                        done.lock().push((kernel.hash, result));
                     }
                 });
             }
         });
         let compiled_before = self.counts.compiled;
-        for (hash, result) in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (hash, result) in done.into_inner() {
             self.insert(hash, result?);
         }
         if let Some(store) = self.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {

@@ -262,7 +262,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         match &outcome {
             Outcome::Failed(reason) if reason.cause == Cause::DeviceLost => {
                 let why = format!("{}: {}", kernel.label, reason.text);
-                Err(RuntimeError::Lost { during: "timing a kernel", why }.into())
+                Err(RuntimeError::DeviceLost { during: "timing a kernel".to_owned(), why }.into())
             }
             _ => Ok(outcome),
         }

@@ -30,7 +30,8 @@ pub(super) fn measure(
 ) -> Outcome {
     let error = |e: RuntimeError| {
         let cause = match &e {
-            RuntimeError::Lost { .. } => Cause::DeviceLost,
+            RuntimeError::DeviceLost { .. } => Cause::DeviceLost,
+            RuntimeError::TimedOut { .. } => Cause::Timeout,
             RuntimeError::Compile { .. } => Cause::Compile,
             _ => Cause::Runtime,
         };

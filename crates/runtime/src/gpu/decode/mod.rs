@@ -3,7 +3,7 @@
 mod snapshot;
 mod stream;
 
-use super::{GpuExecutor, lock};
+use super::GpuExecutor;
 use crate::batch::PassShape;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
@@ -31,7 +31,7 @@ impl Kept {
 impl GpuExecutor {
     /// Whether tokens can be chosen on the device: all weights stay there, and a state can be spared.
     pub(crate) fn can_decode(&self) -> bool {
-        self.states.has_spare && lock(&self.shared.weights).capacity().is_none_or(|room| room.ring == 0)
+        self.states.has_spare && self.shared.weights.lock().capacity().is_none_or(|room| room.ring == 0)
     }
 
     /// Makes what is missing for steps of that shape, and writes everything that the first one reads.
@@ -65,7 +65,7 @@ impl GpuExecutor {
             self.shared.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
         }
         if !kept.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
-            let pipelines = &mut lock(&self.shared.pipelines);
+            let pipelines = &mut self.shared.pipelines.lock();
             kept.sampler = Some(Sampler::new(&self.shared.device, pipelines, &self.shared.catalogue, size, &wiring)?);
         }
         if let Some(sampler) = &kept.sampler {
@@ -89,7 +89,7 @@ impl Decoder for GpuExecutor {
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
         // Within a budget there is no room to go back to.
-        let in_flight = if lock(&self.shared.weights).capacity().is_some() { 1 } else { in_flight.max(1) };
+        let in_flight = if self.shared.weights.lock().capacity().is_some() { 1 } else { in_flight.max(1) };
         let shape = batch.shape();
         self.prepare(&shape)?;
         self.ensure_persistent(&shape)?;

@@ -191,17 +191,16 @@ impl<'a> Stream<'a> {
     /// Waits for the tokens of the oldest round in flight; `None` for sequences that ended before. False: its step
     /// timed out, and everything was put back to where it can be run again.
     fn collect(&mut self, chosen: &mut [Option<u32>]) -> Result<bool, RuntimeError> {
-        const DURING: &str = "reading tokens back";
-        let fail = |why: String| RuntimeError::Device { during: DURING, why };
+        const DURING: &str = "running a step";
+        let fail = |why: wgpu::MapRangeError| RuntimeError::Device { during: DURING.to_owned(), why: why.to_string() };
         let device = &self.executor.shared.device;
         let place = (self.seen % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
-        let wait = wgpu::PollType::Wait { submission_index: returning.filled.take(), timeout: None };
-        let polled = device.device.poll(wait);
-        device.check(DURING)?;
-        polled.map_err(|e| fail(e.to_string()))?;
+        if let Some(filled) = returning.filled.take() {
+            device.wait_for(filled, DURING)?;
+        }
         {
-            let view = returning.buffer.get_mapped_range(..).map_err(|e| fail(e.to_string()))?;
+            let view = returning.buffer.get_mapped_range(..).map_err(fail)?;
             let (progress, barrier) = view.split_at(view.len() - BARRIER_BYTES as usize);
             if self.persistent.is_some() && barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0) {
                 drop(view);

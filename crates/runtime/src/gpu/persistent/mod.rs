@@ -4,14 +4,15 @@ mod building;
 mod run;
 mod self_test;
 
+use super::GpuExecutor;
 use super::step::Step;
-use super::{GpuExecutor, lock};
 use crate::batch::PassShape;
 use crate::schedule::{BufferId, FuseError, Fused};
 use crate::{NotPersistent, PersistentStatus, RuntimeError};
 use building::Building;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use wgoose_graph::BatchShape;
 pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
 use wgoose_kernels::persistent::TIMED_OUT_WORD;
@@ -53,14 +54,14 @@ impl PersistentStep {
 impl PersistentCache {
     /// Forgets everything that is bound, without waiting for what is in the making.
     pub(super) fn forget(&mut self) {
-        let forms = std::mem::take(&mut *lock(&self.forms)).into_values();
+        let forms = std::mem::take(&mut *self.forms.lock()).into_values();
         let building = forms.filter_map(|form| if let Form::Building(building) = form { Some(building) } else { None });
-        lock(&self.outdated).extend(building);
+        self.outdated.lock().extend(building);
     }
 
     /// The step for a shape.
     pub(super) fn step(&self, shape: &BatchShape) -> Option<Arc<PersistentStep>> {
-        match lock(&self.forms).get(shape) {
+        match self.forms.lock().get(shape) {
             Some(Form::Built(step)) => Some(Arc::clone(step)),
             _ => None,
         }
@@ -69,12 +70,12 @@ impl PersistentCache {
     /// Bytes on the device, but for what the steps share with others.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |form: &Form| if let Form::Built(built) = form { built.step.bytes() } else { 0 };
-        lock(&self.forms).values().map(bytes).sum()
+        self.forms.lock().values().map(bytes).sum()
     }
 
     /// Whether the step of a single token uses persistent kernels; `None` if that was not tried yet.
     pub(super) fn status(&self) -> Option<PersistentStatus> {
-        match lock(&self.forms).values().next()? {
+        match self.forms.lock().values().next()? {
             Form::Building(_) => None,
             Form::Built(built) => {
                 let (dispatches, layers) = (built.step.recording.dispatches.len(), built.layers);
@@ -106,10 +107,10 @@ impl GpuExecutor {
         let chain = self.steps.chains.get(&PassShape::from(*shape)).filter(|step| step.ready);
         let Some(step) = chain else { return Ok(false) };
         let cache = &self.steps.persistent;
-        let mut forms = lock(&cache.forms);
+        let mut forms = cache.forms.lock();
         let building = match forms.remove(shape) {
             None => {
-                let outdated = std::mem::take(&mut *lock(&cache.outdated));
+                let outdated = std::mem::take(&mut *cache.outdated.lock());
                 Building::start(self, (step, shape), workgroups, outdated)
             }
             Some(Form::Building(building)) => building,
@@ -134,7 +135,7 @@ impl GpuExecutor {
 
     /// Uses one dispatch per op from now on: workgroups timed out.
     pub(super) fn disable_persistent(&self, shape: &BatchShape) {
-        lock(&self.steps.persistent.forms).insert(*shape, Form::Refused(NotPersistent::TimedOut));
+        self.steps.persistent.forms.lock().insert(*shape, Form::Refused(NotPersistent::TimedOut));
     }
 
     /// Clears the counters after workgroups timed out.
@@ -145,7 +146,7 @@ impl GpuExecutor {
     fn bind(&self, step: &Step, shape: &BatchShape, fused: Fused) -> Result<PersistentStep, Failure> {
         let Fused { recording, layers } = fused;
         let mut step = step.fused(self, shape, recording);
-        step.bind(0, self, &mut lock(&self.shared.weights), &lock(&self.shared.pipelines))?;
+        step.bind(0, self, &mut self.shared.weights.lock(), &self.shared.pipelines.lock())?;
         Ok(PersistentStep { step, layers })
     }
 }

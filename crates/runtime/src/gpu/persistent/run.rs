@@ -1,8 +1,8 @@
 //! A single pass with persistent kernels. The states are copied before it, so that it can be run again.
 
 use super::{BARRIER_BYTES, TIMED_OUT_BYTE};
+use crate::gpu::GpuExecutor;
 use crate::gpu::decode::Snapshot;
-use crate::gpu::{GpuExecutor, lock};
 use crate::schedule::BufferId;
 use crate::{Batch, RuntimeError};
 use wgoose_graph::Target;
@@ -18,7 +18,7 @@ impl GpuExecutor {
             return Ok(None);
         }
         // A budget has no room for the copy.
-        if lock(&self.shared.weights).capacity().is_some() {
+        if self.shared.weights.lock().capacity().is_some() {
             return Ok(None);
         }
         self.prepare(&shape)?;
@@ -42,7 +42,7 @@ impl GpuExecutor {
         encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
         encoder.copy_buffer_to_buffer(&self.buffers[BufferId::GridBarrier], 0, &staging, bytes, BARRIER_BYTES);
         self.shared.device.queue.submit([encoder.finish()]);
-        let data = self.shared.device.read_staging(&staging, bytes + BARRIER_BYTES)?;
+        let data = self.shared.device.read_staging(&staging, bytes + BARRIER_BYTES, "running a persistent kernel")?;
         let (logits, barrier) = data.split_at(bytes as usize);
         let timed_out = barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0);
         if timed_out {

@@ -13,6 +13,8 @@ const TOKENS: u32 = 4;
 /// Largest distance of logits, relative to their root mean square: compilers may round the sums of one of them otherwise.
 const TOLERANCE: f64 = 1e-4;
 
+const DURING: &str = "trying a persistent kernel";
+
 impl GpuExecutor {
     /// Runs both over a few tokens and compares their logits.
     ///
@@ -66,7 +68,8 @@ impl GpuExecutor {
             }
             self.shared.device.queue.submit([encoder.finish()]);
         }
-        let logits = self.shared.device.read(&self.buffers[BufferId::Slot(output)], 0, u64::from(model.vocab) * 4)?;
+        let (logits, bytes) = (&self.buffers[BufferId::Slot(output)], u64::from(model.vocab) * 4);
+        let logits = self.shared.device.read(logits, 0, bytes, DURING)?;
         Ok(bytemuck::pod_collect_to_vec(&logits))
     }
 
@@ -75,11 +78,8 @@ impl GpuExecutor {
     /// # Errors
     /// The device fails.
     pub(in crate::gpu) fn timed_out(&self) -> Result<bool, RuntimeError> {
-        Ok(self
-            .shared
-            .device
-            .read(&self.buffers[BufferId::GridBarrier], TIMED_OUT_BYTE as u64, 4)?
-            .iter()
-            .any(|byte| *byte != 0))
+        let barrier = &self.buffers[BufferId::GridBarrier];
+        let word = self.shared.device.read(barrier, TIMED_OUT_BYTE as u64, 4, "running a persistent kernel")?;
+        Ok(word.iter().any(|byte| *byte != 0))
     }
 }

@@ -48,6 +48,7 @@ fn load(instrument: &Instrument, probe: Probe) -> Result<(Loaded, wgpu::Buffer, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::instrument::DURING;
     use super::super::scale::Scale;
     use super::*;
     use crate::Device;
@@ -57,7 +58,7 @@ mod tests {
         let (loaded, y, _) = load(instrument, probe).unwrap();
         loaded.set(&instrument.device, Params { rounds, ..Params::default() });
         loaded.run(&instrument.device);
-        bytemuck::pod_collect_to_vec(&instrument.device.read(&y, 0, 4096).unwrap())
+        bytemuck::pod_collect_to_vec(&instrument.device.read(&y, 0, 4096, DURING).unwrap())
     }
 
     /// Four links of each chain a round: what [`Probe::operations`] counts.
@@ -71,7 +72,7 @@ mod tests {
     fn as_much_is_computed_as_is_counted() {
         let device = Device::open(None).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();
-        let x: Vec<f32> = bytemuck::pod_collect_to_vec(&device.read(&operands(&device), 0, 160).unwrap());
+        let x: Vec<f32> = bytemuck::pod_collect_to_vec(&device.read(&operands(&device), 0, 160, DURING).unwrap());
         for rounds in [1, 2] {
             let got: Vec<f32> = after(&instrument, Probe::FmaF32, rounds);
             for (got, want) in got.chunks(4).flat_map(|v| v.iter().zip(chains(&x, 4, rounds))) {

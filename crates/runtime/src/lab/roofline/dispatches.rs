@@ -1,7 +1,7 @@
 //! What a dispatch costs: tiny ones that wait for one another, and tiny ones that do not.
 
 use super::figure::{Figure, Quantity};
-use super::instrument::{Instrument, Loaded};
+use super::instrument::{DURING, Instrument, Loaded};
 use crate::RuntimeError;
 use wgoose_kernels::probes::{Params, Probe};
 
@@ -17,8 +17,8 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
     let tick = Loaded::new(device, Probe::Tick, None, &device.storage("y", 16), params, 1)?;
     let ticks: Vec<Loaded> = (0..n).map(|_| tick.with(device, None, &device.storage("y", 16), 1)).collect();
     device.check("preparing a measurement")?;
-    let independent = || instrument.clock.time(&|pass| ticks.iter().for_each(|tick| tick.encode(pass)));
-    let dependent = || instrument.clock.time(&|pass| (0..n).for_each(|_| tick.encode(pass)));
+    let independent = || instrument.clock.time(DURING, &|pass| ticks.iter().for_each(|tick| tick.encode(pass)));
+    let dependent = || instrument.clock.time(DURING, &|pass| (0..n).for_each(|_| tick.encode(pass)));
     instrument.sample(1, &mut |_| Ok(dependent()? + independent()?))?;
     let (mut waiting, mut free) = (Vec::new(), Vec::new());
     for _ in 0..instrument.scale.samples {

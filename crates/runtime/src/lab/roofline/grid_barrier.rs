@@ -1,7 +1,7 @@
 //! A grid barrier: how many workgroups can wait for one another, and what that costs.
 
 use super::figure::{Figure, Quantity};
-use super::instrument::{Instrument, Loaded};
+use super::instrument::{DURING, Instrument, Loaded};
 use crate::RuntimeError;
 use wgoose_kernels::probes::{Params, Probe};
 
@@ -123,8 +123,8 @@ fn wait(instrument: &Instrument, probe: &Loaded, workgroups: u32, params: Params
     let y = device.storage("y", 16 + 4 * u64::from(workgroups.max(params.workgroups)));
     let probe = probe.with(device, None, &y, workgroups);
     probe.set(device, params);
-    let ns = instrument.clock.time(&|pass| probe.encode(pass))?;
-    let words: Vec<u32> = bytemuck::pod_collect_to_vec(&device.read(&y, 0, 16)?);
+    let ns = instrument.clock.time(DURING, &|pass| probe.encode(pass))?;
+    let words: Vec<u32> = bytemuck::pod_collect_to_vec(&device.read(&y, 0, 16, DURING)?);
     Ok(Outcome { ns, timed_out: words[1] != 0, unseen: words[2], passed: words[3] })
 }
 

@@ -1,7 +1,7 @@
 //! What the CPU waits for: submissions, and results that come back. Wall clock.
 
 use super::figure::{Figure, Quantity};
-use super::instrument::{Instrument, Loaded};
+use super::instrument::{DURING, Instrument, Loaded};
 use crate::RuntimeError;
 use std::time::Instant;
 use wgoose_kernels::probes::{Params, Probe};
@@ -21,7 +21,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
             tick.encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
         }
         device.queue.submit([encoder.finish()]);
-        device.wait("timing")?;
+        device.wait(DURING)?;
         Ok(begun.elapsed().as_nanos() as f64)
     };
     let staging = device.staging(buffer.size());
@@ -30,7 +30,7 @@ pub(super) fn costs(instrument: &Instrument) -> Result<Vec<Figure>, RuntimeError
         let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(&buffer, 0, &staging, 0, bytes);
         device.queue.submit([encoder.finish()]);
-        let data = device.read_staging(&staging, bytes)?;
+        let data = device.read_staging(&staging, bytes, DURING)?;
         std::hint::black_box(data);
         Ok(begun.elapsed().as_nanos() as f64)
     };

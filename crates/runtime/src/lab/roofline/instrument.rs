@@ -15,6 +15,9 @@ const MOST_ROUNDS: u32 = 1 << 15;
 /// Ticks of the timestamp counter that a sample must have at least.
 const LEAST_TICKS: f64 = 20.0;
 
+/// What waits say in errors.
+pub(super) const DURING: &str = "measuring what the device can do";
+
 /// A device, its clock, and the scale of the measurements.
 pub(super) struct Instrument {
     pub(super) device: Arc<Device>,
@@ -84,7 +87,7 @@ impl Instrument {
     pub(super) fn rounds(&self, probe: &Loaded, params: Params) -> Result<(Vec<f64>, u32), RuntimeError> {
         self.sample(MOST_ROUNDS, &mut |rounds| {
             probe.set(&self.device, Params { rounds, ..params });
-            self.clock.time(&|pass| probe.encode(pass))
+            self.clock.time(DURING, &|pass| probe.encode(pass))
         })
     }
 }

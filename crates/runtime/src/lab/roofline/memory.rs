@@ -1,7 +1,7 @@
 //! Bandwidth: a kernel that reads, one that copies, and the API's own copy.
 
 use super::figure::{Figure, Quantity};
-use super::instrument::{Instrument, Loaded};
+use super::instrument::{DURING, Instrument, Loaded};
 use crate::{Device, RuntimeError};
 use std::time::Instant;
 use wgoose_kernels::probes::{Params, Probe};
@@ -95,7 +95,7 @@ impl Buffers {
             let commands = encoder.finish();
             let begun = Instant::now();
             device.queue.submit([commands]);
-            device.wait("timing")?;
+            device.wait(DURING)?;
             Ok(begun.elapsed().as_nanos() as f64)
         })?;
         let rates: Vec<f64> = ns.iter().map(|ns| 2.0 * self.bytes as f64 / ns).collect();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn words(device: &Device, buffer: &wgpu::Buffer, bytes: u64) -> Vec<u32> {
-        bytemuck::pod_collect_to_vec(&device.read(buffer, 0, bytes).unwrap())
+        bytemuck::pod_collect_to_vec(&device.read(buffer, 0, bytes, DURING).unwrap())
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! two. So n workgroups take as long as one, up to the number that is looked for; one more takes twice as long.
 
 use super::figure::{Figure, Quantity};
-use super::instrument::{Instrument, Loaded, operands};
+use super::instrument::{DURING, Instrument, Loaded, operands};
 use super::scale::Scale;
 use crate::{Device, DeviceOptions, RuntimeError};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn count(instrument: &Instrument) -> Result<Option<(u32, u32)>, RuntimeError> {
             probe.set(device, Params { rounds, ..Params::default() });
             let mut shortest = f64::INFINITY;
             for _ in 0..TIMES {
-                shortest = shortest.min(instrument.clock.time(&|pass| probe.encode(pass))?);
+                shortest = shortest.min(instrument.clock.time(DURING, &|pass| probe.encode(pass))?);
             }
             Ok(shortest < LONGER * alone)
         })?;

@@ -13,15 +13,18 @@ pub use staging::StagingSize;
 
 use crate::timeline::Track;
 use crate::{Device, RuntimeError};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
 use wgoose_loader::{LoadError, Model};
 
 /// How long to wait for a worker before looking after the device again.
 const PATIENCE: Duration = Duration::from_micros(200);
+
+const DURING: &str = "uploading weights";
 
 /// A job on its way to a worker, or back.
 struct Lent {
@@ -87,7 +90,7 @@ impl<'a> Upload<'a> {
         let span = self.device.timeline().span(Track::Submit, "poll");
         let polled = self.device.device.poll(wgpu::PollType::Poll);
         drop(span);
-        polled.map_err(|e| RuntimeError::Device { during: "uploading weights", why: e.to_string() })?;
+        polled.map_err(|e| RuntimeError::Device { during: DURING.to_owned(), why: e.to_string() })?;
         self.hand_out();
         if self.filling == 0 {
             if self.filled.is_empty() && !self.waiting.is_empty() {
@@ -100,7 +103,7 @@ impl<'a> Upload<'a> {
             Ok(lent) => self.take(lent)?,
             Err(RecvTimeoutError::Timeout) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(RuntimeError::Device { during: "uploading weights", why: "a worker died".into() });
+                return Err(RuntimeError::Device { during: DURING.to_owned(), why: "a worker died".to_owned() });
             }
         }
         while let Ok(lent) = self.from_workers.try_recv() {
@@ -163,7 +166,7 @@ impl Workers {
     fn work(&self, device: &Device, model: &Model, done: &Sender<Result<Lent, LoadError>>) {
         let mut bounce = Vec::new();
         loop {
-            let next = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let next = self.jobs.lock().recv();
             let Ok(lent) = next else { return };
             let name = lent.job.parts.first().map_or_else(String::new, |p| p.shard.weight.to_string());
             let span = device.timeline().span(Track::Upload, name);

@@ -1,5 +1,6 @@
 //! Staging: a bounded ring of mapped buffers through which weights pass on their way to the device.
 
+use super::DURING;
 use crate::timeline::Track;
 use crate::{Device, RuntimeError};
 use std::collections::VecDeque;
@@ -115,10 +116,10 @@ impl Staging {
     /// # Errors
     /// The device fails.
     pub(crate) fn wait(&mut self, device: &Device) -> Result<(), RuntimeError> {
-        let Some(index) = self.copying.pop_front() else { return device.wait("uploading weights") };
-        let polled = device.device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None });
-        device.check("uploading weights")?;
-        polled.map(|_| ()).map_err(|e| RuntimeError::Device { during: "uploading weights", why: e.to_string() })
+        match self.copying.pop_front() {
+            Some(index) => device.wait_for(index, DURING),
+            None => device.wait(DURING),
+        }
     }
 }
 
