@@ -64,6 +64,9 @@ pub struct Batch {
     pub outputs: Vec<u32>,
     /// What the pass ends in.
     pub target: Target,
+    /// Whether its logits, of one sequence, stay where the model runs: [`Start::Kept`](crate::Start::Kept). Nothing comes
+    /// back then.
+    pub stays: bool,
 }
 
 /// What tells the recording of one pass from that of another.
@@ -87,7 +90,7 @@ impl Batch {
     /// An empty sequence, a token outside the vocabulary, a slot that does not exist or is named twice.
     pub fn pack(sequences: &[Sequence<'_>], vocab: u32, slots: usize) -> Result<Batch, BatchError> {
         let (tokens, token_segments, segments, outputs) = (vec![], vec![], vec![], vec![]);
-        let mut batch = Batch { tokens, token_segments, segments, outputs, target: Target::Logits };
+        let mut batch = Batch { tokens, token_segments, segments, outputs, target: Target::Logits, stays: false };
         for (i, s) in sequences.iter().enumerate() {
             check_tokens(i, s.tokens, vocab)?;
             if s.slot >= slots {

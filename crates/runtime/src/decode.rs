@@ -14,6 +14,9 @@ pub const MAX_STOPS: usize = 8;
 pub enum Start<'a> {
     /// With these logits, `[B, V]` row major, of what each has read: the first token is drawn from them.
     Logits(&'a [f32]),
+    /// With those that [`Engine::read`](crate::Engine::read) has left on the device, of the one sequence that is continued:
+    /// they never come back.
+    Kept,
     /// With a token each, `[B]`, that is read first.
     Tokens(&'a [u32]),
 }
@@ -70,6 +73,9 @@ pub enum DecodeError {
         /// How many are needed.
         want: usize,
     },
+    /// No logits of that sequence stay on the device.
+    #[error("no logits of sequence 0 stay on the device, or others are to be continued with it: read its prompt first")]
+    NotKept,
     /// Too many stop tokens.
     #[error("sequence {sequence} ends at any of {got} tokens, at most {MAX_STOPS} are possible")]
     Stops {

@@ -23,8 +23,8 @@ impl Prefixes {
 
 /// How far a prompt was read.
 pub(crate) enum Read {
-    /// To its end; the logits after its last token.
-    All(Vec<f32>),
+    /// To its end; the logits after its last token, unless they stay on the device.
+    All(Option<Vec<f32>>),
     /// So many tokens of it.
     Part(usize),
 }
@@ -46,16 +46,18 @@ impl Session {
         }
     }
 
-    /// Reads a prompt, for as long as `goes_on` says so between passes.
+    /// Reads a prompt, for as long as `goes_on` says so between passes. Its last logits may stay on the device; the prefix
+    /// cache wants to see them.
     pub(crate) fn read_prompt(
         &mut self,
         prompt: &[u32],
+        may_stay: bool,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Read, SessionError> {
         let Some(Prefixes { cache, history: History { beginning: Some(beginning), tokens: read }, every }) =
             &self.prefixes
         else {
-            return self.read_in_passes(prompt, goes_on);
+            return self.read_in_passes(prompt, may_stay, goes_on);
         };
         let vocab = self.model.shape().vocab;
         wgoose_runtime::check_tokens(0, prompt, vocab).map_err(wgoose_runtime::RuntimeError::from)?;
@@ -69,7 +71,7 @@ impl Session {
                 kept.history.tokens = whole[..len].to_vec();
             }
             if let Some(logits) = snapshot.logits.filter(|_| len == whole.len()) {
-                return Ok(Read::All(logits.to_vec()));
+                return Ok(Read::All(Some(logits.to_vec())));
             }
             at = len;
         }
@@ -85,9 +87,9 @@ impl Session {
             }
         }
         let before = at - known;
-        match self.read_in_passes(&whole[at..], goes_on)? {
+        match self.read_in_passes(&whole[at..], false, goes_on)? {
             Read::All(logits) => {
-                self.keep_state(Some(&logits))?;
+                self.keep_state(logits.as_deref())?;
                 Ok(Read::All(logits))
             }
             Read::Part(tokens) => Ok(Read::Part(before + tokens)),
@@ -95,8 +97,19 @@ impl Session {
     }
 
     /// Reads tokens, for as long as `goes_on` says so between passes.
-    fn read_in_passes(&mut self, tokens: &[u32], goes_on: &mut dyn FnMut() -> bool) -> Result<Read, SessionError> {
-        let read = self.engine.forward_part(Sequence { slot: 0, tokens, outputs: Outputs::Last }, goes_on);
+    fn read_in_passes(
+        &mut self,
+        tokens: &[u32],
+        may_stay: bool,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Read, SessionError> {
+        let read = match may_stay {
+            true => self.engine.read(0, tokens, goes_on).map(|read| (None, read)),
+            false => {
+                let sequence = Sequence { slot: 0, tokens, outputs: Outputs::Last };
+                self.engine.forward_part(sequence, goes_on).map(|(logits, read)| (Some(logits), read))
+            }
+        };
         let all = read.as_ref().map_or(tokens, |(_, read)| &tokens[..*read]);
         self.after(all, read.as_ref().map(drop));
         let (logits, read) = read?;

@@ -115,3 +115,78 @@ impl Device {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, DeviceOptions, RuntimeError};
+    use std::time::Duration;
+
+    /// Long, not endless: loops of software devices are cut, and the process must be able to end.
+    const LONG: &str = "
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+
+        @compute @workgroup_size(1)
+        fn main() {
+            var x = y[0];
+            for (var i = 0u; i < 50000u; i++) {
+                for (var j = 0u; j < 5000u; j++) {
+                    x = x * 1664525u + 1013904223u;
+                }
+            }
+            y[0] = x;
+        }
+    ";
+
+    fn submit_long_work(device: &Device) {
+        let source = wgpu::ShaderSource::Wgsl(LONG.into());
+        let module = device.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let pipeline = device.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: None,
+            module: &module,
+            entry_point: None,
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            cache: None,
+        });
+        let y = device.storage("y", 16);
+        let entries = [wgpu::BindGroupEntry { binding: 0, resource: y.as_entire_binding() }];
+        let layout = &pipeline.get_bind_group_layout(0);
+        let group =
+            device.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries });
+        let mut encoder = device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            pass.set_pipeline(&pipeline);
+            pass.set_bind_group(0, &group, &[]);
+            pass.dispatch_workgroups(1, 1, 1);
+        }
+        device.queue.submit([encoder.finish()]);
+    }
+
+    #[test]
+    fn a_wait_ends_and_says_what_ran() {
+        let patience = Some(Duration::from_millis(1));
+        let device = Device::open_with(&DeviceOptions { patience, ..DeviceOptions::default() }).unwrap();
+        submit_long_work(&device);
+        let timed_out = device.wait(format_args!("running {}", "gemv/long")).unwrap_err();
+        assert!(matches!(&timed_out, RuntimeError::TimedOut { during, .. } if during == "running gemv/long"));
+        assert_eq!(timed_out.to_string().lines().count(), 1, "{timed_out}");
+        assert!(matches!(device.wait("more"), Err(RuntimeError::TimedOut { .. })), "it still runs");
+        // Once it has ended all is well again.
+        while device.wait("more").is_err() {}
+        device.read(&device.storage("y", 16), 0, 16, "reading").unwrap();
+    }
+
+    #[test]
+    fn a_lost_device_stays_lost() {
+        let device = Device::open(None).unwrap();
+        *device.fault.lock() = Some(super::Fault::Lost("of a test".to_owned()));
+        for during in ["one", "another"] {
+            let lost = device.check(during).unwrap_err();
+            assert!(matches!(&lost, RuntimeError::DeviceLost { during: what, .. } if what == during), "{lost}");
+        }
+        *device.fault.lock() = Some(super::Fault::OutOfMemory);
+        assert!(matches!(device.check("this"), Err(RuntimeError::OutOfMemory { .. })));
+        device.check("that").unwrap();
+    }
+}

@@ -54,7 +54,7 @@ impl Engine {
             .into_iter()
             .map(|pass| pass.into_iter().map(|(i, range)| (i, piece(&sequences[i], range))).collect())
             .collect();
-        self.run_each(sequences, &passes, target, &[], &mut || true, on_rows)?;
+        self.run_each(sequences, &passes, target, false, &[], &mut || true, on_rows)?;
         if depth < shape.layers {
             self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }

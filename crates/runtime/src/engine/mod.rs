@@ -39,12 +39,14 @@ pub struct Engine {
     /// Slots whose sequences were in a call that failed half way, or that left out layers: their states are those of no
     /// text.
     invalidated: BTreeSet<usize>,
+    /// Whose last logits stay on the device.
+    kept: Option<usize>,
 }
 
 impl Engine {
     /// Any executor; passes have at most `chunk` tokens, at least 1.
     pub fn new(executor: Box<dyn Executor>, chunk: usize) -> Self {
-        Engine { executor, chunk: chunk.max(1), invalidated: BTreeSet::new() }
+        Engine { executor, chunk: chunk.max(1), invalidated: BTreeSet::new(), kept: None }
     }
 
     /// A plan on a device, with `slots` sequences.
@@ -121,6 +123,29 @@ impl Engine {
         Ok((read.rows.pop().unwrap_or_default(), tokens))
     }
 
+    /// As [`Engine::forward_part`], where generation follows: the logits after the last token stay on the device, and
+    /// [`Start::Kept`] begins with them. Returns how many tokens were read; when it returns, the device may not be done.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`]; [`DecodeError::Unsupported`] unless [`Engine::can_decode`].
+    pub fn read(
+        &mut self,
+        slot: usize,
+        tokens: &[u32],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<usize, RuntimeError> {
+        if !self.can_decode() {
+            return Err(DecodeError::Unsupported.into());
+        }
+        let sequences = [Sequence { slot, tokens, outputs: Outputs::Last }];
+        self.check(&sequences)?;
+        self.kept = None;
+        let passes = divide(&sequences, self.chunk, 1);
+        let (_, begun) = self.run_each(&sequences, &passes, Target::Logits, true, &[], goes_on, &mut |_, _| {})?;
+        self.kept = Some(slot).filter(|_| begun == passes.len());
+        Ok(passes.iter().take(begun).flatten().map(|(_, piece)| piece.tokens.len()).sum())
+    }
+
     /// Reads tokens in a slot; returns its state after them. No logits are computed, and the state is on its way back
     /// before the host knows that the last pass is done.
     ///
@@ -141,13 +166,14 @@ impl Engine {
         self.check(sequences)?;
         let passes = divide(sequences, self.chunk, self.executor.max_outputs());
         let mut rows = vec![Vec::new(); sequences.len()];
-        let (states, passes) = self.run_each(sequences, &passes, Target::Logits, states, goes_on, &mut |i, own| {
-            append(&mut rows[i], own);
-        })?;
+        let (states, passes) =
+            self.run_each(sequences, &passes, Target::Logits, false, states, goes_on, &mut |i, own| {
+                append(&mut rows[i], own);
+            })?;
         Ok(Forwarded { rows, states, passes })
     }
 
-    /// Runs passes for as long as `goes_on` says so between two, then copies tensors of states out; returns these, and how
+    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the device, then copies tensors of states out; returns these, and how
     /// many passes were run. `on_rows` is given the result rows of each piece, with its sequence's index. After a failure
     /// the states of all sequences of the call are invalidated.
     fn run_each(
@@ -155,12 +181,17 @@ impl Engine {
         sequences: &[Sequence<'_>],
         passes: &[Vec<Piece<'_>>],
         target: Target,
+        stays: bool,
         states: &[(usize, State)],
         goes_on: &mut dyn FnMut() -> bool,
         on_rows: &mut dyn FnMut(usize, Vec<f32>),
     ) -> Result<(Vec<Vec<f32>>, usize), RuntimeError> {
         let cols = target.cols(self.shape()) as usize;
-        let batches = passes.iter().map(|pass| Ok(self.pack(pass)?.to(target)));
+        let batch = |(i, pass): (usize, &Vec<Piece<'_>>)| {
+            let stays = stays && i + 1 == passes.len();
+            Ok(Batch { stays, ..self.pack(pass)?.to(target) })
+        };
+        let batches = passes.iter().enumerate().map(batch);
         let mut batches = batches.collect::<Result<Vec<Batch>, RuntimeError>>()?.into_iter();
         let mut begun = 0;
         let mut batches = std::iter::from_fn(|| {
@@ -240,6 +271,9 @@ impl Engine {
         let invalidated = |s: &Continuation<'_>| self.invalidated.contains(&s.slot);
         if let Some(sequence) = sequences.iter().position(invalidated) {
             return Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into());
+        }
+        if matches!(start, Start::Kept) && (sequences.len() != 1 || self.kept != Some(sequences[0].slot)) {
+            return Err(DecodeError::NotKept.into());
         }
         let decoder = self.executor.decoder().ok_or(DecodeError::Unsupported)?;
         let batch = decoder.check_decode(start, sequences)?;

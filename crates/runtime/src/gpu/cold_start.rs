@@ -39,7 +39,7 @@ impl GpuExecutor {
         let repacker = Repacker::new(
             &self.shared.device,
             &mut self.shared.pipelines.lock(),
-            &self.shared.catalogue,
+            &self.planner.catalogue,
             shards,
             largest,
         )?;

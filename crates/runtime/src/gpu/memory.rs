@@ -48,7 +48,7 @@ impl GpuExecutor {
     }
 
     /// What running the plan will take: passes of its chunk, decoding in every slot, one row of logits per sequence.
-    /// Choosing tokens on the device takes two rows of logits more per sequence, and, unless there is a budget, its state
+    /// Choosing tokens on the device takes two rows of logits more per sequence and one for a prompt's, and, unless there is a budget, its state
     /// once more.
     ///
     /// # Errors
@@ -82,10 +82,8 @@ impl GpuExecutor {
 
     /// The shards of all weights.
     fn shards(&self) -> Result<Vec<RowShard>, RuntimeError> {
-        let weights = self.shared.weights.lock();
-        let shards = Weight::all(self.shared.model.shape())
-            .map(|w| weights.shards(w, self.format(w)))
-            .collect::<Result<Vec<_>, _>>()?;
+        let all = Weight::all(self.shared.model.shape()).map(|w| self.planner.shards(w));
+        let shards = all.collect::<Result<Vec<_>, _>>()?;
         Ok(shards.into_iter().flatten().collect())
     }
 
@@ -97,7 +95,7 @@ impl GpuExecutor {
     /// logits.
     fn largest_passes(&self, outputs: u32) -> Result<[(BatchShape, Recording); 2], RuntimeError> {
         let slots = self.states.slots as u32;
-        let chunk = self.plan.prefill_chunk.max(1);
+        let chunk = self.planner.plan.prefill_chunk.max(1);
         let prefill = BatchShape { tokens: chunk, segments: slots.min(chunk), outputs: outputs.max(slots.min(chunk)) };
         let decode = BatchShape { tokens: slots, segments: slots, outputs: slots };
         Ok([(prefill, self.record(&prefill)?), (decode, self.record(&decode)?)])
@@ -129,9 +127,11 @@ impl GpuExecutor {
     fn divide(&self, budget: u64) -> Result<(Room, StagingSize), RuntimeError> {
         let all = self.all_weights()?;
         // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
-        let outputs = self.plan.prefill_chunk.max(self.states.slots as u32).min(self.max_outputs() as u32);
+        let outputs = self.planner.plan.prefill_chunk.max(self.states.slots as u32).min(self.max_outputs() as u32);
         let passes = self.largest_passes(outputs)?;
-        let sampling = Sampler::most_bytes(self.states.slots, self.shared.model.shape().vocab);
+        let vocab = self.shared.model.shape().vocab;
+        // The logits that a prompt leaves, too.
+        let sampling = Sampler::most_bytes(self.states.slots, vocab) + u64::from(vocab) * 4;
         let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
         let largest = self.largest_need(&passes)?;
         let mut least = 0;
@@ -153,10 +153,9 @@ impl GpuExecutor {
 
     /// Bytes of the weights of the dispatch that needs most.
     fn largest_need(&self, passes: &[(BatchShape, Recording); 2]) -> Result<u64, RuntimeError> {
-        let weights = self.shared.weights.lock();
         let mut largest = 0;
         for dispatch in passes.iter().flat_map(|(_, recording)| &recording.dispatches) {
-            largest = largest.max(self.needs(&weights, dispatch)?.bytes());
+            largest = largest.max(self.planner.needs(dispatch)?.bytes());
         }
         Ok(largest)
     }

@@ -8,6 +8,7 @@ mod memory;
 mod passes;
 mod persistent;
 mod planned;
+mod planner;
 mod profile;
 mod states;
 mod step;
@@ -15,10 +16,10 @@ mod stopwatch;
 mod trace;
 
 use crate::batch::PassShape;
-use crate::pipelines::Pipelines;
+use crate::pipelines::{Compiler, Pipelines};
 use crate::report::LoadReport;
 use crate::residency::Weights;
-use crate::schedule::{self, BufferId, Choose, Recording, Table, Tensors, record};
+use crate::schedule::{self, BufferId, Recording, Table};
 use crate::timeline::Track;
 use crate::{Batch, Decoder, Device, Executor, RuntimeError, StateData, Traced};
 use buffers::Buffers;
@@ -26,12 +27,13 @@ pub use graphs::Graphs;
 use parking_lot::Mutex;
 use persistent::{BARRIER_BYTES, PersistentCache};
 pub use planned::Planned;
+use planner::Planner;
 use states::States;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
-use wgoose_graph::{BatchShape, Format, ModelShape, State, Target, Weight, WeightClass};
+use wgoose_graph::{BatchShape, ModelShape, State};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 
@@ -42,8 +44,8 @@ const STEPS_KEPT: usize = 64;
 struct Shared {
     device: Arc<Device>,
     model: Arc<Model>,
-    catalogue: Arc<Catalogue>,
     weights: Arc<Mutex<Weights>>,
+    compiler: Compiler,
     pipelines: Arc<Mutex<Pipelines>>,
 }
 
@@ -70,7 +72,7 @@ struct ReadBack {
 /// Runs a plan on a device.
 pub struct GpuExecutor {
     shared: Shared,
-    plan: Plan,
+    planner: Planner,
     graphs: Graphs,
     states: States,
     buffers: Buffers,
@@ -113,12 +115,13 @@ impl GpuExecutor {
         let mut buffers = Buffers::default();
         buffers.grow(&device, std::iter::once((BufferId::GridBarrier, BARRIER_BYTES)));
         drop(span);
-        let weights = Arc::new(Mutex::new(Weights::new(Arc::clone(&device), Arc::clone(&model))));
-        let pipelines = Arc::new(Mutex::new(Pipelines::new(Arc::clone(&device))));
+        let weights = Arc::new(Mutex::new(Weights::new(Arc::clone(&device))));
+        let pipelines = Pipelines::new(Arc::clone(&device));
+        let (compiler, pipelines) = (pipelines.compiler(), Arc::new(Mutex::new(pipelines)));
         let persistent = PersistentCache::default();
         Ok(GpuExecutor {
-            shared: Shared { device, model, catalogue, weights, pipelines },
-            plan,
+            planner: Planner::new(plan, Arc::clone(&model), catalogue, device.limits().clone()),
+            shared: Shared { device, model, weights, compiler, pipelines },
             graphs,
             states,
             buffers,
@@ -134,8 +137,9 @@ impl GpuExecutor {
     /// As [`GpuExecutor::new`].
     pub fn sharing_weights(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
         let (device, model) = (Arc::clone(&self.shared.device), Arc::clone(&self.shared.model));
-        let mut other = GpuExecutor::new(device, model, plan, self.shared.catalogue.clone(), slots)?;
+        let mut other = GpuExecutor::new(device, model, plan, self.planner.catalogue.clone(), slots)?;
         other.shared.weights = Arc::clone(&self.shared.weights);
+        other.shared.compiler = self.shared.compiler.clone();
         other.shared.pipelines = Arc::clone(&self.shared.pipelines);
         other.steps.persistent.in_background = self.steps.persistent.in_background;
         Ok(other)
@@ -148,12 +152,12 @@ impl GpuExecutor {
 
     /// The plan being run.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.planner.plan
     }
 
     /// The least precise arithmetic of its kernels.
     pub fn precision(&self) -> Precision {
-        self.plan.least_precise(&self.shared.catalogue)
+        self.planner.plan.least_precise(&self.planner.catalogue)
     }
 
     /// What a pass over a batch of that shape does.
@@ -161,32 +165,7 @@ impl GpuExecutor {
     /// # Errors
     /// No kernel serves an op here, or a value is larger than the device binds.
     pub fn record(&self, batch: &BatchShape) -> Result<Recording, RuntimeError> {
-        self.record_pass(&PassShape::from(*batch))
-    }
-
-    /// As [`GpuExecutor::record`]. For a target other than logits there must be a graph.
-    fn record_pass(&self, pass: &PassShape) -> Result<Recording, RuntimeError> {
-        let tensors = Tensors {
-            format: &|weight| self.format(weight),
-            shards: &|weight| {
-                let shards = self.shared.weights.lock().shards(weight, self.format(weight))?;
-                Ok(shards.iter().map(|w| w.first..w.first + w.rows).collect())
-            },
-        };
-        let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
-        let limits = &self.plan.limits(self.shared.device.limits());
-        let choose = Choose { plan: &self.plan, like_rows, limits, catalogue: &self.shared.catalogue };
-        record(self.graphs.of_pass(pass), &pass.batch, &tensors, &choose)
-    }
-
-    /// The format that a weight has on the device.
-    fn format(&self, weight: Weight) -> Format {
-        match weight.class() {
-            WeightClass::Vector => Format::F32,
-            WeightClass::Adapter | WeightClass::Matrix => {
-                self.plan.format_on_gpu(weight, self.shared.model.tensor(weight).format())
-            }
-        }
+        self.planner.record(self.graphs.of(batch), &PassShape::from(*batch))
     }
 
     /// Makes everything a batch of that shape needs: pipelines, buffers, the weights that stay.
@@ -213,9 +192,9 @@ impl GpuExecutor {
         if let Some(step) = self.steps.chains.remove(pass) {
             return Ok(step);
         }
-        self.graphs.make(self.shared.model.shape(), pass.target, &self.plan.fusions)?;
+        self.graphs.make(self.shared.model.shape(), pass.target, &self.planner.plan.fusions)?;
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
-        let recording = self.record_pass(pass)?;
+        let recording = self.planner.record(self.graphs.of_pass(pass), pass)?;
         drop(span);
         let sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits()).into_iter();
         let replaced = self.buffers.grow(&self.shared.device, sizes.filter(|(id, _)| *id != BufferId::Params));
@@ -322,7 +301,7 @@ impl Executor for GpuExecutor {
     }
 
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError> {
-        let mut other = self.sharing_weights(self.plan.clone(), 1)?;
+        let mut other = self.sharing_weights(self.planner.plan.clone(), 1)?;
         other.steps.most = self.steps.most;
         Ok(Box::new(other))
     }

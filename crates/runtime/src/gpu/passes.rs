@@ -32,6 +32,8 @@ struct Submitted {
     tokens: usize,
     /// Where its result is copied to, and its bytes.
     result: Option<(wgpu::Buffer, u64)>,
+    /// Whether its result stays on the device, where the next call finds it: nobody waits for it.
+    stays: bool,
 }
 
 impl Submitted {
@@ -41,7 +43,8 @@ impl Submitted {
 }
 
 impl GpuExecutor {
-    /// See [`crate::Executor::run_each`]. When it returns, nothing is in flight.
+    /// See [`crate::Executor::run_each`]. When it returns, nothing is in flight but a pass whose result
+    /// stays.
     pub(super) fn run_passes(
         &mut self,
         batches: &mut dyn Iterator<Item = Batch>,
@@ -73,7 +76,7 @@ impl GpuExecutor {
             }
             // A budget has room for one result.
             let most = if self.shared.weights.lock().capacity().is_some() { 0 } else { READ_BACK_BYTES };
-            let bytes = batch.result_len(self.shared.model.shape()) as u64 * 4;
+            let bytes = if batch.stays { 0 } else { batch.result_len(self.shared.model.shape()) as u64 * 4 };
             while let Some(first) = in_flight.pop_front() {
                 let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
                 let has_room = bytes == 0 || pending == 0 || pending + bytes <= most;
@@ -104,6 +107,7 @@ impl GpuExecutor {
     /// encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
+        self.expect_persistent(&pass);
         let mut step = self.open_step(&pass)?;
         let timeline = self.shared.device.timeline().clone();
         let span = timeline.span(Track::Submit, "pass");
@@ -125,6 +129,9 @@ impl GpuExecutor {
             false => self.cold_start(&mut step, true),
         };
         self.keep_step(pass, encoded.map(|()| step))?;
+        if let Some(output) = output.filter(|_| batch.stays) {
+            self.keep_logits(output, &mut encoder);
+        }
         let result = output.filter(|_| bytes > 0).map(|output| {
             let staging = self.take_staging(bytes);
             encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
@@ -142,12 +149,14 @@ impl GpuExecutor {
             });
         }
         self.shared.device.check(DURING)?;
-        Ok(Submitted { done, tokens: batch.tokens.len(), result })
+        Ok(Submitted { done, tokens: batch.tokens.len(), result, stays: batch.stays })
     }
 
     /// Waits for a pass and gives its result, empty if nothing was asked for.
     fn collect(&mut self, pass: Submitted, on_result: &mut dyn FnMut(Vec<f32>)) -> Result<(), RuntimeError> {
-        self.shared.device.wait_for(pass.done, format_args!("running a pass of {} tokens", pass.tokens))?;
+        if !pass.stays {
+            self.shared.device.wait_for(pass.done, format_args!("running a pass of {} tokens", pass.tokens))?;
+        }
         on_result(match pass.result {
             None => Vec::new(),
             Some((staging, bytes)) => {
@@ -157,6 +166,14 @@ impl GpuExecutor {
             }
         });
         Ok(())
+    }
+
+    /// Appends copying a row of logits to where no pass writes.
+    pub(super) fn keep_logits(&mut self, output: usize, encoder: &mut wgpu::CommandEncoder) {
+        let bytes = u64::from(self.shared.model.shape().vocab) * 4;
+        let device = &self.shared.device;
+        let kept = self.kept.logits.get_or_insert_with(|| device.storage("logits", bytes));
+        encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, kept, 0, bytes);
     }
 
     /// A buffer for results: the smallest that is large enough, or a new one in place of the smallest.
@@ -202,7 +219,7 @@ impl GpuExecutor {
         }
         let done = self.shared.device.queue.submit([encoder.finish()]);
         staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
-        (group, Submitted { done, tokens: 0, result: Some((staging, bytes)) })
+        (group, Submitted { done, tokens: 0, result: Some((staging, bytes)), stays: false })
     }
 
     /// Waits for such copies and appends the tensors.

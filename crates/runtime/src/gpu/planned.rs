@@ -1,10 +1,11 @@
 //! What a pass would do, without doing it.
 
 use super::GpuExecutor;
-use super::step::one_group;
+use super::planner::one_group;
 use crate::RuntimeError;
+use crate::batch::PassShape;
 use crate::residency::{Group, WeightLayout};
-use crate::schedule::{Fused, Memory, Recording, fuse};
+use crate::schedule::{Fused, Memory, Recording};
 use wgoose_graph::BatchShape;
 
 /// A pass as plain data.
@@ -32,19 +33,19 @@ impl GpuExecutor {
     pub fn planned_fused(&self, batch: &BatchShape, workgroups: u32) -> Result<Planned, RuntimeError> {
         let mut layout = self.weight_layout();
         let (groups, Planned { recording, memory }) = self.chain(batch, &mut layout)?;
-        let (graph, limits) = (self.graphs.of(batch), self.shared.device.limits());
-        let Fused { recording, .. } = fuse(graph, (&recording, &memory), workgroups, limits, &self.shared.catalogue)?;
-        let memory = self.memory_of(batch, &recording, &[one_group(&groups, &recording)], &layout);
+        let Fused { recording, .. } = self.planner.fuse(self.graphs.of(batch), (&recording, &memory), workgroups)?;
+        let group = [one_group(&groups, &recording)];
+        let memory = self.planner.memory(batch, &recording, &group, &self.states.layout, &layout);
         Ok(Planned { recording, memory })
     }
 
     fn chain(&self, batch: &BatchShape, layout: &mut WeightLayout) -> Result<(Vec<Group>, Planned), RuntimeError> {
-        let recording = self.record(batch)?;
-        let (groups, memory) = self.lay_out(batch, &recording, &self.all_needs(&recording)?, layout)?;
+        let recording = self.planner.record(self.graphs.of(batch), &PassShape::from(*batch))?;
+        let (groups, memory) = self.planner.lay_out(batch, &recording, &self.states.layout, layout)?;
         Ok((groups, Planned { recording, memory }))
     }
 
-    fn weight_layout(&self) -> WeightLayout {
+    pub(super) fn weight_layout(&self) -> WeightLayout {
         self.shared.weights.lock().layout.clone()
     }
 }

@@ -26,9 +26,9 @@ impl GpuExecutor {
     /// The device cannot time dispatches or fails, weights are streamed, or what [`Executor::run`] fails with.
     pub fn profile(&mut self, batch: &Batch, runs: usize) -> Result<Profile, RuntimeError> {
         // Its dispatches are those of the chain.
-        let persistent = self.plan.persistent.take();
+        let persistent = self.planner.plan.persistent.take();
         let profile = self.profile_chain(batch, runs);
-        self.plan.persistent = persistent;
+        self.planner.plan.persistent = persistent;
         profile
     }
 

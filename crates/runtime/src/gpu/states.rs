@@ -86,11 +86,11 @@ impl GpuExecutor {
     pub(super) fn add_slots(&mut self, slots: usize) -> Result<usize, RuntimeError> {
         let has_budget = self.shared.weights.lock().capacity().is_some();
         let (shape, limits) = (self.shared.model.shape(), self.shared.device.limits());
-        let fits = StateLayout::new(shape, self.plan.state, slots + 1, limits).fits(limits);
+        let fits = StateLayout::new(shape, self.planner.plan.state, slots + 1, limits).fits(limits);
         if slots <= self.states.slots || has_budget || !fits {
             return Ok(self.states.slots);
         }
-        let states = States::new(&self.shared.device, shape, self.plan.state, slots)?;
+        let states = States::new(&self.shared.device, shape, self.planner.plan.state, slots)?;
         self.shared.device.check("allocating states")?;
         let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for state in State::all(self.shared.model.shape()) {

@@ -1,15 +1,14 @@
 //! A step: a pass of one shape with everything bound, ready to be encoded over and over.
 
 use super::GpuExecutor;
+use super::planner::one_group;
 use crate::pipelines::{Pipeline, Pipelines};
-use crate::residency::{Group, Need, Placed, RowShard, WeightLayout, Weights, route};
-use crate::schedule::{
-    Bound, BufferId, BufferRange, Dispatch, Memory, Operand, PARAMS, Places, Recording, params_distance,
-};
+use crate::residency::{Group, RowShard, Weights};
+use crate::schedule::{BufferId, BufferRange, Memory, Operand, PARAMS, Recording, params_distance};
 use crate::{Device, RuntimeError};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use wgoose_graph::{BatchShape, Weight};
+use wgoose_graph::BatchShape;
 use wgoose_kernels::persistent::OFFSET_TABLE_BYTES;
 
 /// A pass of one shape.
@@ -40,16 +39,16 @@ impl Step {
     /// # Errors
     /// The streamed weights of a dispatch exceed the ring.
     pub(super) fn new(executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Result<Self, RuntimeError> {
-        let needs = executor.all_needs(&recording)?;
-        let (groups, memory) =
-            executor.lay_out(batch, &recording, &needs, &mut executor.shared.weights.lock().layout)?;
+        let (states, layout) = (&executor.states.layout, &mut executor.shared.weights.lock().layout);
+        let (groups, memory) = executor.planner.lay_out(batch, &recording, states, layout)?;
         Ok(Step::with(executor, recording, memory, groups))
     }
 
     /// The same pass with its layers fused: its dispatches are one group, whose weights are all there.
     pub(super) fn fused(&self, executor: &GpuExecutor, batch: &BatchShape, recording: Recording) -> Self {
         let groups = vec![one_group(&self.groups, &recording)];
-        let memory = executor.memory_of(batch, &recording, &groups, &executor.shared.weights.lock().layout);
+        let (states, layout) = (&executor.states.layout, &executor.shared.weights.lock().layout);
+        let memory = executor.planner.memory(batch, &recording, &groups, states, layout);
         Step::with(executor, recording, memory, groups)
     }
 
@@ -189,74 +188,6 @@ fn uniform(device: &Device, label: &str, bytes: &[u8]) -> wgpu::Buffer {
     });
     device.queue.write_buffer(&buffer, 0, bytes);
     buffer
-}
-
-/// All dispatches as one group, with the weights of these groups.
-pub(super) fn one_group(groups: &[Group], recording: &Recording) -> Group {
-    let weights = groups.iter().flat_map(|group| group.weights.iter().copied()).collect();
-    Group { dispatches: 0..recording.dispatches.len(), weights, after: None }
-}
-
-impl GpuExecutor {
-    /// The groups of a pass, and where it finds everything; weights without a place get one.
-    ///
-    /// # Errors
-    /// The streamed weights of a dispatch exceed the ring.
-    pub(super) fn lay_out(
-        &self,
-        batch: &BatchShape,
-        recording: &Recording,
-        needs: &[Need],
-        layout: &mut WeightLayout,
-    ) -> Result<(Vec<Group>, Memory), RuntimeError> {
-        layout.assign(needs.iter().flat_map(|n| &n.shards).copied(), self.shared.device.limits());
-        let groups = route(needs, &|w| layout.is_streamed(w), layout.ring_bytes())?;
-        let memory = self.memory_of(batch, recording, &groups, layout);
-        Ok((groups, memory))
-    }
-
-    /// Where a pass in these groups finds everything.
-    pub(super) fn memory_of(
-        &self,
-        batch: &BatchShape,
-        recording: &Recording,
-        groups: &[Group],
-        layout: &WeightLayout,
-    ) -> Memory {
-        let weight = |i: usize, weight, index| {
-            let group = &groups[groups.partition_point(|group| group.dispatches.end <= i)];
-            layout.range(&placed(group, weight, index))
-        };
-        let places = Places { states: &self.states.layout, weight: &weight };
-        Memory::new(recording, batch, &places, self.shared.device.limits())
-    }
-
-    /// The weights of each dispatch.
-    pub(super) fn all_needs(&self, recording: &Recording) -> Result<Vec<Need>, RuntimeError> {
-        let weights = self.shared.weights.lock();
-        recording.dispatches.iter().map(|dispatch| self.needs(&weights, dispatch)).collect()
-    }
-
-    /// The weights of a dispatch.
-    pub(super) fn needs(&self, weights: &Weights, dispatch: &Dispatch) -> Result<Need, RuntimeError> {
-        let mut need = Need::default();
-        for (_, bound) in &dispatch.bindings {
-            if let Bound::Weight(weight, index) = *bound {
-                need.shards.push(weights.shards(weight, self.format(weight))?[index]);
-            }
-        }
-        Ok(need)
-    }
-}
-
-/// Where a group has a weight.
-fn placed(group: &Group, weight: Weight, index: usize) -> Placed {
-    let is = |p: &&Placed| p.shard.weight == weight && p.shard.index == index;
-    match group.weights.iter().find(is) {
-        Some(placed) => *placed,
-        // Groups hold the shards of all their dispatches.
-        None => unreachable!("{weight} is not among its group's weights"),
-    }
 }
 
 /// The shards that groups need and that are not there, each with the first group that needs it. Streamed shards are

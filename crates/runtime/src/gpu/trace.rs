@@ -33,7 +33,7 @@ impl GpuExecutor {
 
     /// The graph of a batch.
     pub(crate) fn graph_of(&mut self, batch: &Batch) -> Result<&Graph, RuntimeError> {
-        self.graphs.make(self.shared.model.shape(), batch.target, &self.plan.fusions)?;
+        self.graphs.make(self.shared.model.shape(), batch.target, &self.planner.plan.fusions)?;
         Ok(self.graphs.of_pass(&batch.pass()))
     }
 

@@ -1,6 +1,6 @@
 //! How fast weights can reach the device: the upload itself, with nothing to compute, in several sizes of its staging.
 
-use crate::residency::{Job, Staging, StagingSize, Upload, Weights, cut};
+use crate::residency::{Job, Staging, StagingSize, Upload, cut, shards_of};
 use crate::{Device, RuntimeError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,16 +41,11 @@ pub fn sizes(cores: usize) -> Vec<StagingSize> {
 /// # Errors
 /// The file cannot be read any more, or the device fails.
 pub fn upload(device: &Arc<Device>, model: &Arc<Model>, size: StagingSize) -> Result<UploadRate, RuntimeError> {
-    let weights = Weights::new(Arc::clone(device), Arc::clone(model));
     let mut shards = Vec::new();
     for weight in Weight::all(model.shape()).filter(|w| model.tensor(*w).file_range().is_some()) {
-        shards.extend(
-            weights
-                .shards(weight, model.tensor(weight).format())?
-                .into_iter()
-                .filter(|w| !w.is_vector())
-                .map(|w| (w, 0)),
-        );
+        let tensor = model.tensor(weight);
+        let all = shards_of(weight, tensor.format(), weight.shape(model.shape()), device.limits())?;
+        shards.extend(all.into_iter().filter(|w| !w.is_vector()).map(|w| (w, 0)));
     }
     shards.sort_by_key(|(w, _)| (model.tensor(w.weight).file_offset(), w.index));
     let jobs = cut(model, &shards, size.slot_bytes, false);

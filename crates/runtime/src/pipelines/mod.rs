@@ -34,10 +34,35 @@ pub(crate) fn compile_once(device: &Device, kernel: &Kernel) -> Result<Pipeline,
     compile(device, kernel, None).map(|(pipeline, _)| pipeline)
 }
 
-/// The compiled kernels of a device.
-pub(crate) struct Pipelines {
+/// Compiles kernels, or takes them from disk. A copy of it can work on another thread.
+#[derive(Clone)]
+pub(crate) struct Compiler {
     device: Arc<Device>,
     store: Option<Arc<Store>>,
+}
+
+/// What a compiler makes.
+pub(crate) struct Compiled {
+    hash: KernelHash,
+    pipeline: Pipeline,
+    /// Whether it was on disk.
+    found: bool,
+}
+
+impl Compiler {
+    /// Compiles a kernel, or takes it from disk.
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub(crate) fn compile(&self, kernel: &Kernel) -> Result<Compiled, RuntimeError> {
+        let (pipeline, found) = compile(&self.device, kernel, self.store.as_deref())?;
+        Ok(Compiled { hash: kernel.hash, pipeline, found })
+    }
+}
+
+/// The compiled kernels of a device.
+pub(crate) struct Pipelines {
+    compiler: Compiler,
     compiled: HashMap<KernelHash, Pipeline>,
     counts: PipelineCounts,
 }
@@ -45,7 +70,13 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: Arc<Device>) -> Self {
         let store = device.cache().map(|cache| Arc::new(Store::pipelines(cache, device.fingerprint())));
-        Pipelines { device, store, compiled: HashMap::new(), counts: PipelineCounts::default() }
+        let compiler = Compiler { device, store };
+        Pipelines { compiler, compiled: HashMap::new(), counts: PipelineCounts::default() }
+    }
+
+    /// What makes them.
+    pub(crate) fn compiler(&self) -> Compiler {
+        self.compiler.clone()
     }
 
     /// The pipeline of a kernel that was compiled before.
@@ -58,28 +89,11 @@ impl Pipelines {
         self.counts
     }
 
-    /// Compiles a kernel, or takes it from disk, without keeping others from theirs meanwhile.
-    ///
-    /// # Errors
-    /// It does not compile.
-    pub(crate) fn compile_beside(this: &Mutex<Self>, kernel: &Kernel) -> Result<(), RuntimeError> {
-        let lock = || this.lock();
-        let (device, store) = {
-            let pipelines = lock();
-            if pipelines.get(&kernel.hash).is_some() {
-                return Ok(());
-            }
-            (Arc::clone(&pipelines.device), pipelines.store.clone())
-        };
-        let made = compile(&device, kernel, store.as_deref())?;
-        lock().insert(kernel.hash, made);
-        Ok(())
-    }
-
-    fn insert(&mut self, hash: KernelHash, (pipeline, found): (Pipeline, bool)) {
-        let count = if found { &mut self.counts.found } else { &mut self.counts.compiled };
+    /// Keeps what was compiled elsewhere.
+    pub(crate) fn keep(&mut self, compiled: Compiled) {
+        let count = if compiled.found { &mut self.counts.found } else { &mut self.counts.compiled };
         *count += 1;
-        self.compiled.insert(hash, pipeline);
+        self.compiled.insert(compiled.hash, compiled.pipeline);
     }
 
     /// Compiles what is missing, or takes it from disk, on every core.
@@ -94,19 +108,19 @@ impl Pipelines {
             for _ in 0..threads {
                 scope.spawn(|| {
                     while let Some(kernel) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = compile(&self.device, kernel, self.store.as_deref());
-                        done.lock().push((kernel.hash, result));
+                        let result = self.compiler.compile(kernel);
+                        done.lock().push(result);
                     }
                 });
             }
         });
         let compiled_before = self.counts.compiled;
-        for (hash, result) in done.into_inner() {
-            self.insert(hash, result?);
+        for result in done.into_inner() {
+            self.keep(result?);
         }
-        if let Some(store) = self.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
+        if let Some(store) = self.compiler.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
             store.prune();
         }
-        self.device.check("compiling kernels")
+        self.compiler.device.check("compiling kernels")
     }
 }

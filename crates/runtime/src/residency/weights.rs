@@ -1,7 +1,7 @@
 //! The buffers of weights: arenas for those that stay, the ring, staging.
 
 use super::upload::{Staging, StagingSize};
-use super::{Room, RowShard, WeightLayout, shards_of};
+use super::{Room, RowShard, WeightLayout};
 use crate::schedule::BufferId;
 use crate::timeline::Track;
 use crate::{Device, DeviceMemory, RuntimeError};
@@ -9,8 +9,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use wgoose_graph::{Format, Weight};
-use wgoose_loader::Model;
 
 /// The buffer of an arena.
 #[derive(Default)]
@@ -23,7 +21,6 @@ struct Arena {
 /// The model's tensors on a device.
 pub(crate) struct Weights {
     device: Arc<Device>,
-    model: Arc<Model>,
     /// Where everything lies.
     pub(crate) layout: WeightLayout,
     /// Those of [`WeightLayout::arenas`] that were asked for.
@@ -54,10 +51,9 @@ pub(crate) struct Taken {
 }
 
 impl Weights {
-    pub(crate) fn new(device: Arc<Device>, model: Arc<Model>) -> Self {
+    pub(crate) fn new(device: Arc<Device>) -> Self {
         Weights {
             device,
-            model,
             layout: WeightLayout::default(),
             arenas: Vec::new(),
             filled: HashSet::new(),
@@ -184,15 +180,6 @@ impl Weights {
         self.ring = None;
         self.staging = None;
         self.dropped += 1;
-    }
-
-    /// The shards of a weight that has that format on the device.
-    ///
-    /// # Errors
-    /// A single row is larger than the largest binding.
-    pub(crate) fn shards(&self, weight: Weight, format: Format) -> Result<Vec<RowShard>, RuntimeError> {
-        let view = self.model.tensor(weight);
-        shards_of(weight, format, [view.rows() as u32, view.cols() as u32], self.device.limits())
     }
 }
 

@@ -109,6 +109,36 @@ fn greedy_text_is_that_of_the_logits() {
     }
 }
 
+/// A prompt whose last logits stay on the device is continued as one whose logits came back, whatever ran in between.
+#[test]
+fn logits_that_stay_begin_the_same_text() {
+    let (device, model) = (device(), model(Mix::F16));
+    let prompts = [tokens(5, 1), tokens(6, 9), tokens(7, 40)];
+    let mut engine = gpu(&device, &model, 2).with_chunk(16);
+    let sequences = [continuation(0, Sampling { seed: 9, ..Sampling::default() }, 20)];
+    for prompt in &prompts {
+        engine.reset(0..2).unwrap();
+        let start = engine.forward(&[Sequence { slot: 0, tokens: prompt, outputs: Outputs::Last }]).unwrap().concat();
+        let (want, _) = decode(&mut engine, Start::Logits(&start), &sequences, 3, usize::MAX);
+        let state = engine.state(0).unwrap();
+        engine.reset(0..2).unwrap();
+        assert_eq!(engine.read(0, prompt, &mut || true).unwrap(), prompt.len());
+        engine.forward(&[all(1, &[1, 2, 3])]).unwrap();
+        let (got, _) = decode(&mut engine, Start::Kept, &sequences, 3, usize::MAX);
+        assert_eq!(got, want, "{} tokens", prompt.len());
+        assert!(engine.state(0).unwrap() == state);
+    }
+    // One that was not read to its end has no last logits; neither has another sequence.
+    let refused = |engine: &mut Engine, slot| {
+        let sequences = [continuation(slot, GREEDY, 1)];
+        let refused = engine.decode(Start::Kept, &sequences, 3, &mut |_| panic!("a token")).unwrap_err();
+        assert!(matches!(refused, RuntimeError::Decode(DecodeError::NotKept)), "{refused}");
+    };
+    refused(&mut engine, 1);
+    assert_eq!(engine.read(0, &prompts[2], &mut || false).unwrap(), 16);
+    refused(&mut engine, 0);
+}
+
 /// However a text ends, the state is that after all its tokens but the last, bit for bit.
 #[test]
 fn nothing_of_what_ran_ahead_is_left() {

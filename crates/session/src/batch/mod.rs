@@ -125,13 +125,8 @@ impl Batch {
         let slot = self.free.pop().ok_or(SessionError::NoRoom(self.capacity))?;
         let id = SequenceId(self.next);
         let mut sequence = BatchSequence::new(slot, prompt.len(), options.clone(), sampler);
-        let begun = self.read(slot, &prompt).and_then(|logits| match options.max_tokens {
-            0 => Ok(()),
-            _ => {
-                let first = self.first_token(&mut sequence, &logits)?;
-                sequence.push(id, &self.tokenizer, first, &mut self.events);
-                Ok(())
-            }
+        let begun = self.begin(&mut sequence, &prompt).map(|first| {
+            first.into_iter().for_each(|token| sequence.push(id, &self.tokenizer, token, &mut self.events));
         });
         if let Err(why) = begun {
             self.free.push(slot);

@@ -51,6 +51,11 @@ impl BatchSequence {
         continuation(self.slot, &self.options, chosen, self.text.len(), most.min(self.text.left()))
     }
 
+    /// Whether it may have another token.
+    pub(super) fn wants_tokens(&self) -> bool {
+        self.text.left() > 0
+    }
+
     /// Whether its text has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.text.has_ended()

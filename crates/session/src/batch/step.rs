@@ -83,24 +83,29 @@ impl Batch {
         Ok(())
     }
 
-    /// Reads a prompt from the beginning of all sequences; returns the logits after it.
-    pub(super) fn read(&mut self, slot: usize, prompt: &[u32]) -> Result<Vec<f32>, SessionError> {
+    /// Reads a prompt from the beginning of all sequences; returns the token after it, if one is wanted, chosen as every
+    /// other is.
+    pub(super) fn begin(&mut self, sequence: &mut BatchSequence, prompt: &[u32]) -> Result<Option<u32>, SessionError> {
+        let slot = sequence.slot;
         match &self.beginning {
             Some(state) => self.engine.set_state(slot, state)?,
             None => self.engine.reset(slot..slot + 1)?,
         }
-        let read = Sequence { slot, tokens: prompt, outputs: Outputs::Last };
-        Ok(self.engine.forward(&[read])?.pop().unwrap_or_default())
-    }
-
-    /// Chooses the token after a prompt, as every other is chosen.
-    pub(super) fn first_token(&mut self, sequence: &mut BatchSequence, logits: &[f32]) -> Result<u32, SessionError> {
+        let mut first = None;
         if !self.engine.can_decode() {
-            return Ok(sequence.sampler.sample(logits)?);
+            let read = Sequence { slot, tokens: prompt, outputs: Outputs::Last };
+            let logits = self.engine.forward(&[read])?.pop().unwrap_or_default();
+            if sequence.wants_tokens() {
+                first = Some(sequence.sampler.sample(&logits)?);
+            }
+            return Ok(first);
         }
-        let mut first = 0;
-        self.engine.decode(Start::Logits(logits), &[sequence.continuation(&[], 1)], 1, &mut |ids| {
-            ids.iter().flatten().for_each(|id| first = *id);
+        self.engine.read(slot, prompt, &mut || true)?;
+        if !sequence.wants_tokens() {
+            return Ok(first);
+        }
+        self.engine.decode(Start::Kept, &[sequence.continuation(&[], 1)], 1, &mut |ids| {
+            first = ids.iter().flatten().next().copied();
             ControlFlow::Continue(())
         })?;
         Ok(first)

@@ -34,7 +34,8 @@ impl Session {
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let begun = self.read_prompt(&prompt, &mut || on_text("").is_continue())?;
+        let on_device = self.engine.can_decode();
+        let begun = self.read_prompt(&prompt, on_device, &mut || on_text("").is_continue())?;
         let logits = match begun {
             Read::All(logits) => logits,
             Read::Part(prompt_tokens) => {
@@ -49,10 +50,11 @@ impl Session {
             broken = piece.is_some_and(|piece| on_text(&piece).is_break());
             if broken || text.has_ended() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let chosen = match (options.max_tokens, self.engine.can_decode()) {
-            (0, _) => Ok(()),
-            (_, true) => choose_on_device(&mut self.engine, &logits, options, &mut push),
-            (_, false) => choose_here(&mut self.engine, logits, sampler, &mut push),
+        let chosen = match logits {
+            _ if options.max_tokens == 0 => Ok(()),
+            None => choose_on_device(&mut self.engine, Start::Kept, options, &mut push),
+            Some(logits) if on_device => choose_on_device(&mut self.engine, Start::Logits(&logits), options, &mut push),
+            Some(logits) => choose_here(&mut self.engine, logits, sampler, &mut push),
         };
         let (rest, generated) = text.finish(prompt.len());
         self.note(chosen.is_ok(), generated.read());
@@ -76,14 +78,12 @@ impl Session {
 /// Tokens are chosen where the model runs, ahead of the text.
 fn choose_on_device(
     engine: &mut Engine,
-    logits: &[f32],
+    start: Start<'_>,
     options: &GenerateOptions,
     push: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), SessionError> {
     let sequence = continuation(0, options, &[], 0, options.max_tokens);
-    engine.decode(Start::Logits(logits), &[sequence], IN_FLIGHT, &mut |ids| {
-        ids.iter().flatten().try_for_each(|id| push(*id))
-    })?;
+    engine.decode(start, &[sequence], IN_FLIGHT, &mut |ids| ids.iter().flatten().try_for_each(|id| push(*id)))?;
     Ok(())
 }
 

@@ -18,13 +18,17 @@ use wgoose_graph::BatchShape;
 #[derive(Default)]
 pub(super) struct Kept {
     sampler: Option<Sampler>,
+    /// The logits that the last prompt has left, `[V]`.
+    pub(super) logits: Option<wgpu::Buffer>,
     pub(super) snapshot: Option<Snapshot>,
 }
 
 impl Kept {
     /// Bytes of its tables and of its copies of states on the device.
     pub(super) fn bytes(&self) -> [u64; 2] {
-        [self.sampler.as_ref().map_or(0, Sampler::bytes), self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
+        let logits = self.logits.as_ref().map_or(0, wgpu::Buffer::size);
+        let sampler = self.sampler.as_ref().map_or(0, Sampler::bytes);
+        [sampler + logits, self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
     }
 }
 
@@ -61,12 +65,21 @@ impl GpuExecutor {
         // Nothing is in flight; a timeout in a round whose result was dropped must not stop this one.
         self.reset_grid_barrier();
         self.write_tables(batch);
-        if let Start::Logits(given) = start {
-            self.shared.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
+        match (start, &kept.logits) {
+            (Start::Logits(given), _) => {
+                self.shared.device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(given));
+            }
+            (Start::Kept, Some(left)) => {
+                let descriptor = wgpu::CommandEncoderDescriptor::default();
+                let mut encoder = self.shared.device.device.create_command_encoder(&descriptor);
+                encoder.copy_buffer_to_buffer(left, 0, &wiring.logits, 0, left.size());
+                self.shared.device.queue.submit([encoder.finish()]);
+            }
+            _ => {}
         }
         if !kept.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
             let pipelines = &mut self.shared.pipelines.lock();
-            kept.sampler = Some(Sampler::new(&self.shared.device, pipelines, &self.shared.catalogue, size, &wiring)?);
+            kept.sampler = Some(Sampler::new(&self.shared.device, pipelines, &self.planner.catalogue, size, &wiring)?);
         }
         if let Some(sampler) = &kept.sampler {
             sampler.begin(&self.shared.device, sequences);
@@ -127,6 +140,10 @@ impl Decoder for GpuExecutor {
         }
         let (what, got, want) = match start {
             Start::Logits(logits) => ("logits", logits.len(), sequences.len() * vocab as usize),
+            Start::Kept if self.kept.logits.is_none() || sequences.len() != 1 => {
+                return Err(DecodeError::NotKept.into());
+            }
+            Start::Kept => ("logits", 1, 1),
             Start::Tokens(tokens) => ("tokens", tokens.len(), sequences.len()),
         };
         if got != want {
@@ -134,7 +151,7 @@ impl Decoder for GpuExecutor {
         }
         let pack = |i: usize, tokens| Sequence { slot: sequences[i].slot, tokens, outputs: Outputs::Last };
         let rows: Vec<Sequence<'_>> = match start {
-            Start::Logits(_) => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
+            Start::Logits(_) | Start::Kept => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
             Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
         };
         Ok(Batch::pack(&rows, vocab, self.states.slots)?)

@@ -93,7 +93,7 @@ impl<'a> Stream<'a> {
         most: u64,
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
-        let starts_with_logits = matches!(start, Start::Logits(_));
+        let starts_with_logits = matches!(start, Start::Logits(_) | Start::Kept);
         if let Start::Tokens(tokens) = start {
             self.reads.iter_mut().zip(tokens).for_each(|(read, token)| *read = Some(*token));
         }

@@ -9,16 +9,19 @@ use super::step::Step;
 use crate::batch::PassShape;
 use crate::schedule::{BufferId, FuseError, Fused};
 use crate::{NotPersistent, PersistentStatus, RuntimeError};
-use building::Building;
+use building::{Building, Made};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use wgoose_graph::BatchShape;
+use wgoose_graph::{BatchShape, Target};
 pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
 use wgoose_kernels::persistent::TIMED_OUT_WORD;
 
 /// First byte of the word of the grid barrier that says that workgroups timed out.
 pub(super) const TIMED_OUT_BYTE: usize = 4 * TIMED_OUT_WORD;
+
+/// The shape of steps that have a persistent form: what a plan asks for was measured on one sequence.
+const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 
 /// The persistent kernels of an executor.
 #[derive(Default)]
@@ -93,6 +96,25 @@ impl GpuExecutor {
         self.steps.persistent.in_background = true;
     }
 
+    /// Begins to compile the persistent kernels that a prompt will be continued with, if that is done in the background.
+    pub(super) fn expect_persistent(&self, prompt: &PassShape) {
+        let is_prompt = prompt.target == Target::Logits && prompt.batch.segments == 1 && prompt.batch.outputs == 1;
+        let cache = &self.steps.persistent;
+        if let Some(workgroups) = self.planner.plan.persistent
+            && cache.in_background
+            && is_prompt
+            && self.can_decode()
+        {
+            let mut forms = cache.forms.lock();
+            forms.entry(ONE).or_insert_with(|| Form::Building(self.start_building(&ONE, workgroups)));
+        }
+    }
+
+    fn start_building(&self, shape: &BatchShape, workgroups: u32) -> Building {
+        let outdated = std::mem::take(&mut *self.steps.persistent.outdated.lock());
+        Building::start(self, shape, workgroups, outdated)
+    }
+
     /// Builds the persistent kernels of a step that is ready, if the plan asks for them and they were not tried yet, and
     /// compares them with one dispatch per op; where they are compiled in the background, as soon as they are there. Says
     /// whether it ran them: then the tables have other contents.
@@ -100,8 +122,8 @@ impl GpuExecutor {
     /// # Errors
     /// The device fails, or a kernel's file is wrong. That they do not work here is no error: there is one dispatch per op.
     pub(super) fn ensure_persistent(&self, shape: &BatchShape) -> Result<bool, RuntimeError> {
-        let Some(workgroups) = self.plan.persistent else { return Ok(false) };
-        if *shape != (BatchShape { tokens: 1, segments: 1, outputs: 1 }) {
+        let Some(workgroups) = self.planner.plan.persistent else { return Ok(false) };
+        if *shape != ONE {
             return Ok(false);
         }
         let chain = self.steps.chains.get(&PassShape::from(*shape)).filter(|step| step.ready);
@@ -109,10 +131,7 @@ impl GpuExecutor {
         let cache = &self.steps.persistent;
         let mut forms = cache.forms.lock();
         let building = match forms.remove(shape) {
-            None => {
-                let outdated = std::mem::take(&mut *cache.outdated.lock());
-                Building::start(self, (step, shape), workgroups, outdated)
-            }
+            None => self.start_building(shape, workgroups),
             Some(Form::Building(building)) => building,
             Some(tried) => {
                 forms.insert(*shape, tried);
@@ -123,7 +142,12 @@ impl GpuExecutor {
             forms.insert(*shape, Form::Building(building));
             return Ok(false);
         }
-        let built = building.join().and_then(|fused| self.bind(step, shape, fused));
+        let built = match building.join() {
+            // States or weights have moved meanwhile.
+            Ok(made) if made.chain != step.memory => self.start_building(shape, workgroups).join(),
+            made => made,
+        };
+        let built = built.and_then(|made| self.bind(step, shape, made));
         let form = match built.and_then(|built| self.self_test(step, &built).map(|()| built)) {
             Ok(built) => Form::Built(Arc::new(built)),
             Err(Failure::Refused(why)) => Form::Refused(why),
@@ -143,10 +167,12 @@ impl GpuExecutor {
         self.shared.device.queue.write_buffer(&self.buffers[BufferId::GridBarrier], 0, &[0; BARRIER_BYTES as usize]);
     }
 
-    fn bind(&self, step: &Step, shape: &BatchShape, fused: Fused) -> Result<PersistentStep, Failure> {
-        let Fused { recording, layers } = fused;
+    fn bind(&self, step: &Step, shape: &BatchShape, made: Made) -> Result<PersistentStep, Failure> {
+        let Fused { recording, layers } = made.fused;
         let mut step = step.fused(self, shape, recording);
-        step.bind(0, self, &mut self.shared.weights.lock(), &self.shared.pipelines.lock())?;
+        let mut pipelines = self.shared.pipelines.lock();
+        made.pipelines.into_iter().for_each(|compiled| pipelines.keep(compiled));
+        step.bind(0, self, &mut self.shared.weights.lock(), &pipelines)?;
         Ok(PersistentStep { step, layers })
     }
 }

@@ -14,7 +14,11 @@ impl GpuExecutor {
     /// What a pass can fail with.
     pub(in crate::gpu) fn run_persistent(&mut self, batch: &Batch) -> Result<Option<Vec<f32>>, RuntimeError> {
         let shape = batch.shape();
-        if self.plan.persistent.is_none() || shape.tokens != 1 || batch.target != Target::Logits || !self.can_decode() {
+        if self.planner.plan.persistent.is_none()
+            || shape.tokens != 1
+            || batch.target != Target::Logits
+            || !self.can_decode()
+        {
             return Ok(None);
         }
         // A budget has no room for the copy.
@@ -33,13 +37,18 @@ impl GpuExecutor {
             None => Snapshot::new(self, 1),
         };
         let slots = [batch.segments[0].slot as usize];
-        let bytes = u64::from(self.shared.model.shape().vocab) * 4;
+        let bytes = if batch.stays { 0 } else { u64::from(self.shared.model.shape().vocab) * 4 };
         self.write_tables(batch);
         let mut encoder = self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         snapshot.save(self, &slots, &mut encoder);
         persistent.dispatch(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+        if batch.stays {
+            self.keep_logits(output, &mut encoder);
+        }
         let staging = self.shared.device.staging(bytes + BARRIER_BYTES);
-        encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
+        if bytes > 0 {
+            encoder.copy_buffer_to_buffer(&self.buffers[BufferId::Slot(output)], 0, &staging, 0, bytes);
+        }
         encoder.copy_buffer_to_buffer(&self.buffers[BufferId::GridBarrier], 0, &staging, bytes, BARRIER_BYTES);
         self.shared.device.queue.submit([encoder.finish()]);
         let data = self.shared.device.read_staging(&staging, bytes + BARRIER_BYTES, "running a persistent kernel")?;

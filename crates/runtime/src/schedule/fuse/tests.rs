@@ -13,6 +13,7 @@ use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Instance, Kernel, Limits, Plan, Refusal, StateFormat};
 
 const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+const FOUR: BatchShape = BatchShape { tokens: 4, segments: 4, outputs: 4 };
 
 /// Workgroups that stay resident, and their threads.
 const WORKGROUPS: u32 = 132;
@@ -35,9 +36,10 @@ fn limits() -> Limits {
     }
 }
 
-/// A step of a single token.
+/// A step, of a single token unless said otherwise.
 struct World {
     shape: ModelShape,
+    batch: BatchShape,
     /// Of matrices.
     format: Format,
     limits: Limits,
@@ -64,7 +66,7 @@ impl World {
             Fusion::MatmulResidual,
         ];
         let (shape, limits) = (shape(layers, width), limits());
-        World { shape, format, limits, state: StateFormat::F32, fusions }
+        World { shape, batch: ONE, format, limits, state: StateFormat::F32, fusions }
     }
 
     fn format_of(&self, weight: Weight) -> Format {
@@ -79,7 +81,7 @@ impl World {
     fn choices(&self, graph: &Graph, catalogue: &Catalogue) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
         for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
-            let instance = Instance::of(graph, id, &ONE, &|weight| self.format_of(weight));
+            let instance = Instance::of(graph, id, &self.batch, &|weight| self.format_of(weight));
             let key = TuningKey::of(&instance);
             if choices.iter().any(|c| c.key == key) {
                 continue;
@@ -109,7 +111,7 @@ impl World {
             shards: &|weight| Ok(shards(weight)?.iter().map(|s| s.first..s.first + s.rows).collect()),
         };
         let choose = Choose { plan: &plan, like_rows: None, limits: &self.limits, catalogue: &catalogue };
-        let recording = record(&graph, &ONE, &tensors, &choose).unwrap();
+        let recording = record(&graph, &self.batch, &tensors, &choose).unwrap();
         let weights_of = |dispatch: &crate::schedule::Dispatch| {
             let of = |(_, bound): &(u32, crate::schedule::Bound)| match bound {
                 crate::schedule::Bound::Weight(weight, index) => Some(shards(*weight).unwrap()[*index]),
@@ -132,7 +134,7 @@ impl World {
             let shards = shards_of(weight, self.format_of(weight), weight.shape(&self.shape), &self.limits).unwrap();
             layout.range(&Placed { shard: shards[index], ring: None })
         };
-        Memory::new(recording, &ONE, &Places { states: &states, weight: &weight }, &self.limits)
+        Memory::new(recording, &self.batch, &Places { states: &states, weight: &weight }, &self.limits)
     }
 
     /// The fused step as text: what it runs, and where everything lies; or why there is none.
@@ -179,6 +181,12 @@ fn fused_steps_are_what_they_were() {
         (
             "cut-by-lora-down",
             World { fusions: vec![Fusion::NormShift, Fusion::LoraGroup], ..World::new(3, 256, Format::F16) },
+        ),
+        // A token of each of several sequences, and several of one.
+        ("four-sequences", World { batch: FOUR, ..World::new(3, 256, Format::F16) }),
+        (
+            "four-tokens",
+            World { batch: BatchShape { segments: 1, outputs: 1, ..FOUR }, ..World::new(3, 256, Format::Q4_K) },
         ),
     ];
     for (name, world) in worlds {
