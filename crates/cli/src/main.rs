@@ -1,16 +1,9 @@
-//! `wgoose`: RWKV-7 on any GPU, tuned. One file per verb in `verbs/`.
+//! `wgoose`: RWKV-7 on any GPU, tuned. One file or folder per verb in `verbs/`.
 
 #[macro_use]
 mod out;
-mod bench;
-mod chat;
-mod embed;
-mod eval;
-mod generate;
-mod kernel;
 mod npy;
 mod options;
-mod profile;
 mod sampling;
 mod texts;
 mod trace;
@@ -52,7 +45,7 @@ enum Verb {
     Logits(verbs::logits::Args),
     Trace(verbs::trace::Args),
     #[command(hide = true)]
-    ColdChild(bench::cold::child::Args),
+    ColdChild(verbs::bench::child::Args),
 }
 
 /// Any error; `main` prints it in one line.
@@ -85,7 +78,7 @@ fn main() -> ExitCode {
         Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
-        Verb::ColdChild(args) => bench::cold::child::run(&args, started),
+        Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
