@@ -2,13 +2,13 @@
 
 #[macro_use]
 mod out;
+mod failure;
 mod npy;
 mod options;
 mod sampling;
 mod texts;
 mod trace;
 mod verbs;
-mod write;
 mod written;
 
 use clap::{Parser, Subcommand};
@@ -48,9 +48,6 @@ enum Verb {
     ColdChild(verbs::bench::child::Args),
 }
 
-/// Any error; `main` prints it in one line.
-type Failure = Box<dyn std::error::Error>;
-
 fn main() -> ExitCode {
     let started = Instant::now();
     let cli = Cli::parse();
@@ -60,7 +57,7 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .init();
-    let result = match cli.verb {
+    failure::exit_code(match cli.verb {
         Verb::Devices(args) => verbs::devices::run(&args),
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),
@@ -79,30 +76,5 @@ fn main() -> ExitCode {
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough: `wgoose graph ... | head`.
-        Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) => {
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            eprintln!("wgoose: {}", one_line(e.as_ref()));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// An error and its causes in one line.
-fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text.replace('\n', " ")
+    })
 }

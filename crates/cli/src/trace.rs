@@ -1,8 +1,8 @@
 //! Timelines as trace files for Perfetto and chrome://tracing:
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> ("Trace Event Format", JSON object).
 
-use crate::Failure;
-use crate::write::atomically;
+use crate::failure::Failure;
+use crate::out;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl TraceOptions {
 
 /// Writes a trace that begins at `origin`, whole or not at all. The thread that calls is named `main`.
 pub(crate) fn write(path: &Path, timeline: &Timeline, origin: Instant) -> Result<(), Failure> {
-    Ok(atomically(path, &serde_json::to_vec(&trace(timeline.spans(), origin))?)?)
+    Ok(out::file(path, &serde_json::to_vec(&trace(timeline.spans(), origin))?)?)
 }
 
 fn trace(mut spans: Vec<Span>, origin: Instant) -> Value {

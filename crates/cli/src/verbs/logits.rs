@@ -1,8 +1,9 @@
 //! `wgoose logits`
 
+use crate::failure::Failure;
+use crate::npy;
 use crate::options::{RunOptions, place};
 use crate::trace::TraceOptions;
-use crate::{Failure, npy};
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_session::state_file;

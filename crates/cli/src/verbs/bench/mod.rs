@@ -6,8 +6,9 @@ mod workloads;
 
 pub(crate) use cold::child;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
+use crate::out;
 use cold::ColdOptions;
 use std::path::PathBuf;
 use wgoose_bench::{Load, measure, record};
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     record::append(&records, &result).map_err(|e| format!("{}: {e}", records.display()))?;
-    report::write(&args.out, &record::read(&records)?).map_err(|e| format!("{}: {e}", args.out.display()))?;
+    out::file(&args.out, report::markdown(&record::read(&records)?).as_bytes())?;
     if args.json {
         outln!("{}", serde_json::to_string(&result)?);
         return Ok(());

@@ -1,8 +1,6 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::Path;
 use wgoose_bench::Record;
 
 /// The whole report.
@@ -51,9 +49,4 @@ pub(super) fn markdown(records: &[Record]) -> String {
         }
     }
     out
-}
-
-/// Writes the report beside its records, whole or not at all.
-pub(super) fn write(path: &Path, records: &[Record]) -> std::io::Result<()> {
-    wgoose_files::replace(path, |file| file.write_all(markdown(records).as_bytes())).map(drop)
 }

@@ -1,7 +1,7 @@
 //! `wgoose bench --workload` and its like: rows of one table, each beside what is known of others.
 
 use super::cold;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use std::fmt;
 use std::path::{Path, PathBuf};

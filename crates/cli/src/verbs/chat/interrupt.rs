@@ -1,7 +1,7 @@
 //! Ctrl-C: it ends an answer, not the program.
 
 use super::command::COMMANDS;
-use crate::Failure;
+use crate::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 

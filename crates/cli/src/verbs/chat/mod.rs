@@ -3,7 +3,7 @@
 mod command;
 mod interrupt;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use command::{COMMANDS, Command};
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(Some(Command::Quit)) => return Ok(()),
             Ok(Some(command)) => {
                 if let Err(why) = obey(&mut chat, &command) {
-                    eprintln!("wgoose: {}", crate::one_line(why.as_ref()));
+                    eprintln!("wgoose: {}", crate::failure::one_line(why.as_ref()));
                 }
             }
             Ok(None) if line.trim().is_empty() => {}

@@ -2,7 +2,7 @@
 
 mod output;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::{RunOptions, place};
 use crate::texts::read_texts;
 use clap::ValueEnum;

@@ -3,7 +3,7 @@
 mod json;
 mod table;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::json;

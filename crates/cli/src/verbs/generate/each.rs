@@ -1,6 +1,6 @@
 //! Many texts together, each as it ends.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::time::Instant;

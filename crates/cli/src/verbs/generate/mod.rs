@@ -3,7 +3,7 @@
 mod each;
 mod one;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use crate::texts::read_texts;

@@ -1,6 +1,6 @@
 //! One text, as it comes.
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! What `wgoose kernel` is asked for.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::{CacheOptions, KernelOptions};
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! What there is.
 
-use crate::Failure;
+use crate::failure::Failure;
 use wgoose_kernels::{Catalogue, ops};
 
 /// Every variant of every op, in the order in which they are tried without a plan.

@@ -8,7 +8,7 @@ mod watch;
 
 pub(crate) use args::Args;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::KernelOptions;
 use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;

@@ -1,8 +1,8 @@
 //! Is it right?
 
 use super::args::{Args, Target};
-use crate::Failure;
-use std::io::Write;
+use crate::failure::Failure;
+use crate::out;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn together(a: Tested, b: Tested) -> Tested {
 fn save(case: &DrawnCase) -> Result<PathBuf, Failure> {
     let file = PathBuf::from(format!("{}-{}.case.json", case.op, case.variant));
     let text = serde_json::to_string_pretty(case)?;
-    wgoose_files::replace(&file, |out| writeln!(out, "{text}")).map_err(|e| format!("{}: {e}", file.display()))?;
+    out::file(&file, format!("{text}\n").as_bytes())?;
     Ok(file)
 }
 

@@ -1,7 +1,7 @@
 //! How fast is it, beside its siblings?
 
 use super::args::{Args, Target};
-use crate::Failure;
+use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};

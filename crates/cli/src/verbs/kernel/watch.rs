@@ -1,6 +1,6 @@
 //! Again, whenever a file of the folder changes.
 
-use crate::{Failure, one_line};
+use crate::failure::{Failure, one_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -6,9 +6,9 @@ mod rows;
 mod table;
 mod trace;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
-use crate::write;
+use crate::out;
 use report::Report;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -58,14 +58,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let report = Report::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
     if let Some(path) = &args.json {
-        write::atomically(path, &serde_json::to_vec_pretty(&report)?)?;
+        out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }
     if let Some(path) = &args.trace {
         let origin = Instant::now();
         crate::trace::write(path, &trace::timeline(&report, origin), origin)?;
     }
     if let Some(path) = &args.svg {
-        write::atomically(path, bars::svg(&report).as_bytes())?;
+        out::file(path, bars::svg(&report).as_bytes())?;
     }
     table::print(&report, args.layers)
 }

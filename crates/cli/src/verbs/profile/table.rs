@@ -2,7 +2,7 @@
 
 use super::report::Report;
 use super::rows::Row;
-use crate::Failure;
+use crate::failure::Failure;
 use wgoose_runtime::lab::roofline::Spread;
 
 /// Prints a report; by layer too, if asked for.

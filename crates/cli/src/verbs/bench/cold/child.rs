@@ -1,7 +1,7 @@
 //! One start: opens a model, reads a prompt, and says in one line of JSON what took how long.
 
 use super::phases::busy;
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::trace::TraceOptions;
 use serde::{Deserialize, Serialize};

@@ -6,33 +6,19 @@
 //! The program itself, its libraries and the plan are always warm.
 
 pub(crate) mod child;
+mod options;
 mod pages;
 mod parent;
 mod phases;
 mod process;
 mod report;
 
-use crate::Failure;
-use crate::options::{BackendName, RunOptions, place};
-use std::path::{Path, PathBuf};
+pub(super) use options::ColdOptions;
+
+use crate::failure::Failure;
+use crate::options::{BackendName, RunOptions};
+use std::path::Path;
 use wgoose_bench::record;
-
-/// What else `bench` can be asked for. Where these conflict with `cold`, clap waives that `cold` is required.
-const OTHERS: [&str; 4] = ["title", "workload", "packed", "decode"];
-
-/// Options that `bench` takes with `--cold` only.
-#[derive(clap::Args)]
-pub(super) struct ColdOptions {
-    /// Measure the first token of fresh processes instead: with and without compiled pipelines kept on disk.
-    #[arg(long, conflicts_with_all = ["title", "change", "out", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
-    pub(super) cold: bool,
-    /// With --cold: also start with none of the model file in memory.
-    #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]
-    drop_page_cache: bool,
-    /// With --cold: write when what happened in one more start, all warm, to this file, as a trace for ui.perfetto.dev.
-    #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place)]
-    trace: Option<PathBuf>,
-}
 
 /// Tokens of the prompt where none are named.
 pub(super) const PROMPT: u32 = 32;

@@ -1,9 +1,10 @@
 //! The conditions, in turn, each in fresh processes that must all compute the same.
 
 use super::child::Startup;
+use super::options::ColdOptions;
 use super::report::{Measured, Report, Sample, Temperature};
-use super::{ColdOptions, pages, process};
-use crate::Failure;
+use super::{pages, process};
+use crate::failure::Failure;
 use crate::options::{RunOptions, argument};
 use indicatif::ProgressBar;
 use std::collections::BTreeSet;
