@@ -7,7 +7,7 @@ mod npy;
 mod options;
 mod sampling;
 mod texts;
-mod trace;
+mod timeline;
 mod verbs;
 mod written;
 

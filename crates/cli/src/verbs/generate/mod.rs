@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use crate::texts::read_texts;
-use crate::trace::TraceOptions;
+use crate::timeline::TimelineOptions;
 use each::each;
 use one::one;
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
-    trace: TraceOptions,
+    timeline: TimelineOptions,
     #[command(flatten)]
     options: RunOptions,
 }
@@ -45,11 +45,11 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     };
     let sampling = SamplerOptions { top_p: 0.5, ..SamplerOptions::default() };
     let options = args.sampling.options(GenerateOptions { sampling, ..GenerateOptions::default() });
-    let timeline = args.trace.timeline();
+    let timeline = args.timeline.begin();
     let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
     match &prompts[..] {
         [prompt] => one(&mut session, prompt, &options)?,
         prompts => each(&mut session, prompts, &options, args.together.get())?,
     }
-    args.trace.write(&timeline, started)
+    args.timeline.write(&timeline, started)
 }

@@ -1,10 +1,10 @@
-//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, traces, bars.
+//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, bars.
 
 mod bars;
 mod report;
 mod rows;
 mod table;
-mod trace;
+mod timeline;
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
@@ -35,9 +35,9 @@ pub(crate) struct Args {
     /// Write everything to this file, as JSON.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     json: Option<PathBuf>,
-    /// Write the step to this file, as a trace for ui.perfetto.dev or chrome://tracing.
+    /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
-    trace: Option<PathBuf>,
+    timeline: Option<PathBuf>,
     /// Draw the step into this file, as bars.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     svg: Option<PathBuf>,
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }
-    if let Some(path) = &args.trace {
+    if let Some(path) = &args.timeline {
         let origin = Instant::now();
-        crate::trace::write(path, &trace::timeline(&report, origin), origin)?;
+        crate::timeline::write(path, &timeline::of(&report, origin), origin)?;
     }
     if let Some(path) = &args.svg {
         out::file(path, bars::svg(&report).as_bytes())?;

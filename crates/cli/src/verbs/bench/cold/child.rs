@@ -3,7 +3,7 @@
 use super::phases::busy;
 use crate::failure::Failure;
 use crate::options::RunOptions;
-use crate::trace::TraceOptions;
+use crate::timeline::TimelineOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pipelines: PathBuf,
     #[command(flatten)]
-    trace: TraceOptions,
+    timeline: TimelineOptions,
     #[command(flatten)]
     options: RunOptions,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         phases_ms: busy(&timeline.spans()).into_iter().map(|(t, time)| (t.name().to_owned(), ms(time))).collect(),
     };
     outln!("{}", serde_json::to_string(&startup)?);
-    args.trace.write(&timeline, started)
+    args.timeline.write(&timeline, started)
 }
 
 fn ms(duration: Duration) -> f64 {

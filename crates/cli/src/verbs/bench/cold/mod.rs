@@ -52,7 +52,7 @@ pub(super) fn starts(
     run: &RunOptions,
 ) -> Result<[Vec<f64>; 2], Failure> {
     check(run)?;
-    let none = ColdOptions { cold: true, drop_page_cache: false, trace: None };
+    let none = ColdOptions { cold: true, drop_page_cache: false, timeline: None };
     let (conditions, _) = parent::starts(model, runs, prompt_tokens, &none, run)?;
     let mut times = conditions.iter().map(|c| c.samples.iter().map(|s| s.wall_ms).collect());
     Ok([times.next().unwrap_or_default(), times.next().unwrap_or_default()])

@@ -15,7 +15,7 @@ pub(crate) struct ColdOptions {
     /// With --cold: also start with none of the model file in memory.
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]
     pub(super) drop_page_cache: bool,
-    /// With --cold: write when what happened in one more start, all warm, to this file, as a trace for ui.perfetto.dev.
+    /// With --cold: write a timeline of one more start, all warm, to this file, for ui.perfetto.dev.
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place)]
-    pub(super) trace: Option<PathBuf>,
+    pub(super) timeline: Option<PathBuf>,
 }

@@ -92,9 +92,9 @@ pub(super) fn starts(
             }
         }
     }
-    if let Some(trace) = &cold.trace {
+    if let Some(timeline) = &cold.timeline {
         let resident = pages::prepare(model, Warm)?;
-        starter.start(kept.path(), Some(trace), resident)?;
+        starter.start(kept.path(), Some(timeline), resident)?;
     }
     bar.finish_and_clear();
     conditions.iter_mut().for_each(Measured::summarise);
@@ -138,7 +138,7 @@ impl Starter<'_> {
     fn start(
         &self,
         pipelines: &Path,
-        trace: Option<&Path>,
+        timeline: Option<&Path>,
         resident_before: Option<f64>,
     ) -> Result<(Sample, String), Failure> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -147,7 +147,7 @@ impl Starter<'_> {
             .arg(argument("--model", self.model))
             .arg(argument("--prompt-tokens", self.prompt_tokens.to_string()))
             .arg(argument("--pipelines", pipelines))
-            .args(trace.map(|t| argument("--trace", t)))
+            .args(timeline.map(|t| argument("--timeline", t)))
             .args(self.run.arguments())
             .envs(DRIVER_CACHES_OFF);
         let seen = process::watch(&mut command)?;

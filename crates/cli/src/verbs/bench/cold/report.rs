@@ -224,7 +224,7 @@ impl fmt::Display for Measured {
         for q in &QUANTITIES {
             self.summary.get(q.key).map_or(Ok(()), |spread| row(q.name, q.unit, spread))?;
         }
-        // In the order of their tracks' names: the trace has the order of time.
+        // In the order of their tracks' names: the timeline has the order of time.
         for (key, spread) in &self.summary {
             key.strip_prefix(&phase("")).map_or(Ok(()), |track| row(&format!("busy with {track}, ms"), 1.0, spread))?;
         }

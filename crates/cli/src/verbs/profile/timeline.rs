@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wgoose_runtime::timeline::{Timeline, Track};
 
 /// The timeline of a pass that begins at `origin`. Dispatches are as long as they were measured, timestamps included.
-pub(super) fn timeline(report: &Report, origin: Instant) -> Timeline {
+pub(super) fn of(report: &Report, origin: Instant) -> Timeline {
     let timeline = Timeline::on();
     let mut at = 0.0;
     let instant = |us: f64| origin + Duration::from_nanos((us * 1e3) as u64);

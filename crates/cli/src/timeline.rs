@@ -1,4 +1,4 @@
-//! Timelines as trace files for Perfetto and chrome://tracing:
+//! `--timeline`: timelines as files for Perfetto and chrome://tracing:
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> ("Trace Event Format", JSON object).
 
 use crate::failure::Failure;
@@ -10,35 +10,35 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use wgoose_runtime::timeline::{Span, Timeline};
 
-/// `--trace`, for verbs that run a model.
+/// The option, for verbs that run a model.
 #[derive(clap::Args)]
-pub(crate) struct TraceOptions {
-    /// Write when what happened to this file, as a trace for ui.perfetto.dev or chrome://tracing.
+pub(crate) struct TimelineOptions {
+    /// Write a timeline of what happened to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
-    trace: Option<PathBuf>,
+    timeline: Option<PathBuf>,
 }
 
-impl TraceOptions {
+impl TimelineOptions {
     /// A timeline that collects if it is to be written.
-    pub(crate) fn timeline(&self) -> Timeline {
-        if self.trace.is_some() { Timeline::on() } else { Timeline::off() }
+    pub(crate) fn begin(&self) -> Timeline {
+        if self.timeline.is_some() { Timeline::on() } else { Timeline::off() }
     }
 
     /// Writes the timeline, if it was asked for.
     pub(crate) fn write(&self, timeline: &Timeline, origin: Instant) -> Result<(), Failure> {
-        match &self.trace {
+        match &self.timeline {
             Some(path) => write(path, timeline, origin),
             None => Ok(()),
         }
     }
 }
 
-/// Writes a trace that begins at `origin`, whole or not at all. The thread that calls is named `main`.
+/// Writes a file of a timeline that begins at `origin`, whole or not at all. The thread that calls is named `main`.
 pub(crate) fn write(path: &Path, timeline: &Timeline, origin: Instant) -> Result<(), Failure> {
-    Ok(out::file(path, &serde_json::to_vec(&trace(timeline.spans(), origin))?)?)
+    Ok(out::file(path, &serde_json::to_vec(&events(timeline.spans(), origin))?)?)
 }
 
-fn trace(mut spans: Vec<Span>, origin: Instant) -> Value {
+fn events(mut spans: Vec<Span>, origin: Instant) -> Value {
     // Viewers nest spans of one thread in the order of the file where they begin together: the longer one first.
     spans.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end)));
     let process = std::process::id();
@@ -84,8 +84,8 @@ mod tests {
         let at = |us: u64| origin + Duration::from_micros(us);
         timeline.device_span(Track::Compute, "inner", at(10_000_000), at(10_000_010));
         timeline.device_span(Track::Compute, "outer", at(10_000_000), at(10_000_500));
-        let trace = trace(timeline.spans(), origin);
-        let events = trace["traceEvents"].as_array().unwrap();
+        let file = events(timeline.spans(), origin);
+        let events = file["traceEvents"].as_array().unwrap();
         let named = |name: &str| events.iter().position(|e| e["name"] == name).unwrap();
         let tid = |name: &str| events[named(name)]["tid"].as_u64().unwrap();
         assert_eq!((tid("here"), tid("outer"), tid("there")), (1, 2, 3));

@@ -1,14 +1,14 @@
-//! `--trace`: what a trace viewer gets.
+//! `--timeline`: what a viewer of timelines gets.
 
 use crate::binary::{printed, synth};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The tracks of a trace file whose events are all whole.
+/// The tracks of a timeline whose events are all whole.
 #[track_caller]
 fn tracks(path: &Path) -> BTreeSet<String> {
-    let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let events = trace["traceEvents"].as_array().unwrap();
+    let timeline: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let events = timeline["traceEvents"].as_array().unwrap();
     let of = |kind: &'static str| events.iter().filter(move |e| e["ph"] == kind);
     let named: BTreeSet<u64> =
         of("M").filter(|e| e["name"] == "thread_name").map(|e| e["tid"].as_u64().unwrap()).collect();
@@ -21,7 +21,7 @@ fn tracks(path: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn verbs_that_run_a_model_leave_a_trace() {
+fn verbs_that_run_a_model_leave_a_timeline() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");
@@ -31,8 +31,8 @@ fn verbs_that_run_a_model_leave_a_trace() {
         "logits tiny.gguf --tokens tokens.json --out logits.npy",
         "bench --cold --model tiny.gguf --runs 1",
     ] {
-        let path = folder.join("trace.json");
-        printed(folder, format!("{verb} --trace trace.json").split(' '));
+        let path = folder.join("timeline.json");
+        printed(folder, format!("{verb} --timeline timeline.json").split(' '));
         let tracks = tracks(&path);
         for track in ["map", "device", "schedule", "allocate", "upload", "compile", "submit", "compute"] {
             assert!(tracks.contains(track), "{verb}: {track} is not among {tracks:?}");
