@@ -1,21 +1,14 @@
-//! `wgoose`: RWKV-7 on any GPU, tuned. One file per verb in `verbs/`.
+//! `wgoose`: RWKV-7 on any GPU, tuned. One file or folder per verb in `verbs/`.
 
 #[macro_use]
 mod out;
-mod bench;
-mod chat;
-mod embed;
-mod eval;
-mod generate;
-mod kernel;
+mod failure;
 mod npy;
 mod options;
-mod profile;
 mod sampling;
 mod texts;
-mod trace;
+mod timeline;
 mod verbs;
-mod write;
 mod written;
 
 use clap::{Parser, Subcommand};
@@ -52,11 +45,8 @@ enum Verb {
     Logits(verbs::logits::Args),
     Trace(verbs::trace::Args),
     #[command(hide = true)]
-    ColdChild(bench::cold::child::Args),
+    ColdChild(verbs::bench::child::Args),
 }
-
-/// Any error; `main` prints it in one line.
-type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -67,7 +57,7 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .init();
-    let result = match cli.verb {
+    failure::exit_code(match cli.verb {
         Verb::Devices(args) => verbs::devices::run(&args),
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),
@@ -85,31 +75,6 @@ fn main() -> ExitCode {
         Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
-        Verb::ColdChild(args) => bench::cold::child::run(&args, started),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough: `wgoose graph ... | head`.
-        Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) => {
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            eprintln!("wgoose: {}", one_line(e.as_ref()));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// An error and its causes in one line.
-fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text.replace('\n', " ")
+        Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
+    })
 }

@@ -1,6 +1,6 @@
 //! Options that several verbs share.
 
-use crate::Failure;
+use crate::failure::Failure;
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use std::cell::OnceCell;

@@ -1,6 +1,6 @@
 //! What the verbs that write models share.
 
-use crate::Failure;
+use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use wgoose_loader::Container;

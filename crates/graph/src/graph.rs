@@ -183,7 +183,7 @@ pub struct Graph {
 
 impl Graph {
     /// An empty graph for a model of that shape.
-    pub fn new(model: ModelShape) -> Self {
+    pub(crate) fn new(model: ModelShape) -> Self {
         Graph { model, nodes: StableDiGraph::default(), sources: HashMap::new(), output: None, next_order: 0 }
     }
 
@@ -193,7 +193,7 @@ impl Graph {
     }
 
     /// The node of a source, made on first use.
-    pub fn source(&mut self, source: Source) -> NodeId {
+    pub(crate) fn source(&mut self, source: Source) -> NodeId {
         let nodes = &mut self.nodes;
         *self.sources.entry(source).or_insert_with(|| nodes.add_node(Node::Source(source)))
     }
@@ -202,7 +202,7 @@ impl Graph {
     ///
     /// # Errors
     /// The operand that is missing or does not fit.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         op: Op,
         layer: Option<u32>,
@@ -241,7 +241,7 @@ impl Graph {
     ///
     /// # Errors
     /// The operand that is missing or does not fit; the graph is then unchanged.
-    pub fn insert_at(
+    pub(crate) fn insert_at(
         &mut self,
         place: NodeId,
         op: Op,
@@ -304,7 +304,7 @@ impl Graph {
     }
 
     /// Declares the value the pass is for.
-    pub fn set_output(&mut self, id: NodeId) {
+    pub(crate) fn set_output(&mut self, id: NodeId) {
         self.output = Some(id);
     }
 
@@ -333,7 +333,7 @@ impl Graph {
     }
 
     /// The node of a source, if anything reads it.
-    pub fn find_source(&self, source: Source) -> Option<NodeId> {
+    pub(crate) fn find_source(&self, source: Source) -> Option<NodeId> {
         self.sources.get(&source).copied()
     }
 
@@ -343,7 +343,7 @@ impl Graph {
     }
 
     /// The layers that have ops: all of the model's, or the first few where the output is a hidden state of one of them.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.op_ids().filter_map(|id| self.op(id).layer).map(|layer| layer + 1).max().unwrap_or(0)
     }
 
@@ -365,7 +365,7 @@ impl Graph {
     }
 
     /// Every operand name connected to an op, in no particular order, duplicates included.
-    pub fn connected(&self, op: NodeId) -> Vec<&'static str> {
+    pub(crate) fn connected(&self, op: NodeId) -> Vec<&'static str> {
         self.nodes.edges_directed(op, Incoming).map(|e| e.weight().operand).collect()
     }
 
@@ -433,7 +433,7 @@ impl Graph {
     }
 
     /// Whether `kind` may stand at the end of an edge from this node.
-    pub fn fits(&self, input: Input, kind: OperandKind) -> bool {
+    pub(crate) fn fits(&self, input: Input, kind: OperandKind) -> bool {
         use crate::WeightClass::{Adapter, Matrix, Vector};
         match (&self.nodes[input.node], kind) {
             (Node::Op(op), OperandKind::Value) => match input.plane {

@@ -7,7 +7,11 @@ impl Op {
     ///
     /// # Errors
     /// What does not fit, in words.
-    pub fn infer(&self, model: &ModelShape, input: &dyn Fn(&str) -> Option<ValueShape>) -> Result<ValueShape, String> {
+    pub(crate) fn infer(
+        &self,
+        model: &ModelShape,
+        input: &dyn Fn(&str) -> Option<ValueShape>,
+    ) -> Result<ValueShape, String> {
         let get = |name: &str| input(name).ok_or_else(|| format!("operand '{name}' is missing"));
         let same = |names: &[&str]| -> Result<ValueShape, String> {
             let first = get(names[0])?;

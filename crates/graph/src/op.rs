@@ -22,7 +22,7 @@ pub enum Activation {
 
 impl Activation {
     /// The name in the text form of a graph.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Activation::None => "none",
             Activation::Tanh => "tanh",

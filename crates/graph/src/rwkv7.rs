@@ -4,10 +4,10 @@ use crate::LayerWeight::{self as L, *};
 use crate::{Activation, Graph, GraphError, Input, Level, ModelShape, NodeId, Op, Source, State, Target, Weight};
 
 /// Added to the variance of every layer norm.
-pub const LAYER_NORM_EPS: f32 = 1e-5;
+const LAYER_NORM_EPS: f32 = 1e-5;
 
 /// Added to the variance of the per-head norm: head size * 1e-5 (64e-5 in every published model).
-pub fn group_norm_eps(shape: &ModelShape) -> f32 {
+fn group_norm_eps(shape: &ModelShape) -> f32 {
     shape.head_size as f32 * 1e-5
 }
 

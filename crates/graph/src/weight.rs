@@ -124,7 +124,7 @@ impl LayerWeight {
     }
 
     /// `[rows, cols]` for a model of that shape.
-    pub const fn shape(self, m: &ModelShape) -> [u32; 2] {
+    pub(crate) const fn shape(self, m: &ModelShape) -> [u32; 2] {
         let c = m.width;
         match self {
             LayerWeight::AttMix => [6, c],

@@ -69,7 +69,7 @@ impl<'a> Args<'a> {
     ///
     /// # Panics
     /// If the caller gave something else: the graph's legality rules exclude it.
-    pub fn floats(&self, name: &str) -> &'a [f32] {
+    pub(crate) fn floats(&self, name: &str) -> &'a [f32] {
         match self.0.get(name) {
             Some(Arg::Floats(data)) => data,
             _ => panic!("operand {name} must be floats"),
@@ -77,7 +77,7 @@ impl<'a> Args<'a> {
     }
 
     /// A weight matrix, if the op has that operand here.
-    pub fn matrix(&self, name: &str) -> Option<&'a dyn Matrix> {
+    pub(crate) fn matrix(&self, name: &str) -> Option<&'a dyn Matrix> {
         match self.0.get(name) {
             Some(Arg::Matrix(matrix)) => Some(*matrix),
             _ => None,
@@ -88,7 +88,7 @@ impl<'a> Args<'a> {
     ///
     /// # Panics
     /// If the caller gave something else: the graph's legality rules exclude it.
-    pub fn indices(&self, name: &str) -> &'a [u32] {
+    pub(crate) fn indices(&self, name: &str) -> &'a [u32] {
         match self.0.get(name) {
             Some(Arg::Indices(data)) => data,
             _ => panic!("operand {name} must be indices"),
@@ -99,7 +99,7 @@ impl<'a> Args<'a> {
     ///
     /// # Panics
     /// If the caller gave something else: the graph's legality rules exclude it.
-    pub fn segments(&self) -> &'a [Segment] {
+    pub(crate) fn segments(&self) -> &'a [Segment] {
         match self.0.get("segments") {
             Some(Arg::Segments(data)) => data,
             _ => panic!("operand segments must be segments"),
@@ -110,7 +110,7 @@ impl<'a> Args<'a> {
     ///
     /// # Panics
     /// If the caller gave something else: the graph's legality rules exclude it.
-    pub fn state(&mut self) -> &mut [f32] {
+    pub(crate) fn state(&mut self) -> &mut [f32] {
         match self.0.get_mut("state") {
             Some(Arg::State(data)) => data,
             _ => panic!("operand state must be state"),

@@ -104,12 +104,7 @@ impl Catalogue {
         self.variants(op).iter().find(|v| v.name() == name)
     }
 
-    /// The folder beside the binary.
-    pub fn folder(&self) -> Option<&Path> {
-        self.library.folder()
-    }
-
-    /// The files of that folder that are not as in the binary.
+    /// The files of the folder beside the binary that are not as in it.
     pub fn differing(&self) -> Vec<Differing> {
         let differing = self.library.differing().into_iter();
         let of = |(path, standing, is_used): (Arc<str>, Standing, bool)| Differing {

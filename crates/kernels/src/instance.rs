@@ -224,7 +224,7 @@ impl Instance {
     }
 
     /// The epsilon of a norm, else 0.
-    pub fn eps(&self) -> f32 {
+    pub(crate) fn eps(&self) -> f32 {
         match self.op {
             Op::LayerNorm { eps } | Op::GroupNorm { eps } | Op::NormShift { eps, .. } => eps,
             Op::NormProject { eps, .. } | Op::NormMatmul { eps, .. } => eps,

@@ -3,7 +3,7 @@
 use crate::wgsl::{Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, TextError, value};
 use crate::{Feature, Limits, Precision};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use wgoose_graph::Format;
 
@@ -20,7 +20,7 @@ pub(crate) struct Library {
     documents: Documents,
     /// Files that cannot be read, by path: nothing is made of them.
     broken: BTreeMap<Arc<str>, TextError>,
-    folder: Option<PathBuf>,
+    has_folder: bool,
     /// Names of operands and of tuned imports, by file: what its outlines differ in.
     asks: HashMap<Arc<str>, (Vec<String>, Vec<String>)>,
     outlines: Mutex<HashMap<Key, Result<Arc<Outline>, TextError>>>,
@@ -63,15 +63,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Library {
     /// The files of the binary.
     pub(crate) fn embedded() -> Library {
-        Library::read(Files::embedded(), None)
+        Library::read(Files::embedded(), false)
     }
 
     /// Those, with the files of a folder.
     pub(crate) fn with_folder(folder: &Path) -> Result<Library, FolderError> {
-        Ok(Library::read(Files::with_folder(folder)?, Some(folder.to_owned())))
+        Ok(Library::read(Files::with_folder(folder)?, true))
     }
 
-    fn read(files: Files, folder: Option<PathBuf>) -> Library {
+    fn read(files: Files, has_folder: bool) -> Library {
         let (mut documents, mut broken) = (Documents::new(), BTreeMap::new());
         for (path, file) in files.iter() {
             match Document::read(path, &file.text) {
@@ -81,7 +81,7 @@ impl Library {
         }
         let (outlines, traits, used) = (Mutex::default(), Mutex::default(), Mutex::default());
         let asks = documents.keys().map(|path| (Arc::clone(path), asks(&documents, path))).collect();
-        Library { files, documents, broken, folder, asks, outlines, traits, used }
+        Library { files, documents, broken, has_folder, asks, outlines, traits, used }
     }
 
     /// The document at a path.
@@ -126,14 +126,9 @@ impl Library {
 
     /// Notes that a kernel was made of an outline.
     pub(crate) fn uses(&self, outline: &Outline) {
-        if self.folder.is_some() {
+        if self.has_folder {
             lock(&self.used).extend(outline.files.iter().cloned());
         }
-    }
-
-    /// The folder that its files were read from, beside the binary.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
     }
 
     /// The files that differ from those of the binary, and which of them kernels were made of.

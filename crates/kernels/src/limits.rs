@@ -31,7 +31,7 @@ impl Feature {
     ];
 
     /// As a kernel file names it in `// needs:`.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Feature::Subgroups => "subgroups",
             Feature::F16 => "f16",

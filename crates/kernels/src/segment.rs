@@ -23,7 +23,7 @@ impl Segment {
     }
 
     /// Its tokens.
-    pub fn tokens(&self) -> std::ops::Range<usize> {
+    pub(crate) fn tokens(&self) -> std::ops::Range<usize> {
         self.first as usize..(self.first + self.len) as usize
     }
 }

@@ -18,7 +18,6 @@ pub struct Variant {
     partials: Option<Rule>,
     tunables: Vec<Declared>,
     places: Vec<(Option<String>, u32)>,
-    needs: Vec<Feature>,
     library: Arc<Library>,
 }
 
@@ -43,7 +42,6 @@ impl Variant {
             partials: document.partials.clone(),
             tunables: document.tunables.clone(),
             places: document.places.clone(),
-            needs: document.needs.clone(),
             library: Arc::clone(library),
         })
     }
@@ -54,7 +52,7 @@ impl Variant {
     }
 
     /// The folder of the ops that it serves.
-    pub fn folder(&self) -> &str {
+    pub(crate) fn folder(&self) -> &str {
         &self.folder
     }
 
@@ -73,18 +71,13 @@ impl Variant {
         &self.path
     }
 
-    /// The device features that its file names; those of imports come with the instance.
-    pub fn needs(&self) -> &[Feature] {
-        &self.needs
-    }
-
     /// Whether some configuration needs a device feature.
     pub fn may_need(&self, feature: Feature) -> bool {
         self.library.may_need(&self.path, feature)
     }
 
     /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes it.
-    pub fn default_place(&self, op: &str) -> Option<u32> {
+    pub(crate) fn default_place(&self, op: &str) -> Option<u32> {
         let of_op = self.places.iter().find(|(name, _)| name.as_deref() == Some(op));
         of_op.or_else(|| self.places.iter().find(|(name, _)| name.is_none())).map(|(_, place)| *place)
     }
@@ -255,7 +248,7 @@ impl Variant {
     }
 
     /// Whether a hunch speaks against every configuration: none need be asked.
-    pub fn is_pruned_whole(&self, instance: &Instance, limits: &Limits) -> bool {
+    pub(crate) fn is_pruned_whole(&self, instance: &Instance, limits: &Limits) -> bool {
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = Setting { tunables: &[], chosen: &[], op: &op, device: &device };
         self.outline(instance, &self.default_config()).is_ok_and(|outline| outline.is_pruned_whole(&setting))
@@ -265,7 +258,7 @@ impl Variant {
     ///
     /// # Errors
     /// A file that is not there.
-    pub fn source_hash(&self, formats: &[Format], config: &Config) -> Result<String, TextError> {
+    pub(crate) fn source_hash(&self, formats: &[Format], config: &Config) -> Result<String, TextError> {
         self.library.source_hash(&self.path, formats, &|name| self.import(config, name))
     }
 

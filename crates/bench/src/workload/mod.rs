@@ -14,13 +14,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Lengths of the fields of `fields`, in tokens.
-pub const FIELDS: [usize; 6] = [5, 8, 12, 19, 27, 40];
+pub(crate) const FIELDS: [usize; 6] = [5, 8, 12, 19, 27, 40];
 /// Tokens of the document of `document`.
-pub const DOCUMENT: usize = 212;
+pub(crate) const DOCUMENT: usize = 212;
 /// Tokens of the history, of the prompt and of the answer of `chat`.
-pub const CHAT: [usize; 3] = [300, 40, 64];
+pub(crate) const CHAT: [usize; 3] = [300, 40, 64];
 /// Sequences, tokens of each prompt and of each answer of `batch`.
-pub const BATCH: [usize; 3] = [32, 64, 64];
+pub(crate) const BATCH: [usize; 3] = [32, 64, 64];
 
 /// A named workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +86,11 @@ impl FromStr for Chosen {
 pub enum Job {
     /// The state after so many tokens, read back; no logits.
     Document(usize),
-    /// [`FIELDS`] embedded in one call.
+    /// Short fields embedded in one call.
     FieldsTogether,
-    /// [`FIELDS`] embedded in a call each.
+    /// Short fields embedded in a call each.
     FieldsAlone,
-    /// Reading a prompt after a history, until the first token is chosen: [`CHAT`].
+    /// Reading a prompt after a history, until the first token is chosen.
     FirstToken,
     /// A prompt of so many tokens, until the logits after its last one are there.
     Prompt(usize),
@@ -109,7 +109,7 @@ pub enum Job {
 
 impl Job {
     /// Tokens that a run reads or writes; `None` where a rate says nothing.
-    pub fn tokens(self) -> Option<usize> {
+    pub(crate) fn tokens(self) -> Option<usize> {
         match self {
             Job::Document(tokens) | Job::Prompt(tokens) => Some(tokens),
             Job::FieldsTogether | Job::FieldsAlone => Some(FIELDS.iter().sum()),

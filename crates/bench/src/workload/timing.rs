@@ -23,7 +23,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of samples; `None` without any.
-    pub fn of(samples: &[f64]) -> Option<Spread> {
+    pub(crate) fn of(samples: &[f64]) -> Option<Spread> {
         let s = Summary::of(samples)?;
         Some(Spread { median: s.median, min: s.min, max: samples.iter().copied().fold(s.min, f64::max), iqr: s.iqr })
     }

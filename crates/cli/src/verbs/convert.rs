@@ -1,6 +1,6 @@
 //! `wgoose convert`
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::place;
 use crate::written::{bar, container, show, world_vocabulary};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `wgoose devices`
 
-use crate::Failure;
+use crate::failure::Failure;
 use wgoose_runtime::adapters;
 
 /// List the GPU adapters of this machine, the default first.

@@ -1,6 +1,6 @@
 //! `wgoose graph`
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
 use wgoose_loader::Model;

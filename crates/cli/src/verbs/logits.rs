@@ -1,8 +1,9 @@
 //! `wgoose logits`
 
+use crate::failure::Failure;
+use crate::npy;
 use crate::options::{RunOptions, place};
-use crate::trace::TraceOptions;
-use crate::{Failure, npy};
+use crate::timeline::TimelineOptions;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_session::state_file;
@@ -22,14 +23,14 @@ pub(crate) struct Args {
     #[arg(long, value_parser = place)]
     state_out: Option<PathBuf>,
     #[command(flatten)]
-    trace: TraceOptions,
+    timeline: TimelineOptions,
     #[command(flatten)]
     options: RunOptions,
 }
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let tokens = crate::options::tokens(&args.tokens)?;
-    let timeline = args.trace.timeline();
+    let timeline = args.timeline.begin();
     let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
     let vocab = session.model().shape().vocab as usize;
     let logits = session.logits(&tokens)?;
@@ -39,5 +40,5 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;
     }
     outln!("{}: logits [{}, {vocab}]", args.out.display(), tokens.len());
-    args.trace.write(&timeline, started)
+    args.timeline.write(&timeline, started)
 }

@@ -1,4 +1,4 @@
-//! The verbs, one file each.
+//! The verbs, each a file or a folder of its own.
 
 pub(crate) mod bench;
 pub(crate) mod chat;

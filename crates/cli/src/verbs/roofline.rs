@@ -1,6 +1,6 @@
 //! `wgoose roofline`
 
-use crate::Failure;
+use crate::failure::Failure;
 use std::path::PathBuf;
 use wgoose_runtime::lab::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions, default_cache_dir};

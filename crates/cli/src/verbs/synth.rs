@@ -1,6 +1,6 @@
 //! `wgoose synth`
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::written::{bar, container, show, world_vocabulary};
 use std::path::PathBuf;
 use wgoose_graph::{LoraRanks, ModelShape};

@@ -1,7 +1,8 @@
 //! `wgoose trace`
 
+use crate::failure::Failure;
+use crate::npy;
 use crate::options::RunOptions;
-use crate::{Failure, npy};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use wgoose_runtime::{Batch, Executor, OpError, Outputs, Sequence, Traced};

@@ -1,6 +1,6 @@
 //! `wgoose tune`
 
-use crate::Failure;
+use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `wgoose verify`
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use std::path::PathBuf;
 use wgoose_loader::Model;

@@ -17,10 +17,10 @@ fn report(folder: &Path, options: &str) -> serde_json::Value {
 #[test]
 fn every_condition_has_its_figures() {
     let folder = folder();
-    let report = report(folder.path(), "--runs 2 --out-record cold.jsonl --trace trace.json");
+    let report = report(folder.path(), "--runs 2 --out-record cold.jsonl --timeline timeline.json");
     let record = std::fs::read_to_string(folder.path().join("cold.jsonl")).unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&record).unwrap(), report);
-    assert!(folder.path().join("trace.json").exists());
+    assert!(folder.path().join("timeline.json").exists());
     assert_eq!((&report["model"], &report["prompt_tokens"]), (&"tiny.gguf".into(), &5.into()));
     let bytes = std::fs::metadata(folder.path().join("tiny.gguf")).unwrap().len();
     assert_eq!(report["file_bytes"], bytes);

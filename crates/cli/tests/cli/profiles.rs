@@ -51,7 +51,9 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     let profile = |options: &str| {
         run(
             folder,
-            &format!("profile a&b.gguf --runs 2 --cache-dir cache --json p.json --svg p.svg --trace t.json {options}"),
+            &format!(
+                "profile a&b.gguf --runs 2 --cache-dir cache --json p.json --svg p.svg --timeline t.json {options}"
+            ),
         )
     };
     let before = profile("");
@@ -101,8 +103,8 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     let ops = report["ops"].as_array().unwrap().len();
     assert_eq!(svg.matches("<rect").count(), 3 * ops + 1);
 
-    let trace = read(&folder.join("t.json"));
-    let spans: Vec<&Value> = trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X").collect();
+    let timeline = read(&folder.join("t.json"));
+    let spans: Vec<&Value> = timeline["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X").collect();
     let layers = 2 + 2; // and what comes before and after
     assert_eq!(spans.len(), dispatches.as_array().unwrap().len() + layers);
     assert!(spans.iter().all(|s| s["tid"] == spans[0]["tid"]), "all on the GPU's track");

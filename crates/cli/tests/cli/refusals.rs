@@ -202,12 +202,12 @@ const USAGE: &[(&str, &str)] = &[
     ("bench --cold --model good.gguf --title a", "--title"),
     ("bench --cold --model good.gguf --decode-tokens 3", "--decode-tokens"),
     ("bench --cold --model good.gguf --prompt-tokens 0", "--prompt-tokens"),
-    ("bench --cold --model good.gguf --trace nowhere/trace.json", "there is no folder nowhere"),
+    ("bench --cold --model good.gguf --timeline nowhere/timeline.json", "there is no folder nowhere"),
     ("embed good.gguf", "<TEXTS"),
     ("embed good.gguf a --file tokens.json", "cannot be used with"),
     ("embed good.gguf a --out folder", "it is a folder"),
     ("embed good.gguf a --pooling sum", "last, mean, every, state"),
-    ("generate good.gguf --prompt a --trace folder", "it is a folder"),
+    ("generate good.gguf --prompt a --timeline folder", "it is a folder"),
 ];
 
 /// Exit code and stderr.

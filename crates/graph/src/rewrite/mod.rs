@@ -87,7 +87,7 @@ impl Fusion {
     }
 
     /// The name on the command line.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Fusion::NormShift => "norm-shift",
             Fusion::LoraGroup => "lora-group",

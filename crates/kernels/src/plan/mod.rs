@@ -145,7 +145,7 @@ impl Choice {
     ///
     /// # Errors
     /// There is no such variant or configuration.
-    pub fn resolve<'c>(&self, catalogue: &'c Catalogue) -> Result<(&'c Variant, Config), PlanError> {
+    pub(crate) fn resolve<'c>(&self, catalogue: &'c Catalogue) -> Result<(&'c Variant, Config), PlanError> {
         let name = || format!("{}/{}", self.key.op, self.variant);
         let variant = catalogue.variant(&self.key.op, &self.variant).ok_or_else(|| PlanError::Unknown(name()))?;
         let config = variant.config(&self.config);
@@ -286,7 +286,7 @@ impl Plan {
     }
 
     /// The plan as RON.
-    pub fn to_ron(&self) -> String {
+    pub(crate) fn to_ron(&self) -> String {
         let pretty = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(3);
         ron::ser::to_string_pretty(self, pretty).unwrap_or_default() + "\n"
     }

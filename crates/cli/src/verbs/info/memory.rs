@@ -1,6 +1,6 @@
 //! `wgoose info MODEL --memory`: where the bytes go, as predicted and as measured.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use serde::Serialize;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 mod memory;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::RunOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

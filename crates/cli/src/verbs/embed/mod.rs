@@ -1,0 +1,146 @@
+//! `wgoose embed`
+
+mod output;
+
+use crate::failure::Failure;
+use crate::options::{RunOptions, place};
+use crate::texts::read_texts;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use output::{Kind, Output, Run};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use wgoose_runtime::{RuntimeError, check_tokens};
+use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
+
+/// Texts between two moments at which what is done is safe.
+const BATCH: usize = 64;
+
+/// Turn texts into vectors: hidden states, without the output head.
+///
+/// An interrupted run with --out, started again in the same way, goes on where it was.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["texts", "file"])))]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// Texts to embed.
+    texts: Vec<String>,
+    /// File of texts: one a line, or, if its name ends in .jsonl, a JSON string or an object with "text" a line.
+    #[arg(long)]
+    file: Option<PathBuf>,
+    /// Where embeddings go: .npy (float32, [texts, columns]), else JSON lines; default: JSON lines on standard output.
+    #[arg(long, value_parser = place)]
+    out: Option<PathBuf>,
+    /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
+    #[arg(long)]
+    layer: Option<u32>,
+    /// What is made of the hidden states of a text's tokens.
+    #[arg(long, value_enum, default_value_t = PoolingName::Mean)]
+    pooling: PoolingName,
+    /// Leave vectors as they are instead of dividing them by their length.
+    #[arg(long)]
+    raw: bool,
+    /// Text read before each, such as an instruction; it is read once.
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Most tokens of several texts in one pass; default: the plan's chunk. Same results.
+    #[arg(long)]
+    token_budget: Option<NonZeroUsize>,
+    /// Keep embeddings in this file, and take from it what was embedded before.
+    #[arg(long, value_name = "FILE", value_parser = place)]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum PoolingName {
+    /// The last token's.
+    Last,
+    /// Their mean.
+    Mean,
+    /// All of them: a matrix for each text.
+    Every,
+    /// The WKV state of the layer instead.
+    State,
+}
+
+impl Args {
+    fn embed_options(&self, session: &Session) -> Result<EmbedOptions, Failure> {
+        let pooling = match self.pooling {
+            PoolingName::Last => Pooling::Last,
+            PoolingName::Mean => Pooling::Mean,
+            PoolingName::Every => Pooling::Every,
+            PoolingName::State => Pooling::State,
+        };
+        let prefix = match &self.prefix {
+            Some(text) => session.tokenizer()?.encode(text.as_bytes()),
+            None => Vec::new(),
+        };
+        let level = self.layer.map_or(Level::Final, Level::Layer);
+        Ok(EmbedOptions { level, pooling, normalise: !self.raw, prefix, token_budget: self.token_budget })
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(out) = args.out.as_ref().filter(|out| args.store.as_ref() == Some(out)) {
+        return Err(format!("{}: --store and --out need a file each", out.display()).into());
+    }
+    let kind = args.out.as_deref().map_or(Kind::Lines, Kind::of);
+    if kind == Kind::Npy && args.pooling == PoolingName::Every {
+        return Err("--pooling every makes matrices of different sizes: write JSON lines instead of .npy".into());
+    }
+    let texts = match &args.file {
+        Some(path) => read_texts(path)?,
+        None => args.texts.clone(),
+    };
+    let cache = args.store.clone().map(|path| EmbeddingCacheOptions { store: Some(path), ..Default::default() });
+    let mut session = args.options.session()?.embedding_cache(cache).open(&args.model)?;
+    let options = args.embed_options(&session)?;
+    let tokenizer = session.tokenizer()?;
+    let tokens: Vec<Vec<u32>> = texts.iter().map(|text| tokenizer.encode(text.as_bytes())).collect();
+    let shape = *session.model().shape();
+    // Before anything is read: texts are embedded some at a time, which would count from 0 each.
+    let check = |(i, text): (usize, &Vec<u32>)| check_tokens(i, text, shape.vocab);
+    tokens.iter().enumerate().try_for_each(check).map_err(RuntimeError::from)?;
+    let cols = match options.pooling {
+        Pooling::State => (shape.width * shape.head_size) as usize,
+        _ => shape.width as usize,
+    };
+    let mut output = match &args.out {
+        Some(path) => Output::file(path, &Run { key: key(&session, &options, &tokens), rows: texts.len(), cols })?,
+        None => Output::stdout(),
+    };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} texts {elapsed} (left: {eta})")?;
+    // Nothing is drawn unless standard error is a terminal.
+    let bar = ProgressBar::new(texts.len() as u64).with_style(style).with_position(output.done as u64);
+    for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
+        for (tokens, embedding) in batch.iter().zip(session.embed_batch(batch, &options)?) {
+            output.write(tokens.len(), &embedding, cols, options.pooling == Pooling::Every)?;
+        }
+        output.flush()?;
+        bar.inc(batch.len() as u64);
+    }
+    bar.finish_and_clear();
+    output.finish()?;
+    if let Some(path) = &args.out {
+        outln!("{}: {} embeddings", path.display(), texts.len());
+    }
+    Ok(())
+}
+
+/// Stands for all that a file of embeddings depends on, but for device and plan.
+fn key(session: &Session, options: &EmbedOptions, texts: &[Vec<u32>]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let EmbedOptions { level, pooling, normalise, prefix, token_budget: _ } = options;
+    hasher.update(session.model().fingerprint().as_bytes());
+    hasher.update(format!("{level:?} {pooling:?} {normalise} {prefix:?}").as_bytes());
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        for token in text {
+            hasher.update(&token.to_le_bytes());
+        }
+    }
+    hasher.finalize().to_hex()[..12].to_owned()
+}

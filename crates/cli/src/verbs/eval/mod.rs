@@ -1,0 +1,97 @@
+//! `wgoose eval`
+
+mod json;
+mod table;
+
+use crate::failure::Failure;
+use crate::options::RunOptions;
+use indicatif::{ProgressBar, ProgressStyle};
+use json::json;
+use std::fs::File;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
+use table::table;
+use wgoose_session::eval::{EvalError, EvalOptions, evaluate};
+use wgoose_session::{Backend, Session};
+
+/// How well a model predicts a text: bits per byte and perplexity; with --against, how far it is from another model,
+/// quantisation or plan on the same tokens.
+///
+/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// File of text, read as bytes.
+    #[arg(long)]
+    text: PathBuf,
+    /// Begin anew, with a fresh state, every so many tokens; default: the state is carried through the whole text.
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<NonZeroUsize>,
+    /// Stop after so many tokens.
+    #[arg(long, value_name = "TOKENS")]
+    limit: Option<NonZeroU64>,
+    /// Compare with another model file, or with `reference`: the same model on the CPU reference, which is slow.
+    #[arg(long, value_name = "MODEL|reference")]
+    against: Option<Against>,
+    /// Plan of the model compared with; without one, the device's default.
+    #[arg(long, value_name = "PLAN", requires = "against")]
+    against_plan: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// What to compare with.
+#[derive(Clone)]
+enum Against {
+    Reference,
+    Model(PathBuf),
+}
+
+impl FromStr for Against {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "reference" { Against::Reference } else { Against::Model(text.into()) })
+    }
+}
+
+impl Args {
+    fn reference(&self) -> Result<Option<Session>, Failure> {
+        match &self.against {
+            None => Ok(None),
+            Some(Against::Reference) if self.against_plan.is_some() => {
+                Err("the CPU reference has no plan: leave out --against-plan, or name a model in --against".into())
+            }
+            Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
+            Some(Against::Model(path)) => Ok(Some(self.options.session()?.plan(self.against_plan.clone()).open(path)?)),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| format!("{}: {e}", args.text.display());
+    let mut text = File::open(&args.text).map_err(fail)?;
+    let len = text.metadata().map_err(fail)?.len();
+    let mut reference = args.reference()?;
+    let mut model = args.options.session()?.open(&args.model)?;
+    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {elapsed} (left: {eta})")?;
+    // Nothing is drawn unless standard error is a terminal.
+    let bar = ProgressBar::new(len).with_style(style);
+    let options = EvalOptions { context: args.context, limit: args.limit };
+    let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |done| bar.set_position(done))
+        .map_err(|e| match e {
+            EvalError::Text(_) | EvalError::Empty => format!("{}: {e}", args.text.display()).into(),
+            other => Failure::from(other),
+        })?;
+    bar.finish_and_clear();
+    match args.json {
+        true => outln!("{}", serde_json::to_string_pretty(&json(&evaluation))?),
+        false => outln!("{}", table(&evaluation)),
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What `wgoose kernel` is asked for.
+
+use crate::failure::Failure;
+use crate::options::{CacheOptions, KernelOptions};
+use std::path::PathBuf;
+use std::str::FromStr;
+use wgoose_graph::Format;
+use wgoose_kernels::{Catalogue, Variant, ops};
+
+/// Is a kernel right, and how fast beside its siblings? Without an op, list what there is.
+///
+/// Every variant named runs at each choice of its tunables and at random cases, held against the op's reference. A case that
+/// fails is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at its instances in a
+/// model, also where the default plan fuses the op away.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// An op, or one of its variants: OP or OP/VARIANT.
+    pub(super) target: Option<Target>,
+    /// Time at the op's instances in this model: a file, or a size such as 0.1B.
+    #[arg(long, default_value = "0.1B")]
+    pub(super) model: PathBuf,
+    /// Format of the matrices of a model that is only a size.
+    #[arg(long, default_value = "F16")]
+    pub(super) format: Format,
+    /// Time passes of so many tokens of one sequence; 0 times nothing.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,64")]
+    pub(super) tokens: Vec<u32>,
+    /// Random cases of each variant.
+    #[arg(long, default_value_t = 20)]
+    pub(super) cases: u32,
+    /// What they are drawn with: the same seed, the same cases.
+    #[arg(long, default_value_t = 7)]
+    pub(super) seed: u64,
+    /// Seconds to spend on varying the tunables of VARIANT while it is timed.
+    #[arg(long, default_value_t = 10)]
+    pub(super) budget: u64,
+    /// Also time configurations that the kernel's file prunes.
+    #[arg(long)]
+    pub(super) exhaustive: bool,
+    /// Run only the case in this file, saved when it failed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "watch"])]
+    pub(super) case: Option<PathBuf>,
+    /// Run again whenever a file of the folder of kernels changes.
+    #[arg(long, requires_all = ["folder", "target"])]
+    pub(super) watch: bool,
+    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    #[arg(long)]
+    pub(super) device: Option<String>,
+    #[command(flatten)]
+    pub(super) kernels: KernelOptions,
+    #[command(flatten)]
+    pub(super) cache: CacheOptions,
+}
+
+/// An op, and one of its variants if only that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) op: String,
+    pub(super) variant: Option<String>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (op, variant) = text.split_once('/').map_or((text, None), |(op, variant)| (op, Some(variant)));
+        if ops::ALL.iter().all(|known| known.name != op) {
+            let known: Vec<&str> = ops::ALL.iter().map(|op| op.name).collect();
+            return Err(format!("there is no op '{op}': the ops are {}", known.join(", ")));
+        }
+        Ok(Target { op: op.to_owned(), variant: variant.map(str::to_owned) })
+    }
+}
+
+impl Target {
+    /// The variants that are meant, of which there is one at least.
+    pub(super) fn variants<'c>(&self, catalogue: &'c Catalogue) -> Result<Vec<&'c Variant>, Failure> {
+        let all = catalogue.variants(&self.op);
+        let Some(name) = &self.variant else { return Ok(all.iter().collect()) };
+        let found: Vec<&Variant> = all.iter().filter(|v| v.name() == *name).collect();
+        if found.is_empty() {
+            let known: Vec<&str> = all.iter().map(Variant::name).collect();
+            let op = &self.op;
+            return Err(format!("{op} has no variant '{name}': it has {}", known.join(", ")).into());
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,71 @@
+//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, bars.
+
+mod bars;
+mod report;
+mod rows;
+mod table;
+mod timeline;
+
+use crate::failure::Failure;
+use crate::options::RunOptions;
+use crate::out;
+use report::Report;
+use std::path::PathBuf;
+use std::time::Instant;
+use wgoose_runtime::lab::roofline;
+use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
+
+/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose roofline`).
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// Tokens of each sequence in a step: 1 is decoding.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65535))]
+    tokens: u32,
+    /// Sequences in a step.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    sequences: u32,
+    /// How often the step is measured each way.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Print a row for each layer as well.
+    #[arg(long)]
+    layers: bool,
+    /// Write everything to this file, as JSON.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    json: Option<PathBuf>,
+    /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    timeline: Option<PathBuf>,
+    /// Draw the step into this file, as bars.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut executor = args.options.executor(&args.model, args.sequences as usize)?;
+    let vocab = executor.shape().vocab;
+    let tokens = wgoose_bench::prompt(args.tokens, vocab);
+    let sequence = |slot| Sequence { slot, tokens: &tokens, outputs: Outputs::Last };
+    let sequences: Vec<Sequence<'_>> = (0..args.sequences as usize).map(sequence).collect();
+    let batch = Batch::pack(&sequences, vocab, sequences.len())?;
+    let profile = executor.profile(&batch, args.runs as usize)?;
+    let device = executor.device().fingerprint();
+    let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, device));
+    let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let report = Report::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
+    if let Some(path) = &args.json {
+        out::file(path, &serde_json::to_vec_pretty(&report)?)?;
+    }
+    if let Some(path) = &args.timeline {
+        let origin = Instant::now();
+        crate::timeline::write(path, &timeline::of(&report, origin), origin)?;
+    }
+    if let Some(path) = &args.svg {
+        out::file(path, bars::svg(&report).as_bytes())?;
+    }
+    table::print(&report, args.layers)
+}

@@ -1,0 +1,72 @@
+//! The report for people.
+
+use super::report::Report;
+use super::rows::Row;
+use crate::failure::Failure;
+use wgoose_runtime::lab::roofline::Spread;
+
+/// Prints a report; by layer too, if asked for.
+pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
+    let passes = if report.tokens == 1 { "decode".to_owned() } else { format!("{} tokens each", report.tokens) };
+    outln!("{} on {} ({})", report.model, report.device.adapter, report.device.driver);
+    outln!("{passes}, {} sequence(s), {} runs, plan {}\n", report.sequences, report.runs, report.plan);
+    let ms = |spread: Option<Spread>| match spread {
+        Some(s) => format!("{:>10.3} ms  ({:.3} to {:.3})", s.median, s.min, s.max),
+        None => format!("{:>10}", "-"),
+    };
+    outln!("whole step    {}  until its logits are in memory, wall clock", ms(report.wall_ms));
+    outln!("on the GPU    {}  {}", ms(report.gpu_ms), report.clock);
+    outln!("independent   {}  the same dispatches, none waiting for another", ms(report.independent_ms));
+    match report.gap_ms {
+        Some(gap) => outln!("gap           {gap:>10.3} ms  the difference: what their waiting costs"),
+        None => outln!("gap           {:>10}     not measured, its buffers would take too much memory", "-"),
+    }
+    if let Some(least) = report.total.cost.least_us {
+        let least = least / 1e3;
+        outln!("roofline      {least:>10.3} ms  if every dispatch ran at the device's ceiling");
+    }
+    outln!(
+        "\nBelow: a step with a timestamp after each dispatch, {:.3} ms. {:.2} us are taken off each dispatch, the mean of what\n\
+         timestamps add; what is left of waiting stays with the dispatch that waited.\n",
+        report.timestamped_ms,
+        report.timestamp_us
+    );
+    rows("op", &report.ops, &report.total)?;
+    if layers {
+        out!("\n");
+        rows("layer", &report.layers, &report.total)?;
+    }
+    if report.ceilings.is_none() {
+        outln!("\nRun `wgoose roofline` once to see how far this is from what the device can do.");
+    }
+    Ok(())
+}
+
+fn rows(what: &str, rows: &[Row], total: &Row) -> Result<(), Failure> {
+    outln!(
+        "{what:<18} {:>10} {:>7} {:>10} {:>11} {:>11} {:>9} {:>9} {:>9}",
+        "us",
+        "share",
+        "dispatches",
+        "MB",
+        "MFLOP",
+        "GB/s",
+        "GFLOP/s",
+        "roofline"
+    );
+    for row in rows.iter().chain([total]) {
+        let percent = row.percent_of_roofline.map_or("-".to_owned(), |p| format!("{p:.1} %"));
+        outln!(
+            "{:<18} {:>10.1} {:>5.1} % {:>10} {:>11.3} {:>11.3} {:>9.1} {:>9.1} {percent:>9}",
+            row.name,
+            row.cost.us,
+            100.0 * row.share,
+            row.dispatches,
+            row.cost.bytes as f64 / 1e6,
+            row.cost.flops as f64 / 1e6,
+            row.gb_s,
+            row.gflop_s,
+        );
+    }
+    Ok(())
+}
