@@ -7,6 +7,7 @@ use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
@@ -37,6 +38,10 @@ pub(crate) struct RunOptions {
     /// it f32.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) state: Option<StateFormat>,
+    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120, 3600
+    /// where a CPU plays the device.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    patience: Option<u64>,
     #[command(flatten)]
     pub(crate) kernels: KernelOptions,
     #[command(flatten)]
@@ -195,6 +200,7 @@ impl RunOptions {
             .chunk(self.chunk)
             .precision(self.precision)
             .state_format(self.state)
+            .patience(self.patience.map(Duration::from_secs))
             .catalogue(self.kernels.catalogue()?)
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
@@ -209,8 +215,19 @@ impl RunOptions {
     /// The arguments that say the same to another process, but for the folder of compiled kernels.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         // By name, all of them: an option that is not passed on does not compile.
-        let RunOptions { backend, device, plan, foreign_plan, chunk, precision, state, kernels, cache: _, memory } =
-            self;
+        let RunOptions {
+            backend,
+            device,
+            plan,
+            foreign_plan,
+            chunk,
+            precision,
+            state,
+            patience,
+            kernels,
+            cache: _,
+            memory,
+        } = self;
         let MemoryOptions { gpu_budget, eager } = memory;
         let backend = match backend {
             BackendName::Gpu => "gpu",
@@ -223,6 +240,7 @@ impl RunOptions {
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(state.iter().map(|s| argument("--state", s.name())));
+        arguments.extend(patience.iter().map(|s| argument("--patience", s.to_string())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
         arguments.extend(eager.then(|| "--eager".into()));

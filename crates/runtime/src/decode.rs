@@ -1,7 +1,7 @@
 //! Decoding on the device: what is continued, how, and what can be wrong with it. [`Engine::decode`](crate::Engine::decode)
 //! runs it.
 
-use crate::sampler::Sampling;
+use crate::sampling::Sampling;
 
 /// Steps submitted ahead unless said otherwise: while one runs another waits, and a third is being encoded.
 pub const IN_FLIGHT: usize = 3;

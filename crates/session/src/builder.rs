@@ -6,6 +6,7 @@ use crate::tokenizer::Tokenizer;
 use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Catalogue, Plan, Precision, StateFormat};
 use wgoose_loader::Model;
@@ -34,6 +35,7 @@ pub struct SessionBuilder {
     chunk: Option<u32>,
     catalogue: Arc<Catalogue>,
     pipeline_cache: Option<PathBuf>,
+    patience: Option<Duration>,
     timeline: Timeline,
     residency: Residency,
     prefixes: Option<PrefixOptions>,
@@ -52,6 +54,7 @@ impl Default for SessionBuilder {
             chunk: None,
             catalogue: Catalogue::embedded(),
             pipeline_cache: default_cache_dir(),
+            patience: None,
             timeline: Timeline::off(),
             residency: Residency::default(),
             prefixes: None,
@@ -112,6 +115,13 @@ impl SessionBuilder {
     /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`default_cache_dir`].
     pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
         self.pipeline_cache = folder;
+        self
+    }
+
+    /// Longest wait for work that the device was given at once; past it a call fails. Default: as
+    /// [`DeviceOptions::patience`] says.
+    pub fn patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -219,7 +229,8 @@ impl SessionBuilder {
     /// How a session's device is opened.
     pub fn device_options(&self) -> DeviceOptions {
         let (adapter, cache) = (self.device.clone(), self.pipeline_cache.clone());
-        DeviceOptions { adapter, cache, timeline: self.timeline.clone(), ..DeviceOptions::default() }
+        let (timeline, patience) = (self.timeline.clone(), self.patience);
+        DeviceOptions { adapter, cache, timeline, patience, ..DeviceOptions::default() }
     }
 
     /// The plan that a session on that device would run: the file's, checked, or the default.

@@ -26,7 +26,7 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
 }
 
 /// Adapters, the most capable first: real GPUs before CPU emulation, native APIs before OpenGL.
-pub(super) fn enumerate() -> Vec<wgpu::Adapter> {
+pub(crate) fn enumerate() -> Vec<wgpu::Adapter> {
     for backends in [wgpu::Backends::PRIMARY, wgpu::Backends::GL] {
         let mut adapters = pollster::block_on(instance(backends).enumerate_adapters(backends));
         adapters.retain(|a| a.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS));
@@ -114,7 +114,7 @@ fn declared_multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
     None
 }
 
-pub(super) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
+pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
     let optional = [
         (Feature::Subgroups, wgpu::Features::SUBGROUP),

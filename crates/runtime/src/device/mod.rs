@@ -1,25 +1,22 @@
-//! Opening a device: adapters, features, limits, the errors it reports later on.
+//! A device: adapters, features, limits, buffers, waits, and the errors it reports later on.
 
 mod adapter;
 mod cache_dir;
 mod key;
-mod matrix_check;
 mod options;
-mod verdict;
 mod wait;
 
 pub use adapter::{AdapterSummary, adapters};
+pub(crate) use adapter::{enumerate, summary};
 pub use cache_dir::default_cache_dir;
 pub(crate) use key::device_key;
 pub use options::DeviceOptions;
 
 use crate::RuntimeError;
-use crate::pipelines::Store;
-use crate::timeline::{Timeline, Track};
-use adapter::{WANTED, enumerate, summary};
+use crate::timeline::Timeline;
+use adapter::WANTED;
 use parking_lot::Mutex;
 use std::fmt::Display;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wait::{Fault, Patience};
@@ -34,7 +31,7 @@ pub struct Device {
     _adapter: wgpu::Adapter,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
-    summary: AdapterSummary,
+    pub(crate) summary: AdapterSummary,
     /// Nanoseconds of a timestamp tick.
     pub(crate) timestamp_period: Option<f64>,
     timeline: Timeline,
@@ -55,69 +52,11 @@ pub struct DeviceMemory {
 }
 
 impl Device {
-    /// Opens an adapter: by index, by a part of its name, or the most capable one.
+    /// Opens an adapter, whose features are taken at their word.
     ///
     /// # Errors
-    /// No adapter, none that matches, or the driver refuses.
-    pub fn open(wanted: Option<&str>) -> Result<Arc<Device>, RuntimeError> {
-        Device::open_with(&DeviceOptions { adapter: wanted.map(str::to_owned), ..DeviceOptions::default() })
-    }
-
-    /// As [`Device::open`], with options.
-    ///
-    /// # Errors
-    /// No adapter, none that matches, or the driver refuses.
-    pub fn open_with(options: &DeviceOptions) -> Result<Arc<Device>, RuntimeError> {
-        Device::open_limited(options, &|_| {})
-    }
-
-    /// As [`Device::open_with`], pretending that the device can do less: how a model runs on a lesser one.
-    ///
-    /// # Errors
-    /// No adapter, none that matches, or the driver refuses.
-    pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
-        Device::open_checked(options, restrict, &matrix_check::run)
-    }
-
-    /// As [`Device::open_limited`], with how matrix units are checked.
-    fn open_checked(
-        options: &DeviceOptions,
-        restrict: &dyn Fn(&mut Limits),
-        run: &matrix_check::Run<'_>,
-    ) -> Result<Arc<Device>, RuntimeError> {
-        let timeline = options.timeline.clone();
-        let mut adapters = {
-            let _span = timeline.span(Track::Device, "adapters");
-            enumerate()
-        };
-        let _span = timeline.span(Track::Device, "open");
-        let wanted = options.adapter.as_deref();
-        let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
-            None => true,
-            Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
-        };
-        let Some((index, _)) = adapters.iter().enumerate().find(matches) else {
-            let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
-            let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
-            return Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") });
-        };
-        let adapter = adapters.swap_remove(index);
-        let mut summary = summary(&adapter);
-        restrict(&mut summary.limits);
-        // The driver takes its time; the checks' kernels are made meanwhile.
-        let (device, checks) = std::thread::scope(|scope| {
-            let checks = scope.spawn(|| matrix_check::checks(&summary.limits));
-            (Device::connect(&adapter, summary.clone(), options), checks.join())
-        });
-        let (mut device, checks) = (device?, checks.unwrap_or_else(|panic| resume_unwind(panic)));
-        let kept = options.cache.as_deref().map(|cache| Store::checks(cache, &summary.fingerprint));
-        if matrix_check::settle(&mut device, checks, kept.as_ref(), run) {
-            device = Device::connect(&adapter, device.summary, options)?;
-        }
-        Ok(Arc::new(device))
-    }
-
-    fn connect(
+    /// The driver refuses.
+    pub(crate) fn connect(
         adapter: &wgpu::Adapter,
         summary: AdapterSummary,
         options: &DeviceOptions,

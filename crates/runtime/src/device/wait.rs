@@ -56,7 +56,7 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::wait`].
-    pub(super) fn wait_at_most(
+    pub(crate) fn wait_at_most(
         &self,
         most: Duration,
         done: wgpu::SubmissionIndex,

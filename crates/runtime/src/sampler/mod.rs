@@ -11,7 +11,6 @@ use crate::decode::Continuation;
 use crate::pipelines::Pipelines;
 use crate::{Device, RuntimeError};
 use settings::Settings;
-pub use settings::{Penalties, Sampling, is_bias, is_penalty};
 pub(crate) use settings::{Progress, Standing, check};
 use wgoose_kernels::{Catalogue, Kernel, PlanError, dispatch_size, sampling};
 

@@ -1,8 +1,9 @@
 //! The persistent kernel as a rewrite: ranges of layers that run the same kernels on operands in the same buffers become a
 //! dispatch each, whose workgroups stay resident. Nothing of it needs a device.
 
-use super::memory::{BufferRange, Memory, Operand};
-use super::{Bound, BufferId, Dispatch, Recording};
+use super::buffer::{BufferId, BufferRange};
+use super::memory::{Memory, Operand};
+use super::{Bound, Dispatch, Recording};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wgoose_graph::Graph;

@@ -1,5 +1,6 @@
 //! From a graph and a plan to a recording: plain data that says which kernel runs on what, in which order.
 
+mod buffer;
 mod fuse;
 mod memory;
 mod packing;
@@ -8,9 +9,10 @@ mod states;
 mod tests;
 
 use crate::{BatchError, RuntimeError};
+pub use buffer::{BufferId, BufferRange};
 pub use fuse::{FuseError, Fused, Unfused, fuse};
 pub(crate) use memory::{ARRIVALS, PARAMS, params_distance, storage_bytes};
-pub use memory::{BufferId, BufferRange, Memory, Operand, Places, buffers};
+pub use memory::{Memory, Operand, Places, buffers};
 use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;
 pub use states::{StateLayout, StateTensor};

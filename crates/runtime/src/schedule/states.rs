@@ -1,7 +1,6 @@
 //! The recurrent states of all sequences as plain data: few buffers, so that one kernel can bind those of many layers.
 
-use super::BufferId;
-use super::memory::BufferRange;
+use super::buffer::{BufferId, BufferRange};
 use std::collections::HashMap;
 use wgoose_graph::{ModelShape, State};
 use wgoose_kernels::{Limits, StateFormat};

@@ -84,26 +84,24 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
         rng_seed: RngSeed::Fixed(amount.seed),
         ..Runs::default()
     };
-    let one = |draw: Draw| -> Result<Result<(), TestCaseError>, RuntimeError> {
+    let one = |draw: Draw| -> Result<Option<String>, Unmade> {
         let mut tested = tested.borrow_mut();
-        let Some(placed) = draw.placed(op) else {
-            tested.skip(&Refusal::None("the model has no such op instance"));
-            return Ok(Err(TestCaseError::reject("no instance")));
-        };
-        match made(device, op, variant, &placed, &draw.configs(variant))? {
-            Ok(made) => Ok(tested.run(device, variant, made)?.map_or(Ok(()), |why| Err(TestCaseError::fail(why)))),
-            Err(refusal) => {
-                tested.skip(&refusal);
-                Ok(Err(TestCaseError::reject("refused")))
-            }
-        }
+        let placed = draw.placed(op).ok_or(Refusal::None("the model has no such op instance"))?;
+        let made = made(device, op, variant, &placed, &draw.configs(variant))?;
+        Ok(tested.run(device, variant, made)?)
     };
-    let result = TestRunner::new(runs).run(&draws(formats), |draw| {
-        one(draw).unwrap_or_else(|error| {
+    let result = TestRunner::new(runs).run(&draws(formats), |draw| match one(draw) {
+        Ok(None) => Ok(()),
+        Ok(Some(wrong)) => Err(TestCaseError::fail(wrong)),
+        Err(Unmade::Refused(refusal)) => {
+            tested.borrow_mut().skip(&refusal);
+            Err(TestCaseError::reject("refused"))
+        }
+        Err(Unmade::Broken(error)) => {
             // The first one: proptest goes on to shrink.
             stopped.borrow_mut().get_or_insert(error);
             Err(TestCaseError::fail("stopped"))
-        })
+        }
     });
     if let Some(error) = stopped.into_inner() {
         return Err(error);
@@ -136,7 +134,7 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
         }
         let mut refusal = None;
         for placed in in_turn(&places, 7 * tested.cases as usize, device.is_cpu()) {
-            match made(device, op, variant, placed, std::slice::from_ref(&config))? {
+            match made(device, op, variant, placed, std::slice::from_ref(&config)) {
                 Ok(made) => {
                     covered.extend(choices(&config));
                     refusal = None;
@@ -145,7 +143,8 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
                     }
                     break;
                 }
-                Err(why) => refusal = refusal.or(Some(why)),
+                Err(Unmade::Refused(why)) => refusal = refusal.or(Some(why)),
+                Err(Unmade::Broken(error)) => return Err(error),
             }
         }
         refusal.iter().for_each(|refusal| tested.skip(refusal));
@@ -200,9 +199,10 @@ fn formats(
     let (mut formats, mut refusal) = (BTreeSet::new(), None);
     for placed in where_all_suits(op) {
         if !formats.contains(&placed.format()) {
-            match made(device, op, variant, &placed, &variant.configs())? {
+            match made(device, op, variant, &placed, &variant.configs()) {
                 Ok(_) => drop(formats.insert(placed.format())),
-                Err(why) => refusal = refusal.or(Some(why)),
+                Err(Unmade::Refused(why)) => refusal = refusal.or(Some(why)),
+                Err(Unmade::Broken(error)) => return Err(error),
             }
         }
     }
@@ -212,16 +212,30 @@ fn formats(
     Ok(formats)
 }
 
+/// Why there is no case.
+enum Unmade {
+    /// No configuration is admitted.
+    Refused(Refusal),
+    /// Nothing can be tested.
+    Broken(RuntimeError),
+}
+
+impl From<Refusal> for Unmade {
+    fn from(refusal: Refusal) -> Self {
+        Unmade::Refused(refusal)
+    }
+}
+
+impl From<RuntimeError> for Unmade {
+    fn from(error: RuntimeError) -> Self {
+        Unmade::Broken(error)
+    }
+}
+
 /// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none a legal one is
 /// taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that are pruned, but for
 /// none on matrix units.
-fn made(
-    device: &Device,
-    op: &str,
-    variant: &Variant,
-    placed: &Placed,
-    configs: &[Config],
-) -> Result<Result<Made, Refusal>, RuntimeError> {
+fn made(device: &Device, op: &str, variant: &Variant, placed: &Placed, configs: &[Config]) -> Result<Made, Unmade> {
     let (instance, mut first) = (&placed.instance, None);
     let admitted = |config: &Config| variant.admits(instance, config, device.limits());
     let takes_pruned = !device.is_cpu() || variant.may_need(Feature::CooperativeMatrix8);
@@ -233,13 +247,13 @@ fn made(
         match admitted.and_then(|()| Kernel::new(variant, instance, config, device.limits())) {
             Ok(kernel) => {
                 let (case, instance) = (placed.saved(op, variant, config), instance.clone());
-                return Ok(Ok(Made { case, instance, kernel }));
+                return Ok(Made { case, instance, kernel });
             }
             Err(KernelError::Refused(refusal)) => first = first.or(Some(refusal)),
-            Err(KernelError::Text(error)) => return Err(PlanError::from(error).into()),
+            Err(KernelError::Text(error)) => return Err(Unmade::Broken(PlanError::from(error).into())),
         }
     }
-    Ok(Err(first.unwrap_or(Refusal::None("the variant has no configurations"))))
+    Err(first.unwrap_or(Refusal::None("the variant has no configurations")).into())
 }
 
 /// The same with x, y and the state packed, as far as the variant can.

@@ -2,11 +2,10 @@
 //! driver may refuse the patched modules (`pipelines/spirv`), or take them and compute something else. So a small kernel that uses
 //! the same code as products runs once on numbers of which every sum is known; what it gives is kept on disk.
 
-use super::Device;
 use super::verdict::Verdict;
-use crate::RuntimeError;
 use crate::pipelines::{Pipeline, Store, compile_once};
 use crate::timeline::Track;
+use crate::{Device, RuntimeError};
 use std::time::Duration;
 use wgoose_kernels::matrix_check::{self, CHECKED, Numbers, TILES};
 use wgoose_kernels::{Catalogue, Feature, Kernel, KernelError, Limits};
@@ -61,7 +60,7 @@ fn verdict(
     if let Some(known) = kept.and_then(|store| Verdict::from_bytes(&store.load(&kernel.hash)?)) {
         return Ok(known);
     }
-    let _span = device.timeline.span(Track::Device, "check matrix units");
+    let _span = device.timeline().span(Track::Device, "check matrix units");
     let verdict = run(device, feature, kernel)?;
     if let Some(store) = kept {
         store.save(&kernel.hash, &verdict.to_bytes());
@@ -147,7 +146,7 @@ mod tests {
 
     /// What the adapter lists; `WGOOSE_MATRICES=1` says that it must be something (`cargo xtask test --matrices`).
     fn listed() -> Vec<Feature> {
-        let adapter = super::super::adapters().remove(0);
+        let adapter = crate::adapters().remove(0);
         let listed = CHECKED.into_iter().filter(|feature| adapter.limits.features.contains(feature));
         let listed: Vec<Feature> = listed.collect();
         if listed.is_empty() {
@@ -236,7 +235,7 @@ mod tests {
             assert_eq!(has(cache, &right), (false, 0), "it was wrong");
         }
         // Whole, and no verdict.
-        let adapter = super::super::adapters().remove(0).fingerprint;
+        let adapter = crate::adapters().remove(0).fingerprint;
         let (device, _) = open(None, &right);
         let kernel = matrix_check::kernel(HAS, device.limits(), &Catalogue::embedded()).unwrap().unwrap();
         let store = Store::checks(cache, &adapter);

@@ -1,0 +1,76 @@
+//! Opening a device: the adapter asked for, and of its features those that stand their check.
+
+mod matrix_check;
+mod verdict;
+
+use crate::device::{enumerate, summary};
+use crate::pipelines::Store;
+use crate::timeline::Track;
+use crate::{Device, DeviceOptions, RuntimeError};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use wgoose_kernels::Limits;
+
+impl Device {
+    /// Opens an adapter: by index, by a part of its name, or the most capable one.
+    ///
+    /// # Errors
+    /// No adapter, none that matches, or the driver refuses.
+    pub fn open(wanted: Option<&str>) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_with(&DeviceOptions { adapter: wanted.map(str::to_owned), ..DeviceOptions::default() })
+    }
+
+    /// As [`Device::open`], with options.
+    ///
+    /// # Errors
+    /// No adapter, none that matches, or the driver refuses.
+    pub fn open_with(options: &DeviceOptions) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_limited(options, &|_| {})
+    }
+
+    /// As [`Device::open_with`], pretending that the device can do less: how a model runs on a lesser one.
+    ///
+    /// # Errors
+    /// No adapter, none that matches, or the driver refuses.
+    pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
+        Device::open_checked(options, restrict, &matrix_check::run)
+    }
+
+    /// As [`Device::open_limited`], with how matrix units are checked.
+    fn open_checked(
+        options: &DeviceOptions,
+        restrict: &dyn Fn(&mut Limits),
+        run: &matrix_check::Run<'_>,
+    ) -> Result<Arc<Device>, RuntimeError> {
+        let timeline = options.timeline.clone();
+        let mut adapters = {
+            let _span = timeline.span(Track::Device, "adapters");
+            enumerate()
+        };
+        let _span = timeline.span(Track::Device, "open");
+        let wanted = options.adapter.as_deref();
+        let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
+            None => true,
+            Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
+        };
+        let Some((index, _)) = adapters.iter().enumerate().find(matches) else {
+            let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
+            let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
+            return Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") });
+        };
+        let adapter = adapters.swap_remove(index);
+        let mut summary = summary(&adapter);
+        restrict(&mut summary.limits);
+        // The driver takes its time; the checks' kernels are made meanwhile.
+        let (device, checks) = std::thread::scope(|scope| {
+            let checks = scope.spawn(|| matrix_check::checks(&summary.limits));
+            (Device::connect(&adapter, summary.clone(), options), checks.join())
+        });
+        let (mut device, checks) = (device?, checks.unwrap_or_else(|panic| resume_unwind(panic)));
+        let kept = options.cache.as_deref().map(|cache| Store::checks(cache, &summary.fingerprint));
+        if matrix_check::settle(&mut device, checks, kept.as_ref(), run) {
+            device = Device::connect(&adapter, device.summary, options)?;
+        }
+        Ok(Arc::new(device))
+    }
+}
