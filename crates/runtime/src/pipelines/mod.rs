@@ -50,6 +50,11 @@ pub(crate) struct Compiled {
 }
 
 impl Compiler {
+    /// Whether a kernel need not be compiled, unless what is kept of it is refused.
+    pub(crate) fn has_on_disk(&self, kernel: &Kernel) -> bool {
+        self.store.as_ref().is_some_and(|store| store.load(&kernel.hash).is_some())
+    }
+
     /// Compiles a kernel, or takes it from disk.
     ///
     /// # Errors

@@ -138,7 +138,7 @@ impl GpuExecutor {
                 return Ok(false);
             }
         };
-        if cache.in_background && !building.is_done() {
+        if cache.in_background && !building.is_worth_waiting_for() {
             forms.insert(*shape, Form::Building(building));
             return Ok(false);
         }
