@@ -1,6 +1,6 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::{Event, Sweep, SweepError, shares};
+use super::{Candidate, Stage, Step, Sweep, SweepError, shares};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Scenario;
 use crate::space::{InstanceGroup, groups};
@@ -34,10 +34,9 @@ impl Sweep<'_> {
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.device.is_cpu();
         let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
-        (self.listen)(Event::Stage("persistent kernels", widths.len()));
+        self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
-            (self.listen)(Event::Done(format!("none: the device has no {missing}")));
-            return Ok(());
+            return self.done(Step::NotPersistent(*missing));
         }
         let share = self.share(shares::PERSISTENT) / widths.len() as u32;
         let mut fused = plan.clone();
@@ -52,7 +51,7 @@ impl Sweep<'_> {
         for &threads in widths {
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
                 Ok(persistent) => self.compare_both(plan, persistent, threads, share.mul_f64(0.1))?,
-                Err(why) => (self.listen)(Event::Done(format!("stages of {threads} threads: none ({why})"))),
+                Err(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
         Ok(())
@@ -116,13 +115,12 @@ impl Sweep<'_> {
         allowance: Duration,
     ) -> Result<(), SweepError> {
         let per_op = Plan { persistent: None, ..persistent.clone() };
-        let what = format!("stages of {threads} threads");
         if per_op.hash() != plan.hash() {
-            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, &format!("{what}, one dispatch per op"))?;
+            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, Candidate::PerOp { threads })?;
         }
         let workgroups = persistent.persistent.unwrap_or_default();
-        let what = format!("{what}, {workgroups} workgroups as persistent kernels");
-        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, &what)
+        let candidate = Candidate::Persistent { threads, workgroups };
+        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, candidate)
     }
 }
 
