@@ -7,7 +7,7 @@ pub use options::{EmbedOptions, Pooling};
 
 use crate::embedding_cache::Key;
 use crate::prefix::{Beginning, Snapshot};
-use crate::{Session, SessionError, grow, lock};
+use crate::{Session, SessionError, grow};
 use groups::groups;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
@@ -53,7 +53,7 @@ impl Session {
         });
         let mut found: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
         if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
-            let mut cache = lock(cache);
+            let mut cache = cache.lock();
             found.iter_mut().zip(keys).for_each(|(found, key)| *found = cache.get(key));
         }
         let todo: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
@@ -61,7 +61,7 @@ impl Session {
         for (i, embedding) in todo.into_iter().zip(self.embed_unread(&unread, options)?) {
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
                 // It stays in memory; a file that cannot be written costs no result.
-                if let Err(why) = lock(cache).insert(keys[i], &embedding) {
+                if let Err(why) = cache.lock().insert(keys[i], &embedding) {
                     tracing::warn!("an embedding is not kept: {why}");
                 }
             }
@@ -131,7 +131,7 @@ impl Session {
         if prefix.is_empty() {
             return Ok(None);
         }
-        let known = self.prefixes.as_ref().and_then(|kept| lock(&kept.cache).exact(&Beginning::EMBEDDING, prefix));
+        let known = self.prefixes.as_ref().and_then(|kept| kept.cache.lock().exact(&Beginning::EMBEDDING, prefix));
         if known.is_some() {
             return Ok(known);
         }
@@ -140,7 +140,7 @@ impl Session {
         let state = Arc::new(self.engine.state(slot)?);
         if let Some(kept) = &self.prefixes {
             let snapshot = Snapshot { state: Arc::clone(&state), logits: None };
-            lock(&kept.cache).insert(Beginning::EMBEDDING, prefix, snapshot);
+            kept.cache.lock().insert(Beginning::EMBEDDING, prefix, snapshot);
         }
         Ok(Some(state))
     }
