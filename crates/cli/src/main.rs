@@ -94,22 +94,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => {
-            eprintln!("wgoose: {}", one_line(e.as_ref()));
+            eprintln!("wgoose: {}", wgoose_session::one_line(e.as_ref()));
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error and its causes in one line.
-fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text.replace('\n', " ")
 }

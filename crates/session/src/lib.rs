@@ -97,7 +97,7 @@ pub use builder::{Backend, SessionBuilder};
 pub use chat::{Chat, ChatOptions};
 pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
-pub use error::SessionError;
+pub use error::{SessionError, one_line};
 pub use generate::{Ending, GenerateOptions, Generated};
 pub use prefix::{PrefixOptions, PrefixStats};
 pub use session::Session;

@@ -1,11 +1,12 @@
 //! Again, whenever a file of the folder changes.
 
 use super::{Target, run_once};
+use crate::Failure;
 use crate::verbs::kernel::Args;
-use crate::{Failure, one_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use wgoose_session::one_line;
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_millis(200);
