@@ -10,6 +10,7 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
@@ -180,11 +181,8 @@ impl Reference {
         let reference = Reference::compute(model)?;
         let text = serde_json::to_vec(&reference).map_err(|e| fail(e.to_string()))?;
         std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
-        // A temporary name and a rename: two sweeps may make it at once.
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&temporary, text)
-            .and_then(|()| std::fs::rename(&temporary, &path))
-            .map_err(|e| fail(e.to_string()))?;
+        // Two sweeps may make it at once.
+        wgoose_files::replace(&path, |file| file.write_all(&text)).map_err(|e| fail(e.to_string()))?;
         Ok(reference)
     }
 

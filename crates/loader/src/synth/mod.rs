@@ -18,10 +18,11 @@ pub use error::SynthError;
 
 use crate::blocks;
 use crate::names::Container;
-use crate::writer::{self, Ending, Outline, Rows, Tensor};
+use crate::writer::{self, Outline, Rows, Tensor};
 use law::Source;
 use std::ops::Range;
 use std::path::Path;
+use wgoose_files::Existing;
 use wgoose_graph::{ModelShape, Weight};
 
 /// What to write.
@@ -72,7 +73,7 @@ pub fn write(
         vocabulary: options.vocabulary.as_deref(),
         chat_template: None,
     };
-    writer::write(&outline, options, path, Ending::Replace, progress)
+    writer::write(&outline, options, path, Existing::Replace, progress)
 }
 
 impl Rows for SynthOptions {

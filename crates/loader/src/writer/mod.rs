@@ -17,11 +17,12 @@ pub use error::WriteError;
 pub use mix::{Mix, UnknownMix};
 
 pub(crate) use layout::Tensor;
-pub(crate) use stream::{Ending, Rows};
+pub(crate) use stream::Rows;
 
 use crate::names::Container;
 use layout::Layout;
 use std::path::Path;
+use wgoose_files::Existing;
 use wgoose_graph::ModelShape;
 
 /// What is known of a file before any number.
@@ -58,11 +59,11 @@ pub(crate) fn write<R: Rows>(
     outline: &Outline<'_>,
     rows: &R,
     path: &Path,
-    ending: Ending,
+    existing: Existing,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<WriteReport, R::Error> {
     let (layout, header) = plan(outline)?;
-    stream::write(rows, &layout, &header, path, ending, progress)?;
+    stream::write(rows, &layout, &header, path, existing, progress)?;
     Ok(WriteReport {
         bytes: header.len() as u64 + layout.data_len,
         tensors: layout.tensors.len(),
