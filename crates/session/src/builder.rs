@@ -1,7 +1,7 @@
 //! How to open a session.
 
 use crate::embedding_cache::EmbeddingCache;
-use crate::prompt::Prefixes;
+use crate::prefix::Prefixes;
 use crate::tokenizer::Tokenizer;
 use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use parking_lot::Mutex;
@@ -39,6 +39,13 @@ pub struct SessionBuilder {
     residency: Residency,
     prefixes: Option<PrefixOptions>,
     embeddings: Option<EmbeddingCacheOptions>,
+}
+
+impl Session {
+    /// A builder with defaults: the most capable GPU, its default plan.
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
+    }
 }
 
 impl Default for SessionBuilder {

@@ -1,26 +1,9 @@
 //! Prompts, read from the longest prefix that the cache knows.
 
-use crate::prefix::{Beginning, History, PrefixCache, PrefixOptions, Snapshot};
+use crate::prefix::{Beginning, History, Prefixes, Snapshot};
 use crate::{Session, SessionError};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use wgoose_runtime::{Outputs, Sequence};
-
-/// A prefix cache, and where its session stands.
-#[derive(Clone)]
-pub(crate) struct Prefixes {
-    /// Shared with forks.
-    pub(crate) cache: Arc<Mutex<PrefixCache>>,
-    history: History,
-    every: Option<usize>,
-}
-
-impl Prefixes {
-    pub(crate) fn new(options: &PrefixOptions) -> Self {
-        let cache = Arc::new(Mutex::new(PrefixCache::new(options.budget)));
-        Prefixes { cache, history: History::since(Beginning::ZERO), every: options.every.map(usize::from) }
-    }
-}
 
 /// How far a prompt was read.
 pub(crate) enum Read {

@@ -1,11 +1,10 @@
 //! A session: one model on one device, one sequence going on.
 
 use crate::embedding_cache::EmbeddingCache;
-use crate::prefix::Beginning;
-use crate::prompt::Prefixes;
+use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
 use crate::tokenizer::{Tokenizer, VocabularyError};
-use crate::{EmbeddingCacheStats, PrefixStats, SessionBuilder, SessionError, initial_state, state_file};
+use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,11 +26,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// A builder with defaults: the most capable GPU, its default plan.
-    pub fn builder() -> SessionBuilder {
-        SessionBuilder::default()
-    }
-
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model

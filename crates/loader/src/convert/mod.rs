@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod rows;
 mod source;
 
 pub use check::Checked;

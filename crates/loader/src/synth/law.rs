@@ -4,8 +4,8 @@
 //! matrices that write to the residual stream are scaled down by the root of their number, biases and mixes are
 //! spread over the range that trained models use.
 
-use super::SynthOptions;
 use super::noise::Streams;
+use super::options::SynthOptions;
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
 
 /// Hot models: `ffn.key` times this, `ffn.value` divided by its square. A power of two, so nothing else changes.

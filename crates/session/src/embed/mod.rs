@@ -1,14 +1,15 @@
 //! Embeddings: hidden states of texts, one row for a text or one for each token, without the output head.
 
 mod groups;
+mod key;
 mod options;
 
 pub use options::{EmbedOptions, Pooling};
 
-use crate::embedding_cache::Key;
 use crate::prefix::{Beginning, Snapshot};
 use crate::{Session, SessionError, grow};
 use groups::groups;
+use key::key;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData, check_tokens};
@@ -49,7 +50,7 @@ impl Session {
         }
         let keys = self.embeddings.is_some().then(|| {
             let model = self.model.fingerprint();
-            texts.iter().map(|text| Key::of(&model, options, text.as_ref())).collect::<Vec<_>>()
+            texts.iter().map(|text| key(&model, options, text.as_ref())).collect::<Vec<_>>()
         });
         let mut found: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
         if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {

@@ -1,8 +1,8 @@
 //! The candidates for one kind of instance: tried in an order, each measured once and recorded.
 
 use super::timing::{measure, pairs};
-use super::{KernelTuner, KernelTuningError, PersistentGrid};
-use crate::ledger::{Cause, Identity, Outcome, Reason, Subject};
+use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
+use crate::ledger::{Cause, Identity, Outcome, Subject};
 use crate::memo::Memo;
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
 use crate::stats::summary::median;
@@ -176,7 +176,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
 
     fn record_once(&mut self, identity: &Identity, cause: Cause, text: String) -> Result<(), KernelTuningError> {
         if self.memo.recall(&identity.key()).is_none() {
-            self.memo.append(identity, failed(cause, text))?;
+            self.memo.append(identity, Outcome::failed(cause, text))?;
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
     /// What came of a candidate, measured now unless it was before.
     pub(super) fn outcome(&mut self, i: usize) -> Result<Outcome, KernelTuningError> {
         if let Some(refusal) = &self.all[i].refusal {
-            return Ok(failed(Cause::Constraint, refusal.to_string()));
+            return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
         }
         let kernel = self.kernel(i)?;
         let c = &self.all[i];
@@ -240,12 +240,12 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let kernel = match kernel {
             Ok(kernel) => kernel,
             // It may well do where it is no stage.
-            Err(refusal) if self.grid.is_some() => return Ok(failed(Cause::Constraint, refusal.to_string())),
+            Err(refusal) if self.grid.is_some() => return Ok(Outcome::failed(Cause::Constraint, refusal.to_string())),
             Err(refusal) => {
                 let subject = self.subject(c.variant.name(), "", tunables);
                 let identity = self.memo.identity(subject, None, 0, self.tuner.clock.source());
                 self.record_once(&identity, Cause::Constraint, refusal.to_string())?;
-                return Ok(failed(Cause::Constraint, refusal.to_string()));
+                return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
             }
         };
         self.tried += 1;
@@ -256,7 +256,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         }
         let (tuner, copies, case) = (self.tuner, self.tuner.copies(self.group), self.case.as_ref());
         let outcome = self.memo.experiment(&identity, || {
-            let Some((case, expected)) = case else { return failed(Cause::Runtime, "no reference".into()) };
+            let Some((case, expected)) = case else { return Outcome::failed(Cause::Runtime, "no reference".into()) };
             measure(tuner, &kernel, (case, copies), expected)
         })?;
         match &outcome {
@@ -318,8 +318,4 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let c = &self.all[i];
         Ok(Choice::new(self.group.key.clone(), c.variant, &c.config)?)
     }
-}
-
-pub(super) fn failed(cause: Cause, text: String) -> Outcome {
-    Outcome::Failed(Reason { cause, text })
 }

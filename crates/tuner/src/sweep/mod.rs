@@ -14,7 +14,7 @@ mod persistent;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 
 use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
-use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Reason, Subject};
+use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Subject};
 use crate::memo::Memo;
 use crate::paired::{PairedError, Scenario, StepLab};
 use crate::quality::{QualityError, Reference};
@@ -219,8 +219,7 @@ impl<'a> Sweep<'a> {
         for error in self.options.catalogue.broken() {
             let subject = Subject { op: "kernels".to_owned(), variant: error.path.to_string(), ..Subject::default() };
             let identity = self.memo.identity(subject, None, 0, ClockSource::Wall);
-            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
-            self.memo.append(&identity, Outcome::Failed(reason))?;
+            self.memo.append(&identity, Outcome::failed(Cause::Compile, error.to_string()))?;
             self.note(Note::BrokenFile(error.clone()))?;
         }
         Ok(())
