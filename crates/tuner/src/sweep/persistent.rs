@@ -27,6 +27,14 @@ struct Resident {
     is_known: bool,
 }
 
+/// The stages of a width.
+enum Stages {
+    /// A plan for persistent kernels of the best of them.
+    Found(Box<Plan>),
+    /// There are none: the reason.
+    None(String),
+}
+
 impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
     /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted;
@@ -50,14 +58,14 @@ impl Sweep<'_> {
         let mut resident = Resident { most: u32::MAX, is_known: false };
         for &threads in widths {
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
-                Ok(persistent) => self.compare_both(plan, persistent, threads, share.mul_f64(0.1))?,
-                Err(why) => self.done(Step::NoStages { threads, why })?,
+                Stages::Found(persistent) => self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))?,
+                Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
         Ok(())
     }
 
-    /// A plan for persistent kernels of the best stages, of as many workgroups as run at once; or why there is none.
+    /// The best stages, of as many workgroups as run at once.
     fn stages(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -65,7 +73,7 @@ impl Sweep<'_> {
         groups: &[InstanceGroup],
         (threads, share): (u32, Duration),
         resident: &mut Resident,
-    ) -> Result<Result<Plan, String>, SweepError> {
+    ) -> Result<Stages, SweepError> {
         let multiprocessors = self.device.limits().multiprocessors;
         // A software adapter may have but one of its threads free.
         let counts = match self.device.is_cpu() {
@@ -94,7 +102,7 @@ impl Sweep<'_> {
                 }
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.lab.persistent_status(&plan)? {
-                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Ok(plan)),
+                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Stages::Found(Box::new(plan))),
                     PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
                     PersistentStatus::Refused(why) => {
                         refusal = why.to_string();
@@ -103,7 +111,7 @@ impl Sweep<'_> {
                 }
             }
         }
-        Ok(Err(refusal))
+        Ok(Stages::None(refusal))
     }
 
     /// Compares the stages with a plan, as one dispatch per op and fused.
