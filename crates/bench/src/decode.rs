@@ -1,11 +1,10 @@
 //! Decoding, greedy, as whole runs of the runtime's own loop.
 
-use crate::measure::{BenchError, Load, ms};
-use crate::prompt;
-use crate::workload::{forward, settle};
+use crate::{BenchError, ms, prompt};
 use std::ops::ControlFlow;
 use std::time::Instant;
-use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Sampling, Start, StateData};
+use wgoose_graph::State;
+use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sampling, Sequence, Start, StateData};
 use wgoose_session::sampling::greedy;
 
 /// Tokens that each sequence reads first.
@@ -19,13 +18,19 @@ pub(crate) struct Decoded {
     pub(crate) encode_share: Option<f64>,
 }
 
-/// Continues `load.sequences` sequences together, from fresh states, once uncounted and then `load.runs` times.
-pub(crate) fn measure(engine: &mut Engine, load: &Load) -> Result<Decoded, BenchError> {
-    let (vocab, slots) = (engine.shape().vocab, load.sequences);
-    let prompts: Vec<Vec<u32>> =
-        (0..slots as u32).map(|slot| prompt(PROMPT, vocab).iter().map(|t| (t + 31 * slot) % vocab).collect()).collect();
-    turn(engine, &prompts, load.decode_tokens, None)?;
-    let turns = (0..load.runs).map(|_| turn(engine, &prompts, load.decode_tokens, None));
+/// Continues sequences together by so many tokens, from fresh states, once uncounted and then `runs` times.
+pub(crate) fn measure(
+    engine: &mut Engine,
+    sequences: usize,
+    tokens: usize,
+    runs: usize,
+) -> Result<Decoded, BenchError> {
+    let vocab = engine.shape().vocab;
+    let prompts: Vec<Vec<u32>> = (0..sequences as u32)
+        .map(|slot| prompt(PROMPT, vocab).iter().map(|t| (t + 31 * slot) % vocab).collect())
+        .collect();
+    turn(engine, &prompts, tokens, None)?;
+    let turns = (0..runs).map(|_| turn(engine, &prompts, tokens, None));
     let turns = turns.collect::<Result<Vec<Turn>, _>>()?;
     let times: Vec<f64> = turns.iter().map(|turn| turn.decode_ms).collect();
     let encoding: Option<f64> = turns.iter().map(|turn| turn.encode_ms).sum();
@@ -77,4 +82,23 @@ pub(crate) fn turn(
     })?;
     let (first_ms, decode_ms) = (first_ms.unwrap_or(read_ms), ms(decoding));
     Ok(Turn { read_ms, first_ms, decode_ms, encode_ms: Some(report.encode_seconds * 1e3) })
+}
+
+/// Gives the first sequences this state, or none, and waits until the device has it.
+pub(crate) fn settle(engine: &mut Engine, sequences: usize, state: Option<&StateData>) -> Result<(), BenchError> {
+    match state {
+        None => engine.reset(0..sequences)?,
+        Some(state) => (0..sequences).try_for_each(|slot| engine.set_state(slot, state))?,
+    }
+    engine.state_tensor(0, State::AttShift(0))?;
+    Ok(())
+}
+
+/// The last logits of each sequence.
+pub(crate) fn forward<'a>(
+    engine: &mut Engine,
+    tokens: impl Iterator<Item = &'a [u32]>,
+) -> Result<Vec<Vec<f32>>, BenchError> {
+    let last = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
+    Ok(engine.forward(&tokens.enumerate().map(last).collect::<Vec<_>>())?)
 }

@@ -1,17 +1,26 @@
 //! Measures whole sessions the way their users meet them; the command-line tool and the Python package report it.
 
 mod decode;
+mod error;
 mod measure;
 pub mod process_memory;
 pub mod record;
 mod subject;
 pub mod workload;
 
-pub use measure::{BenchError, Load, measure};
+pub use error::BenchError;
+pub use measure::{Load, measure};
 pub use record::Record;
 pub use subject::{Configured, Subject};
+
+use std::time::Instant;
 
 /// A prompt of that many tokens, always the same.
 pub fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
     (0..tokens).map(|t| ((u64::from(t) * 7919 + 13) % u64::from(vocab)) as u32).collect()
+}
+
+/// Milliseconds since then.
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
 }

@@ -1,15 +1,13 @@
 //! Measures a session the way its user meets it.
 
 use crate::record::Record;
-use crate::{Subject, decode, process_memory, prompt};
+use crate::{BenchError, Subject, decode, ms, process_memory, prompt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_loader::Model;
-use wgoose_runtime::RuntimeError;
 use wgoose_session::SessionError;
-use wgoose_session::sampling::SampleError;
-use wgoose_tuner::quality::{QualityError, Reference};
+use wgoose_tuner::quality::Reference;
 use wgoose_tuner::stats::summary::median;
 
 /// Tokens of the prompt that is timed until its logits are there.
@@ -25,37 +23,6 @@ pub struct Load {
     pub decode_tokens: usize,
     /// How often each is measured, after one that is not counted.
     pub runs: usize,
-}
-
-/// What stops a benchmark.
-#[derive(Debug, thiserror::Error)]
-pub enum BenchError {
-    /// The model, the device or the plan.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The quality reference.
-    #[error(transparent)]
-    Quality(#[from] QualityError),
-    /// Speed of wrong results says nothing.
-    #[error("wrong results, not recorded: {disagreements} positions disagree, rms {rms:.1e}")]
-    Wrong {
-        /// Certified positions with another answer.
-        disagreements: u32,
-        /// The logits' error.
-        rms: f64,
-    },
-}
-
-impl From<RuntimeError> for BenchError {
-    fn from(error: RuntimeError) -> Self {
-        BenchError::Session(error.into())
-    }
-}
-
-impl From<SampleError> for BenchError {
-    fn from(error: SampleError) -> Self {
-        BenchError::Session(error.into())
-    }
 }
 
 /// Benchmarks one configuration. `cache` is a folder where the quality reference is kept.
@@ -89,7 +56,7 @@ pub fn measure(
     }
     drop(session);
     let mut configured = subject.engine(model, load.sequences)?;
-    let decoded = decode::measure(&mut configured.engine, load)?;
+    let decoded = decode::measure(&mut configured.engine, load.sequences, load.decode_tokens, load.runs)?;
     drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
@@ -127,8 +94,4 @@ pub fn measure(
         prefill_ms,
         decode_ms: decoded.ms,
     })
-}
-
-pub(crate) fn ms(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1e3
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
+use wgoose_session::one_line;
 
 /// Any error; [`exit_code`] prints it in one line.
 pub(crate) type Failure = Box<dyn Error>;
@@ -20,18 +21,4 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn one_line(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text.replace('\n', " ")
 }

@@ -2,9 +2,10 @@
 
 #![deny(missing_docs)]
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Writes a file under a temporary name beside `path`, then gives it the name: others see what was there before or all of
 /// the new file, and so does who comes after a crash. Returns the file, still open.
@@ -12,19 +13,89 @@ use std::path::Path;
 /// # Errors
 /// The folder does not exist or cannot be written, the disk is full, or `write` fails: then nothing has changed.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".wgoose-").suffix(".part");
-    #[cfg(unix)] // a temporary file is private by default, these are ordinary files
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    write(file.as_file_mut())?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path)?;
-    // Elsewhere folders cannot be opened, and renaming is durable without.
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    Ok(file)
+    let mut new = NewFile::beside(path)?;
+    write(new.file())?;
+    new.finish(Existing::Replace)
+}
+
+/// Gives a finished file its name, in the same folder, and makes both durable. What has the name is replaced.
+///
+/// # Errors
+/// There is no such file, or it cannot be written, synced or renamed.
+pub fn rename(part: &Path, path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(part)?.sync_all()?;
+    std::fs::rename(part, path)?;
+    sync_folder(folder(path))
+}
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It is replaced.
+    Replace,
+    /// It stays; the new file is removed.
+    Keep,
+}
+
+/// A file under a temporary name beside the path that it will have. It is removed unless it is finished.
+#[derive(Debug)]
+pub struct NewFile {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// An empty file.
+    ///
+    /// # Errors
+    /// The folder does not exist or cannot be written.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".wgoose-").suffix(".part");
+        #[cfg(unix)] // a temporary file is private by default, these are ordinary files
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        Ok(NewFile { file: builder.tempfile_in(folder(path))?, path: path.to_owned() })
+    }
+
+    /// The open file.
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Its temporary name.
+    pub fn temporary_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives it its name and makes both durable. Returns the file, still open.
+    ///
+    /// # Errors
+    /// It cannot be synced or renamed, or there is a file to keep: `AlreadyExists`.
+    pub fn finish(self, existing: Existing) -> io::Result<File> {
+        self.file.as_file().sync_all()?;
+        let file = match existing {
+            Existing::Replace => self.file.persist(&self.path)?,
+            Existing::Keep => self.file.persist_noclobber(&self.path)?,
+        };
+        sync_folder(folder(&self.path))?;
+        Ok(file)
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a new name survive a crash.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Elsewhere folders cannot be opened, and renaming is durable without.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
@@ -47,6 +118,33 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"three");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
         assert!(replace(&folder.path().join("no/a.json"), |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_kept_if_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        for (text, is_first) in [("one", true), ("two", false)] {
+            let mut new = NewFile::beside(&path).unwrap();
+            new.file().write_all(text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read(new.temporary_path()).unwrap(), text.as_bytes());
+            let kind = new.finish(Existing::Keep).map(drop).map_err(|e| e.kind());
+            assert_eq!(kind, if is_first { Ok(()) } else { Err(io::ErrorKind::AlreadyExists) });
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        drop(NewFile::beside(&path).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_part_gets_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [part, path] = ["a.part", "a"].map(|name| folder.path().join(name));
+        std::fs::write(&path, b"old").unwrap();
+        std::fs::write(&part, b"new").unwrap();
+        rename(&part, &path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert!(!part.exists() && rename(&part, &path).is_err());
     }
 
     #[cfg(unix)]

@@ -2,9 +2,10 @@
 
 use crate::wgsl::{Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, TextError, value};
 use crate::{Feature, Limits, Precision};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What an outline depends on: a file, how each operand is read that it asks for, which imports are chosen.
@@ -54,10 +55,6 @@ pub enum LibraryError {
 fn sums(said: &[&str]) -> Option<String> {
     const ITS_OWN: &str = "its own";
     (!said.is_empty() && !said.contains(&ITS_OWN)).then(|| said.join(", "))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Library {
@@ -116,24 +113,24 @@ impl Library {
         let (operands, imports) = self.asks.get(path).map_or((&[][..], &[][..]), |(a, b)| (&a[..], &b[..]));
         let readers = operands.iter().map(|operand| reader(operand)).collect();
         let key = (Arc::clone(path), readers, imports.iter().map(|name| import(name)).collect());
-        if let Some(known) = lock(&self.outlines).get(&key) {
+        if let Some(known) = self.outlines.lock().get(&key) {
             return known.clone();
         }
         let outline = Outline::new(&self.documents, path, reader, import).map(Arc::new);
-        lock(&self.outlines).insert(key, outline.clone());
+        self.outlines.lock().insert(key, outline.clone());
         outline
     }
 
     /// Notes that a kernel was made of an outline.
     pub(crate) fn uses(&self, outline: &Outline) {
         if self.has_folder {
-            lock(&self.used).extend(outline.files.iter().cloned());
+            self.used.lock().extend(outline.files.iter().cloned());
         }
     }
 
     /// The files that differ from those of the binary, and which of them kernels were made of.
     pub(crate) fn differing(&self) -> Vec<(Arc<str>, Standing, bool)> {
-        let used = lock(&self.used);
+        let used = self.used.lock();
         let differ = self.files.iter().filter(|(_, file)| file.standing != Standing::Embedded);
         differ.map(|(path, file)| (Arc::clone(path), file.standing, used.contains(path))).collect()
     }
@@ -142,7 +139,7 @@ impl Library {
     pub(crate) fn traits(&self, path: &Arc<str>, import: &dyn Fn(&str) -> Option<String>) -> Traits {
         let imports = self.asks.get(path).map_or(&[][..], |(_, imports)| &imports[..]);
         let key = (Arc::clone(path), imports.iter().map(|name| import(name)).collect());
-        if let Some(known) = lock(&self.traits).get(&key) {
+        if let Some(known) = self.traits.lock().get(&key) {
             return known.clone();
         }
         let mut all = BTreeMap::new();
@@ -154,7 +151,7 @@ impl Library {
             is_plan_only: documents().any(|document| document.plan_only.is_some()),
             sums: sums(&documents().filter_map(|document| document.sums.as_deref()).collect::<Vec<_>>()),
         };
-        lock(&self.traits).insert(key, traits.clone());
+        self.traits.lock().insert(key, traits.clone());
         traits
     }
 

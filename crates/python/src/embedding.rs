@@ -1,12 +1,11 @@
 //! Embeddings as arrays.
 
 use crate::error::{InputError, of_session};
-use crate::lock;
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use wgoose_graph::ModelShape;
 use wgoose_runtime::check_tokens;
 use wgoose_session::{EmbedOptions, Level, Pooling, Session};
@@ -41,7 +40,7 @@ pub(crate) fn embed(
     options: &EmbedOptions,
 ) -> PyResult<Vec<Vec<f32>>> {
     // Before anything is read: the session counts from 0 each time.
-    let vocab = py.detach(|| lock(session).model().shape().vocab);
+    let vocab = py.detach(|| session.lock().model().shape().vocab);
     for (i, text) in texts.iter().enumerate() {
         check_tokens(i, text, vocab).map_err(|e| InputError::new_err(e.to_string()))?;
     }
@@ -55,7 +54,7 @@ pub(crate) fn embed(
             tokens <= TOKENS
         };
         let some = rest.iter().take(TEXTS).take_while(fits).count().max(1);
-        let embedded = py.detach(|| lock(session).embed_batch(&rest[..some], options));
+        let embedded = py.detach(|| session.lock().embed_batch(&rest[..some], options));
         embeddings.extend(embedded.map_err(|e| of_session(&e))?);
     }
     py.check_signals()?;

@@ -4,7 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use wgoose_runtime::{BatchError, DecodeError, RuntimeError};
-use wgoose_session::SessionError;
+use wgoose_session::{SessionError, one_line};
 
 create_exception!(
     wgoose,
@@ -61,18 +61,4 @@ pub(crate) fn of_runtime(error: &RuntimeError) -> PyErr {
 /// The exception for anything else.
 pub(crate) fn of_other(error: &dyn std::error::Error) -> PyErr {
     Error::new_err(one_line(error))
-}
-
-/// An error and its causes in one line.
-fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text.replace('\n', " ")
 }

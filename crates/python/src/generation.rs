@@ -2,11 +2,11 @@
 
 use crate::error::{Error, of_session};
 use crate::handoff::{Handoff, Taken};
-use crate::lock;
 use crate::running;
 use crate::state::State;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wgoose_session::{self as session, GenerateOptions, Session, SessionError};
@@ -99,7 +99,7 @@ impl Generation {
         look: impl FnOnce(&mut Session, &mut Ending) -> Result<T, SessionError> + Send,
     ) -> PyResult<Option<T>> {
         py.detach(|| {
-            let mut progress = lock(&self.progress);
+            let mut progress = self.progress.lock();
             if let Some(worker) = progress.take_worker() {
                 let (session, ending) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 *progress = Progress::Ended(Box::new(session), ending.map_err(|e| of_session(&e))?);
@@ -177,7 +177,7 @@ impl Drop for Generation {
     /// Waits until the thread has ended, so that what it holds on the device is free again.
     fn drop(&mut self) {
         self.handoff.close();
-        if let Some(worker) = lock(&self.progress).take_worker() {
+        if let Some(worker) = self.progress.lock().take_worker() {
             // The thread may be in the middle of a pass: others need not wait for it.
             Python::attach(|py| py.detach(|| drop(worker.join())));
         }

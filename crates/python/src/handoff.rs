@@ -1,9 +1,8 @@
 //! Text from the thread that generates to the one that reads, a piece at a time: the giver waits until it is taken, so
 //! that nothing runs further ahead than its reader.
 
-use crate::lock;
+use parking_lot::{Condvar, Mutex};
 use std::ops::ControlFlow;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where pieces of text change hands.
@@ -35,7 +34,7 @@ pub(crate) enum Taken {
 impl Handoff {
     /// Gives a piece, if there is any text, and waits until it is taken; breaks if it was not taken, or the next will not be.
     pub(crate) fn give(&self, piece: String) -> ControlFlow<()> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         if inner.closed {
             return ControlFlow::Break(());
         }
@@ -45,7 +44,7 @@ impl Handoff {
         inner.piece = Some(piece);
         self.changed.notify_all();
         while inner.piece.is_some() && !inner.closed {
-            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut inner);
         }
         // A piece that was taken counts as read, even if its reader has gone since.
         if inner.piece.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -53,10 +52,9 @@ impl Handoff {
 
     /// Takes the next piece, waiting for it no longer than `patience`.
     pub(crate) fn take(&self, patience: Duration) -> Taken {
-        let inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let idle = |inner: &mut Inner| inner.piece.is_none() && !inner.done && !inner.closed;
-        let waited = self.changed.wait_timeout_while(inner, patience, idle);
-        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.changed.wait_while_for(&mut inner, idle, patience);
         if inner.closed {
             return Taken::Done;
         }
@@ -72,13 +70,13 @@ impl Handoff {
 
     /// Says that the reader is gone.
     pub(crate) fn close(&self) {
-        lock(&self.inner).closed = true;
+        self.inner.lock().closed = true;
         self.changed.notify_all();
     }
 
     /// Says that the giver is done.
     pub(crate) fn finish(&self) {
-        lock(&self.inner).done = true;
+        self.inner.lock().done = true;
         self.changed.notify_all();
     }
 }

@@ -17,7 +17,6 @@ mod state;
 mod tune;
 
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// RWKV-7 language models on any GPU: `Model.load`, then `generate`, `embed`, `logits`, `state`.
 #[pymodule]
@@ -39,9 +38,4 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn at_exit(py: Python<'_>) {
     py.detach(running::stop_all);
-}
-
-/// A panic elsewhere leaves nothing half done behind these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

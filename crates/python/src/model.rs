@@ -4,16 +4,17 @@ use crate::completion::{CompletionStream, Heading, whole};
 use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
 use crate::generation::Generation;
+use crate::input;
 use crate::load::{Adapter, Bytes, Options};
 use crate::state::{self, State};
-use crate::{input, lock};
 use numpy::PyArrayDyn;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use wgoose_loader as loader;
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::tokenizer::{Tokenizer, VocabularyError};
@@ -41,7 +42,7 @@ impl Model {
         py: Python<'_>,
         run: impl FnOnce(&mut Session) -> Result<T, SessionError> + Send,
     ) -> PyResult<T> {
-        py.detach(|| run(&mut lock(&self.session))).map_err(|e| of_session(&e))
+        py.detach(|| run(&mut self.session.lock())).map_err(|e| of_session(&e))
     }
 
     fn tokenizer(&self) -> PyResult<&Tokenizer> {

@@ -2,8 +2,8 @@
 //! with it. At exit they are told to stop, and waited for.
 
 use crate::handoff::Handoff;
-use crate::lock;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Those that may still run, by where they give their text.
@@ -15,7 +15,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     run: impl FnOnce(&Handoff) -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     let entry = Entry(Arc::clone(handoff));
-    lock(&RUNNING).push(Arc::clone(handoff));
+    RUNNING.lock().push(Arc::clone(handoff));
     std::thread::Builder::new().name("wgoose generate".to_owned()).spawn(move || {
         // Also where it panics, or does not even start.
         let entry = entry;
@@ -26,7 +26,7 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// Stops all of them and returns when they have ended.
 pub(crate) fn stop_all() {
     loop {
-        let running = lock(&RUNNING).clone();
+        let running = RUNNING.lock().clone();
         if running.is_empty() {
             return;
         }
@@ -40,6 +40,6 @@ struct Entry(Arc<Handoff>);
 impl Drop for Entry {
     fn drop(&mut self) {
         self.0.finish();
-        lock(&RUNNING).retain(|other| !Arc::ptr_eq(other, &self.0));
+        RUNNING.lock().retain(|other| !Arc::ptr_eq(other, &self.0));
     }
 }

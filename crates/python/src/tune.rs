@@ -4,7 +4,7 @@ use crate::error::{InputError, LoadError, of_other, of_runtime};
 use crate::load::Adapter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
-use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 
 /// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,
 /// then timed. Returns how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
@@ -73,31 +73,24 @@ pub(crate) fn tune(
     Ok(report.unbind())
 }
 
-/// Sweeps until the end, or until Python says no. A sweep cannot be told to stop, but it survives being killed: its ledger
-/// has every measurement. So it is unwound.
+/// Sweeps until the end, or until Python raises an exception.
 fn interruptibly(
     device: &Arc<Device>,
     model: &Arc<Model>,
     options: &SweepOptions,
     listen: Option<&Py<PyAny>>,
 ) -> PyResult<Swept> {
-    let mut tell = |event: Event| {
-        let line = match event {
-            Event::Stage(name, steps) => format!("{name}: {steps} steps"),
-            Event::Done(what) => what,
-            Event::Notice(what) => format!("note: {what}"),
-        };
+    let mut raised = None;
+    let swept = sweep(device, model, options, &mut |event| {
         let heard = Python::attach(|py| {
             py.check_signals()?;
-            listen.map_or(Ok(()), |listen| listen.call1(py, (line,)).map(drop))
+            listen.map_or(Ok(()), |listen| listen.call1(py, (event.to_string(),)).map(drop))
         });
-        if let Err(no) = heard {
-            resume_unwind(Box::new(no));
-        }
-    };
-    let swept = || sweep(device, model, options, &mut tell).map_err(|e| of_other(&e));
-    match catch_unwind(AssertUnwindSafe(swept)) {
-        Ok(swept) => swept,
-        Err(panic) => Err(*panic.downcast::<PyErr>().unwrap_or_else(|panic| resume_unwind(panic))),
+        raised = heard.err();
+        if raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match raised {
+        Some(exception) => Err(exception),
+        None => swept.map_err(|e| of_other(&e)),
     }
 }

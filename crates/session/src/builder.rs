@@ -1,11 +1,12 @@
 //! How to open a session.
 
 use crate::embedding_cache::EmbeddingCache;
-use crate::prompt::Prefixes;
+use crate::prefix::Prefixes;
 use crate::tokenizer::Tokenizer;
 use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::{Catalogue, Plan, Precision, StateFormat};
@@ -40,6 +41,13 @@ pub struct SessionBuilder {
     residency: Residency,
     prefixes: Option<PrefixOptions>,
     embeddings: Option<EmbeddingCacheOptions>,
+}
+
+impl Session {
+    /// A builder with defaults: the most capable GPU, its default plan.
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
+    }
 }
 
 impl Default for SessionBuilder {

@@ -63,3 +63,38 @@ pub enum SessionError {
         why: String,
     },
 }
+
+/// An error and its causes in one line: a cause whose text the error has is not said twice.
+pub fn one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{what}")]
+    struct Failure {
+        what: &'static str,
+        source: Option<Box<Failure>>,
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let caused = |what, source| Failure { what, source: Some(Box::new(source)) };
+        let disk = || Failure { what: "the disk\nis full", source: None };
+        assert_eq!(one_line(&caused("cannot write", disk())), "cannot write: the disk is full");
+        let said = caused("cannot write: the disk\nis full", disk());
+        assert_eq!(one_line(&caused("state", said)), "state: cannot write: the disk is full");
+    }
+}

@@ -97,7 +97,7 @@ pub use builder::{Backend, SessionBuilder};
 pub use chat::{Chat, ChatOptions};
 pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
-pub use error::SessionError;
+pub use error::{SessionError, one_line};
 pub use generate::{Ending, GenerateOptions, Generated};
 pub use prefix::{PrefixOptions, PrefixStats};
 pub use session::Session;
@@ -105,7 +105,6 @@ pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
 pub use wgoose_runtime::{LoadReport, Residency, StateData, Traced};
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use wgoose_runtime::Engine;
 
 /// Makes room for so many sequences, or for half as many, and so on; returns how many there is room for.
@@ -117,9 +116,4 @@ fn grow(engine: &mut Engine, mut slots: usize) -> Result<usize, SessionError> {
         }
         slots /= 2;
     }
-}
-
-/// A panic elsewhere leaves nothing half done in the caches.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,9 @@
 //! Prompts, read from the longest prefix that the cache knows.
 
-use crate::prefix::{Beginning, History, PrefixCache, PrefixOptions, Snapshot};
-use crate::{Session, SessionError, lock};
-use std::sync::{Arc, Mutex};
+use crate::prefix::{Beginning, History, Prefixes, Snapshot};
+use crate::{Session, SessionError};
+use std::sync::Arc;
 use wgoose_runtime::{Outputs, Sequence};
-
-/// A prefix cache, and where its session stands.
-#[derive(Clone)]
-pub(crate) struct Prefixes {
-    /// Shared with forks.
-    pub(crate) cache: Arc<Mutex<PrefixCache>>,
-    history: History,
-    every: Option<usize>,
-}
-
-impl Prefixes {
-    pub(crate) fn new(options: &PrefixOptions) -> Self {
-        let cache = Arc::new(Mutex::new(PrefixCache::new(options.budget)));
-        Prefixes { cache, history: History::since(Beginning::ZERO), every: options.every.map(usize::from) }
-    }
-}
 
 /// How far a prompt was read.
 pub(crate) enum Read {
@@ -62,7 +46,7 @@ impl Session {
         let vocab = self.model.shape().vocab;
         wgoose_runtime::check_tokens(0, prompt, vocab).map_err(wgoose_runtime::RuntimeError::from)?;
         let (beginning, every, whole) = (*beginning, *every, [&read[..], prompt].concat());
-        let found = lock(cache).longest(&beginning, &whole, read.len(), true);
+        let found = cache.lock().longest(&beginning, &whole, read.len(), true);
         let known = read.len();
         let mut at = known;
         if let Some((len, snapshot)) = found {
@@ -121,7 +105,7 @@ impl Session {
         let Some(kept) = self.prefixes.as_ref() else { return Ok(()) };
         let History { beginning: Some(beginning), tokens } = &kept.history else { return Ok(()) };
         let state = Arc::new(self.engine.state(0)?);
-        lock(&kept.cache).insert(*beginning, tokens, Snapshot { state, logits: logits.map(Arc::from) });
+        kept.cache.lock().insert(*beginning, tokens, Snapshot { state, logits: logits.map(Arc::from) });
         Ok(())
     }
 }

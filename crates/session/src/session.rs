@@ -1,13 +1,13 @@
 //! A session: one model on one device, one sequence going on.
 
 use crate::embedding_cache::EmbeddingCache;
-use crate::prefix::Beginning;
-use crate::prompt::Prefixes;
+use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
 use crate::tokenizer::{Tokenizer, VocabularyError};
-use crate::{EmbeddingCacheStats, PrefixStats, SessionBuilder, SessionError, initial_state, lock, state_file};
+use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
+use parking_lot::Mutex;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
@@ -26,11 +26,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// A builder with defaults: the most capable GPU, its default plan.
-    pub fn builder() -> SessionBuilder {
-        SessionBuilder::default()
-    }
-
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model
@@ -189,12 +184,12 @@ impl Session {
 
     /// What the prefix cache has done; `None` without one.
     pub fn prefix_stats(&self) -> Option<PrefixStats> {
-        self.prefixes.as_ref().map(|kept| lock(&kept.cache).stats())
+        self.prefixes.as_ref().map(|kept| kept.cache.lock().stats())
     }
 
     /// What the embedding cache has done; `None` without one.
     pub fn embedding_stats(&self) -> Option<EmbeddingCacheStats> {
-        self.embeddings.as_ref().map(|cache| lock(cache).stats())
+        self.embeddings.as_ref().map(|cache| cache.lock().stats())
     }
 
     /// Forgets everything read.

@@ -1,6 +1,6 @@
 //! A memo over the ledger: an experiment whose result is in it is not run again.
 
-use crate::ledger::{Cause, Clock, Identity, Ledger, LedgerError, Outcome, Policy, Reason, Record, Subject};
+use crate::ledger::{Cause, Clock, Identity, Ledger, LedgerError, Outcome, Policy, Record, Subject};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_runtime::lab::ClockSource;
@@ -68,8 +68,7 @@ impl Memo {
             return Ok(outcome);
         }
         let outcome = if self.ledger.find(&key).count() >= ATTEMPTS {
-            let text = format!("it ended the process {ATTEMPTS} times");
-            Outcome::Failed(Reason { cause: Cause::Timeout, text })
+            Outcome::failed(Cause::Timeout, format!("it ended the process {ATTEMPTS} times"))
         } else {
             self.append(identity, Outcome::Intent)?;
             run()

@@ -7,7 +7,10 @@
 //! certified positions and every certified order, given the reference's tokens before them (so that one doubtful
 //! position does not derail the rest), the model's and the prompts' ids.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_graph::ModelShape;
@@ -178,11 +181,8 @@ impl Reference {
         let reference = Reference::compute(model)?;
         let text = serde_json::to_vec(&reference).map_err(|e| fail(e.to_string()))?;
         std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
-        // A temporary name and a rename: two sweeps may make it at once.
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&temporary, text)
-            .and_then(|()| std::fs::rename(&temporary, &path))
-            .map_err(|e| fail(e.to_string()))?;
+        // Two sweeps may make it at once.
+        wgoose_files::replace(&path, |file| file.write_all(&text)).map_err(|e| fail(e.to_string()))?;
         Ok(reference)
     }
 
@@ -287,7 +287,7 @@ fn id(model: &Model) -> String {
 
 /// The fixed prompts: pseudo-random tokens (splitmix64), the same for every model with that vocabulary size.
 fn prompts(shape: &ModelShape) -> Vec<Vec<u32>> {
-    let mut rng = crate::stats::rng::SplitMix64::new(7);
+    let mut rng = SplitMix64::seed_from_u64(7);
     let mut token = || (1 + rng.next_u64() % u64::from(shape.vocab - 1).max(1)) as u32 % shape.vocab;
     PROMPTS.map(|len| (0..len).map(|_| token()).collect()).to_vec()
 }
@@ -303,4 +303,16 @@ fn rank(logits: &[f32], is_first: bool) -> Ranking {
     tokens.truncate(BEST);
     let certain = tokens.windows(2).map(|w| logits[w[0] as usize] - logits[w[1] as usize] > margin).collect();
     Ranking { tokens, certain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompts_are_pinned() {
+        // A change here changes the quality hash of every model.
+        let prompts = prompts(&ModelShape { vocab: 256, ..ModelShape::preset("0.1B").unwrap() });
+        assert_eq!(prompts[0][..4], [103, 25, 217, 199]);
+    }
 }

@@ -4,8 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy.toml allows it in test functions; here the helpers are tests too")]
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::f64::consts::TAU;
-use wgoose_tuner::stats::rng::SplitMix64;
+use wgoose_tuner::stats::rng::unit;
 use wgoose_tuner::stats::schedule::{Arm, abba};
 use wgoose_tuner::stats::{Bootstrap, Criteria, Verdict, compare};
 
@@ -27,8 +29,8 @@ impl Noise {
 
     /// Time of the `slot`-th measurement of work that takes `ns`.
     fn time(self, ns: f64, slot: usize, rng: &mut SplitMix64) -> f64 {
-        let normal = (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos();
-        let interrupted = if rng.unit() < self.outliers { 1.0 + 2.0 * rng.unit() } else { 1.0 };
+        let normal = (-2.0 * (1.0 - unit(rng)).ln()).sqrt() * (TAU * unit(rng)).cos();
+        let interrupted = if unit(rng) < self.outliers { 1.0 + 2.0 * unit(rng) } else { 1.0 };
         ns * (self.sigma * normal).exp() * (1.0 + self.drift).powi(slot as i32) * interrupted
     }
 }
@@ -61,7 +63,7 @@ struct Rates {
 impl Rates {
     fn of(noise: Noise, pairs: usize, speedup: f64) -> Self {
         const RACES: u32 = 2_000;
-        let mut rng = SplitMix64::new(pairs as u64 ^ noise.sigma.to_bits() ^ speedup.to_bits());
+        let mut rng = SplitMix64::seed_from_u64(pairs as u64 ^ noise.sigma.to_bits() ^ speedup.to_bits());
         let mut rates = Self::default();
         for _ in 0..RACES {
             let verdict = race(noise, pairs, speedup, &mut rng);

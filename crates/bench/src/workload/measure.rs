@@ -3,15 +3,14 @@
 
 use super::timing::sampled;
 use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};
-use crate::decode::{Turn, turn};
-use crate::measure::{BenchError, ms};
-use crate::{Subject, prompt};
+use crate::decode::{Turn, forward, settle, turn};
+use crate::{BenchError, Subject, ms, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use wgoose_graph::{LayerWeight, ModelShape, State, Weight};
+use wgoose_graph::{LayerWeight, ModelShape, Weight};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Engine, Outputs, Sequence, StateData, WGPU_VERSION};
+use wgoose_runtime::{Engine, WGPU_VERSION};
 use wgoose_session::{EmbedOptions, Session, SessionError};
 
 /// What to measure.
@@ -205,23 +204,4 @@ fn read(
     })?;
     push(rows, name, &[job], warm_up, parts);
     Ok(())
-}
-
-/// Gives the first sequences this state, or none, and waits until the device has it.
-pub(crate) fn settle(engine: &mut Engine, sequences: usize, state: Option<&StateData>) -> Result<(), BenchError> {
-    match state {
-        None => engine.reset(0..sequences)?,
-        Some(state) => (0..sequences).try_for_each(|slot| engine.set_state(slot, state))?,
-    }
-    engine.state_tensor(0, State::AttShift(0))?;
-    Ok(())
-}
-
-/// The last logits of each sequence.
-pub(crate) fn forward<'a>(
-    engine: &mut Engine,
-    tokens: impl Iterator<Item = &'a [u32]>,
-) -> Result<Vec<Vec<f32>>, BenchError> {
-    let last = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
-    Ok(engine.forward(&tokens.enumerate().map(last).collect::<Vec<_>>())?)
 }

@@ -5,7 +5,6 @@ mod peers;
 mod timing;
 
 pub use measure::{Jobs, measure};
-pub(crate) use measure::{forward, settle};
 pub use peers::{Reference, references};
 pub use timing::{Spread, WarmUp};
 

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,18 +74,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
     let bar = ProgressBar::new(0).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
-    let swept = sweep(&device, &model, &options, &mut |event| match event {
-        Event::Stage(name, steps) => {
-            bar.set_prefix(name);
-            bar.set_length(steps as u64);
-            bar.set_position(0);
-            say(&bar, &format!("-- {name}"));
+    let swept = sweep(&device, &model, &options, &mut |event| {
+        match event {
+            Event::Stage { stage, steps } => {
+                bar.set_prefix(stage.name());
+                bar.set_length(steps as u64);
+                bar.set_position(0);
+                say(&bar, &format!("-- {stage}"));
+            }
+            Event::Done(step) => {
+                bar.inc(1);
+                say(&bar, &format!("   {step}"));
+            }
+            Event::Note(_) => say(&bar, &format!("   {event}")),
         }
-        Event::Done(what) => {
-            bar.inc(1);
-            say(&bar, &format!("   {what}"));
-        }
-        Event::Notice(what) => say(&bar, &format!("   note: {what}")),
+        ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
     swept.plan.save(&args.out)?;

@@ -1,7 +1,7 @@
 //! Reading a copy back, and comparing it with what it was made of.
 
 use super::ConvertError;
-use super::source::{decode_rows, read_rows};
+use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
 use rayon::prelude::*;

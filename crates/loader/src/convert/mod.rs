@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod rows;
 mod source;
 
 pub use check::Checked;
@@ -12,10 +13,11 @@ pub use error::ConvertError;
 
 use crate::model::Model;
 use crate::names::Container;
-use crate::writer::{self, Ending, Mix, Outline, WriteReport};
+use crate::writer::{self, Mix, Outline, WriteReport};
 use source::Source;
 use std::path::Path;
 use std::sync::OnceLock;
+use wgoose_files::Existing;
 use wgoose_graph::{Format, Weight};
 
 /// llama.cpp's name of the template that the World models were trained with.
@@ -81,7 +83,7 @@ pub fn convert(
     };
     let checked = OnceLock::new();
     let source = Source { model, vocabulary, checked: options.check.then_some(&checked) };
-    let ending = if options.replace { Ending::Replace } else { Ending::Refuse };
-    let written = writer::write(&outline, &source, path, ending, progress)?;
+    let existing = if options.replace { Existing::Replace } else { Existing::Keep };
+    let written = writer::write(&outline, &source, path, existing, progress)?;
     Ok(Converted { written, checked: checked.into_inner() })
 }

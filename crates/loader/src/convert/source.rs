@@ -2,8 +2,8 @@
 
 use super::ConvertError;
 use super::check::{self, Checked};
+use super::rows::{decode_rows, read_rows};
 use crate::blocks;
-use crate::error::LoadError;
 use crate::model::Model;
 use crate::writer::{Rows, Tensor};
 use std::ops::Range;
@@ -69,33 +69,4 @@ fn in_place_of(weight: Weight) -> Weight {
         Weight::Layer(0, LayerWeight::ValueUp) => Weight::Layer(0, LayerWeight::IclrUp),
         weight => weight,
     }
-}
-
-/// Reads the canonical bytes of some rows: by position where they lie in one piece, else through the map.
-pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
-    let view = model.tensor(weight);
-    match view.file_range() {
-        Some(range) => {
-            let start = range.start + rows.start * view.row_bytes();
-            model.read(start..start + out.len(), out)
-        }
-        None => {
-            view.copy_rows(rows, out);
-            Ok(())
-        }
-    }
-}
-
-/// Reads some rows as numbers.
-pub(super) fn decode_rows(
-    model: &Model,
-    weight: Weight,
-    rows: Range<usize>,
-    numbers: &mut [f32],
-) -> Result<(), LoadError> {
-    let view = model.tensor(weight);
-    let mut bytes = vec![0; rows.len() * view.row_bytes()];
-    read_rows(model, weight, rows, &mut bytes)?;
-    blocks::decode(view.format(), &bytes, numbers);
-    Ok(())
 }

@@ -4,8 +4,8 @@
 //! matrices that write to the residual stream are scaled down by the root of their number, biases and mixes are
 //! spread over the range that trained models use.
 
-use super::SynthOptions;
-use super::noise::Stream;
+use super::noise::Streams;
+use super::options::SynthOptions;
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
 
 /// Hot models: `ffn.key` times this, `ffn.value` divided by its square. A power of two, so nothing else changes.
@@ -39,7 +39,7 @@ enum Law {
 /// The numbers of one weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    stream: Stream,
+    streams: Streams,
     law: Law,
 }
 
@@ -62,21 +62,21 @@ impl Source {
                 _ => {}
             }
         }
-        Source { stream: Stream::new(options.seed, &weight.to_string()), law }
+        Source { streams: Streams::new(options.seed, &weight.to_string()), law }
     }
 
     /// Fills one row.
     pub(super) fn row(&self, row: u32, out: &mut [f32]) {
-        let stream = self.stream.row(row);
+        let mut stream = self.streams.row(row);
         match self.law {
             Law::Normal { mean, deviation } => {
-                for (i, x) in out.iter_mut().enumerate() {
-                    *x = mean + deviation * stream.normal(i);
+                for x in out {
+                    *x = mean + deviation * stream.normal();
                 }
             }
             Law::Uniform { low, high } => {
-                for (i, x) in out.iter_mut().enumerate() {
-                    *x = low + (high - low) * stream.uniform(i);
+                for x in out {
+                    *x = low + (high - low) * stream.uniform();
                 }
             }
         }

@@ -10,6 +10,7 @@ mod error;
 mod gguf;
 mod layout;
 mod mix;
+mod outline;
 mod safetensors;
 mod stream;
 
@@ -17,29 +18,13 @@ pub use error::WriteError;
 pub use mix::{Mix, UnknownMix};
 
 pub(crate) use layout::Tensor;
-pub(crate) use stream::{Ending, Rows};
+pub(crate) use outline::Outline;
+pub(crate) use stream::Rows;
 
 use crate::names::Container;
 use layout::Layout;
 use std::path::Path;
-use wgoose_graph::ModelShape;
-
-/// What is known of a file before any number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outline<'a> {
-    /// The model's sizes.
-    pub(crate) shape: &'a ModelShape,
-    /// The kind of file: GGUF or safetensors.
-    pub(crate) container: Container,
-    /// Which format each tensor is stored in.
-    pub(crate) mix: Mix,
-    /// What a GGUF file calls the model.
-    pub(crate) name: &'a str,
-    /// The bytes of each token by id, for GGUF files; without, ids 1 to 256 are the single bytes.
-    pub(crate) vocabulary: Option<&'a [Vec<u8>]>,
-    /// llama.cpp's name of a chat template, for GGUF files.
-    pub(crate) chat_template: Option<&'a str>,
-}
+use wgoose_files::Existing;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +43,11 @@ pub(crate) fn write<R: Rows>(
     outline: &Outline<'_>,
     rows: &R,
     path: &Path,
-    ending: Ending,
+    existing: Existing,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<WriteReport, R::Error> {
     let (layout, header) = plan(outline)?;
-    stream::write(rows, &layout, &header, path, ending, progress)?;
+    stream::write(rows, &layout, &header, path, existing, progress)?;
     Ok(WriteReport {
         bytes: header.len() as u64 + layout.data_len,
         tensors: layout.tensors.len(),

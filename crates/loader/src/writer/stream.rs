@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+use wgoose_files::{Existing, NewFile};
 
 /// Weights made at a time by one thread, give or take a row.
 const PIECE: u32 = 1 << 18;
@@ -40,63 +41,29 @@ pub(crate) trait Rows: Sync {
     }
 }
 
-/// What becomes of a file that has the name already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It is replaced.
-    Replace,
-    /// It stays, and nothing is written.
-    Refuse,
-}
-
-/// Writes `header` and the tensors to a file beside `path`, then renames it.
+/// Writes `header` and the tensors to a file beside `path`, then renames it. Where a file is to be kept, nothing is written.
 pub(super) fn write<R: Rows>(
     rows: &R,
     layout: &Layout,
     header: &[u8],
     path: &Path,
-    ending: Ending,
+    existing: Existing,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), R::Error> {
     let failed = |doing| move |source| WriteError::Io { doing, path: path.to_owned(), source };
     let exists = || WriteError::Exists { path: path.to_owned() };
     // Before the long part; the rename below looks again.
-    if ending == Ending::Refuse && path.symlink_metadata().is_ok() {
+    if existing == Existing::Keep && path.symlink_metadata().is_ok() {
         return Err(exists().into());
     }
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".wgoose-").suffix(".part");
-    #[cfg(unix)] // a temporary file is private by default, a model is an ordinary file
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(failed("create a file for"))?;
-
-    write_all(rows, layout, header, file.as_file_mut(), &failed("write"), progress)?;
-    file.as_file().sync_all().map_err(failed("write"))?;
-    rows.approve(file.path())?;
-    let renamed = match ending {
-        Ending::Replace => file.persist(path),
-        Ending::Refuse => file.persist_noclobber(path),
-    };
-    renamed.map_err(|e| match e.error.kind() {
-        io::ErrorKind::AlreadyExists if ending == Ending::Refuse => exists(),
-        _ => failed("rename the complete file to")(e.error),
+    let mut new = NewFile::beside(path).map_err(failed("create a file for"))?;
+    write_all(rows, layout, header, new.file(), &failed("write"), progress)?;
+    new.file().sync_all().map_err(failed("write"))?;
+    rows.approve(new.temporary_path())?;
+    new.finish(existing).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists if existing == Existing::Keep => exists(),
+        _ => failed("rename the complete file to")(e),
     })?;
-    Ok(sync_folder(folder).map_err(failed("make durable"))?)
-}
-
-/// Makes the new name survive a crash.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Elsewhere folders cannot be opened, and renaming is durable without.
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! A case: random operands for an instance, in the ranges that a model has, and what the reference makes of them.
 
 use crate::packed;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use wgoose_graph::{Format, OperandKind};
 use wgoose_kernels::{Arg, Args, Dense, Instance, Segment, StateFormat, ops};
@@ -32,30 +34,27 @@ pub struct Case {
     pub(crate) before: Vec<f32>,
 }
 
-/// A small deterministic generator (splitmix64, Steele et al. 2014).
-pub(crate) struct Rng(pub(crate) u64);
+/// Numbers of a range, the same for the same seed.
+pub(crate) struct Draws(SplitMix64);
 
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Draws(SplitMix64::seed_from_u64(seed))
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.0.next_u64() % n.max(1)
     }
 
     fn floats(&mut self, n: usize, (low, high): (f32, f32)) -> Vec<f32> {
-        (0..n).map(|_| low + (high - low) * (self.next() >> 40) as f32 / (1u64 << 24) as f32).collect()
+        (0..n).map(|_| low + (high - low) * (self.0.next_u64() >> 40) as f32 / (1u64 << 24) as f32).collect()
     }
 }
 
 impl Case {
     /// Random operands; the same seed gives the same case.
     pub fn random(instance: &Instance, seed: u64) -> Case {
-        let mut rng = Rng(seed);
+        let mut rng = Draws::new(seed);
         let domain = ops::kernels(&instance.op).domain;
         let slots = instance.segments as usize + rng.below(3) as usize;
         let (segments, token_segments) = segments(instance, slots, &mut rng);
@@ -98,7 +97,7 @@ impl Case {
     /// With zeros in place of about that share of a value's elements.
     #[must_use]
     pub fn with_zeros(mut self, operand: &str, share: f32, seed: u64) -> Case {
-        let mut rng = Rng(seed);
+        let mut rng = Draws::new(seed);
         if let Some(Data::Floats(values) | Data::Packed(values)) = self.data.get_mut(operand) {
             let drawn = rng.floats(values.len(), (0.0, 1.0));
             values.iter_mut().zip(drawn).filter(|(_, drawn)| *drawn < share).for_each(|(value, _)| *value = 0.0);
@@ -138,7 +137,7 @@ impl Case {
 }
 
 /// Splits the tokens among the segments, at least one each, and gives each a slot of its own.
-fn segments(instance: &Instance, slots: usize, rng: &mut Rng) -> (Vec<Segment>, Vec<u32>) {
+fn segments(instance: &Instance, slots: usize, rng: &mut Draws) -> (Vec<Segment>, Vec<u32>) {
     let count = instance.segments.max(1);
     // An op with a row per segment has the tokens in what it reads.
     let tokens = instance.input("x").map_or(instance.rows, |x| x.rows).max(count);
@@ -161,11 +160,11 @@ fn segments(instance: &Instance, slots: usize, rng: &mut Rng) -> (Vec<Segment>, 
     (table, of_token)
 }
 
-fn indices(n: u32, below: u32, rng: &mut Rng) -> Vec<u32> {
+fn indices(n: u32, below: u32, rng: &mut Draws) -> Vec<u32> {
     (0..n).map(|_| rng.below(u64::from(below)) as u32).collect()
 }
 
-fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut Rng) -> Data {
+fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut Draws) -> Data {
     let distinct = rows.min(DISTINCT_ROWS);
     let weights = rng.floats(distinct * cols, range);
     let (in_file, row_bytes) = (format.as_in_file(), cols / format.block_weights() * format.block_bytes());

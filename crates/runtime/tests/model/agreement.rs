@@ -2,6 +2,8 @@
 
 use crate::numbers::{Tolerance, assert_agree};
 use crate::world::{cpu, default_plan, device, model_of};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::Arc;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, LoraRanks, ModelShape, State};
 use wgoose_kernels::plan::Fusions;
@@ -67,37 +69,25 @@ fn layouts(format: Format) -> Vec<Form> {
     forms
 }
 
-/// A small deterministic generator (splitmix64, Steele et al. 2014), and numbers of a range.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn floats(&mut self, count: usize, (low, high): (f32, f32)) -> Vec<f32> {
-        (0..count).map(|_| low + (high - low) * (self.next() >> 40) as f32 / (1u64 << 24) as f32).collect()
-    }
+fn floats(rng: &mut SplitMix64, count: usize, (low, high): (f32, f32)) -> Vec<f32> {
+    (0..count).map(|_| low + (high - low) * (rng.next_u64() >> 40) as f32 / (1u64 << 24) as f32).collect()
 }
 
 /// A state whose tensors lie where those of a model do: the range that the op which reads it is tested in.
-fn random_state(rng: &mut Rng) -> StateData {
+fn random_state(rng: &mut SplitMix64) -> StateData {
     let tensor = |state: State| {
         let op = if matches!(state, State::Wkv(_)) { "wkv" } else { "token_shift" };
         let domain = ops::ALL.iter().find(|o| o.name == op).unwrap().domain;
-        (state, rng.floats(state.len(&SHAPE), domain("state")))
+        (state, floats(rng, state.len(&SHAPE), domain("state")))
     };
     StateData(State::all(&SHAPE).map(tensor).collect())
 }
 
 /// A pass: for each sequence the state it begins with and its token.
 fn pass(seed: u64) -> (Vec<StateData>, Vec<u32>) {
-    let mut rng = Rng(seed);
+    let mut rng = SplitMix64::seed_from_u64(seed);
     let states = (0..SEQUENCES).map(|_| random_state(&mut rng)).collect();
-    (states, (0..SEQUENCES).map(|_| (rng.next() % u64::from(SHAPE.vocab)) as u32).collect())
+    (states, (0..SEQUENCES).map(|_| (rng.next_u64() % u64::from(SHAPE.vocab)) as u32).collect())
 }
 
 /// The logits of each sequence after its token and after the same token again, and of some the state then.

@@ -8,8 +8,11 @@
 //! a sequence's own seed and number of tokens only. A plan whose decode kernels are the same for all numbers of sequences
 //! gives the same text in any company.
 
+mod event;
 mod sequence;
 mod step;
+
+pub use event::{BatchEvent, SequenceId};
 
 use crate::generate::{GenerateOptions, Generated};
 use crate::sampling::Sampler;
@@ -18,34 +21,6 @@ use crate::{Session, SessionError, grow};
 use sequence::BatchSequence;
 use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
-
-/// A sequence of a batch; no other sequence of that batch ever has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SequenceId(u64);
-
-impl std::fmt::Display for SequenceId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// What happened to a sequence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BatchEvent {
-    /// Text that is certain by now, never empty.
-    Text(SequenceId, String),
-    /// It has ended and left; all its text was given.
-    Ended(SequenceId, Generated),
-}
-
-impl BatchEvent {
-    /// Whom it is about.
-    pub fn sequence(&self) -> SequenceId {
-        match self {
-            BatchEvent::Text(id, _) | BatchEvent::Ended(id, _) => *id,
-        }
-    }
-}
 
 /// Sequences that are generated together. All begin with the state that the session had when the batch was made.
 pub struct Batch {

@@ -1,6 +1,6 @@
 //! One sequence of a batch.
 
-use super::{BatchEvent, SequenceId};
+use super::event::{BatchEvent, SequenceId};
 use crate::generate::{GenerateOptions, Generated, Text, continuation};
 use crate::sampling::{Counts, Sampler};
 use crate::tokenizer::Tokenizer;

@@ -1,14 +1,15 @@
 //! Embeddings: hidden states of texts, one row for a text or one for each token, without the output head.
 
 mod groups;
+mod key;
 mod options;
 
 pub use options::{EmbedOptions, Pooling};
 
-use crate::embedding_cache::Key;
 use crate::prefix::{Beginning, Snapshot};
-use crate::{Session, SessionError, grow, lock};
+use crate::{Session, SessionError, grow};
 use groups::groups;
+use key::key;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData, check_tokens};
@@ -49,11 +50,11 @@ impl Session {
         }
         let keys = self.embeddings.is_some().then(|| {
             let model = self.model.fingerprint();
-            texts.iter().map(|text| Key::of(&model, options, text.as_ref())).collect::<Vec<_>>()
+            texts.iter().map(|text| key(&model, options, text.as_ref())).collect::<Vec<_>>()
         });
         let mut found: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
         if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
-            let mut cache = lock(cache);
+            let mut cache = cache.lock();
             found.iter_mut().zip(keys).for_each(|(found, key)| *found = cache.get(key));
         }
         let todo: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
@@ -61,7 +62,7 @@ impl Session {
         for (i, embedding) in todo.into_iter().zip(self.embed_unread(&unread, options)?) {
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
                 // It stays in memory; a file that cannot be written costs no result.
-                if let Err(why) = lock(cache).insert(keys[i], &embedding) {
+                if let Err(why) = cache.lock().insert(keys[i], &embedding) {
                     tracing::warn!("an embedding is not kept: {why}");
                 }
             }
@@ -131,7 +132,7 @@ impl Session {
         if prefix.is_empty() {
             return Ok(None);
         }
-        let known = self.prefixes.as_ref().and_then(|kept| lock(&kept.cache).exact(&Beginning::EMBEDDING, prefix));
+        let known = self.prefixes.as_ref().and_then(|kept| kept.cache.lock().exact(&Beginning::EMBEDDING, prefix));
         if known.is_some() {
             return Ok(known);
         }
@@ -140,7 +141,7 @@ impl Session {
         let state = Arc::new(self.engine.state(slot)?);
         if let Some(kept) = &self.prefixes {
             let snapshot = Snapshot { state: Arc::clone(&state), logits: None };
-            lock(&kept.cache).insert(Beginning::EMBEDDING, prefix, snapshot);
+            kept.cache.lock().insert(Beginning::EMBEDDING, prefix, snapshot);
         }
         Ok(Some(state))
     }

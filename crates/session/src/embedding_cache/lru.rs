@@ -1,6 +1,6 @@
 //! Values within a budget of bytes; the least recently used go first.
 
-use super::Key;
+use super::key::Key;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

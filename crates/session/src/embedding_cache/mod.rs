@@ -1,17 +1,16 @@
 //! The embedding cache: rows that were computed before, in memory and, if asked for, on disk.
 
+mod key;
 mod lru;
 mod store;
 
+pub(crate) use key::Key;
 pub use store::StoreError;
 
-use crate::embed::{EmbedOptions, Pooling};
 use lru::Lru;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
-use wgoose_graph::Level;
-use wgoose_loader::Fingerprint;
 
 /// Where embeddings are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,34 +45,6 @@ pub struct EmbeddingCacheStats {
     pub bytes: u64,
     /// Stretches of the file that were broken when it was opened, and were skipped.
     pub skipped: u64,
-}
-
-/// What an embedding is of: tokens, model, options. Not device or plan: what another one computed serves as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(pub(crate) [u8; 32]);
-
-impl Key {
-    pub(crate) fn of(model: &Fingerprint, options: &EmbedOptions, tokens: &[u32]) -> Self {
-        let level = match options.level {
-            Level::Final => 0,
-            Level::Layer(layer) => u64::from(layer) + 1,
-        };
-        let pooling: u64 = match options.pooling {
-            Pooling::Last => 0,
-            Pooling::Mean => 1,
-            Pooling::Every => 2,
-            Pooling::State => 3,
-        };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(model.as_bytes());
-        for number in [level, pooling, u64::from(options.normalise), options.prefix.len() as u64] {
-            hasher.update(&number.to_le_bytes());
-        }
-        for token in options.prefix.iter().chain(tokens) {
-            hasher.update(&token.to_le_bytes());
-        }
-        Key(*hasher.finalize().as_bytes())
-    }
 }
 
 /// Embeddings by what they are of.

@@ -13,9 +13,11 @@
 //! - Embeddings have beginnings of their own, and are read up to their prefix in any case: always the same bits.
 
 mod history;
+mod kept;
 mod trie;
 
 pub(crate) use history::{Beginning, History};
+pub(crate) use kept::Prefixes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;

@@ -10,15 +10,12 @@ mod vocabulary;
 mod vocabulary_text;
 
 pub use utf8_stream::Utf8Stream;
-pub use vocabulary::VocabularyError;
+pub use vocabulary::{END_OF_TEXT, VocabularyError};
 pub use vocabulary_text::{VocabularyTextError, VocabularyTextFault, parse_vocabulary_text};
 
 use std::sync::LazyLock;
 use trie::Trie;
 use vocabulary::Vocabulary;
-
-/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it.
-pub const END_OF_TEXT: u32 = 0;
 
 /// Maps bytes to token ids and back.
 #[derive(Debug, Clone)]

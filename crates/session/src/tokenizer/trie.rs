@@ -1,8 +1,7 @@
 //! A byte trie in one flat array (a double array): the child of node n for byte b is slot `n.children ^ b`, if that
 //! slot says that n is its parent. One step is one array access; no search, no hashing.
 
-use super::END_OF_TEXT;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{END_OF_TEXT, Vocabulary};
 use std::collections::VecDeque;
 use std::ops::Range;
 

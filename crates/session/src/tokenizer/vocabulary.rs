@@ -1,6 +1,7 @@
 //! The checked list of tokens: all bytes in one buffer, one offset per id.
 
-use super::END_OF_TEXT;
+/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it.
+pub const END_OF_TEXT: u32 = 0;
 
 /// Why a list of byte strings is no vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! The candidates for one kind of instance: tried in an order, each measured once and recorded.
 
 use super::timing::{measure, pairs};
-use super::{KernelTuner, KernelTuningError, PersistentGrid};
-use crate::ledger::{Cause, Identity, Outcome, Reason, Subject};
+use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
+use crate::ledger::{Cause, Identity, Outcome, Subject};
 use crate::memo::Memo;
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
 use crate::stats::summary::median;
@@ -15,6 +15,12 @@ use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
 use wgoose_runtime::RuntimeError;
 use wgoose_runtime::lab::{Case, Expected};
+
+/// What a configuration makes.
+enum Made {
+    Kernel(Kernel),
+    Refused(Refusal),
+}
 
 /// The candidates of one group.
 pub(super) struct Candidates<'a, 'm> {
@@ -89,7 +95,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let mut first = Vec::new();
         for i in 0..self.all.len() {
             let (is_refused, name) = (self.all[i].refusal.is_some(), self.all[i].variant.name());
-            if !is_refused && !seen.contains(&name) && self.kernel(i)?.is_ok() {
+            if !is_refused && !seen.contains(&name) && matches!(self.kernel(i)?, Made::Kernel(_)) {
                 seen.push(name);
                 first.push(i);
             }
@@ -176,7 +182,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
 
     fn record_once(&mut self, identity: &Identity, cause: Cause, text: String) -> Result<(), KernelTuningError> {
         if self.memo.recall(&identity.key()).is_none() {
-            self.memo.append(identity, failed(cause, text))?;
+            self.memo.append(identity, Outcome::failed(cause, text))?;
         }
         Ok(())
     }
@@ -195,23 +201,23 @@ impl<'a, 'm> Candidates<'a, 'm> {
     }
 
     /// The kernel of a configuration, or why there is none. Once a variant's text is wrong, it has none at all.
-    fn kernel(&mut self, i: usize) -> Result<Result<Kernel, Refusal>, KernelTuningError> {
+    fn kernel(&mut self, i: usize) -> Result<Made, KernelTuningError> {
         let Configuration { variant, config, .. } = self.all[i].clone();
         if self.broken.iter().any(|(other, _)| other.path() == variant.path()) {
-            return Ok(Err(Refusal::None("the variant's text is wrong")));
+            return Ok(Made::Refused(Refusal::None("the variant's text is wrong")));
         }
         match Kernel::new(variant, &self.group.instance, &config, self.tuner.device.limits()) {
             Err(KernelError::Text(error)) => {
                 self.record_broken(variant, &error)?;
                 self.broken.push((variant, error));
-                Ok(Err(Refusal::None("the variant's text is wrong")))
+                Ok(Made::Refused(Refusal::None("the variant's text is wrong")))
             }
-            Err(KernelError::Refused(refusal)) => Ok(Err(refusal)),
+            Err(KernelError::Refused(refusal)) => Ok(Made::Refused(refusal)),
             Ok(kernel) => Ok(match self.grid {
                 Some(grid) if !can_be_stage(&kernel, grid.threads) => {
-                    Err(Refusal::Stage("its workgroups are of another size"))
+                    Made::Refused(Refusal::Stage("its workgroups are of another size"))
                 }
-                _ => Ok(kernel),
+                _ => Made::Kernel(kernel),
             }),
         }
     }
@@ -232,20 +238,22 @@ impl<'a, 'm> Candidates<'a, 'm> {
     /// What came of a candidate, measured now unless it was before.
     pub(super) fn outcome(&mut self, i: usize) -> Result<Outcome, KernelTuningError> {
         if let Some(refusal) = &self.all[i].refusal {
-            return Ok(failed(Cause::Constraint, refusal.to_string()));
+            return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
         }
         let kernel = self.kernel(i)?;
         let c = &self.all[i];
         let tunables = c.variant.spell(&c.config);
         let kernel = match kernel {
-            Ok(kernel) => kernel,
+            Made::Kernel(kernel) => kernel,
             // It may well do where it is no stage.
-            Err(refusal) if self.grid.is_some() => return Ok(failed(Cause::Constraint, refusal.to_string())),
-            Err(refusal) => {
+            Made::Refused(refusal) if self.grid.is_some() => {
+                return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
+            }
+            Made::Refused(refusal) => {
                 let subject = self.subject(c.variant.name(), "", tunables);
                 let identity = self.memo.identity(subject, None, 0, self.tuner.clock.source());
                 self.record_once(&identity, Cause::Constraint, refusal.to_string())?;
-                return Ok(failed(Cause::Constraint, refusal.to_string()));
+                return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
             }
         };
         self.tried += 1;
@@ -256,7 +264,7 @@ impl<'a, 'm> Candidates<'a, 'm> {
         }
         let (tuner, copies, case) = (self.tuner, self.tuner.copies(self.group), self.case.as_ref());
         let outcome = self.memo.experiment(&identity, || {
-            let Some((case, expected)) = case else { return failed(Cause::Runtime, "no reference".into()) };
+            let Some((case, expected)) = case else { return Outcome::failed(Cause::Runtime, "no reference".into()) };
             measure(tuner, &kernel, (case, copies), expected)
         })?;
         match &outcome {
@@ -287,7 +295,8 @@ impl<'a, 'm> Candidates<'a, 'm> {
     /// Whether the candidate beats the incumbent in interleaved pairs.
     pub(super) fn is_faster(&mut self, incumbent: usize, candidate: usize) -> Result<bool, KernelTuningError> {
         self.comparisons += 1;
-        let (Ok(a), Ok(b)) = (self.kernel(incumbent)?, self.kernel(candidate)?) else { return Ok(false) };
+        let made = [self.kernel(incumbent)?, self.kernel(candidate)?];
+        let [Made::Kernel(a), Made::Kernel(b)] = made else { return Ok(false) };
         let number = self.comparisons.to_string();
         let arm = |this: &Self, i: usize, own: &Kernel, other: &Kernel| {
             let c = &this.all[i];
@@ -318,8 +327,4 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let c = &self.all[i];
         Ok(Choice::new(self.group.key.clone(), c.variant, &c.config)?)
     }
-}
-
-pub(super) fn failed(cause: Cause, text: String) -> Outcome {
-    Outcome::Failed(Reason { cause, text })
 }

@@ -1,7 +1,7 @@
 //! The variants of an op side by side at one kind of instance: what somebody who writes a kernel waits for.
 
 use super::candidates::Candidates;
-use super::{KernelTuner, KernelTuningError};
+use super::tuner::{KernelTuner, KernelTuningError};
 use crate::ledger::Outcome;
 use crate::memo::Memo;
 use crate::space::InstanceGroup;

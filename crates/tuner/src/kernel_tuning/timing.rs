@@ -1,7 +1,6 @@
 //! How a kernel is checked and timed.
 
-use super::KernelTuner;
-use super::candidates::failed;
+use super::tuner::KernelTuner;
 use crate::ledger::{Cause, Gate, Outcome};
 use crate::stats::schedule::{Arm, abba};
 use std::time::Instant;
@@ -35,7 +34,7 @@ pub(super) fn measure(
             RuntimeError::Compile { .. } => Cause::Compile,
             _ => Cause::Runtime,
         };
-        failed(cause, e.to_string())
+        Outcome::failed(cause, e.to_string())
     };
     let bench = match Bench::new(tuner.device, kernel, case, copies) {
         Ok(bench) => bench,
@@ -48,7 +47,7 @@ pub(super) fn measure(
     let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
     if !deviation.passed() {
         let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
-        return failed(Cause::WrongResult, why);
+        return Outcome::failed(Cause::WrongResult, why);
     }
     let timed = repeats(&bench, tuner)
         .and_then(|n| (0..SAMPLES).map(|_| bench.time(tuner.clock, n).map(|t| t.ns)).collect::<Result<Vec<f64>, _>>());

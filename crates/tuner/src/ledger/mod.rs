@@ -106,6 +106,11 @@ impl Ledger {
         &self.notices
     }
 
+    /// As [`Ledger::notices`], for good.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
     /// Where the ledger lies.
     pub fn path(&self) -> &Path {
         &self.path

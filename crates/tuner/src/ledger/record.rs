@@ -119,6 +119,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// A failure.
+    pub fn failed(cause: Cause, text: String) -> Self {
+        Outcome::Failed(Reason { cause, text })
+    }
+
     /// The kind under which the outcome is written.
     pub fn kind(&self) -> Kind {
         match self {

@@ -3,7 +3,9 @@
 //! Ratios, because noise on a GPU scales with the time; logarithms, because twice as fast and twice as slow must weigh
 //! the same; the median, because outliers stay in the list; pairs, because neighbours in time share the clock.
 
-use super::rng::SplitMix64;
+use super::rng::below;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 
 /// How an interval is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +48,7 @@ impl Bootstrap {
         }
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let mut rng = SplitMix64::new(self.seed);
+        let mut rng = SplitMix64::seed_from_u64(self.seed);
         let mut drawn = vec![0u32; sorted.len()];
         let mut medians: Vec<f64> =
             (0..self.resamples.max(1)).map(|_| resampled_median(&sorted, &mut drawn, &mut rng)).collect();
@@ -64,7 +66,7 @@ impl Bootstrap {
 fn resampled_median(sorted: &[f64], drawn: &mut [u32], rng: &mut SplitMix64) -> f64 {
     drawn.fill(0);
     for _ in 0..sorted.len() {
-        drawn[rng.below(sorted.len())] += 1;
+        drawn[below(rng, sorted.len())] += 1;
     }
     let (lower_rank, upper_rank) = ((sorted.len() - 1) / 2, sorted.len() / 2);
     let (mut seen, mut lower) = (0, None);
@@ -96,7 +98,7 @@ mod tests {
         // Odd n: the resampled median is <= the i-th order statistic with probability P(Bin(n, i/n) >= (n+1)/2).
         let n = 9u32;
         let values: Vec<f64> = (1..=n).map(f64::from).collect();
-        let (mut rng, mut drawn) = (SplitMix64::new(3), vec![0; n as usize]);
+        let (mut rng, mut drawn) = (SplitMix64::seed_from_u64(3), vec![0; n as usize]);
         let medians: Vec<f64> = (0..40_000).map(|_| resampled_median(&values, &mut drawn, &mut rng)).collect();
         for i in 1..n {
             let seen = medians.iter().filter(|&&m| m <= f64::from(i)).count() as f64 / medians.len() as f64;

@@ -8,18 +8,22 @@
 //! 5. The plan made of the winners passes the gate and is compared with the default, in decode and in prefill; where it is
 //!    not faster, the default kernels stay.
 
+mod event;
 mod persistent;
 
+pub use event::{Candidate, Event, Note, Stage, Step, Timed};
+
 use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
-use crate::ledger::{Cause, Ledger, LedgerError, Notice, Outcome, Reason, Subject};
+use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Subject};
 use crate::memo::Memo;
-use crate::paired::{PairedError, PairedResult, Scenario, StepLab};
+use crate::paired::{PairedError, Scenario, StepLab};
 use crate::quality::{QualityError, Reference};
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
 use crate::structure::{Layouts, changes, wins};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,17 +58,6 @@ impl SweepOptions {
     pub fn default_chunks(device: &Device) -> Vec<u32> {
         if device.is_cpu() { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] }
     }
-}
-
-/// What a sweep says while it runs.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A new stage, with so many things to do.
-    Stage(&'static str, usize),
-    /// One of them is done; what came of it.
-    Done(String),
-    /// Something the user should know.
-    Notice(String),
 }
 
 /// What stops a sweep.
@@ -103,6 +96,9 @@ pub enum SweepError {
     /// The device computes wrong results whatever is chosen.
     #[error("the default plan fails the quality gate on this device: {0}; nothing is tuned on wrong results")]
     Gate(String),
+    /// The listener broke it off. What was measured until then is in the ledger, and another sweep goes on from there.
+    #[error("the sweep was stopped; it goes on from its ledger when it is run again")]
+    Stopped,
 }
 
 /// A finished sweep.
@@ -116,13 +112,18 @@ pub struct Swept {
     pub recalled: usize,
 }
 
-/// Tells the caller what happens.
-pub type Listener<'a> = &'a mut dyn FnMut(Event);
+/// Tells the caller what happens; the sweep ends with [`SweepError::Stopped`] where it breaks.
+pub type Listener<'a> = &'a mut dyn FnMut(Event) -> ControlFlow<()>;
+
+fn tell(listen: Listener<'_>, event: Event) -> Result<(), SweepError> {
+    if listen(event).is_break() { Err(SweepError::Stopped) } else { Ok(()) }
+}
 
 /// Runs a sweep.
 ///
 /// # Errors
-/// The ledger or the device fails, or nothing right can be run; what was measured until then is in the ledger.
+/// The ledger or the device fails, nothing right can be run, or the listener breaks; what was measured until then is in the
+/// ledger.
 pub fn sweep(
     device: &Arc<Device>,
     model: &Arc<Model>,
@@ -135,18 +136,13 @@ pub fn sweep(
             return Err(SweepError::Size { what, got, least, most });
         }
     }
-    let ledger = Ledger::open(&options.ledger)?;
-    for notice in ledger.notices() {
-        let what = if matches!(notice, Notice::Torn { .. }) {
-            "an interrupted write was set aside"
-        } else {
-            "a line was skipped"
-        };
-        listen(Event::Notice(format!("ledger: {what}: {notice}")));
+    let mut ledger = Ledger::open(&options.ledger)?;
+    for notice in ledger.take_notices() {
+        tell(listen, Event::Note(Note::Ledger(notice)))?;
     }
     let mut memo = Memo::new(ledger, device.fingerprint().clone());
 
-    listen(Event::Stage("reference", 1));
+    tell(listen, Event::Stage { stage: Stage::Reference, steps: 1 })?;
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     let reference = Reference::cached(model, &folder)?;
     let fingerprint = model.fingerprint().to_string();
@@ -158,7 +154,7 @@ pub fn sweep(
     if !gate.passed {
         return Err(SweepError::Gate(gate.detail));
     }
-    listen(Event::Done(format!("quality hash {}: {}", reference.hash(), gate.detail)));
+    tell(listen, Event::Done(Step::Reference { hash: reference.hash(), detail: gate.detail }))?;
 
     let mut sweep = Sweep { device, model, options, lab, memo, default, listen };
     sweep.report_broken()?;
@@ -196,6 +192,18 @@ struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
+    fn begin(&mut self, stage: Stage, steps: usize) -> Result<(), SweepError> {
+        tell(self.listen, Event::Stage { stage, steps })
+    }
+
+    fn done(&mut self, step: Step) -> Result<(), SweepError> {
+        tell(self.listen, Event::Done(step))
+    }
+
+    fn note(&mut self, note: Note) -> Result<(), SweepError> {
+        tell(self.listen, Event::Note(note))
+    }
+
     /// The given share of the budget.
     fn share(&self, share: f64) -> Duration {
         self.options.budget.mul_f64(share)
@@ -211,9 +219,8 @@ impl<'a> Sweep<'a> {
         for error in self.options.catalogue.broken() {
             let subject = Subject { op: "kernels".to_owned(), variant: error.path.to_string(), ..Subject::default() };
             let identity = self.memo.identity(subject, None, 0, ClockSource::Wall);
-            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
-            self.memo.append(&identity, Outcome::Failed(reason))?;
-            (self.listen)(Event::Notice(format!("a file is left out: {error}")));
+            self.memo.append(&identity, Outcome::failed(Cause::Compile, error.to_string()))?;
+            self.note(Note::BrokenFile(error.clone()))?;
         }
         Ok(())
     }
@@ -230,7 +237,7 @@ impl<'a> Sweep<'a> {
             self.prompt(),
             self.options.sequences,
         );
-        (self.listen)(Event::Stage("layouts, chunk and fusions", changes.len()));
+        self.begin(Stage::Structure, changes.len())?;
         let deadline = Instant::now() + self.share(shares::STRUCTURE);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
         let allowance = self.share(shares::STRUCTURE) / (4 * comparisons.max(1)) as u32;
@@ -242,10 +249,10 @@ impl<'a> Sweep<'a> {
             }
             let mut candidate = best.clone();
             (change.apply)(&mut candidate);
-            self.challenge(&mut best, candidate, &change.scenarios, allowance, &change.name)?;
+            self.challenge(&mut best, candidate, &change.scenarios, allowance, Candidate::Change(change.name))?;
         }
         if !untried.is_empty() {
-            (self.listen)(Event::Notice(format!("out of time, not tried: {}", untried.join(", "))));
+            self.note(Note::Untried(untried))?;
         }
         Ok(best)
     }
@@ -255,32 +262,29 @@ impl<'a> Sweep<'a> {
     fn challenge(
         &mut self,
         incumbent: &mut Plan,
-        candidate: Plan,
+        plan: Plan,
         scenarios: &[Scenario],
         allowance: Duration,
-        what: &str,
+        candidate: Candidate,
     ) -> Result<(), SweepError> {
-        let gate = self.lab.gate(&mut self.memo, &candidate)?;
+        let gate = self.lab.gate(&mut self.memo, &plan)?;
         if !gate.passed {
-            (self.listen)(Event::Done(format!("{what}: WRONG ({})", gate.detail)));
-            return Ok(());
+            return self.done(Step::Wrong { candidate, detail: gate.detail });
         }
-        let pair = [&*incumbent, &candidate];
-        let (mut verdicts, mut told) = (Vec::new(), Vec::new());
+        let pair = [&*incumbent, &plan];
+        let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
-            let first = self.lab.compare(&mut self.memo, pair, scenario, false, allowance)?;
-            let mut verdict = first.comparison.verdict;
+            let result = self.lab.compare(&mut self.memo, pair, scenario, false, allowance)?;
+            let mut verdict = result.comparison.verdict;
             if verdict == Verdict::Fast {
                 verdict = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?.comparison.verdict;
             }
-            verdicts.push(verdict);
-            told.push(describe(scenario, &first, verdict));
+            timed.push(Timed { scenario, result, verdict });
         }
-        if wins(&verdicts) {
-            *incumbent = candidate;
+        if wins(&timed.iter().map(|timed| timed.verdict).collect::<Vec<_>>()) {
+            *incumbent = plan;
         }
-        (self.listen)(Event::Done(format!("{what}: {}", told.join("; "))));
-        Ok(())
+        self.done(Step::Compared { candidate, timed })
     }
 
     /// Kernels, the costliest kind of op instance first.
@@ -299,15 +303,14 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
-        (self.listen)(Event::Stage("cost of each kind of op instance", all.len()));
+        self.begin(Stage::Costs, all.len())?;
         let speed_before = self.control(tuner.clock, control)?;
         let mut costs = Vec::new();
         for (scenario, group) in all {
             let ns = tuner.default_ns(&group, &mut self.memo)?;
             let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
             let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
-            let told = format!("{}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", group.key, ns / 1e3);
-            (self.listen)(Event::Done(told));
+            self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
             costs.push((ns * f64::from(group.count), scenario, group));
         }
         // Scenarios weigh the same, however long they are.
@@ -322,7 +325,7 @@ impl<'a> Sweep<'a> {
             *ns /= totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
-        (self.listen)(Event::Stage("kernels", costs.len()));
+        self.begin(Stage::Kernels, costs.len())?;
         let begun = Instant::now();
         let budget = self.share(shares::KERNELS);
         let (mut claimed, mut said) = (0.0, BTreeSet::new());
@@ -334,23 +337,16 @@ impl<'a> Sweep<'a> {
             let gain = tuned.default_ns / tuned.best_ns;
             for error in tuned.broken {
                 if said.insert(error.to_string()) {
-                    (self.listen)(Event::Notice(format!("a variant is left out: {error}")));
+                    self.note(Note::BrokenVariant(error))?;
                 }
             }
-            let told = match &tuned.winner {
-                Some(choice) => format!("{}: {choice} (x{gain:.2}, {} tried)", group.key, tuned.tried),
-                None => format!("{}: default stays ({} tried)", group.key, tuned.tried),
-            };
-            plan.choices.extend(tuned.winner);
-            (self.listen)(Event::Done(told));
+            plan.choices.extend(tuned.winner.clone());
+            let step = Step::Kernel { key: group.key, winner: tuned.winner, gain, tried: tuned.tried };
+            self.done(step)?;
         }
         let speed_after = self.control(tuner.clock, control)?;
         if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
-            let drift = 100.0 * drift;
-            let text = format!(
-                "the device's speed changed by {drift:.0} % while kernels were tuned; comparisons are interleaved and stand"
-            );
-            (self.listen)(Event::Notice(text));
+            self.note(Note::Drift(drift))?;
         }
         Ok(())
     }
@@ -392,7 +388,7 @@ impl<'a> Sweep<'a> {
         let bench = Bench::new(self.device, &kernel, &Case::random(&group.instance, 0), 1)?;
         let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
         if let Some(doubt) = &clock.doubt {
-            (self.listen)(Event::Notice(format!("kernels are timed by wall clock: {doubt}")));
+            self.note(Note::WallClock(doubt.clone()))?;
         }
         Ok((clock, Some(bench)))
     }
@@ -411,7 +407,7 @@ impl<'a> Sweep<'a> {
             plan.precision = Precision::F32;
             plan.state = StateFormat::F32;
             allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
-            (self.listen)(Event::Notice(format!("kernels with {least} are dropped: {}", gate.detail)));
+            self.note(Note::Dropped { precision: least, detail: gate.detail })?;
         }
         Ok(allowed)
     }
@@ -421,7 +417,7 @@ impl<'a> Sweep<'a> {
     fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
         let mut scenarios = vec![Scenario::DECODE, self.prompt()];
         scenarios.extend(self.options.sequences.map(Scenario::batch));
-        (self.listen)(Event::Stage("tuned plan against the default", 2 * scenarios.len()));
+        self.begin(Stage::Confirm, 2 * scenarios.len())?;
         let allowance = self.share(shares::CONFIRM) / (3 * scenarios.len()) as u32;
         for scenario in scenarios.iter().copied() {
             let rows = match scenario.tokens {
@@ -437,26 +433,25 @@ impl<'a> Sweep<'a> {
                 bare.persistent = None;
             }
             if bare.choices.len() == plan.choices.len() {
-                (self.listen)(Event::Done(format!("{}: default kernels", scenario.name())));
+                self.done(Step::Untuned(scenario))?;
                 continue;
             }
             let mut incumbent = bare;
-            let what = format!("tuned kernels in {}", scenario.name());
-            self.challenge(&mut incumbent, plan, &[scenario], allowance, &what)?;
+            self.challenge(&mut incumbent, plan, &[scenario], allowance, Candidate::Kernels(scenario))?;
             plan = incumbent;
         }
         let gate = self.lab.gate(&mut self.memo, &plan)?;
         let mut evidence = Vec::new();
         if plan.hash() == self.default.hash() {
             // A comparison with itself would say nothing, and its arms could not be told apart in the ledger.
-            (self.listen)(Event::Done("nothing was faster: the plan is the default".to_owned()));
+            self.done(Step::NothingFaster)?;
             scenarios.clear();
         }
         for scenario in scenarios {
             let pair = [&self.default, &plan];
             let result = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?;
-            let told = describe(scenario, &result, result.comparison.verdict);
-            (self.listen)(Event::Done(format!("tuned plan: {told}")));
+            let verdict = result.comparison.verdict;
+            self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
             let interval = result.comparison.interval;
             evidence.push(ScenarioEvidence {
                 scenario: scenario.name().to_owned(),
@@ -478,16 +473,4 @@ impl<'a> Sweep<'a> {
         });
         Ok(plan)
     }
-}
-
-fn describe(scenario: Scenario, result: &PairedResult, verdict: Verdict) -> String {
-    let (before, after) = (result.incumbent_ns / 1e3, result.candidate_ns / 1e3);
-    let interval = result.comparison.interval;
-    format!(
-        "{verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
-        scenario.name(),
-        interval.low.exp(),
-        interval.high.exp(),
-        result.comparison.pairs
-    )
 }

@@ -1,6 +1,6 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::{Event, Sweep, SweepError, shares};
+use super::{Candidate, Stage, Step, Sweep, SweepError, shares};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Scenario;
 use crate::space::{InstanceGroup, groups};
@@ -27,6 +27,14 @@ struct Resident {
     is_known: bool,
 }
 
+/// The stages of a width.
+enum Stages {
+    /// A plan for persistent kernels of the best of them.
+    Found(Box<Plan>),
+    /// There are none: the reason.
+    None(String),
+}
+
 impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
     /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted;
@@ -34,10 +42,9 @@ impl Sweep<'_> {
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.device.is_cpu();
         let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
-        (self.listen)(Event::Stage("persistent kernels", widths.len()));
+        self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
-            (self.listen)(Event::Done(format!("none: the device has no {missing}")));
-            return Ok(());
+            return self.done(Step::NotPersistent(*missing));
         }
         let share = self.share(shares::PERSISTENT) / widths.len() as u32;
         let mut fused = plan.clone();
@@ -51,14 +58,14 @@ impl Sweep<'_> {
         let mut resident = Resident { most: u32::MAX, is_known: false };
         for &threads in widths {
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
-                Ok(persistent) => self.compare_both(plan, persistent, threads, share.mul_f64(0.1))?,
-                Err(why) => (self.listen)(Event::Done(format!("stages of {threads} threads: none ({why})"))),
+                Stages::Found(persistent) => self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))?,
+                Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
         Ok(())
     }
 
-    /// A plan for persistent kernels of the best stages, of as many workgroups as run at once; or why there is none.
+    /// The best stages, of as many workgroups as run at once.
     fn stages(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -66,7 +73,7 @@ impl Sweep<'_> {
         groups: &[InstanceGroup],
         (threads, share): (u32, Duration),
         resident: &mut Resident,
-    ) -> Result<Result<Plan, String>, SweepError> {
+    ) -> Result<Stages, SweepError> {
         let multiprocessors = self.device.limits().multiprocessors;
         // A software adapter may have but one of its threads free.
         let counts = match self.device.is_cpu() {
@@ -95,7 +102,7 @@ impl Sweep<'_> {
                 }
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.lab.persistent_status(&plan)? {
-                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Ok(plan)),
+                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Stages::Found(Box::new(plan))),
                     PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
                     PersistentStatus::Refused(why) => {
                         refusal = why.to_string();
@@ -104,7 +111,7 @@ impl Sweep<'_> {
                 }
             }
         }
-        Ok(Err(refusal))
+        Ok(Stages::None(refusal))
     }
 
     /// Compares the stages with a plan, as one dispatch per op and fused.
@@ -116,13 +123,12 @@ impl Sweep<'_> {
         allowance: Duration,
     ) -> Result<(), SweepError> {
         let per_op = Plan { persistent: None, ..persistent.clone() };
-        let what = format!("stages of {threads} threads");
         if per_op.hash() != plan.hash() {
-            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, &format!("{what}, one dispatch per op"))?;
+            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, Candidate::PerOp { threads })?;
         }
         let workgroups = persistent.persistent.unwrap_or_default();
-        let what = format!("{what}, {workgroups} workgroups as persistent kernels");
-        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, &what)
+        let candidate = Candidate::Persistent { threads, workgroups };
+        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, candidate)
     }
 }
 

@@ -12,7 +12,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
-use wgoose_session::{Chat, ChatOptions, GenerateOptions};
+use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line};
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(Some(Command::Quit)) => return Ok(()),
             Ok(Some(command)) => {
                 if let Err(why) = obey(&mut chat, &command) {
-                    eprintln!("wgoose: {}", crate::failure::one_line(why.as_ref()));
+                    eprintln!("wgoose: {}", one_line(why.as_ref()));
                 }
             }
             Ok(None) if line.trim().is_empty() => {}

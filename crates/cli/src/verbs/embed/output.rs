@@ -98,7 +98,7 @@ impl Output {
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.sink.flush()?;
         drop(self.sink);
-        self.place.map_or(Ok(()), |(part, path)| std::fs::rename(part, path))
+        self.place.map_or(Ok(()), |(part, path)| wgoose_files::rename(&part, &path))
     }
 }
 

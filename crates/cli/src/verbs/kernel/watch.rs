@@ -1,9 +1,10 @@
 //! Again, whenever a file of the folder changes.
 
-use crate::failure::{Failure, one_line};
+use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use wgoose_session::one_line;
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_millis(200);

@@ -4,41 +4,23 @@
 //! for one workgroup index after another, its operands are read from bound buffers at offsets. Between stages that depend on
 //! one another stands a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it.
 
+mod part;
 mod stage;
 
+pub use part::{BufferSlice, Offset};
+pub(crate) use part::{NotAStage, Part};
+
 use super::Text;
-use crate::{Facts, Params};
+use part::buffer_name;
 use stage::Stage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// Why a kernel cannot be a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotAStage(pub(crate) &'static str);
 
 /// Bytes of the offset table: what every device binds as uniforms.
 pub(crate) const OFFSET_TABLE: usize = 16 << 10;
 
 /// Words before the offsets in that table.
 pub(crate) const TABLE_HEAD: usize = 4;
-
-/// A part of a bound buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferSlice {
-    /// Index of the buffer.
-    pub buffer: usize,
-    /// Its first element there.
-    pub offset: Offset,
-}
-
-/// The first element of an operand in its buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offset {
-    /// The same in every layer.
-    Fixed(u32),
-    /// In the offset table: the column.
-    PerLayer(usize),
-}
 
 /// A buffer as an array of one type; binding 2 + its index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,22 +40,6 @@ pub struct Launch {
     pub workgroups: u32,
     /// Threads of each.
     pub threads: u32,
-}
-
-/// What becomes a stage.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) facts: &'a Facts,
-    pub(crate) workgroups: u64,
-    pub(crate) params: &'a Params,
-    /// Where its operands are, by binding number.
-    pub(crate) slices: &'a [(u32, BufferSlice)],
-    pub(crate) needs_grid_sync: bool,
-}
-
-fn buffer_name(buffer: usize) -> String {
-    format!("buffer{buffer}")
 }
 
 /// One text for all stages of a layer. `barrier` is the text of the grid barrier.

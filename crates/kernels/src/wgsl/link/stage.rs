@@ -1,6 +1,6 @@
 //! One kernel as a stage: its names set apart from those of other stages, its operands read from bound buffers.
 
-use super::{NotAStage, Offset, Part, buffer_name};
+use super::part::{NotAStage, Offset, Part, buffer_name};
 use crate::wgsl::lex::{Token, behind_attributes, declared, is_binding, is_entry_point, items, tokens};
 use crate::wgsl::locals::Locals;
 use crate::wgsl::reflect::{DEPENDENCY_WAIT, SCRATCH};

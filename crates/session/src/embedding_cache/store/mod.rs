@@ -10,7 +10,7 @@
 
 mod record;
 
-use super::Key;
+use super::key::Key;
 use record::{encode, floats, scan, sound};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};

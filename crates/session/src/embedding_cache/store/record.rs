@@ -1,6 +1,6 @@
 //! Records of a store: how they are written, and how they are found among what is broken.
 
-use crate::embedding_cache::Key;
+use crate::embedding_cache::key::Key;
 use std::ops::Range;
 
 const MAGIC: &[u8] = b"wgeR";

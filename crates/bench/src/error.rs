@@ -1,0 +1,37 @@
+//! What stops a benchmark.
+
+use wgoose_runtime::RuntimeError;
+use wgoose_session::SessionError;
+use wgoose_session::sampling::SampleError;
+use wgoose_tuner::quality::QualityError;
+
+/// What stops a benchmark.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The model, the device or the plan.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The quality reference.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+    /// Speed of wrong results says nothing.
+    #[error("wrong results, not recorded: {disagreements} positions disagree, rms {rms:.1e}")]
+    Wrong {
+        /// Certified positions with another answer.
+        disagreements: u32,
+        /// The logits' error.
+        rms: f64,
+    },
+}
+
+impl From<RuntimeError> for BenchError {
+    fn from(error: RuntimeError) -> Self {
+        BenchError::Session(error.into())
+    }
+}
+
+impl From<SampleError> for BenchError {
+    fn from(error: SampleError) -> Self {
+        BenchError::Session(error.into())
+    }
+}

@@ -1,0 +1,36 @@
+//! Rows of an open model, as bytes and as numbers.
+
+use crate::blocks;
+use crate::error::LoadError;
+use crate::model::Model;
+use std::ops::Range;
+use wgoose_graph::Weight;
+
+/// Reads the canonical bytes of some rows: by position where they lie in one piece, else through the map.
+pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
+    let view = model.tensor(weight);
+    match view.file_range() {
+        Some(range) => {
+            let start = range.start + rows.start * view.row_bytes();
+            model.read(start..start + out.len(), out)
+        }
+        None => {
+            view.copy_rows(rows, out);
+            Ok(())
+        }
+    }
+}
+
+/// Reads some rows as numbers.
+pub(super) fn decode_rows(
+    model: &Model,
+    weight: Weight,
+    rows: Range<usize>,
+    numbers: &mut [f32],
+) -> Result<(), LoadError> {
+    let view = model.tensor(weight);
+    let mut bytes = vec![0; rows.len() * view.row_bytes()];
+    read_rows(model, weight, rows, &mut bytes)?;
+    blocks::decode(view.format(), &bytes, numbers);
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! What a sweep tells its listener while it runs.
+
+use crate::ledger;
+use crate::paired::{PairedResult, Scenario};
+use crate::stats::verdict::Verdict;
+use std::fmt;
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Feature, Precision, TextError};
+
+/// What happens in a sweep. Its text is one line for people.
+#[derive(Debug)]
+pub enum Event {
+    /// A stage begins.
+    Stage {
+        /// Which.
+        stage: Stage,
+        /// How many steps it has.
+        steps: usize,
+    },
+    /// A step of the stage is done.
+    Done(Step),
+    /// Something the user should know.
+    Note(Note),
+}
+
+/// A part of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// What is right.
+    Reference,
+    /// Layouts, chunk and fusions.
+    Structure,
+    /// What each kind of op instance costs with default kernels.
+    Costs,
+    /// Kernels, alone.
+    Kernels,
+    /// Kernels as stages of persistent kernels.
+    Persistent,
+    /// The tuned plan against the default.
+    Confirm,
+}
+
+/// A step that is done, and its result.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// The default plan passed the gate.
+    Reference {
+        /// The quality hash.
+        hash: String,
+        /// What the gate found.
+        detail: String,
+    },
+    /// A candidate failed the gate.
+    Wrong {
+        /// The candidate.
+        candidate: Candidate,
+        /// What the gate found.
+        detail: String,
+    },
+    /// A candidate was compared with the best plan so far.
+    Compared {
+        /// The candidate.
+        candidate: Candidate,
+        /// One comparison per scenario.
+        timed: Vec<Timed>,
+    },
+    /// The cost of one kind of op instance.
+    Cost {
+        /// The kind.
+        key: TuningKey,
+        /// Nanoseconds of one instance.
+        ns: f64,
+        /// Gigabytes per second.
+        gbytes: f64,
+        /// Gigaflops per second.
+        gflops: f64,
+    },
+    /// The kernel of one kind of op instance was tuned.
+    Kernel {
+        /// The kind.
+        key: TuningKey,
+        /// What beat the default, if anything did.
+        winner: Option<Choice>,
+        /// How many times as fast the best was in its first samples.
+        gain: f64,
+        /// Candidates measured.
+        tried: usize,
+    },
+    /// The device has no persistent kernels.
+    NotPersistent(Feature),
+    /// No stages of a width make a persistent kernel.
+    NoStages {
+        /// Threads of a workgroup.
+        threads: u32,
+        /// Why.
+        why: String,
+    },
+    /// No kernel of a scenario was tuned, so that there is nothing to compare.
+    Untuned(Scenario),
+    /// The tuned plan is the default plan.
+    NothingFaster,
+    /// The tuned plan was compared with the default.
+    Tuned(Timed),
+}
+
+/// A plan that challenges the best so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// One change of its structure, by name.
+    Change(String),
+    /// Stages, as one dispatch per op.
+    PerOp {
+        /// Threads of a workgroup.
+        threads: u32,
+    },
+    /// Stages, as persistent kernels.
+    Persistent {
+        /// Threads of a workgroup.
+        threads: u32,
+        /// Workgroups.
+        workgroups: u32,
+    },
+    /// All kernels that were tuned for a scenario.
+    Kernels(Scenario),
+}
+
+/// A comparison of two plans.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// What was timed.
+    pub scenario: Scenario,
+    /// The samples.
+    pub result: PairedResult,
+    /// What counts: the verdict of the held-out samples where there are any.
+    pub verdict: Verdict,
+}
+
+/// Something the user should know.
+#[derive(Debug)]
+pub enum Note {
+    /// The ledger was damaged.
+    Ledger(ledger::Notice),
+    /// A kernel file is wrong.
+    BrokenFile(TextError),
+    /// A variant's text is wrong.
+    BrokenVariant(TextError),
+    /// Changes that no time was left for, by name.
+    Untried(Vec<String>),
+    /// The device's speed changed by this share.
+    Drift(f64),
+    /// Why kernels are timed by wall clock.
+    WallClock(String),
+    /// Kernels that round too much for the model are dropped.
+    Dropped {
+        /// The arithmetic.
+        precision: Precision,
+        /// What the gate found.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Stage { stage, steps } => write!(f, "{stage}: {steps} steps"),
+            Event::Done(step) => step.fmt(f),
+            Event::Note(note) => write!(f, "note: {note}"),
+        }
+    }
+}
+
+impl Stage {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Reference => "reference",
+            Stage::Structure => "layouts, chunk and fusions",
+            Stage::Costs => "cost of each kind of op instance",
+            Stage::Kernels => "kernels",
+            Stage::Persistent => "persistent kernels",
+            Stage::Confirm => "tuned plan against the default",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Reference { hash, detail } => write!(f, "quality hash {hash}: {detail}"),
+            Step::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
+            Step::Compared { candidate, timed } => {
+                write!(f, "{candidate}: ")?;
+                for (i, timed) in timed.iter().enumerate() {
+                    write!(f, "{}{timed}", if i == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
+            Step::Cost { key, ns, gbytes, gflops } => {
+                write!(f, "{key}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", ns / 1e3)
+            }
+            Step::Kernel { key, winner: Some(choice), gain, tried } => {
+                write!(f, "{key}: {choice} (x{gain:.2}, {tried} tried)")
+            }
+            Step::Kernel { key, winner: None, tried, .. } => write!(f, "{key}: default stays ({tried} tried)"),
+            Step::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
+            Step::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
+            Step::Untuned(scenario) => write!(f, "{}: default kernels", scenario.name()),
+            Step::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
+            Step::Tuned(timed) => write!(f, "tuned plan: {timed}"),
+        }
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Candidate::Change(name) => f.write_str(name),
+            Candidate::PerOp { threads } => write!(f, "stages of {threads} threads, one dispatch per op"),
+            Candidate::Persistent { threads, workgroups } => {
+                write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
+            }
+            Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),
+        }
+    }
+}
+
+impl fmt::Display for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Timed { scenario, result, verdict } = self;
+        let (before, after) = (result.incumbent_ns / 1e3, result.candidate_ns / 1e3);
+        let interval = result.comparison.interval;
+        write!(
+            f,
+            "{verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
+            scenario.name(),
+            interval.low.exp(),
+            interval.high.exp(),
+            result.comparison.pairs
+        )
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Ledger(notice @ ledger::Notice::Torn { .. }) => {
+                write!(f, "ledger: an interrupted write was set aside: {notice}")
+            }
+            Note::Ledger(notice) => write!(f, "ledger: a line was skipped: {notice}"),
+            Note::BrokenFile(error) => write!(f, "a file is left out: {error}"),
+            Note::BrokenVariant(error) => write!(f, "a variant is left out: {error}"),
+            Note::Untried(names) => write!(f, "out of time, not tried: {}", names.join(", ")),
+            Note::Drift(share) => write!(
+                f,
+                "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and stand",
+                100.0 * share
+            ),
+            Note::WallClock(doubt) => write!(f, "kernels are timed by wall clock: {doubt}"),
+            Note::Dropped { precision, detail } => write!(f, "kernels with {precision} are dropped: {detail}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bootstrap::Interval;
+    use crate::stats::verdict::Comparison;
+
+    #[test]
+    fn an_event_is_a_line() {
+        let interval = Interval { low: 1.1f64.ln(), high: 1.2f64.ln() };
+        let comparison = Comparison { verdict: Verdict::Fast, log_ratio: 0.14, interval, pairs: 12 };
+        let result = PairedResult { comparison, incumbent_ns: 20_000.0, candidate_ns: 17_000.0 };
+        let timed = |scenario, verdict| Timed { scenario, result: result.clone(), verdict };
+        let timed = vec![timed(Scenario::DECODE, Verdict::Fast), timed(Scenario::prefill(64), Verdict::Same)];
+        let candidate = Candidate::Persistent { threads: 256, workgroups: 8 };
+        let lines = [
+            Event::Stage { stage: Stage::Persistent, steps: 3 },
+            Event::Done(Step::Wrong { candidate: candidate.clone(), detail: "rms 1".to_owned() }),
+            Event::Done(Step::Compared { candidate, timed }),
+            Event::Note(Note::Untried(vec!["chunk 64".to_owned(), "chunk 256".to_owned()])),
+        ];
+        assert_eq!(
+            lines.map(|event| event.to_string()),
+            [
+                "persistent kernels: 3 steps",
+                "stages of 256 threads, 8 workgroups as persistent kernels: WRONG (rms 1)",
+                "stages of 256 threads, 8 workgroups as persistent kernels: \
+                 FAST (decode 20 -> 17 us, x1.10 to x1.20 over 12 pairs); \
+                 SAME (prefill 20 -> 17 us, x1.10 to x1.20 over 12 pairs)",
+                "note: out of time, not tried: chunk 64, chunk 256",
+            ]
+        );
+    }
+}
