@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Verb::Synth(args) => verbs::synth::run(&args),
         Verb::Convert(args) => verbs::convert::run(&args),
         Verb::Kernel(args) => verbs::kernel::run(&args),
-        Verb::Tune(args) => verbs::tune::run(&args),
+        Verb::Tune(args) => verbs::tune::run(&args, started),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
         Verb::Eval(args) => verbs::eval::run(&args),

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::open_measured;
@@ -39,6 +39,7 @@ pub(crate) fn tune(
     device: Option<Adapter>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
+    let begun = Instant::now();
     let budget = Duration::try_from_secs_f64(budget).map_err(|e| InputError::new_err(format!("budget: {e}")))?;
     let ledger = ledger.unwrap_or_else(|| out.with_extension("jsonl"));
     if ledger == out {
@@ -54,9 +55,12 @@ pub(crate) fn tune(
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
         let options = SweepOptions {
             ledger,
+            begun,
             budget,
             exhaustive,
             chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
+            prompts: SweepOptions::default_prompts(&device),
+            persistent: !device.is_cpu(),
             sequences,
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },

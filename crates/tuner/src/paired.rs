@@ -8,10 +8,14 @@ use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, compare};
 use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::lab::ClockSource;
-use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
+use wgoose_runtime::{
+    Continuation, Engine, GpuExecutor, IN_FLIGHT, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sampling,
+    Sequence, Start,
+};
 
 /// Pairs of a comparison, where time allows.
 const PAIRS: usize = 40;
@@ -19,10 +23,17 @@ const PAIRS: usize = 40;
 /// Fewest pairs that can say anything.
 const FEWEST_PAIRS: usize = 6;
 
-/// What is timed.
+/// What a sample of decoding should take, in nanoseconds.
+const SAMPLE_NS: f64 = 20e6;
+
+/// Tokens that a sample of decoding writes.
+const TOKENS: RangeInclusive<u32> = 4..=32;
+
+/// What is timed: what people run, by the loop in which they run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Tokens that each sequence is given in one call: 1 is decode, more is the reading of a prompt.
+    /// Tokens that each sequence reads in one pass: 1 is decode, timed a step of [`Engine::decode`]; more is the reading of a
+    /// prompt, timed until its last logits are in memory.
     pub tokens: u32,
     /// Sequences that are given them in one batch.
     pub sequences: u32,
@@ -50,6 +61,11 @@ impl Scenario {
             _ => "prefill",
         }
     }
+
+    /// What runs it.
+    fn timed_by(self) -> String {
+        if self.tokens == 1 { "decode".to_owned() } else { "forward".to_owned() }
+    }
 }
 
 /// What a comparison found.
@@ -75,6 +91,9 @@ pub enum PairedError {
     /// The reference.
     #[error(transparent)]
     Quality(#[from] QualityError),
+    /// The persistent kernel that a plan asks for did not run.
+    #[error("the persistent kernel did not run: {0}")]
+    NotPersistent(String),
     /// The samples cannot be compared.
     #[error("the samples of two plans cannot be compared: {0}")]
     Samples(String),
@@ -169,8 +188,9 @@ impl StepLab<'_> {
     ) -> Result<PairedResult, PairedError> {
         let arm = |own: &Plan, other: &Plan| {
             let samples = if held_out { "held out" } else { "first" };
-            let tunables = [("against".to_owned(), other.hash()), ("samples".to_owned(), samples.to_owned())];
-            self.identity(memo, scenario.name(), own, tunables.into(), scenario.tokens * scenario.sequences)
+            let tunables = [("against", other.hash()), ("samples", samples.to_owned()), ("loop", scenario.timed_by())];
+            let tunables = tunables.map(|(name, value)| (name.to_owned(), value)).into();
+            self.identity(memo, scenario.name(), own, tunables, scenario.tokens * scenario.sequences)
         };
         let arms = [arm(incumbent, candidate), arm(candidate, incumbent)];
         let known = arms.each_ref().map(|id| memo.recall(&id.key()).map(|o| o.samples_ns().to_vec()));
@@ -197,45 +217,102 @@ impl StepLab<'_> {
 
     fn pairs(&self, plans: [&Plan; 2], scenario: Scenario, allowance: Duration) -> Result<[Vec<f64>; 2], PairedError> {
         let slots = scenario.sequences as usize;
-        let mut engines = [self.engine(plans[0], slots)?, self.engine(plans[1], slots)?];
-        let vocab = engines[0].shape().vocab;
-        let prompt = |slot: u32| (0..scenario.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
-        let tokens: Vec<Vec<u32>> = (0..scenario.sequences).map(prompt).collect();
+        let arm = |plan: &Plan| Ok::<_, PairedError>(Runs::new(self.engine(plan, slots)?, plan, scenario));
+        let mut arms = [arm(plans[0])?, arm(plans[1])?];
         let start = Instant::now();
         let mut longest = 0f64;
-        for engine in &mut engines {
+        for arm in &mut arms {
+            // The first sample compiles and uploads.
+            arm.sample()?;
             // The floor on the warm-up is in the rule; a comparison of slow steps must not spend its time on it.
             let mut warmup = Warmup::new(WarmupRule::default());
             let begun = Instant::now();
-            loop {
-                let ns = time(engine, &tokens)?;
-                longest = longest.max(ns);
+            let ns = loop {
+                let ns = arm.sample()?;
                 let spent = begun.elapsed() > allowance / 6;
-                if warmup.push(ns) != Warmth::Warming || spent {
-                    break;
+                if warmup.push_part(ns, ns * f64::from(arm.steps)) != Warmth::Warming || spent {
+                    break ns;
                 }
-            }
+            };
+            longest = longest.max(ns);
         }
+        let steps = arms[0].steps_for(longest);
+        arms.iter_mut().for_each(|arm| arm.steps = steps);
         let left = allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
-        let pairs = ((left / (2.0 * longest.max(1.0))) as usize).clamp(FEWEST_PAIRS, PAIRS);
+        let pairs = ((left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize).clamp(FEWEST_PAIRS, PAIRS);
         let mut samples = [Vec::new(), Vec::new()];
         for pair in abba(pairs) {
             for arm in pair {
                 let i = usize::from(arm == Arm::Candidate);
-                samples[i].push(time(&mut engines[i], &tokens)?);
+                samples[i].push(arms[i].sample()?);
             }
         }
         Ok(samples)
     }
 }
 
-/// Wall-clock nanoseconds from the call until the logits of every sequence's last token are in memory.
-fn time(engine: &mut Engine, tokens: &[Vec<u32>]) -> Result<f64, RuntimeError> {
-    let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
-    let sequences: Vec<Sequence<'_>> = tokens.iter().enumerate().map(sequence).collect();
-    let start = Instant::now();
-    engine.forward(&sequences)?;
-    Ok(start.elapsed().as_nanos() as f64)
+/// A plan that runs a scenario over and over, always from the same beginning.
+struct Runs {
+    engine: Engine,
+    scenario: Scenario,
+    /// What each sequence reads, or begins with.
+    tokens: Vec<Vec<u32>>,
+    /// Steps of a sample.
+    steps: u32,
+    /// Whether its steps must be persistent kernels.
+    is_persistent: bool,
+    /// Whether it has run.
+    is_warm: bool,
+}
+
+impl Runs {
+    fn new(engine: Engine, plan: &Plan, scenario: Scenario) -> Self {
+        let vocab = engine.shape().vocab;
+        let read = |slot: u32| (0..scenario.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
+        let tokens = (0..scenario.sequences).map(read).collect();
+        let is_persistent = plan.persistent.is_some() && scenario == Scenario::DECODE;
+        let steps = if scenario.tokens == 1 { *TOKENS.start() } else { 1 };
+        Runs { engine, scenario, tokens, steps, is_persistent, is_warm: false }
+    }
+
+    /// How many steps of that length make a sample long enough.
+    fn steps_for(&self, ns: f64) -> u32 {
+        match self.scenario.tokens {
+            1 => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
+            _ => 1,
+        }
+    }
+
+    /// Wall-clock nanoseconds of a step.
+    fn sample(&mut self) -> Result<f64, PairedError> {
+        let slots = self.tokens.len();
+        self.engine.reset(0..slots)?;
+        let is_warm = std::mem::replace(&mut self.is_warm, true);
+        if self.scenario.tokens == 1 && self.engine.can_decode() {
+            let first: Vec<u32> = self.tokens.iter().flatten().copied().collect();
+            let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+            let (steps, bias, chosen, stops) = (self.steps, &[][..], &[][..], &[][..]);
+            let on = |slot| Continuation { slot, sampling, bias, chosen, stops, max_tokens: steps };
+            let sequences: Vec<Continuation<'_>> = (0..slots).map(on).collect();
+            let start = Instant::now();
+            let start_with = Start::Tokens(&first);
+            let report = self.engine.decode(start_with, &sequences, IN_FLIGHT, &mut |_| ControlFlow::Continue(()))?;
+            let ns = start.elapsed().as_nanos() as f64 / f64::from(steps);
+            // The first call may upload weights, dispatch by dispatch.
+            if is_warm && self.is_persistent && (report.timed_out || report.persistent < report.rounds) {
+                return Err(PairedError::NotPersistent(match self.engine.report().persistent {
+                    Some(PersistentStatus::Refused(why)) => why.to_string(),
+                    _ => format!("{} of {} steps did", report.persistent, report.rounds),
+                }));
+            }
+            return Ok(ns);
+        }
+        let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
+        let sequences: Vec<Sequence<'_>> = self.tokens.iter().enumerate().map(sequence).collect();
+        let start = Instant::now();
+        self.engine.forward(&sequences)?;
+        Ok(start.elapsed().as_nanos() as f64)
+    }
 }
 
 fn gate_of(q: &Quality, precision: Precision) -> Gate {

@@ -32,17 +32,18 @@ pub(crate) fn changes(
     layouts: &Layouts,
     fusions: &FusionSet,
     chunks: &[u32],
-    prompt: Scenario,
+    prompts: &[Scenario],
     sequences: Option<u32>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
+    let all = [&[Scenario::DECODE], prompts].concat();
     for format in layouts.interleaved.difference(&start.interleave).copied() {
         let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
-        changes.push(Change::new(format!("{format} interleaved"), &[Scenario::DECODE, prompt], apply));
+        changes.push(Change::new(format!("{format} interleaved"), &all, apply));
     }
     for role in layouts.k_major.difference(&start.k_major).copied() {
         let apply = move |plan: &mut Plan| plan.k_major.extend([role]);
-        changes.push(Change::new(format!("{role:?} K-major"), &[Scenario::DECODE, prompt], apply));
+        changes.push(Change::new(format!("{role:?} K-major"), &all, apply));
     }
     for fusion in fusions.iter().copied() {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
@@ -55,11 +56,11 @@ pub(crate) fn changes(
         changes.push(Change::new(name, &scenarios, move |plan| toggle(&mut plan.fusions.batched, fusion)));
     }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
-        changes.push(Change::new(format!("chunk {chunk}"), &[prompt], move |plan| plan.prefill_chunk = chunk));
+        changes.push(Change::new(format!("chunk {chunk}"), prompts, move |plan| plan.prefill_chunk = chunk));
     }
     for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
-        changes.push(Change::new(name, &[prompt], move |plan| toggle(&mut plan.fusions.prefill, fusion)));
+        changes.push(Change::new(name, prompts, move |plan| toggle(&mut plan.fusions.prefill, fusion)));
     }
     changes
 }
@@ -123,12 +124,12 @@ mod tests {
 
     #[test]
     fn every_change_is_one_and_named() {
-        let (default, prompt) = (default(), Scenario::prefill(256));
+        let (default, prompts) = (default(), [Scenario::prefill(64), Scenario::prefill(256)]);
         let layouts = Layouts {
             interleaved: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
-        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], prompt, Some(8));
+        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], &prompts, Some(8));
         assert_eq!(all.len(), 3 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
@@ -138,8 +139,8 @@ mod tests {
         }
         let layouts: Vec<&str> = all[..3].iter().map(|c| c.name.as_str()).collect();
         assert_eq!(layouts, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major"]);
-        assert!(all[..3].iter().all(|c| c.scenarios == [Scenario::DECODE, prompt]));
-        assert!(all[3..].iter().all(|c| c.scenarios.len() == 1));
+        assert!(all[..3].iter().all(|c| c.scenarios == [&[Scenario::DECODE], &prompts[..]].concat()));
+        assert!(all[3..].iter().all(|c| c.scenarios.len() == 1 || c.scenarios == prompts));
     }
 
     #[test]
@@ -149,11 +150,11 @@ mod tests {
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let mut plan = default();
-        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], Scenario::DECODE, None) {
+        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], &[], None) {
             (change.apply)(&mut plan);
         }
         assert_eq!((&plan.interleave, &plan.k_major), (&layouts.interleaved, &layouts.k_major));
-        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], Scenario::DECODE, None).len(), 0);
+        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], &[], None).len(), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
@@ -25,9 +25,12 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
     let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
     let options = SweepOptions {
         ledger: folder.path().join("ledger.jsonl"),
-        budget: Duration::from_secs(3),
+        begun: Instant::now(),
+        budget: Duration::from_secs(12),
         exhaustive: false,
         chunks: vec![16],
+        prompts: vec![24],
+        persistent: true,
         sequences: None,
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,

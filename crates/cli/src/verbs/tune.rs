@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_runtime::DeviceOptions;
@@ -25,13 +25,13 @@ pub(crate) struct Args {
     /// Where measurements are kept; default: beside the plan, with the extension .jsonl.
     #[arg(long)]
     ledger: Option<PathBuf>,
-    /// Seconds to spend, roughly.
+    /// Seconds to spend, everything counted.
     #[arg(long, default_value_t = 300)]
     budget: u64,
     /// Try every legal configuration, whatever hunches about speed say and whatever the budget.
     #[arg(long)]
     exhaustive: bool,
-    /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024.
+    /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
     /// Also tune batched decode of this many sequences.
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     cache: crate::options::CacheOptions,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if args.ledger.as_ref() == Some(&args.out) {
         return Err(format!("{}: the plan and the measurements need a file each", args.out.display()).into());
     }
@@ -64,9 +64,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = SweepOptions {
         ledger: args.ledger.clone().unwrap_or_else(|| args.out.with_extension("jsonl")),
         sequences: args.sequences,
+        begun: started,
         budget: Duration::from_secs(args.budget),
         exhaustive: args.exhaustive,
         chunks,
+        prompts: SweepOptions::default_prompts(&device),
+        persistent: !device.is_cpu(),
         catalogue: args.kernels.catalogue_in_part()?,
         allowed: if args.allow_int8 { Precision::Q8 } else { Precision::F16 },
     };

@@ -259,7 +259,8 @@ impl<'a, 'm> Candidates<'a, 'm> {
         self.tried += 1;
         let subject = self.subject(c.variant.name(), &kernel.hash.to_string(), tunables);
         let identity = self.memo.identity(subject, None, 0, self.tuner.clock.source());
-        if self.memo.recall(&identity.key()).is_none() {
+        let is_new = self.memo.recall(&identity.key()).is_none();
+        if is_new {
             self.case();
         }
         let (tuner, copies, case) = (self.tuner, self.tuner.copies(self.group), self.case.as_ref());
@@ -268,7 +269,8 @@ impl<'a, 'm> Candidates<'a, 'm> {
             measure(tuner, &kernel, (case, copies), expected)
         })?;
         match &outcome {
-            Outcome::Failed(reason) if reason.cause == Cause::DeviceLost => {
+            // Nothing can be measured on it any more. A sweep that goes on later knows, and leaves the candidate out.
+            Outcome::Failed(reason) if is_new && matches!(reason.cause, Cause::DeviceLost | Cause::Timeout) => {
                 let why = format!("{}: {}", kernel.label, reason.text);
                 Err(RuntimeError::DeviceLost { during: "timing a kernel".to_owned(), why }.into())
             }

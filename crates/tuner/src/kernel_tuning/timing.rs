@@ -3,7 +3,7 @@
 use super::tuner::KernelTuner;
 use crate::ledger::{Cause, Gate, Outcome};
 use crate::stats::schedule::{Arm, abba};
-use std::time::Instant;
+use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use wgoose_kernels::Kernel;
 use wgoose_runtime::RuntimeError;
 use wgoose_runtime::lab::{Bench, Case, Expected, check};
@@ -16,6 +16,9 @@ const MOST_REPEATS: u32 = 2000;
 
 /// Samples of a candidate.
 const SAMPLES: usize = 5;
+
+/// Most samples of a warm-up.
+const MOST_WARM_UP: usize = 400;
 
 /// Pairs of each of the two comparisons.
 const PAIRS: usize = 8;
@@ -61,22 +64,25 @@ pub(super) fn measure(
     }
 }
 
-/// Warms the device up, then finds how many dispatches make a sample long enough.
+/// Warms the device up until its times have stopped moving, and finds how many dispatches make a sample long enough. Clocks fall
+/// while a kernel is compiled: what is timed while they rise again is too long, and is compared with nothing.
 fn repeats(bench: &Bench, tuner: &KernelTuner<'_>) -> Result<u32, RuntimeError> {
-    let begun = Instant::now();
+    let rule = WarmupRule { min_ns: tuner.warm_up.as_nanos() as f64, cap: MOST_WARM_UP, ..WarmupRule::default() };
+    let mut warmup = Warmup::new(rule);
     let mut n = 1;
     loop {
-        let ns = bench.time(tuner.clock, n)?.ns * f64::from(n);
+        let each = bench.time(tuner.clock, n)?.ns;
+        let ns = each * f64::from(n);
         if ns >= SAMPLE_NS || n >= MOST_REPEATS {
-            // Clocks fall while a kernel is compiled; a count found on a slow clock is found again on a fast one.
-            if begun.elapsed() >= tuner.warm_up {
+            if warmup.push_part(each, ns) != Warmth::Warming {
                 return Ok(n);
             }
-            n = n.div_ceil(2);
+            // A count that was found on a slow clock is too small on a fast one.
+            n = if ns < SAMPLE_NS { (n + n / 4 + 1).min(MOST_REPEATS) } else { n };
             continue;
         }
-        let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(2.0, 50.0);
-        n = ((f64::from(n) * factor) as u32).min(MOST_REPEATS);
+        let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(1.2, 50.0);
+        n = ((f64::from(n) * factor).ceil() as u32).min(MOST_REPEATS);
     }
 }
 

@@ -50,8 +50,13 @@ impl Warmup {
     /// Takes the next time and says whether to go on. A level is held against its *first* sample, so that a slow ramp
     /// of steps each within the tolerance is not taken for a plateau.
     pub fn push(&mut self, ns: f64) -> Warmth {
+        self.push_part(ns, ns)
+    }
+
+    /// As [`Warmup::push`], for the time of one of many things that took `work_ns` together.
+    pub fn push_part(&mut self, ns: f64, work_ns: f64) -> Warmth {
         self.seen += 1;
-        self.total_ns += ns;
+        self.total_ns += work_ns;
         self.level = match self.level {
             Some((first, stayed)) if (ns - first).abs() <= self.rule.tolerance * first => Some((first, stayed + 1)),
             _ => Some((ns, 0)),

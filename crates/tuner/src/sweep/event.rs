@@ -57,6 +57,13 @@ pub enum Step {
         /// What the gate found.
         detail: String,
     },
+    /// The persistent kernel that a candidate asks for did not run while it was timed.
+    NotRun {
+        /// The candidate.
+        candidate: Candidate,
+        /// Why.
+        why: String,
+    },
     /// A candidate was compared with the best plan so far.
     Compared {
         /// The candidate.
@@ -88,6 +95,8 @@ pub enum Step {
     },
     /// The device has no persistent kernels.
     NotPersistent(Feature),
+    /// Persistent kernels cannot win on a CPU that plays the device, and take a minute to compile.
+    NotWorthTrying,
     /// No stages of a width make a persistent kernel.
     NoStages {
         /// Threads of a workgroup.
@@ -122,6 +131,10 @@ pub enum Candidate {
     },
     /// All kernels that were tuned for a scenario.
     Kernels(Scenario),
+    /// The plan made of all winners.
+    Winners,
+    /// The default kernels with the layouts, chunk and fusions that won.
+    Structure,
 }
 
 /// A comparison of two plans.
@@ -194,6 +207,7 @@ impl fmt::Display for Step {
         match self {
             Step::Reference { hash, detail } => write!(f, "quality hash {hash}: {detail}"),
             Step::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
+            Step::NotRun { candidate, why } => write!(f, "{candidate}: did not run ({why})"),
             Step::Compared { candidate, timed } => {
                 write!(f, "{candidate}: ")?;
                 for (i, timed) in timed.iter().enumerate() {
@@ -209,6 +223,7 @@ impl fmt::Display for Step {
             }
             Step::Kernel { key, winner: None, tried, .. } => write!(f, "{key}: default stays ({tried} tried)"),
             Step::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
+            Step::NotWorthTrying => f.write_str("not tried: they cannot win on a CPU that plays the device"),
             Step::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
             Step::Untuned(scenario) => write!(f, "{}: default kernels", scenario.name()),
             Step::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
@@ -225,6 +240,8 @@ impl fmt::Display for Candidate {
             Candidate::Persistent { threads, workgroups } => {
                 write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
             }
+            Candidate::Winners => f.write_str("all winners"),
+            Candidate::Structure => f.write_str("default kernels with what won else"),
             Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),
         }
     }

@@ -1,17 +1,23 @@
 //! The sweep: from a device and a model to a plan.
 //!
 //! 1. The reference says what is right; the device's default plan must pass the gate.
-//! 2. Whole steps decide the layouts of the weights, the prefill chunk and the fusions, with default kernels.
+//! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
+//!    fusions, with default kernels.
 //! 3. Kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //! 4. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far,
 //!    as one dispatch per op and as persistent kernels.
-//! 5. The plan made of the winners passes the gate and is compared with the default, in decode and in prefill; where it is
-//!    not faster, the default kernels stay.
+//! 5. The plan made of the winners passes the gate and is compared with the default in all of that; where it is not faster, the
+//!    default kernels stay, and where it is slower anywhere, the default plan.
+//!
+//! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
+mod confirm;
 mod event;
+mod options;
 mod persistent;
 
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
+pub use options::SweepOptions;
 
 use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
 use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Subject};
@@ -28,37 +34,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
-use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence, bindable_fusions, default_kernel};
-use wgoose_kernels::{Catalogue, Plan, PlanError, Precision, StateFormat, bucket, ops};
+use wgoose_kernels::plan::{Fusions, bindable_fusions, default_kernel};
+use wgoose_kernels::{Plan, PlanError, Precision, StateFormat, ops};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource};
 use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
-
-/// How to sweep.
-#[derive(Clone, Debug)]
-pub struct SweepOptions {
-    /// Where every measurement is kept.
-    pub ledger: PathBuf,
-    /// Time to spend, roughly.
-    pub budget: Duration,
-    /// Try every legal configuration, whatever hunches say of it and whatever the budget.
-    pub exhaustive: bool,
-    /// Prefill chunks to compare; powers of 4 fill their bucket.
-    pub chunks: Vec<u32>,
-    /// Sequences of batched decode: its passes get kernels of their own.
-    pub sequences: Option<u32>,
-    /// The variants. A variant whose files are wrong is left out, which is recorded and said.
-    pub catalogue: Arc<Catalogue>,
-    /// The least precise arithmetic that a kernel may use. Int8 activations have a quality gate of their own.
-    pub allowed: Precision,
-}
-
-impl SweepOptions {
-    /// The prefill chunks that are compared unless others are asked for: a software adapter has little to fill.
-    pub fn default_chunks(device: &Device) -> Vec<u32> {
-        if device.is_cpu() { vec![16, 32, 64, 128] } else { vec![64, 256, 1024] }
-    }
-}
 
 /// What stops a sweep.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +111,7 @@ pub fn sweep(
     listen: Listener<'_>,
 ) -> Result<Swept, SweepError> {
     let asked = options.chunks.iter().map(|n| ("chunk", *n, 1, 4096));
+    let asked = asked.chain(options.prompts.iter().map(|n| ("prompt length", *n, 2, 65536)));
     for (what, got, least, most) in asked.chain(options.sequences.map(|n| ("sequences", n, 2, 1024))) {
         if !(least..=most).contains(&got) {
             return Err(SweepError::Size { what, got, least, most });
@@ -169,12 +150,12 @@ pub fn sweep(
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
 
-/// What the stages take of the budget.
-mod shares {
-    pub(super) const STRUCTURE: f64 = 0.25;
-    pub(super) const KERNELS: f64 = 0.3;
-    pub(super) const PERSISTENT: f64 = 0.3;
-    pub(super) const CONFIRM: f64 = 0.15;
+/// The share of the budget at which a stage ends.
+mod ends {
+    pub(super) const STRUCTURE: f64 = 0.3;
+    pub(super) const KERNELS: f64 = 0.55;
+    pub(super) const PERSISTENT: f64 = 0.85;
+    pub(super) const CONFIRM: f64 = 1.0;
 }
 
 /// Dispatches in a sample of the control kernel, and samples before and after kernels are tuned.
@@ -204,14 +185,25 @@ impl<'a> Sweep<'a> {
         tell(self.listen, Event::Note(note))
     }
 
-    /// The given share of the budget.
-    fn share(&self, share: f64) -> Duration {
-        self.options.budget.mul_f64(share)
+    /// When a stage ends.
+    fn end(&self, share: f64) -> Instant {
+        self.options.begun + self.options.budget.mul_f64(share)
     }
 
-    /// Tokens of the prompt on which chunks are compared.
-    fn prompt(&self) -> Scenario {
-        Scenario::prefill(self.options.chunks.iter().copied().max().unwrap_or(64).max(2))
+    /// What is left until a stage ends.
+    fn left(&self, share: f64) -> Duration {
+        self.end(share).saturating_duration_since(Instant::now())
+    }
+
+    /// The reading of prompts.
+    fn prompts(&self) -> Vec<Scenario> {
+        self.options.prompts.iter().map(|tokens| Scenario::prefill(*tokens)).collect()
+    }
+
+    /// All that is timed.
+    fn scenarios(&self) -> Vec<Scenario> {
+        let several = self.options.sequences.map(Scenario::batch);
+        [Scenario::DECODE].into_iter().chain(self.prompts()).chain(several).collect()
     }
 
     /// Records the files that give no variant, and says so.
@@ -234,13 +226,14 @@ impl<'a> Sweep<'a> {
             &Layouts::of(self.model),
             &fusions,
             &self.options.chunks,
-            self.prompt(),
+            &self.prompts(),
             self.options.sequences,
         );
         self.begin(Stage::Structure, changes.len())?;
-        let deadline = Instant::now() + self.share(shares::STRUCTURE);
+        let deadline = self.end(ends::STRUCTURE);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
-        let allowance = self.share(shares::STRUCTURE) / (4 * comparisons.max(1)) as u32;
+        // Most changes lose in their first comparison, and those that win have it twice.
+        let allowance = self.left(ends::STRUCTURE) / (2 * comparisons.max(1)) as u32;
         let mut untried = Vec::new();
         for change in changes {
             if Instant::now() >= deadline {
@@ -274,12 +267,23 @@ impl<'a> Sweep<'a> {
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
-            let result = self.lab.compare(&mut self.memo, pair, scenario, false, allowance)?;
-            let mut verdict = result.comparison.verdict;
-            if verdict == Verdict::Fast {
-                verdict = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?.comparison.verdict;
-            }
+            let compared = match self.lab.compare(&mut self.memo, pair, scenario, false, allowance) {
+                // The second comparison decides, on samples that did not choose.
+                Ok(first) if first.comparison.verdict == Verdict::Fast => {
+                    self.lab.compare(&mut self.memo, pair, scenario, true, allowance)
+                }
+                compared => compared,
+            };
+            let result = match compared {
+                Err(PairedError::NotPersistent(why)) => return self.done(Step::NotRun { candidate, why }),
+                result => result?,
+            };
+            let verdict = result.comparison.verdict;
             timed.push(Timed { scenario, result, verdict });
+            if verdict == Verdict::Slow {
+                // It has lost.
+                break;
+            }
         }
         if wins(&timed.iter().map(|timed| timed.verdict).collect::<Vec<_>>()) {
             *incumbent = plan;
@@ -326,8 +330,7 @@ impl<'a> Sweep<'a> {
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;
-        let begun = Instant::now();
-        let budget = self.share(shares::KERNELS);
+        let (begun, budget) = (Instant::now(), self.left(ends::KERNELS));
         let (mut claimed, mut said) = (0.0, BTreeSet::new());
         let total: f64 = costs.iter().map(|(share, ..)| share).sum();
         for (share, _, group) in costs {
@@ -410,67 +413,5 @@ impl<'a> Sweep<'a> {
             self.note(Note::Dropped { precision: least, detail: gate.detail })?;
         }
         Ok(allowed)
-    }
-
-    /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
-    /// structure that won with default kernels.
-    fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
-        let mut scenarios = vec![Scenario::DECODE, self.prompt()];
-        scenarios.extend(self.options.sequences.map(Scenario::batch));
-        self.begin(Stage::Confirm, 2 * scenarios.len())?;
-        let allowance = self.share(shares::CONFIRM) / (3 * scenarios.len()) as u32;
-        for scenario in scenarios.iter().copied() {
-            let rows = match scenario.tokens {
-                1 => bucket(scenario.sequences),
-                _ => bucket(plan.prefill_chunk),
-            };
-            let mut bare = Plan {
-                choices: plan.choices.iter().filter(|c| c.key.up_to_rows != rows).cloned().collect(),
-                ..plan.clone()
-            };
-            if scenario == Scenario::DECODE {
-                bare.fusions.decode.clone_from(&structure.fusions.decode);
-                bare.persistent = None;
-            }
-            if bare.choices.len() == plan.choices.len() {
-                self.done(Step::Untuned(scenario))?;
-                continue;
-            }
-            let mut incumbent = bare;
-            self.challenge(&mut incumbent, plan, &[scenario], allowance, Candidate::Kernels(scenario))?;
-            plan = incumbent;
-        }
-        let gate = self.lab.gate(&mut self.memo, &plan)?;
-        let mut evidence = Vec::new();
-        if plan.hash() == self.default.hash() {
-            // A comparison with itself would say nothing, and its arms could not be told apart in the ledger.
-            self.done(Step::NothingFaster)?;
-            scenarios.clear();
-        }
-        for scenario in scenarios {
-            let pair = [&self.default, &plan];
-            let result = self.lab.compare(&mut self.memo, pair, scenario, true, allowance)?;
-            let verdict = result.comparison.verdict;
-            self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
-            let interval = result.comparison.interval;
-            evidence.push(ScenarioEvidence {
-                scenario: scenario.name().to_owned(),
-                tokens: scenario.tokens * scenario.sequences,
-                default_us: result.incumbent_ns / 1e3,
-                tuned_us: result.candidate_ns / 1e3,
-                speedup: (interval.low.exp(), interval.high.exp()),
-                pairs: result.comparison.pairs as u32,
-            });
-        }
-        let quality = self.lab.reference;
-        plan.evidence = Some(Evidence {
-            model: self.lab.model.to_owned(),
-            quality_hash: gate.quality_hash.unwrap_or_default(),
-            certified: quality.certified(),
-            rms_error: gate.rms,
-            scenarios: evidence,
-            ledger: self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        });
-        Ok(plan)
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::{Candidate, Stage, Step, Sweep, SweepError, shares};
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError, ends};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Scenario;
 use crate::space::{InstanceGroup, groups};
@@ -37,8 +37,8 @@ enum Stages {
 
 impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
-    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds, which are not counted;
-    /// a software adapter, which takes a minute and gains nothing, tries the plan's fusions and the last width alone.
+    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter, where
+    /// they are asked for, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.device.is_cpu();
         let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
@@ -46,7 +46,9 @@ impl Sweep<'_> {
         if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
         }
-        let share = self.share(shares::PERSISTENT) / widths.len() as u32;
+        if !self.options.persistent {
+            return self.done(Step::NotWorthTrying);
+        }
         let mut fused = plan.clone();
         if !is_cpu {
             fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
@@ -56,11 +58,20 @@ impl Sweep<'_> {
         groups.retain(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
-        for &threads in widths {
+        let mut untried = Vec::new();
+        for (i, &threads) in widths.iter().enumerate() {
+            let share = self.left(ends::PERSISTENT) / (widths.len() - i) as u32;
+            if share.is_zero() {
+                untried.push(format!("persistent kernels of {threads} threads"));
+                continue;
+            }
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
                 Stages::Found(persistent) => self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))?,
                 Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
+        }
+        if !untried.is_empty() {
+            self.note(Note::Untried(untried))?;
         }
         Ok(())
     }
