@@ -17,7 +17,7 @@ pub enum Outputs {
 
 impl Outputs {
     /// How many rows that is for so many tokens.
-    pub const fn rows(self, tokens: usize) -> usize {
+    pub(crate) const fn rows(self, tokens: usize) -> usize {
         match self {
             Outputs::None => 0,
             Outputs::Last => 1,
@@ -119,7 +119,7 @@ impl Batch {
     }
 
     /// Rows of the result.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         match self.target {
             Target::Logits | Target::Hidden(_) => self.outputs.len(),
             Target::HiddenSum(_) => self.segments.len(),
@@ -127,7 +127,7 @@ impl Batch {
     }
 
     /// Floats of the result.
-    pub fn result_len(&self, model: &ModelShape) -> usize {
+    pub(crate) fn result_len(&self, model: &ModelShape) -> usize {
         self.rows() * self.target.cols(model) as usize
     }
 

@@ -38,6 +38,6 @@ pub use gpu::{GpuExecutor, Graphs, Planned};
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};
-pub use residency::{Residency, StagingSize, row_shards};
+pub use residency::{Residency, StagingSize};
 pub use sampling::{Penalties, Sampling, is_bias, is_penalty};
 pub use trace::{OpError, Place, Traced};

@@ -31,7 +31,7 @@ impl Footprint {
     }
 
     /// What the device holds beside weights.
-    pub fn beside_weights(&self) -> u64 {
+    pub(crate) fn beside_weights(&self) -> u64 {
         self.state + self.activations + self.tables + self.staging + self.read_back
     }
 

@@ -74,7 +74,7 @@ impl Timeline {
     }
 
     /// Whether spans are kept.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
@@ -110,7 +110,7 @@ pub struct SpanGuard<'a>(Option<(&'a Timeline, Track, Cow<'static, str>, Instant
 
 impl SpanGuard<'_> {
     /// Changes the name: what a span was spent on may be known only at its end.
-    pub fn rename(&mut self, to: impl Into<Cow<'static, str>>) {
+    pub(crate) fn rename(&mut self, to: impl Into<Cow<'static, str>>) {
         if let Some((_, _, name, _)) = &mut self.0 {
             *name = to.into();
         }

@@ -13,9 +13,9 @@ pub struct Memo {
     ledger: Ledger,
     device: DeviceFingerprint,
     /// Experiments measured now.
-    pub measured: usize,
+    pub(crate) measured: usize,
     /// Experiments of earlier sweeps whose results were in the ledger.
-    pub recalled: usize,
+    pub(crate) recalled: usize,
     /// Records that were there at the start.
     earlier: usize,
 }
@@ -27,13 +27,8 @@ impl Memo {
         Memo { ledger, device, measured: 0, recalled: 0, earlier }
     }
 
-    /// The ledger.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
     /// The identity of an experiment on this device.
-    pub fn identity(&self, subject: Subject, model: Option<&str>, repeats: u32, clock: ClockSource) -> Identity {
+    pub(crate) fn identity(&self, subject: Subject, model: Option<&str>, repeats: u32, clock: ClockSource) -> Identity {
         let clock = match clock {
             ClockSource::Timestamps => Clock::Timestamps,
             ClockSource::Wall => Clock::Wall,
@@ -45,13 +40,13 @@ impl Memo {
     }
 
     /// What is known of an experiment, if it ended.
-    pub fn recall(&self, key: &str) -> Option<Outcome> {
+    pub(crate) fn recall(&self, key: &str) -> Option<Outcome> {
         let outcomes = self.ledger.find(key).map(|e| &e.record.outcome);
         outcomes.filter(|o| **o != Outcome::Intent).last().cloned()
     }
 
     /// Counts a result that an earlier sweep left.
-    pub fn count_recalled(&mut self, key: &str) {
+    pub(crate) fn count_recalled(&mut self, key: &str) {
         let known = self.ledger.records().as_slice()[..self.earlier].iter().any(|e| e.key == key);
         self.recalled += usize::from(known);
     }
@@ -61,7 +56,11 @@ impl Memo {
     ///
     /// # Errors
     /// The ledger cannot be written.
-    pub fn experiment(&mut self, identity: &Identity, run: impl FnOnce() -> Outcome) -> Result<Outcome, LedgerError> {
+    pub(crate) fn experiment(
+        &mut self,
+        identity: &Identity,
+        run: impl FnOnce() -> Outcome,
+    ) -> Result<Outcome, LedgerError> {
         let key = identity.key();
         if let Some(outcome) = self.recall(&key) {
             self.count_recalled(&key);
@@ -82,7 +81,7 @@ impl Memo {
     ///
     /// # Errors
     /// The ledger cannot be written.
-    pub fn append(&mut self, identity: &Identity, outcome: Outcome) -> Result<(), LedgerError> {
+    pub(crate) fn append(&mut self, identity: &Identity, outcome: Outcome) -> Result<(), LedgerError> {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
         self.ledger.append(Record { at, identity: identity.clone(), outcome })?;
         Ok(())

@@ -49,12 +49,12 @@ impl Scenario {
     }
 
     /// One token of each of several sequences.
-    pub const fn batch(sequences: u32) -> Scenario {
+    pub(crate) const fn batch(sequences: u32) -> Scenario {
         Scenario { tokens: 1, sequences }
     }
 
     /// `decode`, `batched decode` or `prefill`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Scenario { tokens: 1, sequences: 1 } => "decode",
             Scenario { tokens: 1, .. } => "batched decode",
@@ -100,15 +100,15 @@ pub enum PairedError {
 }
 
 /// Runs whole plans: gates them, and times them in pairs.
-pub struct StepLab<'a> {
+pub(crate) struct StepLab<'a> {
     /// Holds the weights and compiled kernels that all plans share.
-    pub root: &'a GpuExecutor,
+    pub(crate) root: &'a GpuExecutor,
     /// What is right.
-    pub reference: &'a Reference,
+    pub(crate) reference: &'a Reference,
     /// The variants.
-    pub catalogue: &'a Catalogue,
+    pub(crate) catalogue: &'a Catalogue,
     /// Id of the model.
-    pub model: &'a str,
+    pub(crate) model: &'a str,
 }
 
 impl StepLab<'_> {
@@ -147,7 +147,7 @@ impl StepLab<'_> {
     ///
     /// # Errors
     /// The device or the ledger fails.
-    pub fn gate(&self, memo: &mut Memo, plan: &Plan) -> Result<Gate, PairedError> {
+    pub(crate) fn gate(&self, memo: &mut Memo, plan: &Plan) -> Result<Gate, PairedError> {
         let identity = self.identity(memo, "quality", plan, BTreeMap::new(), 0);
         if let Some(Outcome::Gate(gate)) = memo.recall(&identity.key()) {
             memo.count_recalled(&identity.key());
@@ -164,7 +164,7 @@ impl StepLab<'_> {
     ///
     /// # Errors
     /// The device fails.
-    pub fn persistent_status(&self, plan: &Plan) -> Result<PersistentStatus, RuntimeError> {
+    pub(crate) fn persistent_status(&self, plan: &Plan) -> Result<PersistentStatus, RuntimeError> {
         let mut engine = self.engine(plan, 1)?;
         // The first pass may upload weights, dispatch by dispatch.
         for _ in 0..2 {
@@ -178,7 +178,7 @@ impl StepLab<'_> {
     ///
     /// # Errors
     /// The device or the ledger fails.
-    pub fn compare(
+    pub(crate) fn compare(
         &self,
         memo: &mut Memo,
         [incumbent, candidate]: [&Plan; 2],

@@ -1,7 +1,7 @@
 //! The quality gate of a whole model: numbers against the reference, and a hash of what greedy decoding says.
 //!
 //! The reference continues a fixed set of prompts greedily. A position is *certified* where the reference's best logit
-//! leads by more than [`MARGIN`] of the logits' spread: there every correct implementation must choose the same token,
+//! leads by more than `MARGIN` of the logits' spread: there every correct implementation must choose the same token,
 //! whatever its rounding. In the same way the order of the next best tokens is certified where they lie far enough
 //! apart, which makes small mistakes (a wrong epsilon in one layer) visible too. The hash covers the tokens chosen at the
 //! certified positions and every certified order, given the reference's tokens before them (so that one doubtful
@@ -21,38 +21,38 @@ use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
 
 /// Distance of two logits, in standard deviations of the position's logits, beyond which their order is certain. The
 /// error of a correct implementation in f32 is 1e-5 of them.
-pub const MARGIN: f32 = 1e-3;
+const MARGIN: f32 = 1e-3;
 
 /// The same at the first token of a sequence, which is ill-conditioned.
-pub const FIRST_MARGIN: f32 = 2e-2;
+const FIRST_MARGIN: f32 = 2e-2;
 
 /// How many of the best tokens are compared at each position.
 const BEST: usize = 32;
 
 /// Largest root-mean-square error of the logits, relative to the reference's, past the first token of a sequence.
-pub const RMS_LIMIT: f64 = 1e-3;
+const RMS_LIMIT: f64 = 1e-3;
 
 /// The same for the first token, which is ill-conditioned: the state is of rank one, and its norm amplifies rounding.
-pub const FIRST_RMS_LIMIT: f64 = 1e-2;
+const FIRST_RMS_LIMIT: f64 = 1e-2;
 
 /// [`RMS_LIMIT`] of a plan that multiplies in f16.
-pub const F16_RMS_LIMIT: f64 = 1e-2;
+const F16_RMS_LIMIT: f64 = 1e-2;
 
 /// [`FIRST_RMS_LIMIT`] of a plan that multiplies in f16.
-pub const F16_FIRST_RMS_LIMIT: f64 = 1e-1;
+const F16_FIRST_RMS_LIMIT: f64 = 1e-1;
 
 /// Largest mean Kullback-Leibler divergence of a plan that multiplies in f16, in nats.
-pub const F16_KL_LIMIT: f64 = 1e-3;
+const F16_KL_LIMIT: f64 = 1e-3;
 
 /// [`RMS_LIMIT`] of a plan that rounds activations to int8. Each product is off by about 1/254 of its values (see
 /// `Instance::rounding_error`), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
-pub const INT8_RMS_LIMIT: f64 = 5e-2;
+const INT8_RMS_LIMIT: f64 = 5e-2;
 
 /// [`FIRST_RMS_LIMIT`] of a plan that rounds activations to int8.
-pub const INT8_FIRST_RMS_LIMIT: f64 = 2e-1;
+const INT8_FIRST_RMS_LIMIT: f64 = 2e-1;
 
 /// Largest mean Kullback-Leibler divergence of a plan that rounds activations to int8, in nats.
-pub const INT8_KL_LIMIT: f64 = 5e-3;
+const INT8_KL_LIMIT: f64 = 5e-3;
 
 /// Lengths of the prompts, packed into passes: segments that begin and end inside chunks.
 const PROMPTS: [usize; 4] = [81, 47, 23, 9];

@@ -17,7 +17,7 @@ pub struct InstanceGroup {
     /// How many a pass has.
     pub count: u32,
     /// Whether any of them belongs to a layer.
-    pub in_layers: bool,
+    pub(crate) in_layers: bool,
 }
 
 /// The groups of a pass: `tokens` of each of `sequences`, with one output each.
@@ -93,17 +93,17 @@ pub fn occurrences(
 
 /// A variant with one choice of each of its tunables.
 #[derive(Clone, Debug)]
-pub struct Configuration<'c> {
+pub(crate) struct Configuration<'c> {
     /// The variant.
-    pub variant: &'c Variant,
+    pub(crate) variant: &'c Variant,
     /// Its choices.
-    pub config: Config,
+    pub(crate) config: Config,
     /// Why it is not tried here, as far as can be told without making its text.
-    pub refusal: Option<Refusal>,
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// A variant whose files are wrong.
-pub type BrokenVariant<'c> = (&'c Variant, TextError);
+pub(crate) type BrokenVariant<'c> = (&'c Variant, TextError);
 
 /// What of the space is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct Scope {
 
 /// Every configuration for an instance: each variant that op tries by default first, from its default configuration on; and
 /// the variants whose files are wrong.
-pub fn configurations<'c>(
+pub(crate) fn configurations<'c>(
     instance: &Instance,
     limits: &Limits,
     scope: Scope,
@@ -148,7 +148,7 @@ pub fn configurations<'c>(
 }
 
 /// The configurations that differ from `from` in one tunable.
-pub fn one_tunable_away<'a>(
+pub(crate) fn one_tunable_away<'a>(
     all: &'a [Configuration<'_>],
     from: &'a Configuration<'_>,
 ) -> impl Iterator<Item = usize> + 'a {

@@ -1,7 +1,7 @@
 //! A kernel with its data on the device, ready to be run once or timed over and over.
 
 use crate::lab::case::{Case, Data};
-use crate::lab::clock::{Clock, ClockSource};
+use crate::lab::clock::Clock;
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::{Device, RuntimeError, packed};
 use std::collections::BTreeMap;
@@ -30,10 +30,6 @@ struct Set {
 pub struct Timing {
     /// Nanoseconds per dispatch.
     pub ns: f64,
-    /// Dispatches in the pass that was timed.
-    pub repeats: u32,
-    /// What it was measured with.
-    pub source: ClockSource,
 }
 
 impl Bench {
@@ -115,11 +111,11 @@ impl Bench {
     /// The device fails.
     pub fn time(&self, clock: &Clock, repeats: u32) -> Result<Timing, RuntimeError> {
         let ns = clock.time(&self.label, &|pass| self.encode(pass, repeats))? / f64::from(repeats);
-        Ok(Timing { ns, repeats, source: clock.source() })
+        Ok(Timing { ns })
     }
 
     /// What the kernel computes with.
-    pub fn precision(&self) -> Precision {
+    pub(crate) fn precision(&self) -> Precision {
         self.precision
     }
 

@@ -105,13 +105,8 @@ impl Case {
         self
     }
 
-    /// The instance it is for.
-    pub fn instance(&self) -> &Instance {
-        &self.instance
-    }
-
     /// What the reference makes of it: y, and the state if the op has one.
-    pub fn reference(&self) -> (Vec<f32>, Option<Vec<f32>>) {
+    pub(crate) fn reference(&self) -> (Vec<f32>, Option<Vec<f32>>) {
         let mut y = self.before.clone();
         let mut state = self.data.values().find_map(|d| match d {
             Data::State(s, _) => Some(s.clone()),

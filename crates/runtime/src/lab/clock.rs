@@ -82,7 +82,11 @@ impl Clock {
     ///
     /// # Errors
     /// The device fails.
-    pub fn time(&self, what: impl Display, encode: &dyn Fn(&mut wgpu::ComputePass<'_>)) -> Result<f64, RuntimeError> {
+    pub(crate) fn time(
+        &self,
+        what: impl Display,
+        encode: &dyn Fn(&mut wgpu::ComputePass<'_>),
+    ) -> Result<f64, RuntimeError> {
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let queries = self.queries.as_ref().filter(|_| self.source == ClockSource::Timestamps);
         {

@@ -14,7 +14,6 @@ mod weights;
 pub(crate) use layout::WeightLayout;
 pub(crate) use repack::{RepackKernel, Repacker};
 pub(crate) use route::{Group, Need, Placed, route};
-pub use row_shard::row_shards;
 pub(crate) use row_shard::{RowShard, shards_of};
 pub use upload::StagingSize;
 pub(crate) use upload::{Job, Staging, Upload, cut};

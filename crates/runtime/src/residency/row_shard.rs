@@ -53,7 +53,7 @@ impl RowShard {
 ///
 /// # Errors
 /// A single row is larger than the largest binding.
-pub fn row_shards(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
+fn row_shards(weight: Weight, rows: u32, row_bytes: u64, limits: &Limits) -> Result<Vec<Range<u32>>, RuntimeError> {
     let limit = limits.storage_binding.min(limits.buffer) / 16 * 16;
     let at_once = u32::try_from(limit / row_bytes.max(1)).unwrap_or(u32::MAX);
     // Whole groups of eight blocks, whatever a row has; whole panels of eight rows; whole tiles of the matrix units.

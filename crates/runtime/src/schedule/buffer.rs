@@ -55,17 +55,17 @@ pub struct BufferRange {
 
 impl BufferRange {
     /// First byte behind it.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset + self.bytes
     }
 
     /// Whether both have a byte in common.
-    pub fn overlaps(&self, other: &BufferRange) -> bool {
+    pub(crate) fn overlaps(&self, other: &BufferRange) -> bool {
         self.buffer == other.buffer && self.offset < other.end() && other.offset < self.end()
     }
 
     /// All of a buffer of that many bytes.
-    pub fn whole(buffer: BufferId, bytes: u64) -> Self {
+    pub(crate) fn whole(buffer: BufferId, bytes: u64) -> Self {
         BufferRange { buffer, offset: 0, bytes }
     }
 }

@@ -24,11 +24,11 @@ pub struct Operand {
 }
 
 /// Where a pass finds what it does not allocate itself.
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// The states.
-    pub states: &'a StateLayout,
+    pub(crate) states: &'a StateLayout,
     /// Where dispatch `i` finds a shard of a weight.
-    pub weight: &'a dyn Fn(usize, Weight, usize) -> BufferRange,
+    pub(crate) weight: &'a dyn Fn(usize, Weight, usize) -> BufferRange,
 }
 
 /// The memory of a pass.
@@ -42,7 +42,7 @@ pub struct Memory {
 
 impl Memory {
     /// Lays out a pass over a batch.
-    pub fn new(recording: &Recording, batch: &BatchShape, places: &Places<'_>, limits: &Limits) -> Self {
+    pub(crate) fn new(recording: &Recording, batch: &BatchShape, places: &Places<'_>, limits: &Limits) -> Self {
         let buffers = buffers(recording, batch, limits);
         let distance = params_distance(limits);
         let place = |i: usize, bound: Bound| match bound {
@@ -65,7 +65,7 @@ impl Memory {
 impl Memory {
     /// The same with what a dispatch writes of activations in buffers of its own, and their bytes: no buffer of activations is
     /// both written and read, so that no dispatch waits for another.
-    pub fn independent(&self, recording: &Recording) -> (Memory, Vec<u64>) {
+    pub(crate) fn independent(&self, recording: &Recording) -> (Memory, Vec<u64>) {
         let (mut free, mut scratch) = (self.clone(), Vec::new());
         for (dispatch, operands) in recording.dispatches.iter().zip(&mut free.operands) {
             let bindings = &recording.kernels[dispatch.kernel].facts.bindings;
@@ -97,7 +97,7 @@ impl fmt::Display for Memory {
 }
 
 /// Bytes of each buffer that a pass over a batch must have.
-pub fn buffers(recording: &Recording, batch: &BatchShape, limits: &Limits) -> BTreeMap<BufferId, u64> {
+pub(crate) fn buffers(recording: &Recording, batch: &BatchShape, limits: &Limits) -> BTreeMap<BufferId, u64> {
     let tables = [
         (Table::Tokens, batch.tokens),
         (Table::TokenSegments, batch.tokens),

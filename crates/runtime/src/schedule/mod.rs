@@ -11,11 +11,11 @@ mod tests;
 use crate::{BatchError, RuntimeError};
 pub use buffer::{BufferId, BufferRange};
 pub use fuse::{FuseError, Fused, Unfused, fuse};
-pub(crate) use memory::{ARRIVALS, PARAMS, params_distance, storage_bytes};
-pub use memory::{Memory, Operand, Places, buffers};
+pub(crate) use memory::{ARRIVALS, PARAMS, Places, buffers, params_distance, storage_bytes};
+pub use memory::{Memory, Operand};
 use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;
-pub use states::{StateLayout, StateTensor};
+pub(crate) use states::{StateLayout, StateTensor};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
@@ -99,23 +99,23 @@ pub struct Recording {
 }
 
 /// What the schedule must know of the model's tensors.
-pub struct Tensors<'a> {
+pub(crate) struct Tensors<'a> {
     /// How a weight is stored.
-    pub format: &'a dyn Fn(Weight) -> Format,
+    pub(crate) format: &'a dyn Fn(Weight) -> Format,
     /// The shards of rows in which a matrix is bound.
-    pub shards: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
+    pub(crate) shards: &'a dyn Fn(Weight) -> Result<Vec<Range<u32>>, RuntimeError>,
 }
 
 /// How kernels are chosen: by a plan, with `like_rows` so that rows have the bits that they have among so many.
-pub struct Choose<'a> {
+pub(crate) struct Choose<'a> {
     /// The plan.
-    pub plan: &'a Plan,
+    pub(crate) plan: &'a Plan,
     /// Rows of the instances whose bits all have.
-    pub like_rows: Option<u32>,
+    pub(crate) like_rows: Option<u32>,
     /// The device's limits.
-    pub limits: &'a Limits,
+    pub(crate) limits: &'a Limits,
     /// What there is to choose from.
-    pub catalogue: &'a Catalogue,
+    pub(crate) catalogue: &'a Catalogue,
 }
 
 /// A variant, its configuration, and the rows of the instance that it was chosen for.
@@ -174,7 +174,7 @@ impl Choose<'_> {
 ///
 /// # Errors
 /// No kernel serves an op here, or a value is larger than the device binds.
-pub fn record(
+pub(crate) fn record(
     graph: &Graph,
     batch: &BatchShape,
     tensors: &Tensors<'_>,

@@ -7,43 +7,43 @@ use wgoose_kernels::{Limits, StateFormat};
 
 /// Where one tensor of the state lies, for all slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateTensor {
+pub(crate) struct StateTensor {
     /// Which of the buffers.
-    pub buffer: usize,
+    pub(crate) buffer: usize,
     /// First byte there.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Bytes of all slots.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes of one.
-    pub slot_bytes: u64,
+    pub(crate) slot_bytes: u64,
     /// How its values are stored.
-    pub format: StateFormat,
+    pub(crate) format: StateFormat,
 }
 
 impl StateTensor {
     /// All slots.
-    pub fn range(&self) -> BufferRange {
+    pub(crate) fn range(&self) -> BufferRange {
         BufferRange { buffer: BufferId::States(self.buffer), offset: self.offset, bytes: self.bytes }
     }
 
     /// First byte of a slot.
-    pub fn at(&self, slot: usize) -> u64 {
+    pub(crate) fn at(&self, slot: usize) -> u64 {
         self.offset + slot as u64 * self.slot_bytes
     }
 }
 
 /// Where every tensor of the state lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateLayout {
+pub(crate) struct StateLayout {
     tensors: HashMap<State, StateTensor>,
     /// Bytes of each buffer.
-    pub buffers: Vec<u64>,
+    pub(crate) buffers: Vec<u64>,
 }
 
 impl StateLayout {
     /// Room for `slots` sequences, the WKV matrices stored in that format. Buffers are as large as can be bound, but for a tensor
     /// that alone is larger.
-    pub fn new(shape: &ModelShape, wkv: StateFormat, slots: usize, limits: &Limits) -> Self {
+    pub(crate) fn new(shape: &ModelShape, wkv: StateFormat, slots: usize, limits: &Limits) -> Self {
         let most = limits.storage_binding.min(limits.buffer);
         let (mut tensors, mut buffers) = (HashMap::new(), Vec::<u64>::new());
         for state in State::all(shape) {
@@ -71,12 +71,12 @@ impl StateLayout {
     }
 
     /// Where a tensor lies.
-    pub fn tensor(&self, state: State) -> &StateTensor {
+    pub(crate) fn tensor(&self, state: State) -> &StateTensor {
         &self.tensors[&state]
     }
 
     /// Whether a device can bind each buffer.
-    pub fn fits(&self, limits: &Limits) -> bool {
+    pub(crate) fn fits(&self, limits: &Limits) -> bool {
         self.buffers.iter().all(|bytes| *bytes <= limits.storage_binding)
     }
 }

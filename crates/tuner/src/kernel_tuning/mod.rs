@@ -16,24 +16,25 @@ use crate::space::InstanceGroup;
 use candidates::Candidates;
 pub use side_by_side::TimedVariant;
 use std::time::{Duration, Instant};
-pub use tuner::{KernelTuner, KernelTuningError, PersistentGrid};
+pub(crate) use tuner::PersistentGrid;
+pub use tuner::{KernelTuner, KernelTuningError};
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Limits, TextError};
 use wgoose_runtime::Device;
 
 /// What was found for one kind of instance.
 #[derive(Clone, Debug)]
-pub struct TunedKernel {
+pub(crate) struct TunedKernel {
     /// What beat the default, if anything did.
-    pub winner: Option<Choice>,
+    pub(crate) winner: Option<Choice>,
     /// Median nanoseconds of the default.
-    pub default_ns: f64,
+    pub(crate) default_ns: f64,
     /// Median nanoseconds of the best.
-    pub best_ns: f64,
+    pub(crate) best_ns: f64,
     /// Candidates measured.
-    pub tried: usize,
+    pub(crate) tried: usize,
     /// What is wrong with the files of variants that were left out.
-    pub broken: Vec<TextError>,
+    pub(crate) broken: Vec<TextError>,
 }
 
 impl KernelTuner<'_> {
@@ -41,7 +42,7 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The default cannot be run.
-    pub fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo) -> Result<f64, KernelTuningError> {
+    pub(crate) fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo) -> Result<f64, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         let default = candidates.default;
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
@@ -52,7 +53,7 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The ledger or the device fails.
-    pub fn best_stage(
+    pub(crate) fn best_stage(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo,
@@ -72,7 +73,7 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The ledger or the device fails.
-    pub fn tune(
+    pub(crate) fn tune(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo,

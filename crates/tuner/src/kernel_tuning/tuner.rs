@@ -24,11 +24,11 @@ pub enum KernelTuningError {
 
 /// The grid of a persistent kernel: what its stages must suit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PersistentGrid {
+pub(crate) struct PersistentGrid {
     /// Workgroups.
-    pub workgroups: u32,
+    pub(crate) workgroups: u32,
     /// Threads of each.
-    pub threads: u32,
+    pub(crate) threads: u32,
 }
 
 impl PersistentGrid {

@@ -13,7 +13,7 @@ use std::fmt;
 use wgoose_kernels::DeviceFingerprint;
 
 /// The version of the record's layout that this build writes, and the only one it reads.
-pub const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 1;
 
 /// How every line, and therefore every ledger, begins.
 pub(super) const OPENING: &str = "{\"schema\":";
@@ -63,7 +63,7 @@ pub enum LineError {
 
 /// The line's opening, for messages.
 #[derive(Clone, Copy, Debug)]
-pub struct Head;
+struct Head;
 
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

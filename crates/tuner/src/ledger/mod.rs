@@ -13,7 +13,7 @@ mod records;
 mod scan;
 
 pub use error::LedgerError;
-pub use line::{Head, LineError, SCHEMA};
+pub use line::LineError;
 pub use record::{Cause, Clock, Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject};
 pub use records::{Entry, Records};
 pub use scan::Notice;
@@ -107,13 +107,8 @@ impl Ledger {
     }
 
     /// As [`Ledger::notices`], for good.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
-    }
-
-    /// Where the ledger lies.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Adds `bytes` to the acknowledged part of the file: one write, then a sync.

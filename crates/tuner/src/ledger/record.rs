@@ -120,12 +120,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// A failure.
-    pub fn failed(cause: Cause, text: String) -> Self {
+    pub(crate) fn failed(cause: Cause, text: String) -> Self {
         Outcome::Failed(Reason { cause, text })
     }
 
     /// The kind under which the outcome is written.
-    pub fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         match self {
             Outcome::Intent => Kind::Intent,
             Outcome::Kernel { .. } => Kind::Kernel,
@@ -138,21 +138,12 @@ impl Outcome {
     }
 
     /// Raw times; empty where nothing was timed.
-    pub fn samples_ns(&self) -> &[f64] {
+    pub(crate) fn samples_ns(&self) -> &[f64] {
         match self {
             Outcome::Kernel { samples_ns, .. } | Outcome::Step { samples_ns, .. } | Outcome::Control { samples_ns } => {
                 samples_ns
             }
             Outcome::Intent | Outcome::Gate(_) | Outcome::Failed(_) => &[],
-        }
-    }
-
-    /// The quality gate's verdict, where there is one.
-    pub fn gate(&self) -> Option<&Gate> {
-        match self {
-            Outcome::Kernel { gate, .. } | Outcome::Step { gate, .. } => gate.as_ref(),
-            Outcome::Gate(gate) => Some(gate),
-            Outcome::Intent | Outcome::Control { .. } | Outcome::Failed(_) => None,
         }
     }
 }

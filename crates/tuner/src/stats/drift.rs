@@ -3,11 +3,11 @@
 use super::summary::median;
 
 /// How far the control kernel may move before the block between is void.
-pub const TOLERANCE: f64 = 0.02;
+pub(crate) const TOLERANCE: f64 = 0.02;
 
 /// What the control kernel says of the block of samples between its two visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Block {
+pub(crate) enum Block {
     /// The machine held still: the samples count.
     Kept {
         /// The control kernel's median after over before, minus one.
@@ -22,7 +22,7 @@ pub enum Block {
 
 /// Judges a block by the control kernel's times `before` and `after` it. `None` where either has no median above zero: without
 /// one there is no reason to trust the block.
-pub fn judge(before: &[f64], after: &[f64], tolerance: f64) -> Option<Block> {
+pub(crate) fn judge(before: &[f64], after: &[f64], tolerance: f64) -> Option<Block> {
     let positive = |samples| median(samples).filter(|&ns| ns > 0.0);
     let ratio = positive(after)? / positive(before)?;
     let drift = ratio - 1.0;

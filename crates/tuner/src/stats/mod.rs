@@ -1,17 +1,17 @@
 //! Doubt as arithmetic: what timings say, and how sure they are. Pure functions; no clock, no GPU, same seed same answer.
 //!
 //! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]), doubt
-//! blocks in which the machine itself changed ([`drift`]), bound the ratio of the pairs ([`bootstrap`]), say one of four
-//! words ([`verdict`]), report the raw samples' shape ([`summary`]).
+//! blocks in which the machine itself changed (`drift`), bound the ratio of the pairs (`bootstrap`), say one of four
+//! words (`verdict`), report the raw samples' shape ([`summary`]).
 
-pub mod bootstrap;
-pub mod drift;
+mod bootstrap;
+pub(crate) mod drift;
 pub mod rng;
 pub mod schedule;
 pub mod summary;
-pub mod verdict;
+pub(crate) mod verdict;
 pub mod warmup;
 
 pub use bootstrap::{Bootstrap, Interval};
 pub use summary::Summary;
-pub use verdict::{Comparison, Criteria, Verdict, compare};
+pub use verdict::{Comparison, Criteria, PairError, Verdict, compare};

@@ -29,7 +29,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether the candidate takes the incumbent's place: only where it is [`Verdict::Fast`].
-    pub const fn replaces_incumbent(self) -> bool {
+    pub(crate) const fn replaces_incumbent(self) -> bool {
         matches!(self, Verdict::Fast)
     }
 }
@@ -82,13 +82,6 @@ pub struct Comparison {
     pub pairs: usize,
 }
 
-impl Comparison {
-    /// How many times as fast as the incumbent the candidate is: 1.05 is five per cent faster.
-    pub fn speedup(&self) -> f64 {
-        self.log_ratio.exp()
-    }
-}
-
 /// Why samples cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum PairError {
@@ -114,7 +107,7 @@ pub enum PairError {
 }
 
 /// `ln(incumbent / candidate)` of each pair.
-pub fn log_ratios(incumbent: &[f64], candidate: &[f64]) -> Result<Vec<f64>, PairError> {
+fn log_ratios(incumbent: &[f64], candidate: &[f64]) -> Result<Vec<f64>, PairError> {
     if incumbent.len() != candidate.len() {
         return Err(PairError::Unpaired { incumbent: incumbent.len(), candidate: candidate.len() });
     }

@@ -287,7 +287,7 @@ impl fmt::Display for Note {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Interval;
+    use crate::stats::Interval;
     use crate::stats::verdict::Comparison;
 
     #[test]

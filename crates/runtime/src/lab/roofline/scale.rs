@@ -7,19 +7,19 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// Bytes over which bandwidth is measured, if the device binds that many: far more than any cache. A power of two.
-    pub bytes: u64,
+    pub(super) bytes: u64,
     /// Workgroups of 256 that move them; a power of two.
-    pub movers: u32,
+    pub(super) movers: u32,
     /// Workgroups that compute: so many that the last, partly filled wave of them counts for little.
-    pub computers: u32,
+    pub(super) computers: u32,
     /// Dispatches in a pass, where dispatches are what is measured.
-    pub dispatches: u32,
+    pub(super) dispatches: u32,
     /// A sample takes at least this long, where repetition can stretch it.
-    pub least: Duration,
+    pub(super) least: Duration,
     /// Work before the first sample of a figure.
-    pub warm_up: Duration,
+    pub(super) warm_up: Duration,
     /// Samples of a figure.
-    pub samples: usize,
+    pub(super) samples: usize,
 }
 
 impl Scale {
@@ -42,7 +42,8 @@ impl Scale {
     }
 
     /// The least that goes through every measurement: for tests. The figures mean nothing.
-    pub fn tiny() -> Self {
+    #[cfg(test)]
+    pub(super) fn tiny() -> Self {
         Scale {
             bytes: 1 << 20,
             movers: 16,

@@ -21,13 +21,13 @@ pub struct StagingSize {
 impl StagingSize {
     /// What fills a fast bus: two buffers of 4 MiB for each of at most 8 threads (measured on an H200, see
     /// `optimization_plan/benchmarks.md`).
-    pub fn fast() -> Self {
+    pub(crate) fn fast() -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
         StagingSize { workers, slots: 2 * workers, slot_bytes: 4 << 20 }
     }
 
     /// The same within a share of a memory budget, in bytes; buffers have at least 256 KiB.
-    pub fn within(bytes: u64) -> Self {
+    pub(crate) fn within(bytes: u64) -> Self {
         let mut size = Self::fast();
         while size.bytes() > bytes && size.slot_bytes > 256 << 10 {
             size.slot_bytes /= 2;
@@ -36,7 +36,7 @@ impl StagingSize {
     }
 
     /// Bytes of all buffers, and of one more on the device where blocks are repacked.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         ((self.slots + 1) * self.slot_bytes) as u64
     }
 }
