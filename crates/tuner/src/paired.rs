@@ -24,7 +24,7 @@ const PAIRS: usize = 40;
 const FEWEST_PAIRS: usize = 6;
 
 /// What a sample of decoding should take, in nanoseconds.
-const SAMPLE_NS: f64 = 20e6;
+const SAMPLE_NS: f64 = 50e6;
 
 /// Tokens that a sample of decoding writes.
 const TOKENS: RangeInclusive<u32> = 4..=32;

@@ -13,13 +13,15 @@ pub(crate) struct Change {
     pub(crate) name: String,
     /// What it must speed up.
     pub(crate) scenarios: Vec<Scenario>,
+    /// The format whose layout it changes, if that is what it does.
+    pub(crate) interleaves: Option<Format>,
     /// Makes the change.
     pub(crate) apply: Box<dyn Fn(&mut Plan)>,
 }
 
 impl Change {
     fn new(name: String, scenarios: &[Scenario], apply: impl Fn(&mut Plan) + 'static) -> Self {
-        Change { name, scenarios: scenarios.to_vec(), apply: Box::new(apply) }
+        Change { name, scenarios: scenarios.to_vec(), interleaves: None, apply: Box::new(apply) }
     }
 }
 
@@ -39,7 +41,8 @@ pub(crate) fn changes(
     let all = [&[Scenario::DECODE], prompts].concat();
     for format in layouts.interleaved.difference(&start.interleave).copied() {
         let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
-        changes.push(Change::new(format!("{format} interleaved"), &all, apply));
+        let change = Change::new(format!("{format} interleaved"), &all, apply);
+        changes.push(Change { interleaves: Some(format), ..change });
     }
     for role in layouts.k_major.difference(&start.k_major).copied() {
         let apply = move |plan: &mut Plan| plan.k_major.extend([role]);

@@ -35,6 +35,8 @@ pub(super) struct Candidates<'a, 'm> {
     case: Option<(Case, Expected)>,
     comparisons: u32,
     pub(super) tried: usize,
+    /// Median nanoseconds of those that were measured or recalled.
+    timed: Vec<(usize, f64)>,
     /// What they must suit, if they are to be stages.
     grid: Option<PersistentGrid>,
 }
@@ -51,8 +53,19 @@ impl<'a, 'm> Candidates<'a, 'm> {
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
         let (case, grid) = (None, None);
-        let mut candidates =
-            Candidates { tuner, group, memo, all, broken, default, case, comparisons: 0, tried: 0, grid };
+        let mut candidates = Candidates {
+            tuner,
+            group,
+            memo,
+            all,
+            broken,
+            default,
+            case,
+            comparisons: 0,
+            tried: 0,
+            timed: Vec::new(),
+            grid,
+        };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -232,7 +245,18 @@ impl<'a, 'm> Candidates<'a, 'm> {
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
     pub(super) fn measure(&mut self, i: usize) -> Result<Option<f64>, KernelTuningError> {
-        Ok(median(self.outcome(i)?.samples_ns()))
+        let ns = median(self.outcome(i)?.samples_ns());
+        if let Some(ns) = ns.filter(|_| self.timed.iter().all(|(known, _)| *known != i)) {
+            self.timed.push((i, ns));
+        }
+        Ok(ns)
+    }
+
+    /// Those that were timed, the fastest first.
+    pub(super) fn ranked(&self) -> Vec<usize> {
+        let mut timed = self.timed.clone();
+        timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        timed.into_iter().map(|(i, _)| i).collect()
     }
 
     /// What came of a candidate, measured now unless it was before.

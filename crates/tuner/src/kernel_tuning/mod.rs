@@ -22,6 +22,9 @@ use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Limits, TextError};
 use wgoose_runtime::Device;
 
+/// Kernels of a stage that are kept: the fastest alone need not be the fastest in a merged step.
+const STAGES_KEPT: usize = 4;
+
 /// What was found for one kind of instance.
 #[derive(Clone, Debug)]
 pub(crate) struct TunedKernel {
@@ -48,25 +51,25 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
-    /// Finds the best kernel that can be a stage, until `deadline`, beginning with what is best for an instance like this
-    /// one; `None` if there is none that is right.
+    /// Finds kernels that can be stages, until `deadline`, beginning with what is best for an instance like this one: the
+    /// fastest first, at most [`STAGES_KEPT`]; none if none is right.
     ///
     /// # Errors
     /// The ledger or the device fails.
-    pub(crate) fn best_stage(
+    pub(crate) fn best_stages(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo,
         grid: PersistentGrid,
         (like, deadline): (Option<&Choice>, Instant),
-    ) -> Result<Option<Choice>, KernelTuningError> {
+    ) -> Result<Vec<Choice>, KernelTuningError> {
         let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
         let known = match like.and_then(|like| candidates.find(like)) {
             Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
             None => None,
         };
-        let best = candidates.descend(known, deadline)?;
-        best.map(|(best, _)| candidates.choice(best)).transpose()
+        candidates.descend(known, deadline)?;
+        candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
     }
 
     /// Finds the best kernel until `deadline`.

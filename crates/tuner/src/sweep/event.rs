@@ -129,6 +129,8 @@ pub enum Candidate {
         /// Workgroups.
         workgroups: u32,
     },
+    /// Another kernel of the merged step.
+    Stage(Choice),
     /// All kernels that were tuned for a scenario.
     Kernels(Scenario),
     /// The plan made of all winners.
@@ -242,6 +244,7 @@ impl fmt::Display for Candidate {
             }
             Candidate::Winners => f.write_str("all winners"),
             Candidate::Structure => f.write_str("default kernels with what won else"),
+            Candidate::Stage(choice) => write!(f, "merged step, {}: {choice}", choice.key),
             Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),
         }
     }

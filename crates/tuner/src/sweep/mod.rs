@@ -33,7 +33,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_graph::Weight;
+use wgoose_graph::{Format, Weight};
 use wgoose_kernels::plan::{Fusions, bindable_fusions, default_kernel};
 use wgoose_kernels::{Plan, PlanError, Precision, StateFormat, ops};
 use wgoose_loader::Model;
@@ -137,13 +137,14 @@ pub fn sweep(
     }
     tell(listen, Event::Done(Step::Reference { hash: reference.hash(), detail: gate.detail }))?;
 
-    let mut sweep = Sweep { device, model, options, lab, memo, default, listen };
+    let mut sweep = Sweep { device, model, options, lab, memo, default, open: Vec::new(), listen };
     sweep.report_broken()?;
     let structure = sweep.structure()?;
     let mut plan = structure.clone();
     let (clock, control) = sweep.clock()?;
     let tuner = sweep.tuner(&clock);
     sweep.kernels(&tuner, control.as_ref(), &mut plan)?;
+    sweep.layouts(&tuner, &mut plan)?;
     let scope = Scope { allowed: sweep.drop_imprecise(&mut plan)?, ..tuner.scope };
     sweep.persistent(&KernelTuner { scope, ..tuner }, &mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
@@ -152,9 +153,11 @@ pub fn sweep(
 
 /// The share of the budget at which a stage ends.
 mod ends {
-    pub(super) const STRUCTURE: f64 = 0.3;
-    pub(super) const KERNELS: f64 = 0.55;
-    pub(super) const PERSISTENT: f64 = 0.85;
+    pub(super) const STRUCTURE: f64 = 0.25;
+    pub(super) const KERNELS: f64 = 0.42;
+    pub(super) const LAYOUTS: f64 = 0.5;
+    pub(super) const STAGES: f64 = 0.7;
+    pub(super) const MERGED: f64 = 0.9;
     pub(super) const CONFIRM: f64 = 1.0;
 }
 
@@ -169,7 +172,20 @@ struct Sweep<'a> {
     lab: StepLab<'a>,
     memo: Memo,
     default: Plan,
+    /// Layouts that default kernels left open.
+    open: Vec<Format>,
     listen: Listener<'a>,
+}
+
+/// How a challenge ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The candidate is the incumbent now.
+    Won,
+    /// It is wrong, or slower in something.
+    Lost,
+    /// It is neither.
+    Open,
 }
 
 impl<'a> Sweep<'a> {
@@ -242,7 +258,9 @@ impl<'a> Sweep<'a> {
             }
             let mut candidate = best.clone();
             (change.apply)(&mut candidate);
-            self.challenge(&mut best, candidate, &change.scenarios, allowance, Candidate::Change(change.name))?;
+            let name = Candidate::Change(change.name);
+            let ended = self.challenge(&mut best, candidate, &change.scenarios, allowance, name)?;
+            self.open.extend(change.interleaves.filter(|_| ended == Ended::Open));
         }
         if !untried.is_empty() {
             self.note(Note::Untried(untried))?;
@@ -259,10 +277,11 @@ impl<'a> Sweep<'a> {
         scenarios: &[Scenario],
         allowance: Duration,
         candidate: Candidate,
-    ) -> Result<(), SweepError> {
+    ) -> Result<Ended, SweepError> {
         let gate = self.lab.gate(&mut self.memo, &plan)?;
         if !gate.passed {
-            return self.done(Step::Wrong { candidate, detail: gate.detail });
+            self.done(Step::Wrong { candidate, detail: gate.detail })?;
+            return Ok(Ended::Lost);
         }
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
@@ -275,7 +294,10 @@ impl<'a> Sweep<'a> {
                 compared => compared,
             };
             let result = match compared {
-                Err(PairedError::NotPersistent(why)) => return self.done(Step::NotRun { candidate, why }),
+                Err(PairedError::NotPersistent(why)) => {
+                    self.done(Step::NotRun { candidate, why })?;
+                    return Ok(Ended::Lost);
+                }
                 result => result?,
             };
             let verdict = result.comparison.verdict;
@@ -285,10 +307,46 @@ impl<'a> Sweep<'a> {
                 break;
             }
         }
-        if wins(&timed.iter().map(|timed| timed.verdict).collect::<Vec<_>>()) {
+        let verdicts: Vec<Verdict> = timed.iter().map(|timed| timed.verdict).collect();
+        let ended = match wins(&verdicts) {
+            true => Ended::Won,
+            false if verdicts.contains(&Verdict::Slow) => Ended::Lost,
+            false => Ended::Open,
+        };
+        if ended == Ended::Won {
             *incumbent = plan;
         }
-        self.done(Step::Compared { candidate, timed })
+        self.done(Step::Compared { candidate, timed })?;
+        Ok(ended)
+    }
+
+    /// Layouts that default kernels left open, each with kernels tuned for it: some of these run on no other layout.
+    fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+        for (i, format) in self.open.clone().into_iter().enumerate() {
+            let mut other = plan.clone();
+            other.interleave.insert(format);
+            let name = format!("{format} interleaved, with kernels of its own");
+            let left = self.left(ends::LAYOUTS) / (self.open.len() - i) as u32;
+            if left.is_zero() {
+                self.note(Note::Untried(vec![name]))?;
+                continue;
+            }
+            let (shape, model) = (self.model.shape(), self.model);
+            let groups_of = |plan: &Plan| {
+                let format = |w: Weight| plan.format_on_gpu(w, model.tensor(w).format());
+                groups(shape, Scenario::DECODE, &plan.fusions.decode, &format)
+            };
+            let known = groups_of(plan);
+            let new: Vec<InstanceGroup> =
+                groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
+            for (j, group) in new.iter().enumerate() {
+                let deadline = Instant::now() + left.mul_f64(0.8) / (new.len() - j) as u32;
+                other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
+            }
+            let allowance = left / 20;
+            self.challenge(plan, other, &self.scenarios(), allowance, Candidate::Change(name))?;
+        }
+        Ok(())
     }
 
     /// Kernels, the costliest kind of op instance first.

@@ -1,6 +1,6 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError, ends};
+use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError, ends};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Scenario;
 use crate::space::{InstanceGroup, groups};
@@ -19,6 +19,9 @@ const THREADS: [u32; 3] = [640, 512, 256];
 /// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
 const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
 
+/// Time for a comparison of two merged steps that differ in one kernel.
+const MOVE: Duration = Duration::from_millis(1500);
+
 /// What is known of how many workgroups run at once.
 struct Resident {
     /// No more than so many.
@@ -29,8 +32,8 @@ struct Resident {
 
 /// The stages of a width.
 enum Stages {
-    /// A plan for persistent kernels of the best of them.
-    Found(Box<Plan>),
+    /// A plan for persistent kernels of the best of them, and the runners-up, those that were fastest alone first.
+    Found(Box<Plan>, Vec<Choice>),
     /// There are none: the reason.
     None(String),
 }
@@ -58,20 +61,43 @@ impl Sweep<'_> {
         groups.retain(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
-        let mut untried = Vec::new();
+        let (mut untried, mut runners_up) = (Vec::new(), Vec::new());
         for (i, &threads) in widths.iter().enumerate() {
-            let share = self.left(ends::PERSISTENT) / (widths.len() - i) as u32;
+            let share = self.left(ends::STAGES) / (widths.len() - i) as u32;
             if share.is_zero() {
                 untried.push(format!("persistent kernels of {threads} threads"));
                 continue;
             }
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
-                Stages::Found(persistent) => self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))?,
+                Stages::Found(persistent, others) => {
+                    if self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))? == Ended::Won {
+                        runners_up = others;
+                    }
+                }
                 Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
         if !untried.is_empty() {
             self.note(Note::Untried(untried))?;
+        }
+        self.merged(plan, runners_up)
+    }
+
+    /// Changes one kernel of the merged step at a time, for as long as there is time: which is the fastest there is not what
+    /// the fastest alone is, for a boundary between two dispatches costs what none between stages does.
+    fn merged(&mut self, plan: &mut Plan, runners_up: Vec<Choice>) -> Result<(), SweepError> {
+        let deadline = self.end(ends::MERGED);
+        let mut untried = 0;
+        for choice in runners_up {
+            if Instant::now() >= deadline {
+                untried += 1;
+                continue;
+            }
+            let candidate = Candidate::Stage(choice.clone());
+            self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], MOVE, candidate)?;
+        }
+        if untried > 0 {
+            self.note(Note::Untried(vec![format!("{untried} kernels of the merged step")]))?;
         }
         Ok(())
     }
@@ -103,17 +129,21 @@ impl Sweep<'_> {
             let tries = if resident.is_known { &[true][..] } else { &[false, true] };
             for is_tuned in tries {
                 let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
-                let mut best: Vec<Choice> = Vec::new();
+                let (mut best, mut others): (Vec<Choice>, Vec<Vec<Choice>>) = (Vec::new(), Vec::new());
                 for group in groups {
                     // The first layer's instances lack an operand of the others': what is best there is a good guess here.
                     let like = best.iter().find(|c| c.key.op == group.key.op && c.key.k == group.key.k).cloned();
                     let deadline = Instant::now() + time.mul_f64(bytes(group) as f64 / total as f64);
-                    let found = tuner.best_stage(group, &mut self.memo, grid, (like.as_ref(), deadline))?;
-                    best.extend(found);
+                    let mut found =
+                        tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?.into_iter();
+                    best.extend(found.next());
+                    others.push(found.collect());
                 }
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.lab.persistent_status(&plan)? {
-                    PersistentStatus::Used { .. } if *is_tuned => return Ok(Stages::Found(Box::new(plan))),
+                    PersistentStatus::Used { .. } if *is_tuned => {
+                        return Ok(Stages::Found(Box::new(plan), in_turn(others)));
+                    }
                     PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
                     PersistentStatus::Refused(why) => {
                         refusal = why.to_string();
@@ -132,7 +162,7 @@ impl Sweep<'_> {
         persistent: Plan,
         threads: u32,
         allowance: Duration,
-    ) -> Result<(), SweepError> {
+    ) -> Result<Ended, SweepError> {
         let per_op = Plan { persistent: None, ..persistent.clone() };
         if per_op.hash() != plan.hash() {
             self.challenge(plan, per_op, &[Scenario::DECODE], allowance, Candidate::PerOp { threads })?;
@@ -141,6 +171,12 @@ impl Sweep<'_> {
         let candidate = Candidate::Persistent { threads, workgroups };
         self.challenge(plan, persistent, &[Scenario::DECODE], allowance, candidate)
     }
+}
+
+/// The first of each list, then the second of each, and so on.
+fn in_turn(lists: Vec<Vec<Choice>>) -> Vec<Choice> {
+    let most = lists.iter().map(Vec::len).max().unwrap_or(0);
+    (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
 }
 
 /// What a step reads and writes at such instances.
