@@ -67,6 +67,16 @@ impl NewFile {
         self.file.path()
     }
 
+    /// Gives it its name, in place of what has it, and makes nothing durable: for caches whose entries are checked when they are
+    /// read. Others see the old file or the new one; after a crash it may be cut.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn finish_unsynced(self) -> io::Result<()> {
+        self.file.persist(&self.path)?;
+        Ok(())
+    }
+
     /// Gives it its name and makes both durable. Returns the file, still open.
     ///
     /// # Errors

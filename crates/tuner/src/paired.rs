@@ -5,7 +5,7 @@ use crate::memo::Memo;
 use crate::quality::{Quality, QualityError, Reference};
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::summary::median;
-use crate::stats::verdict::{Comparison, Criteria, compare};
+use crate::stats::verdict::{Comparison, Criteria, Verdict, compare};
 use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -77,6 +77,37 @@ pub struct PairedResult {
     pub incumbent_ns: f64,
     /// Median nanoseconds of the candidate.
     pub candidate_ns: f64,
+}
+
+/// The share by which a plan may be slower in one thing than what it takes the place of.
+const MOST_SLOWER: f64 = 0.01;
+
+impl PairedResult {
+    /// Whether the candidate is surely slower, by more than may be.
+    pub fn is_surely_slower(&self) -> bool {
+        self.comparison.verdict == Verdict::Slow || self.comparison.interval.high < -MOST_SLOWER.ln_1p()
+    }
+}
+
+/// How a comparison is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Time for it, but for compiling and the fewest pairs.
+    pub(crate) allowance: Duration,
+    /// Smallest gain that matters, as a ratio of times minus one.
+    pub(crate) min_gain: f64,
+}
+
+impl Effort {
+    /// For changes of which each costs something: other kernels, another layout.
+    pub(crate) fn usual(allowance: Duration) -> Self {
+        Effort { allowance, min_gain: Criteria::step().min_gain }
+    }
+
+    /// For two steps that differ in one stage of a merged kernel, whose times vary little: gains add up.
+    pub(crate) fn fine(allowance: Duration) -> Self {
+        Effort { allowance, min_gain: 0.004 }
+    }
 }
 
 /// What stops a comparison.
@@ -174,7 +205,7 @@ impl StepLab<'_> {
         Ok(engine.report().persistent.unwrap_or_else(none))
     }
 
-    /// Compares a candidate with the incumbent for at most `allowance`; a `held_out` comparison takes samples of its own.
+    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own.
     ///
     /// # Errors
     /// The device or the ledger fails.
@@ -184,7 +215,7 @@ impl StepLab<'_> {
         [incumbent, candidate]: [&Plan; 2],
         scenario: Scenario,
         held_out: bool,
-        allowance: Duration,
+        effort: Effort,
     ) -> Result<PairedResult, PairedError> {
         let arm = |own: &Plan, other: &Plan| {
             let samples = if held_out { "held out" } else { "first" };
@@ -200,7 +231,7 @@ impl StepLab<'_> {
                 [a, b]
             }
             _ => {
-                let samples = self.pairs([incumbent, candidate], scenario, allowance)?;
+                let samples = self.pairs([incumbent, candidate], scenario, effort.allowance)?;
                 for (id, samples_ns) in arms.iter().zip(&samples) {
                     memo.append(id, Outcome::Step { samples_ns: samples_ns.clone(), gate: None })?;
                 }
@@ -208,7 +239,7 @@ impl StepLab<'_> {
                 samples
             }
         };
-        let criteria = Criteria { min_pairs: FEWEST_PAIRS, ..Criteria::step() };
+        let criteria = Criteria { min_pairs: FEWEST_PAIRS, min_gain: effort.min_gain, ..Criteria::step() };
         let comparison =
             compare(&samples[0], &samples[1], &criteria).map_err(|e| PairedError::Samples(e.to_string()))?;
         let [incumbent_ns, candidate_ns] = samples.map(|s| median(&s).unwrap_or(f64::NAN));

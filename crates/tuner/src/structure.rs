@@ -59,7 +59,10 @@ pub(crate) fn changes(
         changes.push(Change::new(name, &scenarios, move |plan| toggle(&mut plan.fusions.batched, fusion)));
     }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
-        changes.push(Change::new(format!("chunk {chunk}"), prompts, move |plan| plan.prefill_chunk = chunk));
+        // Shorter prompts are one pass of either.
+        let is_cut = |prompt: &&Scenario| prompt.tokens > chunk.min(start.prefill_chunk);
+        let prompts: Vec<Scenario> = prompts.iter().filter(is_cut).copied().collect();
+        changes.push(Change::new(format!("chunk {chunk}"), &prompts, move |plan| plan.prefill_chunk = chunk));
     }
     for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
@@ -144,6 +147,9 @@ mod tests {
         assert_eq!(layouts, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major"]);
         assert!(all[..3].iter().all(|c| c.scenarios == [&[Scenario::DECODE], &prompts[..]].concat()));
         assert!(all[3..].iter().all(|c| c.scenarios.len() == 1 || c.scenarios == prompts));
+        // The default reads 64 at once.
+        let chunk = |name: &str| all.iter().find(|c| c.name == name).unwrap().scenarios.clone();
+        assert_eq!((chunk("chunk 16"), chunk("chunk 256")), (prompts.to_vec(), prompts[1..].to_vec()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::SystemTime;
+use wgoose_files::NewFile;
 use wgoose_kernels::{DeviceFingerprint, KernelHash};
 
 /// Version of the entries, and of everything that shapes a pipeline beyond the kernel's text (how it is compiled and with
@@ -77,11 +78,10 @@ impl Store {
     /// Renamed into place: other processes see the old entry or the new one, whole.
     fn write(&self, kernel: &KernelHash, payload: &[u8]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&self.header(kernel, payload))?;
-        file.write_all(payload)?;
-        file.persist(self.path(kernel))?;
-        Ok(())
+        let mut new = NewFile::beside(&self.path(kernel))?;
+        new.file().write_all(&self.header(kernel, payload))?;
+        new.file().write_all(payload)?;
+        new.finish_unsynced()
     }
 
     /// The checksum covers whom the entry is for: one that was copied to another place is not valid there.

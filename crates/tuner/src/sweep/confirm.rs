@@ -2,13 +2,9 @@
 
 use super::{Candidate, Stage, Step, Sweep, SweepError, Timed, ends};
 use crate::ledger::Gate;
-use crate::paired::{PairedError, Scenario};
-use std::time::Duration;
-use wgoose_kernels::plan::{Evidence, ScenarioEvidence};
+use crate::paired::{Effort, PairedError, Scenario};
+use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence};
 use wgoose_kernels::{Plan, bucket};
-
-/// A plan that is surely slower than the default by this share in anything takes nothing's place.
-const MOST_SLOWER: f64 = 0.01;
 
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
@@ -19,7 +15,7 @@ impl Sweep<'_> {
         let several = self.options.sequences.map(Scenario::batch);
         let tuned: Vec<Scenario> = [Some(Scenario::DECODE), prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
-        let allowance = self.left(ends::CONFIRM) / (2 * tuned.len() + scenarios.len()) as u32;
+        let effort = Effort::usual(self.left(ends::CONFIRM) / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
             let rows = match scenario.tokens {
                 1 => bucket(scenario.sequences),
@@ -38,12 +34,23 @@ impl Sweep<'_> {
                 continue;
             }
             let mut incumbent = bare;
-            self.challenge(&mut incumbent, plan, &[scenario], allowance, Candidate::Kernels(scenario))?;
+            self.challenge(&mut incumbent, plan, &[scenario], effort, Candidate::Kernels(scenario))?;
             plan = incumbent;
         }
-        for (plan, candidate) in [(plan, Candidate::Winners), (structure.clone(), Candidate::Structure)] {
+        // What reads prompts may be what fails; then decoding has all that won for it.
+        let one_row = bucket(1);
+        let decode = Plan {
+            prefill_chunk: self.default.prefill_chunk,
+            fusions: Fusions { prefill: self.default.fusions.prefill.clone(), ..plan.fusions.clone() },
+            choices: plan.choices.iter().filter(|c| c.key.up_to_rows == one_row).cloned().collect(),
+            ..plan.clone()
+        };
+        let mut candidates =
+            vec![(plan, Candidate::Winners), (decode, Candidate::Decode), (structure.clone(), Candidate::Structure)];
+        candidates.dedup_by_key(|(plan, _)| plan.hash());
+        for (plan, candidate) in candidates {
             if plan.hash() != self.default.hash()
-                && let Some(plan) = self.qualify(plan, candidate, &scenarios, allowance)?
+                && let Some(plan) = self.qualify(plan, candidate, &scenarios, effort)?
             {
                 return Ok(plan);
             }
@@ -61,7 +68,7 @@ impl Sweep<'_> {
         plan: Plan,
         candidate: Candidate,
         scenarios: &[Scenario],
-        allowance: Duration,
+        effort: Effort,
     ) -> Result<Option<Plan>, SweepError> {
         let gate = self.lab.gate(&mut self.memo, &plan)?;
         if !gate.passed {
@@ -71,7 +78,7 @@ impl Sweep<'_> {
         let mut evidence = Vec::new();
         for scenario in scenarios.iter().copied() {
             let pair = [&self.default, &plan];
-            let result = match self.lab.compare(&mut self.memo, pair, scenario, true, allowance) {
+            let result = match self.lab.compare(&mut self.memo, pair, scenario, true, effort) {
                 Err(PairedError::NotPersistent(why)) => {
                     self.done(Step::NotRun { candidate, why })?;
                     return Ok(None);
@@ -80,7 +87,7 @@ impl Sweep<'_> {
             };
             let (verdict, interval) = (result.comparison.verdict, result.comparison.interval);
             self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
-            if interval.high < -MOST_SLOWER.ln_1p() {
+            if result.is_surely_slower() {
                 return Ok(None);
             }
             evidence.push(ScenarioEvidence {

@@ -135,6 +135,8 @@ pub enum Candidate {
     Kernels(Scenario),
     /// The plan made of all winners.
     Winners,
+    /// All that won for decoding, prompts as by default.
+    Decode,
     /// The default kernels with the layouts, chunk and fusions that won.
     Structure,
 }
@@ -243,6 +245,7 @@ impl fmt::Display for Candidate {
                 write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
             }
             Candidate::Winners => f.write_str("all winners"),
+            Candidate::Decode => f.write_str("all winners for decoding"),
             Candidate::Structure => f.write_str("default kernels with what won else"),
             Candidate::Stage(choice) => write!(f, "merged step, {}: {choice}", choice.key),
             Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),

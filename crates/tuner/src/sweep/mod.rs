@@ -22,7 +22,7 @@ pub use options::SweepOptions;
 use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
 use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Subject};
 use crate::memo::Memo;
-use crate::paired::{PairedError, Scenario, StepLab};
+use crate::paired::{Effort, PairedError, Scenario, StepLab};
 use crate::quality::{QualityError, Reference};
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
@@ -249,7 +249,7 @@ impl<'a> Sweep<'a> {
         let deadline = self.end(ends::STRUCTURE);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
         // Most changes lose in their first comparison, and those that win have it twice.
-        let allowance = self.left(ends::STRUCTURE) / (2 * comparisons.max(1)) as u32;
+        let effort = Effort::usual(self.left(ends::STRUCTURE) / (2 * comparisons.max(1)) as u32);
         let mut untried = Vec::new();
         for change in changes {
             if Instant::now() >= deadline {
@@ -259,7 +259,7 @@ impl<'a> Sweep<'a> {
             let mut candidate = best.clone();
             (change.apply)(&mut candidate);
             let name = Candidate::Change(change.name);
-            let ended = self.challenge(&mut best, candidate, &change.scenarios, allowance, name)?;
+            let ended = self.challenge(&mut best, candidate, &change.scenarios, effort, name)?;
             self.open.extend(change.interleaves.filter(|_| ended == Ended::Open));
         }
         if !untried.is_empty() {
@@ -275,7 +275,7 @@ impl<'a> Sweep<'a> {
         incumbent: &mut Plan,
         plan: Plan,
         scenarios: &[Scenario],
-        allowance: Duration,
+        effort: Effort,
         candidate: Candidate,
     ) -> Result<Ended, SweepError> {
         let gate = self.lab.gate(&mut self.memo, &plan)?;
@@ -286,10 +286,10 @@ impl<'a> Sweep<'a> {
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
-            let compared = match self.lab.compare(&mut self.memo, pair, scenario, false, allowance) {
+            let compared = match self.lab.compare(&mut self.memo, pair, scenario, false, effort) {
                 // The second comparison decides, on samples that did not choose.
                 Ok(first) if first.comparison.verdict == Verdict::Fast => {
-                    self.lab.compare(&mut self.memo, pair, scenario, true, allowance)
+                    self.lab.compare(&mut self.memo, pair, scenario, true, effort)
                 }
                 compared => compared,
             };
@@ -300,7 +300,7 @@ impl<'a> Sweep<'a> {
                 }
                 result => result?,
             };
-            let verdict = result.comparison.verdict;
+            let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
             timed.push(Timed { scenario, result, verdict });
             if verdict == Verdict::Slow {
                 // It has lost.
@@ -343,8 +343,8 @@ impl<'a> Sweep<'a> {
                 let deadline = Instant::now() + left.mul_f64(0.8) / (new.len() - j) as u32;
                 other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
             }
-            let allowance = left / 20;
-            self.challenge(plan, other, &self.scenarios(), allowance, Candidate::Change(name))?;
+            let effort = Effort::usual(left / 20);
+            self.challenge(plan, other, &self.scenarios(), effort, Candidate::Change(name))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError, ends};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
-use crate::paired::Scenario;
+use crate::paired::{Effort, Scenario};
 use crate::space::{InstanceGroup, groups};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ impl Sweep<'_> {
                 continue;
             }
             let candidate = Candidate::Stage(choice.clone());
-            self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], MOVE, candidate)?;
+            self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], Effort::fine(MOVE), candidate)?;
         }
         if untried > 0 {
             self.note(Note::Untried(vec![format!("{untried} kernels of the merged step")]))?;
@@ -163,13 +163,14 @@ impl Sweep<'_> {
         threads: u32,
         allowance: Duration,
     ) -> Result<Ended, SweepError> {
+        let effort = Effort::usual(allowance);
         let per_op = Plan { persistent: None, ..persistent.clone() };
         if per_op.hash() != plan.hash() {
-            self.challenge(plan, per_op, &[Scenario::DECODE], allowance, Candidate::PerOp { threads })?;
+            self.challenge(plan, per_op, &[Scenario::DECODE], effort, Candidate::PerOp { threads })?;
         }
         let workgroups = persistent.persistent.unwrap_or_default();
         let candidate = Candidate::Persistent { threads, workgroups };
-        self.challenge(plan, persistent, &[Scenario::DECODE], allowance, candidate)
+        self.challenge(plan, persistent, &[Scenario::DECODE], effort, candidate)
     }
 }
 
