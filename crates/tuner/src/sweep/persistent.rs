@@ -142,7 +142,7 @@ impl Sweep<'_> {
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.lab.persistent_status(&plan)? {
                     PersistentStatus::Used { .. } if *is_tuned => {
-                        return Ok(Stages::Found(Box::new(plan), in_turn(others)));
+                        return Ok(Stages::Found(Box::new(plan), in_turn(&others)));
                     }
                     PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
                     PersistentStatus::Refused(why) => {
@@ -175,7 +175,7 @@ impl Sweep<'_> {
 }
 
 /// The first of each list, then the second of each, and so on.
-fn in_turn(lists: Vec<Vec<Choice>>) -> Vec<Choice> {
+fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
     let most = lists.iter().map(Vec::len).max().unwrap_or(0);
     (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
 }
