@@ -14,16 +14,20 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes what is missing or too small; says whether one took the place of another.
-    pub(super) fn grow(&mut self, device: &Device, sizes: impl Iterator<Item = (BufferId, u64)>) -> bool {
-        let mut replaced = false;
+    /// Lets go of what is too small for these sizes; says whether anything was.
+    pub(super) fn drop_outgrown(&mut self, sizes: &BTreeMap<BufferId, u64>) -> bool {
+        let before = self.made.len();
+        self.made.retain(|id, buffer| sizes.get(id).is_none_or(|bytes| buffer.size() >= *bytes));
+        let outgrown = self.made.len() < before;
+        self.generation += u64::from(outgrown);
+        outgrown
+    }
+
+    /// Makes what is missing.
+    pub(super) fn make(&mut self, device: &Device, sizes: &BTreeMap<BufferId, u64>) {
         for (id, bytes) in sizes {
-            if self.made.get(&id).is_none_or(|buffer| buffer.size() < bytes) {
-                replaced |= self.made.insert(id, device.storage(&id.to_string(), bytes)).is_some();
-            }
+            self.made.entry(*id).or_insert_with(|| device.storage(&id.to_string(), *bytes));
         }
-        self.generation += u64::from(replaced);
-        replaced
     }
 
     /// Each buffer.

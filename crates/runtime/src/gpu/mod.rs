@@ -29,7 +29,7 @@ use persistent::{BARRIER_BYTES, PersistentCache};
 pub use planned::Planned;
 use planner::Planner;
 use states::States;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
@@ -113,7 +113,7 @@ impl GpuExecutor {
         let span = device.timeline().span(Track::Allocate, "state");
         let states = States::new(&device, model.shape(), plan.state, slots)?;
         let mut buffers = Buffers::default();
-        buffers.grow(&device, std::iter::once((BufferId::GridBarrier, BARRIER_BYTES)));
+        buffers.make(&device, &BTreeMap::from([(BufferId::GridBarrier, BARRIER_BYTES)]));
         drop(span);
         let weights = Arc::new(Mutex::new(Weights::new(Arc::clone(&device))));
         let pipelines = Pipelines::new(Arc::clone(&device));
@@ -196,12 +196,13 @@ impl GpuExecutor {
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
         let recording = self.planner.record(self.graphs.of_pass(pass), pass)?;
         drop(span);
-        let sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits()).into_iter();
-        let replaced = self.buffers.grow(&self.shared.device, sizes.filter(|(id, _)| *id != BufferId::Params));
-        if replaced || self.steps.chains.len() >= self.steps.most {
-            // What is bound to the old buffers goes with them.
+        let mut sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits());
+        sizes.remove(&BufferId::Params);
+        if self.buffers.drop_outgrown(&sizes) || self.steps.chains.len() >= self.steps.most {
+            // What is bound to the old buffers goes with them, before there are new ones.
             self.forget_steps();
         }
+        self.buffers.make(&self.shared.device, &sizes);
         self.shared.device.check("allocating activations")?;
         Step::new(self, &pass.batch, recording)
     }

@@ -8,10 +8,10 @@ use std::fmt;
 pub enum BufferId {
     /// The uniform blocks of the pass.
     Params,
-    /// An activation slot.
-    Slot(usize),
     /// A table of the batch.
     Table(Table),
+    /// An activation slot.
+    Slot(usize),
     /// States of all sequences.
     States(usize),
     /// Weights that stay.
