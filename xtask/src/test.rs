@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Only the kernels of this op, or this OP/VARIANT: against the reference, at every choice and at random cases
     #[arg(long, value_name = "OP[/VARIANT]", conflicts_with = "quick")]
     kernel: Option<String>,
-    /// Only the kernels for matrix units, on Mesa's newest lavapipe, which has some (Linux, as root); --kernel chooses among them
+    /// Only the kernels for matrix units, at random cases and at every choice, on Mesa's newest lavapipe, which has some (Linux, as root); --kernel chooses among them
     #[arg(long, conflicts_with = "quick")]
     matrices: bool,
     /// Leave out the comparison with the Python reference (not where CI is set)
@@ -36,8 +36,8 @@ fn tests(which: &str) -> Command {
 }
 
 /// Kernels for matrix units on a software adapter that has some, where this machine can have it.
-fn matrices(steps: &mut Steps, kernel: Option<&str>) {
-    steps.run_where("matrix units", Mesa::prepare, |mesa| mesa.test(kernel));
+fn matrices(steps: &mut Steps, kernel: Option<&str>, every_choice: bool) {
+    steps.run_where("matrix units", Mesa::prepare, |mesa| mesa.test(kernel, every_choice));
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut steps = Steps::default();
     if args.matrices {
-        matrices(&mut steps, args.kernel.as_deref());
+        matrices(&mut steps, args.kernel.as_deref(), true);
         return steps.finish();
     }
     if steps.run("adapter", vulkan::ensure).is_none() {
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.run("tests", || execute(&mut tests("--workspace")));
     match &built {
         None => steps.skip("matrix units", "the build failed"),
-        Some(_) => matrices(&mut steps, None),
+        Some(_) => matrices(&mut steps, None, false),
     }
     steps.run("doc tests", || execute(&mut cargo("test --workspace --doc")));
     match &built {

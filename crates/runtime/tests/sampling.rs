@@ -167,7 +167,7 @@ fn what_is_kept_is_what_the_definition_keeps() {
         -50.0f32..50.0,
         0usize..4,
     );
-    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     let both = (settings, prop::collection::vec(logits, 1..4));
     let result = runner.run(&both, |((temperature, top_p, top_k), rows)| {
         let how = sampling(temperature, top_p, top_k);
@@ -218,7 +218,7 @@ fn a_whole_vocabulary_is_cut_where_the_definition_cuts_it() {
 #[test]
 fn draws_follow_the_probabilities() {
     const SEQUENCES: u32 = 48;
-    const ROUNDS: usize = 60;
+    const ROUNDS: usize = 30;
     let row = [0.5, 2.0, -1.0, f32::NEG_INFINITY, 1.5, 0.0, 1.5, -2.0];
     let logits = row.repeat(SEQUENCES as usize);
     for (temperature, top_p, top_k) in [(1.0, 1.0, 0), (0.5, 1.0, 0), (2.0, 0.9, 0), (1.0, 1.0, 3), (3.0, 0.99, 4)] {
@@ -318,7 +318,7 @@ fn what_is_typical_is_near_the_mean() {
     let settings = (prop_oneof![Just(0.0f32), 0.0f32..1.0], prop_oneof![Just(1.0f32), 0.3f32..1.0], 0u32..60);
     let logits =
         (1usize..3000, prop_oneof![Just(0.0f32), 0.01f32..8.0], prop_oneof![Just(0.0f32), 0.1f32..1.0], any::<u32>());
-    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     let result = runner.run(&(settings, logits), |((typical, top_p, top_k), (vocab, spread, step, seed))| {
         let logits = bell(vocab, spread, step, seed);
         let how = sampling(1.0, top_p, top_k);
