@@ -2,11 +2,14 @@
 
 #![deny(missing_docs)]
 
+pub mod job;
 pub mod kernel_tuning;
+pub mod lab;
 pub mod ledger;
 pub mod memo;
 pub mod paired;
 pub mod quality;
+pub mod scenario;
 pub mod space;
 pub mod stats;
 mod structure;

@@ -1,89 +1,295 @@
-//! A memo over the ledger: an experiment whose result is in it is not run again.
+//! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
-use crate::ledger::{Cause, Clock, Identity, Ledger, LedgerError, Outcome, Policy, Record, Subject};
-use std::time::{SystemTime, UNIX_EPOCH};
-use wgoose_kernels::DeviceFingerprint;
-use wgoose_runtime::lab::ClockSource;
+use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
+use crate::lab::plans::FEWEST_PAIRS;
+use crate::lab::{Assignment, Lab, LabError};
+use crate::ledger::{
+    Cause, Clock, Decision, Gate, Identity, Ledger, LedgerError, Outcome, PlanRecord, Reason, Record, Records, Refused,
+    Session, Trial, Tried,
+};
+use crate::paired::{Effort, PairedResult};
+use crate::scenario::Scenario;
+use crate::space::InstanceGroup;
+use crate::stats::summary::median;
+use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wgoose_kernels::{DeviceFingerprint, Plan};
 
-/// An experiment that took the process with it that often is not tried again.
+/// A job that took the process or the device with it that often is not tried again.
 const ATTEMPTS: usize = 2;
 
-/// A ledger with what is the same for every record of a sweep.
-pub struct Memo {
-    ledger: Ledger,
-    device: DeviceFingerprint,
-    /// Experiments measured now.
-    pub(crate) measured: usize,
-    /// Experiments of earlier sweeps whose results were in the ledger.
-    pub(crate) recalled: usize,
-    /// Records that were there at the start.
-    earlier: usize,
+/// What stops a search.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The lab.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The samples cannot be compared.
+    #[error("the samples of two candidates cannot be compared: {0}")]
+    Samples(#[from] PairError),
+    /// The outcome is of another kind than its job: the ledger was made by other means.
+    #[error("a {job} job has the outcome of another kind")]
+    Kind {
+        /// The job's kind.
+        job: &'static str,
+    },
 }
 
-impl Memo {
+/// A ledger, and a lab for what is not in it.
+pub struct Memo<'a> {
+    ledger: Ledger,
+    lab: &'a mut dyn Lab,
+    device: DeviceFingerprint,
+    model: Option<String>,
+    session: Option<String>,
+    plans: Plans,
+    /// Jobs run now.
+    pub(crate) measured: usize,
+    /// Jobs whose outcomes earlier sweeps have left in the ledger.
+    pub(crate) recalled: usize,
+    /// Keys that were there at the start, and were not counted yet.
+    earlier: BTreeSet<String>,
+}
+
+impl<'a> Memo<'a> {
     /// Continues a ledger.
-    pub fn new(ledger: Ledger, device: DeviceFingerprint) -> Self {
-        let earlier = ledger.records().as_slice().len();
-        Memo { ledger, device, measured: 0, recalled: 0, earlier }
+    pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, lab: &'a mut dyn Lab) -> Self {
+        let earlier = ledger.records().trials().map(|(_, trial)| trial.identity.key()).collect();
+        let (session, plans) = (None, Plans::new());
+        Memo { ledger, lab, device, model, session, plans, measured: 0, recalled: 0, earlier }
     }
 
-    /// The identity of an experiment on this device.
-    pub(crate) fn identity(&self, subject: Subject, model: Option<&str>, repeats: u32, clock: ClockSource) -> Identity {
-        let clock = match clock {
-            ClockSource::Timestamps => Clock::Timestamps,
-            ClockSource::Wall => Clock::Wall,
-        };
-        // A whole step streams the model's own weights; a kernel alone is given copies of its weights in turn.
-        let cache = if model.is_some() { "as-in-use" } else { "weights-rotated" };
-        let policy = Policy { cache: cache.to_owned(), repeats, clock };
-        Identity { subject, device: self.device.clone(), model: model.map(str::to_owned), policy }
+    /// Time that was spent of the budget.
+    pub(crate) fn spent(&self) -> Duration {
+        self.lab.spent()
     }
 
-    /// What is known of an experiment, if it ended.
-    pub(crate) fn recall(&self, key: &str) -> Option<Outcome> {
-        let outcomes = self.ledger.find(key).map(|e| &e.record.outcome);
-        outcomes.filter(|o| **o != Outcome::Intent).last().cloned()
+    /// Why kernels are timed by wall clock, where that is a surprise.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        self.lab.doubt().map(str::to_owned)
     }
 
-    /// Counts a result that an earlier sweep left.
-    pub(crate) fn count_recalled(&mut self, key: &str) {
-        let known = self.ledger.records().as_slice()[..self.earlier].iter().any(|e| e.key == key);
-        self.recalled += usize::from(known);
+    /// All that is known.
+    pub(crate) fn records(&self) -> &Records {
+        self.ledger.records()
     }
 
-    /// Runs an experiment, unless its outcome is known: the intent is on disk before it begins, the outcome before the
-    /// next one does. One that took the process with it twice is given up.
+    /// Writes down what this sweep knows at its beginning.
     ///
     /// # Errors
     /// The ledger cannot be written.
-    pub(crate) fn experiment(
+    pub(crate) fn begin(&mut self, session: Session) -> Result<(), LedgerError> {
+        self.session = Some(self.ledger.append(Record::Session(session))?.id.clone());
+        Ok(())
+    }
+
+    /// Writes down a choice, and the plan that is best now.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub(crate) fn decide(&mut self, stage: &str, text: String, best: &Plan) -> Result<(), LedgerError> {
+        let (Some(session), best) = (self.session.clone(), self.know(best)?) else { return Ok(()) };
+        let decision = Decision { at: now(), session, stage: stage.to_owned(), text, best };
+        self.ledger.append(Record::Decision(decision)).map(drop)
+    }
+
+    /// Writes down configurations that are left out, once.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub(crate) fn refuse(
         &mut self,
-        identity: &Identity,
-        run: impl FnOnce() -> Outcome,
-    ) -> Result<Outcome, LedgerError> {
+        site: Option<&InstanceGroup>,
+        variant: &str,
+        [configurations, of]: [u32; 2],
+        reason: Reason,
+    ) -> Result<(), LedgerError> {
+        let (device, variant) = (self.device.clone(), variant.to_owned());
+        let refused = Refused { at: 0.0, device, site: site.map(site_id), variant, configurations, of, reason };
+        let is_same = |record: &Record| match record {
+            Record::Refused(known) => Refused { at: 0.0, ..known.clone() } == refused,
+            _ => false,
+        };
+        if !self.ledger.records().as_slice().iter().any(|entry| is_same(&entry.record)) {
+            self.ledger.append(Record::Refused(Refused { at: now(), ..refused }))?;
+        }
+        Ok(())
+    }
+
+    /// The gate of a plan; `Err` within if it does not run.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Result<Gate, Reason>, TrialError> {
+        let plan = self.know(plan)?;
+        match self.run(Job::Gate { plan }, None, Duration::ZERO)? {
+            Outcome::Gate(gate) => Ok(Ok(gate)),
+            Outcome::Failed(reason) => Ok(Err(reason)),
+            _ => Err(TrialError::Kind { job: "gate" }),
+        }
+    }
+
+    /// Whether the persistent kernel of a plan runs; `Err` within if not.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn resident(&mut self, plan: &Plan) -> Result<Result<(), Reason>, TrialError> {
+        let plan = self.know(plan)?;
+        match self.run(Job::Resident { plan }, None, Duration::ZERO)? {
+            Outcome::Resident => Ok(Ok(())),
+            Outcome::Failed(reason) => Ok(Err(reason)),
+            _ => Err(TrialError::Kind { job: "resident" }),
+        }
+    }
+
+    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own. `Err` within if one does not
+    /// run.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn steps(
+        &mut self,
+        [incumbent, candidate]: [&Plan; 2],
+        scenario: Scenario,
+        held_out: bool,
+        effort: Effort,
+    ) -> Result<Result<PairedResult, Reason>, TrialError> {
+        let plans = [self.know(incumbent)?, self.know(candidate)?];
+        match self.run(Job::Steps { plans, scenario, held_out }, None, effort.allowance)? {
+            Outcome::Pair { samples_ns, .. } => Ok(Ok(paired(&samples_ns, effort.min_gain)?)),
+            Outcome::Failed(reason) => Ok(Err(reason)),
+            _ => Err(TrialError::Kind { job: "steps" }),
+        }
+    }
+
+    /// What came of a kernel at a site.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn kernel(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Outcome, TrialError> {
+        self.run(Job::Kernel { site: site_id(site), kernel }, Some(site), Duration::ZERO)
+    }
+
+    /// Compares two kernels at a site; `Err` within if one does not run.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn kernels(
+        &mut self,
+        site: &InstanceGroup,
+        kernels: [Configured; 2],
+        held_out: bool,
+    ) -> Result<Result<Comparison, Reason>, TrialError> {
+        match self.run(Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Duration::ZERO)? {
+            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(compare(&a, &b, &Criteria::kernel())?)),
+            Outcome::Failed(reason) => Ok(Err(reason)),
+            _ => Err(TrialError::Kind { job: "kernels" }),
+        }
+    }
+
+    /// Times the control kernel anew.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn control(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Vec<f64>, TrialError> {
+        let job = Job::Control { site: site_id(site), kernel };
+        let identity = self.identity(&job);
+        let outcome = self.measure(&identity, &job, Some(site), Duration::ZERO)?;
+        Ok(outcome.samples_ns().to_vec())
+    }
+
+    /// A plan's id, its contents in the ledger.
+    fn know(&mut self, plan: &Plan) -> Result<PlanId, LedgerError> {
+        let id = PlanId::of(plan);
+        if !self.plans.contains_key(&id) {
+            let plan = Plan { evidence: None, ..plan.clone() };
+            let is_same = |record: &Record| matches!(record, Record::Plan(known) if *known.plan == plan);
+            if !self.ledger.records().as_slice().iter().any(|entry| is_same(&entry.record)) {
+                self.ledger.append(Record::Plan(PlanRecord { at: now(), plan: Box::new(plan.clone()) }))?;
+            }
+            self.plans.insert(id.clone(), plan);
+        }
+        Ok(id)
+    }
+
+    fn identity(&self, job: &Job) -> Identity {
+        let is_model = !job.plans().is_empty();
+        // A whole step streams the model's own weights, and is timed as people see it.
+        let clock = if is_model && self.lab.clock() != Clock::Simulated { Clock::Wall } else { self.lab.clock() };
+        let model = self.model.clone().filter(|_| is_model);
+        Identity { tried: Tried::Job(job.clone()), device: self.device.clone(), model, clock }
+    }
+
+    /// What is known of a job, if it ended. What took the device with it is tried once more.
+    fn recall(&self, key: &str) -> Option<Outcome> {
+        let all = || self.ledger.find(key).map(|trial| &trial.outcome);
+        let is_lost = |outcome: &&Outcome| match outcome {
+            Outcome::Failed(reason) => matches!(reason.cause, Cause::DeviceLost | Cause::Timeout),
+            _ => false,
+        };
+        let last = all().filter(|outcome| **outcome != Outcome::Intent).last()?;
+        (!is_lost(&last) || all().filter(is_lost).count() >= ATTEMPTS).then(|| last.clone())
+    }
+
+    /// Runs a job, unless its outcome is known.
+    fn run(&mut self, job: Job, site: Option<&InstanceGroup>, allowance: Duration) -> Result<Outcome, TrialError> {
+        let identity = self.identity(&job);
         let key = identity.key();
         if let Some(outcome) = self.recall(&key) {
-            self.count_recalled(&key);
+            self.recalled += usize::from(self.earlier.remove(&key));
             return Ok(outcome);
         }
-        let outcome = if self.ledger.find(&key).count() >= ATTEMPTS {
-            Outcome::failed(Cause::Timeout, format!("it ended the process {ATTEMPTS} times"))
-        } else {
-            self.append(identity, Outcome::Intent)?;
-            run()
-        };
+        let ended = self.ledger.find(&key).filter(|trial| trial.outcome != Outcome::Intent).count();
+        if self.ledger.find(&key).count() >= ATTEMPTS + 2 * ended {
+            let outcome = Outcome::failed(Cause::Crash, format!("it ended the process {ATTEMPTS} times"));
+            self.append(&identity, None, outcome.clone())?;
+            return Ok(outcome);
+        }
+        self.measure(&identity, &job, site, allowance)
+    }
+
+    /// Runs a job: the intent is on disk before it begins, the outcome before the next one does.
+    fn measure(
+        &mut self,
+        identity: &Identity,
+        job: &Job,
+        site: Option<&InstanceGroup>,
+        allowance: Duration,
+    ) -> Result<Outcome, TrialError> {
+        self.append(identity, None, Outcome::Intent)?;
+        let (outcome, cost) = self.lab.run(Assignment { job, site, plans: &self.plans, allowance })?;
         self.measured += 1;
-        self.append(identity, outcome.clone())?;
+        self.append(identity, Some(cost), outcome.clone())?;
         Ok(outcome)
     }
 
-    /// Writes one record.
-    ///
-    /// # Errors
-    /// The ledger cannot be written.
-    pub(crate) fn append(&mut self, identity: &Identity, outcome: Outcome) -> Result<(), LedgerError> {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        self.ledger.append(Record { at, identity: identity.clone(), outcome })?;
-        Ok(())
+    fn append(&mut self, identity: &Identity, cost: Option<Cost>, outcome: Outcome) -> Result<(), LedgerError> {
+        let (at, session) = (now(), self.session.clone());
+        self.ledger.append(Record::Trial(Trial { at, session, identity: identity.clone(), cost, outcome })).map(drop)
     }
+}
+
+/// A site's id.
+pub(crate) fn site_id(site: &InstanceGroup) -> SiteId {
+    SiteId { key: site.key.clone(), rows: site.instance.rows, segments: site.instance.segments }
+}
+
+/// What samples of two plans say.
+///
+/// # Errors
+/// They cannot be compared.
+pub(crate) fn paired(samples_ns: &[Vec<f64>; 2], min_gain: f64) -> Result<PairedResult, PairError> {
+    let criteria = Criteria { min_pairs: FEWEST_PAIRS, min_gain, ..Criteria::step() };
+    let comparison = compare(&samples_ns[0], &samples_ns[1], &criteria)?;
+    let [incumbent_ns, candidate_ns] = samples_ns.each_ref().map(|s| median(s).unwrap_or(f64::NAN));
+    Ok(PairedResult { comparison, incumbent_ns, candidate_ns })
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
 }

@@ -1,7 +1,7 @@
 //! The space of a sweep: the kinds of op instances that a model's passes have, and for each the configurations of the
 //! catalogue's variants, each admitted or refused with a reason.
 
-use crate::paired::Scenario;
+use crate::scenario::Scenario;
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Level, ModelShape, Target, Weight, rewrite, rwkv7};
 use wgoose_kernels::plan::TuningKey;

@@ -1,11 +1,10 @@
 //! What whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
 
-use crate::paired::Scenario;
+use crate::scenario::Scenario;
 use crate::stats::verdict::Verdict;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
 use wgoose_kernels::Plan;
-use wgoose_loader::Model;
 
 /// One structural change to a plan.
 pub(crate) struct Change {
@@ -81,13 +80,13 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Those of a model.
-    pub(crate) fn of(model: &Model) -> Self {
-        let matrices = Weight::all(model.shape()).filter(|w| w.class() != WeightClass::Vector);
-        let interleaved = matrices.map(|w| model.tensor(w).format()).filter(|f| f.interleaved().is_some()).collect();
+    /// Those of a model whose file has such formats.
+    pub(crate) fn of(formats: &BTreeMap<Weight, Format>) -> Self {
+        let matrices = formats.iter().filter(|(w, _)| w.class() != WeightClass::Vector).map(|(_, format)| *format);
+        let interleaved = matrices.filter(|f| f.interleaved().is_some()).collect();
         let role = LayerWeight::FfnValue;
-        let mut all = (0..model.shape().layers).map(|layer| model.tensor(Weight::Layer(layer, role)).format());
-        let k_major = all.any(|f| f.k_major().is_some()).then_some(role).into_iter().collect();
+        let mut all = formats.iter().filter(|(w, _)| matches!(w, Weight::Layer(_, own) if *own == role));
+        let k_major = all.any(|(_, f)| f.k_major().is_some()).then_some(role).into_iter().collect();
         Layouts { interleaved, k_major }
     }
 }

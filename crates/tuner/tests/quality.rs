@@ -9,8 +9,8 @@ use wgoose_kernels::{Catalogue, Config, Kernel, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
-use wgoose_tuner::paired::Scenario;
 use wgoose_tuner::quality::{Quality, Reference};
+use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::{InstanceGroup, groups};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {

@@ -1,4 +1,4 @@
-//! A whole sweep of a small model: what it says, what it keeps, what it hands over.
+//! A whole sweep of a small model on a device: what it keeps, what it hands over. What a search finds is for `search.rs`.
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
@@ -10,11 +10,11 @@ use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
-use wgoose_tuner::ledger;
-use wgoose_tuner::sweep::{Candidate, Event, Stage, Step, SweepError, SweepOptions, sweep};
+use wgoose_tuner::ledger::{self, Outcome, Tried};
+use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, sweep};
 
 #[test]
-fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
+fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
     let folder = tempfile::tempdir().unwrap();
     let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 };
     let shape = ModelShape { layers: 2, width: 128, ffn: 256, head_size: 64, vocab: 256, ranks };
@@ -26,7 +26,7 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
     let options = SweepOptions {
         ledger: folder.path().join("ledger.jsonl"),
         begun: Instant::now(),
-        budget: Duration::from_secs(12),
+        budget: Duration::from_secs(8),
         exhaustive: false,
         chunks: vec![16],
         prompts: vec![24],
@@ -42,38 +42,23 @@ fn a_sweep_tries_every_form_and_an_interrupted_one_goes_on() {
     });
     assert!(matches!(stopped, Err(SweepError::Stopped)), "{stopped:?}");
     let (records, notices) = ledger::read(&options.ledger).unwrap();
-    assert!(records.as_slice().len() == 1 && notices.is_empty(), "{records:?} {notices:?}");
+    let gates = records.trials().filter(|(_, trial)| matches!(trial.outcome, Outcome::Gate(_)));
+    assert!(gates.count() == 1 && notices.is_empty(), "{records:?} {notices:?}");
 
-    let (mut stages, mut steps) = (Vec::new(), Vec::new());
-    let first = sweep(&device, &model, &options, &mut |event| {
-        match event {
-            Event::Stage { stage, .. } => stages.push(stage),
-            Event::Done(step) => steps.push(step),
-            Event::Note(_) => {}
-        }
-        ControlFlow::Continue(())
-    });
-    let first = first.unwrap();
-    use Stage::{Confirm, Costs, Kernels, Persistent, Reference, Structure};
-    assert_eq!(stages, [Reference, Structure, Costs, Kernels, Persistent, Confirm]);
-    let compared = |is: &dyn Fn(&Candidate) -> bool| {
-        steps.iter().any(|step| matches!(step, Step::Compared { candidate, .. } if is(candidate)))
-    };
-    assert!(compared(&|candidate| matches!(candidate, Candidate::PerOp { .. })), "{steps:?}");
-    assert!(compared(&|candidate| matches!(candidate, Candidate::Persistent { .. })), "{steps:?}");
-    assert!(!steps.iter().any(|step| matches!(step, Step::Wrong { .. })), "{steps:?}");
-    assert!(first.recalled >= 1, "the gate of the default plan was measured twice");
-    assert!(first.measured > 10, "{} measured", first.measured);
-
-    // What was measured is not measured again.
-    let again = sweep(&device, &model, &options, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(again.recalled >= 10, "{} recalled, {} measured", again.recalled, again.measured);
+    let options = SweepOptions { begun: Instant::now(), ..options };
+    let swept = sweep(&device, &model, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(swept.recalled >= 1, "the gate of the default plan was measured twice");
+    let (records, _) = ledger::read(&options.ledger).unwrap();
+    let is_kernel = |tried: &Tried| tried.job().is_some_and(|job| job.name() == "kernel");
+    let kernels = records.trials().filter(|(_, trial)| is_kernel(&trial.identity.tried));
+    let wrong = kernels.filter(|(_, trial)| matches!(trial.outcome, Outcome::Failed(_)));
+    assert_eq!(wrong.count(), 0, "{records:?}");
 
     // The plan is one that another process can use.
     let saved = folder.path().join("plan.ron");
-    first.plan.save(&saved).unwrap();
+    swept.plan.save(&saved).unwrap();
     let plan = Plan::load(&saved).unwrap();
-    assert_eq!(plan.hash(), first.plan.hash());
+    assert_eq!(plan.hash(), swept.plan.hash());
     assert_eq!(plan.evidence.as_ref().unwrap().quality_hash.len(), 16);
     let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1).unwrap();
     let logits = engine.forward(&[Sequence { slot: 0, tokens: &[1, 2, 3], outputs: Outputs::Last }]).unwrap();

@@ -8,19 +8,17 @@
 
 mod candidates;
 mod side_by_side;
-mod timing;
 mod tuner;
 
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
 use candidates::Candidates;
 pub use side_by_side::TimedVariant;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 pub(crate) use tuner::PersistentGrid;
 pub use tuner::{KernelTuner, KernelTuningError};
+use wgoose_kernels::TextError;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Limits, TextError};
-use wgoose_runtime::Device;
 
 /// Kernels of a stage that are kept: the fastest alone need not be the fastest in a merged step.
 const STAGES_KEPT: usize = 4;
@@ -45,13 +43,13 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The default cannot be run.
-    pub(crate) fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo) -> Result<f64, KernelTuningError> {
+    pub(crate) fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo<'_>) -> Result<f64, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         let default = candidates.default;
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
-    /// Finds kernels that can be stages, until `deadline`, beginning with what is best for an instance like this one: the
+    /// Finds kernels that can be stages, until `deadline` (time of the budget), beginning with what is best for an instance like this one: the
     /// fastest first, at most [`STAGES_KEPT`]; none if none is right.
     ///
     /// # Errors
@@ -59,9 +57,9 @@ impl KernelTuner<'_> {
     pub(crate) fn best_stages(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo,
+        memo: &mut Memo<'_>,
         grid: PersistentGrid,
-        (like, deadline): (Option<&Choice>, Instant),
+        (like, deadline): (Option<&Choice>, Duration),
     ) -> Result<Vec<Choice>, KernelTuningError> {
         let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
         let known = match like.and_then(|like| candidates.find(like)) {
@@ -72,35 +70,25 @@ impl KernelTuner<'_> {
         candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
     }
 
-    /// Finds the best kernel until `deadline`.
+    /// Finds the best kernel until `deadline`, time of the budget.
     ///
     /// # Errors
     /// The ledger or the device fails.
     pub(crate) fn tune(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo,
-        deadline: Instant,
+        memo: &mut Memo<'_>,
+        deadline: Duration,
     ) -> Result<TunedKernel, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         candidates.record_refusals()?;
         let default = candidates.default;
         let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
         let best = candidates.descend(Some((default, default_ns)), deadline)?.unwrap_or((default, default_ns));
-        let won =
-            best.0 != default && candidates.is_faster(default, best.0)? && candidates.is_faster(default, best.0)?;
+        let won = best.0 != default
+            && candidates.is_faster(default, best.0, false)?
+            && candidates.is_faster(default, best.0, true)?;
         let winner = if won { Some(candidates.choice(best.0)?) } else { None };
         Ok(TunedKernel { winner, default_ns, best_ns: best.1, tried: candidates.tried, broken: candidates.broken() })
     }
-}
-
-/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
-/// emulated device has none of its own.
-pub fn warm_up(device: &Device) -> Duration {
-    if device.is_cpu() { Duration::ZERO } else { Duration::from_millis(100) }
-}
-
-/// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.
-pub fn rotate_bytes(limits: &Limits) -> u64 {
-    (limits.storage_binding / 8).min(256 << 20)
 }

@@ -6,7 +6,7 @@ use crate::ledger::Outcome;
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
 use crate::stats::summary::Summary;
-use std::time::Instant;
+use std::time::Duration;
 
 /// A variant at an instance.
 #[derive(Clone, Debug)]
@@ -21,16 +21,16 @@ pub struct TimedVariant {
 
 impl KernelTuner<'_> {
     /// Times every variant of a group's op, the fastest first: each in the first configuration that makes a kernel, and the
-    /// one named `tuned` also with one tunable at a time varied, for as long as that helps and `deadline` has not come.
+    /// one named `tuned` also with one tunable at a time varied, for as long as that helps and `deadline`, time of the budget, has not come.
     ///
     /// # Errors
     /// The ledger or the device fails.
     pub fn side_by_side(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo,
+        memo: &mut Memo<'_>,
         tuned: Option<&str>,
-        deadline: Instant,
+        deadline: Duration,
     ) -> Result<Vec<TimedVariant>, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         let first = candidates.first_of_each_variant()?;
@@ -38,7 +38,7 @@ impl KernelTuner<'_> {
         for variant in self.catalogue.variants(&group.key.op) {
             let own: Vec<usize> = candidates.of_variant(variant.path()).collect();
             let begin: Vec<usize> = first.iter().copied().filter(|i| own.contains(i)).collect();
-            let until = if tuned == Some(variant.name()) { deadline } else { Instant::now() };
+            let until = if tuned == Some(variant.name()) { deadline } else { Duration::ZERO };
             let before = candidates.tried;
             let best = candidates.descend_from(begin.clone(), None, until)?.map(|(best, _)| best);
             let tried = candidates.tried - before;

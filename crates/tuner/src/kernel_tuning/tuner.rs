@@ -1,25 +1,24 @@
 //! What kernels are tuned with, and for.
 
-use crate::ledger::LedgerError;
-use crate::space::{InstanceGroup, Scope};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::memo::TrialError;
+use crate::space::Scope;
 use wgoose_kernels::{Catalogue, Config, Limits, PlanError, Variant};
-use wgoose_runtime::lab::Clock;
-use wgoose_runtime::{Device, RuntimeError};
 
 /// What stops the tuning of kernels for good.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelTuningError {
-    /// The ledger.
+    /// The ledger, or the lab.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The device, beyond one candidate's failure.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
+    Trial(#[from] TrialError),
     /// The default kernel.
     #[error(transparent)]
     Plan(#[from] PlanError),
+}
+
+impl From<crate::ledger::LedgerError> for KernelTuningError {
+    fn from(error: crate::ledger::LedgerError) -> Self {
+        KernelTuningError::Trial(error.into())
+    }
 }
 
 /// The grid of a persistent kernel: what its stages must suit.
@@ -42,24 +41,12 @@ impl PersistentGrid {
 }
 
 /// What kernels are tuned with.
+#[derive(Clone, Copy)]
 pub struct KernelTuner<'a> {
-    /// The device.
-    pub device: &'a Arc<Device>,
-    /// Its clock.
-    pub clock: &'a Clock,
+    /// What the device can do.
+    pub limits: &'a Limits,
     /// The variants.
     pub catalogue: &'a Catalogue,
     /// What of the space is tried; `exhaustive` also tries every configuration.
     pub scope: Scope,
-    /// Bytes of weights to rotate over, so that they stream from memory.
-    pub rotate_bytes: u64,
-    /// How long a device is kept busy before it is measured, so that its clocks are up.
-    pub warm_up: Duration,
-}
-
-impl KernelTuner<'_> {
-    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
-    pub(super) fn copies(&self, group: &InstanceGroup) -> usize {
-        (self.rotate_bytes / group.instance.held_bytes().max(1)).clamp(1, 16) as usize
-    }
 }

@@ -1,19 +1,19 @@
 //! A record as one line of JSON, and back.
 //!
 //! ```text
-//! {"schema":1,"id":"<hash of what follows>","at":...,"kind":"kernel","key":"...","subject":{...},"device":{...},...}
+//! {"schema":2,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
 //! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`].
 
-use super::record::{Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject, short_hex};
+use super::earlier;
+use super::record::{Record, short_hex};
 use super::records::Entry;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
-use wgoose_kernels::DeviceFingerprint;
 
-/// The version of the record's layout that this build writes, and the only one it reads.
-const SCHEMA: u32 = 1;
+/// The version of the record's layout that this build writes; it also reads the one before.
+const SCHEMA: u32 = 2;
 
 /// How every line, and therefore every ledger, begins.
 pub(super) const OPENING: &str = "{\"schema\":";
@@ -25,7 +25,7 @@ pub enum LineError {
     #[error("it does not begin with {Head}")]
     Head,
     /// Written by another version of the program.
-    #[error("its schema is {found}, this program reads {SCHEMA}: use the version that wrote it")]
+    #[error("its schema is {found}, this program reads {SCHEMA} and those before: use the version that wrote it")]
     Schema {
         /// The schema it names.
         found: u32,
@@ -46,11 +46,8 @@ pub enum LineError {
         key: String,
     },
     /// A field is missing or does not belong.
-    #[error("the fields do not make a record of kind {kind:?}")]
-    Fields {
-        /// The kind it names.
-        kind: Kind,
-    },
+    #[error("its fields do not make a record of its kind")]
+    Fields,
     /// JSON has no word for it.
     #[error("`{field}` holds {value}, which is not a finite number")]
     NotFinite {
@@ -71,36 +68,32 @@ impl fmt::Display for Head {
     }
 }
 
-/// Everything behind the id, flat, in the order in which it is written.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Body {
-    at: f64,
-    kind: Kind,
-    key: String,
-    subject: Subject,
-    device: DeviceFingerprint,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    policy: Policy,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    samples_ns: Option<Vec<f64>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    gate: Option<Gate>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<Reason>,
+/// Everything behind the id. The key stands first, for whoever looks for one without reading all.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(flatten)]
+    record: &'a Record,
 }
 
 /// The id and the line of `record`, without the line's end.
 pub(super) fn encode(record: &Record) -> Result<(String, String), LineError> {
-    let not_finite = |field, values: &[f64]| match values.iter().find(|x| !x.is_finite()) {
-        Some(&value) => Err(LineError::NotFinite { field, value }),
-        None => Ok(()),
+    let (at, samples): (f64, Vec<f64>) = match record {
+        Record::Trial(trial) => (trial.at, trial.outcome.all_samples_ns().collect()),
+        Record::Plan(plan) => (plan.at, Vec::new()),
+        Record::Session(session) => (session.at, vec![session.budget]),
+        Record::Refused(refused) => (refused.at, Vec::new()),
+        Record::Decision(decision) => (decision.at, Vec::new()),
     };
-    not_finite("at", &[record.at])?;
-    not_finite("samples_ns", record.outcome.samples_ns())?;
-
-    let body = serde_json::to_string(&Body::from(record))?;
+    let fields = [("at", vec![at]), ("samples_ns", samples)];
+    for (field, values) in fields {
+        if let Some(value) = values.into_iter().find(|x| !x.is_finite()) {
+            return Err(LineError::NotFinite { field, value });
+        }
+    }
+    let key = record.trial().map(|trial| trial.identity.key());
+    let body = serde_json::to_string(&Written { key, record })?;
     let behind_id = &body[1..];
     let id = hash(behind_id);
     let line = format!("{OPENING}{SCHEMA},\"id\":\"{id}\",{behind_id}");
@@ -111,71 +104,34 @@ pub(super) fn encode(record: &Record) -> Result<(String, String), LineError> {
 pub(super) fn decode(line: &[u8]) -> Result<Entry, LineError> {
     let line = str::from_utf8(line).map_err(|_| LineError::Head)?;
     let (schema, rest) = line.strip_prefix(OPENING).and_then(|l| l.split_once(',')).ok_or(LineError::Head)?;
-    let found = schema.parse().map_err(|_| LineError::Head)?;
-    if found != SCHEMA {
+    let found: u32 = schema.parse().map_err(|_| LineError::Head)?;
+    if !(1..=SCHEMA).contains(&found) {
         return Err(LineError::Schema { found });
     }
     let (id, behind_id) = rest.strip_prefix("\"id\":\"").and_then(|l| l.split_once("\",")).ok_or(LineError::Head)?;
     if hash(behind_id) != id {
         return Err(LineError::Damaged { id: id.to_owned() });
     }
-    let body: Body = serde_json::from_str(&format!("{{{behind_id}"))?;
-    Ok(Entry::new(id.to_owned(), body.into_record()?))
+    let record = if found == 1 { earlier::decode(behind_id)? } else { read(behind_id)? };
+    Ok(Entry::new(id.to_owned(), record))
+}
+
+/// The record of a line's fields.
+fn read(behind_id: &str) -> Result<Record, LineError> {
+    let (key, fields) = match behind_id.strip_prefix("\"key\":\"").and_then(|rest| rest.split_once("\",")) {
+        Some((key, fields)) => (Some(key), fields),
+        None => (None, behind_id),
+    };
+    let record: Record = serde_json::from_str(&format!("{{{fields}"))?;
+    let own = record.trial().map(|trial| trial.identity.key());
+    if own.as_deref() != key {
+        return Err(LineError::Key { key: key.unwrap_or_default().to_owned() });
+    }
+    Ok(record)
 }
 
 fn hash(behind_id: &str) -> String {
     short_hex(&blake3::hash(behind_id.as_bytes()))
-}
-
-impl From<&Record> for Body {
-    fn from(Record { at, identity, outcome }: &Record) -> Self {
-        let Identity { subject, device, model, policy } = identity.clone();
-        let mut body = Body {
-            at: *at,
-            kind: outcome.kind(),
-            key: identity.key(),
-            subject,
-            device,
-            model,
-            policy,
-            samples_ns: None,
-            gate: None,
-            reason: None,
-        };
-        match outcome.clone() {
-            Outcome::Intent => {}
-            Outcome::Kernel { samples_ns, gate } | Outcome::Step { samples_ns, gate } => {
-                (body.samples_ns, body.gate) = (Some(samples_ns), gate);
-            }
-            Outcome::Control { samples_ns } => body.samples_ns = Some(samples_ns),
-            Outcome::Gate(gate) => body.gate = Some(gate),
-            Outcome::Failed(reason) => body.reason = Some(reason),
-        }
-        body
-    }
-}
-
-impl Body {
-    fn into_record(self) -> Result<Record, LineError> {
-        let Body { at, kind, key, subject, device, model, policy, samples_ns, gate, reason } = self;
-        let outcome = match (kind, samples_ns, gate, reason) {
-            (Kind::Intent, None, None, None) => Outcome::Intent,
-            (Kind::Kernel, Some(samples_ns), gate, None) => Outcome::Kernel { samples_ns, gate },
-            (Kind::Step, Some(samples_ns), gate, None) => Outcome::Step { samples_ns, gate },
-            (Kind::Control, Some(samples_ns), None, None) => Outcome::Control { samples_ns },
-            (Kind::Gate, None, Some(gate), None) => Outcome::Gate(gate),
-            (Kind::Refusal | Kind::Failure, None, None, Some(reason)) => Outcome::Failed(reason),
-            _ => return Err(LineError::Fields { kind }),
-        };
-        if outcome.kind() != kind {
-            return Err(LineError::Fields { kind });
-        }
-        let identity = Identity { subject, device, model, policy };
-        if identity.key() != key {
-            return Err(LineError::Key { key });
-        }
-        Ok(Record { at, identity, outcome })
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! in the middle, or one of a newer schema, is skipped, reported and left where it is: a sweep of hours is not lost to
 //! one bad line, nor is the line. Nothing that was acknowledged is ever rewritten.
 
+mod earlier;
 mod error;
 mod line;
 mod number;
@@ -12,9 +13,12 @@ mod record;
 mod records;
 mod scan;
 
+pub use earlier::{Earlier, Policy, Subject};
 pub use error::LedgerError;
 pub use line::LineError;
-pub use record::{Cause, Clock, Gate, Identity, Kind, Outcome, Policy, Reason, Record, Subject};
+pub use record::{
+    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial, Tried,
+};
 pub use records::{Entry, Records};
 pub use scan::Notice;
 
@@ -96,8 +100,8 @@ impl Ledger {
         &self.records
     }
 
-    /// All records of one identity, oldest first: what a resumed sweep asks before it tries something.
-    pub fn find(&self, key: &str) -> impl Iterator<Item = &Entry> {
+    /// All trials of one identity, oldest first: what a resumed sweep asks before it tries something.
+    pub fn find(&self, key: &str) -> impl Iterator<Item = &Trial> {
         self.records.find(key)
     }
 

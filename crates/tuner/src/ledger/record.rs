@@ -1,41 +1,80 @@
-//! What a ledger remembers: what was tried, on what, under which policy, and what came of it.
+//! What a ledger remembers: what was tried, on what, and what came of it; the plans that were tried; why what was left out was.
 
+use super::earlier::Earlier;
 use super::number;
+use crate::job::{Cost, Job, PlanId, SiteId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
-use wgoose_graph::Format;
-use wgoose_kernels::DeviceFingerprint;
+use wgoose_graph::ModelShape;
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Record {
+    /// Something was tried.
+    Trial(Trial),
+    /// The contents of a plan, before it is first tried.
+    Plan(PlanRecord),
+    /// A sweep began.
+    Session(Session),
+    /// Configurations that were left out for one reason, without being made.
+    Refused(Refused),
+    /// A choice that a sweep made, or did not come to.
+    Decision(Decision),
+}
+
+impl Record {
+    /// The trial, if it is one.
+    pub fn trial(&self) -> Option<&Trial> {
+        match self {
+            Record::Trial(trial) => Some(trial),
+            _ => None,
+        }
+    }
+}
+
+/// Something that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
     /// When, in seconds since 1970 (UTC), by the caller's clock.
     pub at: f64,
+    /// The sweep that tried it: the id of its [`Session`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// What was tried, and where.
     pub identity: Identity,
+    /// What it took. Schema 1 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// What came of it.
     pub outcome: Outcome,
 }
 
-/// Everything that makes two measurements comparable. A name is not an identity: an edited kernel, another driver or
-/// another cache policy is another experiment, and does not inherit the old one's numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Everything that makes two measurements comparable. A name is not an identity: an edited kernel or another driver is another
+/// experiment, and does not inherit the old one's numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Identity {
     /// The candidate.
-    pub subject: Subject,
+    pub tried: Tried,
     /// Where it ran.
     pub device: DeviceFingerprint,
     /// Content id of the model, where weights matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How it was measured.
-    pub policy: Policy,
+    /// Which clock.
+    pub clock: Clock,
 }
 
 impl Identity {
-    /// The identity's content hash, 32 hex digits: equal for all records of one experiment. It covers strings and
-    /// integers only, in a fixed order, so that it does not depend on how floats are printed.
+    /// The identity's content hash, 32 hex digits: equal for all records of one experiment. It covers strings and integers only,
+    /// in a fixed order, so that it does not depend on how floats are printed.
     pub fn key(&self) -> String {
+        if let Tried::Earlier(earlier) = &self.tried {
+            return earlier.key(self);
+        }
         let mut hasher = blake3::Hasher::new();
         // Strings, integers and string-keyed maps always serialise; a hasher never fails to take them.
         serde_json::to_writer(&mut hasher, self).expect("an identity is plain JSON");
@@ -48,34 +87,24 @@ pub(super) fn short_hex(hash: &blake3::Hash) -> String {
     hash.to_hex()[..32].to_owned()
 }
 
-/// What is tried: a kernel variant on a shape, or a whole step.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Subject {
-    /// Operation, or `step` for a whole plan.
-    pub op: String,
-    /// Variant of the operation, or the plan's name.
-    pub variant: String,
-    /// Choices made: tunable to literal.
-    pub tunables: BTreeMap<String, String>,
-    /// Sizes it ran on: dimension to elements.
-    pub shape: BTreeMap<String, u64>,
-    /// Format of its weights, where it has any of one format.
-    pub format: Option<Format>,
-    /// Content hash of the final WGSL, or of the plan.
-    pub kernel_hash: String,
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Tried {
+    /// A job.
+    Job(Job),
+    /// What schema 1 has instead; nothing new is written so.
+    Earlier(Earlier),
 }
 
-/// How samples are taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// State of the caches before each sample, such as `weights-rotated`.
-    pub cache: String,
-    /// Dispatches per sample.
-    pub repeats: u32,
-    /// Which clock.
-    pub clock: Clock,
+impl Tried {
+    /// The job, if it is one.
+    pub fn job(&self) -> Option<&Job> {
+        match self {
+            Tried::Job(job) => Some(job),
+            Tried::Earlier(_) => None,
+        }
+    }
 }
 
 /// Where times come from.
@@ -86,87 +115,145 @@ pub enum Clock {
     Timestamps,
     /// Wall clock around submit and poll.
     Wall,
+    /// None: the times are made up.
+    Simulated,
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Outcome {
     /// It is about to be tried. Where this is the last word on a key, the try took the process with it.
     Intent,
-    /// A kernel ran, and passed or was not gated.
-    Kernel {
-        /// Raw times, in the order taken.
-        samples_ns: Vec<f64>,
-        /// The gate's verdict, where one was asked.
-        gate: Option<Gate>,
-    },
-    /// A whole step ran.
-    Step {
-        /// Raw times, in the order taken.
-        samples_ns: Vec<f64>,
-        /// The gate's verdict, where one was asked.
-        gate: Option<Gate>,
-    },
+    /// A kernel ran and was right.
+    Kernel(Timing),
     /// The control kernel ran.
-    Control {
-        /// Raw times, in the order taken.
-        samples_ns: Vec<f64>,
+    Control(Timing),
+    /// One arm of a comparison, as schema 1 wrote them.
+    Arm(Timing),
+    /// Both arms of a comparison ran.
+    Pair {
+        /// Raw times of the incumbent and the candidate, in the order taken: a dispatch's, or a step's.
+        samples_ns: [Vec<f64>; 2],
+        /// Dispatches, or steps, of each sample.
+        repeats: u32,
+        /// Copies of the weights that were streamed in turn; 0: the model's own.
+        copies: u32,
     },
     /// The quality gate alone.
     Gate(Gate),
+    /// The persistent kernel runs.
+    Resident,
     /// It was refused (by a constraint, before compiling) or it failed.
     Failed(Reason),
 }
 
+/// Times of one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Raw times of one dispatch, in the order taken.
+    pub samples_ns: Vec<f64>,
+    /// Dispatches of each sample. Schema 1 did not say: 0.
+    pub repeats: u32,
+    /// Copies of the weights that were streamed in turn. Schema 1 did not say: 0.
+    pub copies: u32,
+    /// The gate's verdict, where one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+}
+
 impl Outcome {
     /// A failure.
-    pub(crate) fn failed(cause: Cause, text: String) -> Self {
+    pub fn failed(cause: Cause, text: String) -> Self {
         Outcome::Failed(Reason { cause, text })
     }
 
-    /// The kind under which the outcome is written.
-    pub(super) fn kind(&self) -> Kind {
+    /// Raw times of one kernel or arm; empty where nothing was timed.
+    pub fn samples_ns(&self) -> &[f64] {
         match self {
-            Outcome::Intent => Kind::Intent,
-            Outcome::Kernel { .. } => Kind::Kernel,
-            Outcome::Step { .. } => Kind::Step,
-            Outcome::Control { .. } => Kind::Control,
-            Outcome::Gate(_) => Kind::Gate,
-            Outcome::Failed(Reason { cause: Cause::Constraint, .. }) => Kind::Refusal,
-            Outcome::Failed(_) => Kind::Failure,
+            Outcome::Kernel(timing) | Outcome::Control(timing) | Outcome::Arm(timing) => &timing.samples_ns,
+            Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Resident | Outcome::Failed(_) => &[],
         }
     }
 
-    /// Raw times; empty where nothing was timed.
-    pub(crate) fn samples_ns(&self) -> &[f64] {
-        match self {
-            Outcome::Kernel { samples_ns, .. } | Outcome::Step { samples_ns, .. } | Outcome::Control { samples_ns } => {
-                samples_ns
-            }
-            Outcome::Intent | Outcome::Gate(_) | Outcome::Failed(_) => &[],
-        }
+    /// All raw times.
+    pub(super) fn all_samples_ns(&self) -> impl Iterator<Item = f64> + '_ {
+        let pair: &[Vec<f64>] = match self {
+            Outcome::Pair { samples_ns, .. } => samples_ns,
+            _ => &[],
+        };
+        self.samples_ns().iter().chain(pair.iter().flatten()).copied()
     }
 }
 
-/// The word for an [`Outcome`] in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// [`Outcome::Intent`].
-    Intent,
-    /// [`Outcome::Kernel`].
-    Kernel,
-    /// [`Outcome::Step`].
-    Step,
-    /// [`Outcome::Control`]; the file has an older word for it.
-    #[serde(rename = "canary")]
-    Control,
-    /// [`Outcome::Gate`].
-    Gate,
-    /// [`Outcome::Failed`] by [`Cause::Constraint`].
-    Refusal,
-    /// [`Outcome::Failed`] by any other cause.
-    Failure,
+/// The contents of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanRecord {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// The plan, without evidence; its id is its hash.
+    pub plan: Box<Plan>,
+}
+
+/// The beginning of a sweep: what it knew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// Version of the program.
+    pub version: String,
+    /// Where it runs.
+    pub device: DeviceFingerprint,
+    /// What that can do.
+    pub limits: Box<Limits>,
+    /// Content id of the model.
+    pub model: String,
+    /// Its sizes.
+    pub shape: ModelShape,
+    /// The plan that every other is held against.
+    pub default: PlanId,
+    /// Seconds to spend.
+    pub budget: f64,
+}
+
+/// Configurations that were left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// Where they run.
+    pub device: DeviceFingerprint,
+    /// At which site; `None` where a file gives no variant at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<SiteId>,
+    /// Their variant, or the file.
+    pub variant: String,
+    /// How many.
+    pub configurations: u32,
+    /// Of how many of the site.
+    pub of: u32,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A choice that a sweep made, or did not come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// The sweep: the id of its [`Session`].
+    pub session: String,
+    /// The stage of the sweep.
+    pub stage: String,
+    /// What was decided, one line for people.
+    pub text: String,
+    /// The plan that was best then.
+    pub best: PlanId,
 }
 
 /// The quality gate's verdict.
@@ -215,6 +302,10 @@ pub enum Cause {
     DeviceLost,
     /// It ran, and its numbers are wrong.
     WrongResult,
+    /// The persistent kernel of a plan did not run.
+    NotResident,
+    /// It ended the process that ran it.
+    Crash,
 }
 
 impl fmt::Display for Cause {
@@ -226,6 +317,8 @@ impl fmt::Display for Cause {
             Cause::Timeout => "timeout",
             Cause::DeviceLost => "device lost",
             Cause::WrongResult => "wrong result",
+            Cause::NotResident => "not resident",
+            Cause::Crash => "crash",
         })
     }
 }

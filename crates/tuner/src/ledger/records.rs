@@ -1,6 +1,6 @@
 //! The records of a ledger in memory, by order and by key.
 
-use super::record::{Outcome, Record};
+use super::record::{Outcome, Record, Trial};
 use std::collections::HashMap;
 
 /// A record that is on disk.
@@ -8,15 +8,16 @@ use std::collections::HashMap;
 pub struct Entry {
     /// Content hash of the written record, 32 hex digits: what a plan names as its evidence.
     pub id: String,
-    /// Content hash of its identity ([`super::Identity::key`]).
-    pub key: String,
+    /// Content hash of its identity ([`super::Identity::key`]), if it is a trial.
+    pub key: Option<String>,
     /// The record.
     pub record: Record,
 }
 
 impl Entry {
     pub(super) fn new(id: String, record: Record) -> Self {
-        Self { id, key: record.identity.key(), record }
+        let key = record.trial().map(|trial| trial.identity.key());
+        Self { id, key, record }
     }
 }
 
@@ -30,7 +31,9 @@ pub struct Records {
 impl Records {
     pub(super) fn push(&mut self, entry: Entry) -> &Entry {
         let at = self.entries.len();
-        self.by_key.entry(entry.key.clone()).or_default().push(at);
+        if let Some(key) = &entry.key {
+            self.by_key.entry(key.clone()).or_default().push(at);
+        }
         self.entries.push(entry);
         &self.entries[at]
     }
@@ -40,18 +43,19 @@ impl Records {
         &self.entries
     }
 
-    /// All records of one identity, oldest first.
-    pub fn find(&self, key: &str) -> impl Iterator<Item = &Entry> {
-        self.by_key.get(key).into_iter().flatten().map(|&at| &self.entries[at])
+    /// All trials of one identity, oldest first.
+    pub fn find(&self, key: &str) -> impl Iterator<Item = &Trial> {
+        self.by_key.get(key).into_iter().flatten().filter_map(|&at| self.entries[at].record.trial())
+    }
+
+    /// All trials, oldest first, with the ids of their records.
+    pub fn trials(&self) -> impl Iterator<Item = (&str, &Trial)> {
+        self.entries.iter().filter_map(|entry| Some((entry.id.as_str(), entry.record.trial()?)))
     }
 
     /// Intents that are the last word on their key: tries that took the process, or the machine, with them.
-    pub fn interrupted(&self) -> impl Iterator<Item = &Entry> {
-        let is_last = |at: usize, key: &str| self.by_key.get(key).and_then(|ats| ats.last()) == Some(&at);
-        self.entries
-            .iter()
-            .enumerate()
-            .filter(move |(at, entry)| entry.record.outcome == Outcome::Intent && is_last(*at, &entry.key))
-            .map(|(_, entry)| entry)
+    pub fn interrupted(&self) -> impl Iterator<Item = &Trial> {
+        let last = |ats: &Vec<usize>| ats.last().and_then(|&at| self.entries[at].record.trial());
+        self.by_key.values().filter_map(last).filter(|trial| trial.outcome == Outcome::Intent)
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Candidate, Stage, Step, Sweep, SweepError, Timed, ends};
 use crate::ledger::Gate;
-use crate::paired::{Effort, PairedError, Scenario};
+use crate::paired::Effort;
+use crate::scenario::Scenario;
 use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence};
 use wgoose_kernels::{Plan, bucket};
 
@@ -58,7 +59,7 @@ impl Sweep<'_> {
         // A comparison of the default with itself would say nothing, and its arms could not be told apart in the ledger.
         self.done(Step::NothingFaster)?;
         let default = self.default.clone();
-        let gate = self.lab.gate(&mut self.memo, &default)?;
+        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
         Ok(self.with_evidence(default, gate, Vec::new()))
     }
 
@@ -70,20 +71,26 @@ impl Sweep<'_> {
         scenarios: &[Scenario],
         effort: Effort,
     ) -> Result<Option<Plan>, SweepError> {
-        let gate = self.lab.gate(&mut self.memo, &plan)?;
-        if !gate.passed {
-            self.done(Step::Wrong { candidate, detail: gate.detail })?;
-            return Ok(None);
-        }
+        let gate = match self.memo.gate(&plan)? {
+            Ok(gate) if gate.passed => gate,
+            Ok(gate) => {
+                self.done(Step::Wrong { candidate, detail: gate.detail })?;
+                return Ok(None);
+            }
+            Err(reason) => {
+                self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                return Ok(None);
+            }
+        };
         let mut evidence = Vec::new();
         for scenario in scenarios.iter().copied() {
             let pair = [&self.default, &plan];
-            let result = match self.lab.compare(&mut self.memo, pair, scenario, true, effort) {
-                Err(PairedError::NotPersistent(why)) => {
-                    self.done(Step::NotRun { candidate, why })?;
+            let result = match self.memo.steps(pair, scenario, true, effort)? {
+                Ok(result) => result,
+                Err(reason) => {
+                    self.done(Step::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(None);
                 }
-                result => result?,
             };
             let (verdict, interval) = (result.comparison.verdict, result.comparison.interval);
             self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
@@ -104,9 +111,9 @@ impl Sweep<'_> {
 
     fn with_evidence(&self, plan: Plan, gate: Gate, scenarios: Vec<ScenarioEvidence>) -> Plan {
         let evidence = Evidence {
-            model: self.lab.model.to_owned(),
+            model: self.problem.model.clone(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
-            certified: self.lab.reference.certified(),
+            certified: self.problem.certified,
             rms_error: gate.rms,
             scenarios,
             ledger: self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned(),

@@ -1,7 +1,8 @@
 //! What a sweep tells its listener while it runs.
 
 use crate::ledger;
-use crate::paired::{PairedResult, Scenario};
+use crate::paired::PairedResult;
+use crate::scenario::Scenario;
 use crate::stats::verdict::Verdict;
 use std::fmt;
 use wgoose_kernels::plan::{Choice, TuningKey};

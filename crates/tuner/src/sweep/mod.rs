@@ -15,30 +15,34 @@ mod confirm;
 mod event;
 mod options;
 mod persistent;
+mod problem;
 
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::SweepOptions;
+pub use problem::Problem;
 
-use crate::kernel_tuning::{KernelTuner, KernelTuningError, rotate_bytes, warm_up};
-use crate::ledger::{Cause, Ledger, LedgerError, Outcome, Subject};
-use crate::memo::Memo;
-use crate::paired::{Effort, PairedError, Scenario, StepLab};
+use crate::job::Configured;
+use crate::kernel_tuning::{KernelTuner, KernelTuningError};
+use crate::lab::{GpuLab, LabError};
+use crate::ledger::{Cause, Ledger, LedgerError, Reason, Session};
+use crate::memo::{Memo, TrialError};
+use crate::paired::Effort;
 use crate::quality::{QualityError, Reference};
+use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
 use crate::stats::verdict::Verdict;
-use crate::structure::{Layouts, changes, wins};
+use crate::structure::{changes, wins};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use wgoose_graph::{Format, Weight};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wgoose_graph::Format;
 use wgoose_kernels::plan::{Fusions, bindable_fusions, default_kernel};
-use wgoose_kernels::{Plan, PlanError, Precision, StateFormat, ops};
+use wgoose_kernels::{Kernel, Plan, PlanError, Precision, StateFormat, ops};
 use wgoose_loader::Model;
-use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource};
-use wgoose_runtime::{Device, GpuExecutor, RuntimeError};
+use wgoose_runtime::Device;
 
 /// What stops a sweep.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +50,12 @@ pub enum SweepError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The device.
+    /// The lab cannot be set up.
     #[error(transparent)]
-    Runtime(#[from] RuntimeError),
+    Lab(#[from] LabError),
+    /// A trial.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
     /// The kernels.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -58,9 +65,6 @@ pub enum SweepError {
     /// Tuning kernels.
     #[error(transparent)]
     Kernels(#[from] KernelTuningError),
-    /// Comparing plans.
-    #[error(transparent)]
-    Paired(#[from] PairedError),
     /// Chunks or sequences that no pass has.
     #[error("{what} {got}: it must be between {least} and {most}")]
     Size {
@@ -121,29 +125,52 @@ pub fn sweep(
     for notice in ledger.take_notices() {
         tell(listen, Event::Note(Note::Ledger(notice)))?;
     }
-    let mut memo = Memo::new(ledger, device.fingerprint().clone());
-
     tell(listen, Event::Stage { stage: Stage::Reference, steps: 1 })?;
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     let reference = Reference::cached(model, &folder)?;
-    let fingerprint = model.fingerprint().to_string();
-    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), options.catalogue.clone(), 1)?;
-    let catalogue = &options.catalogue;
-    let lab = StepLab { root: &root, reference: &reference, catalogue, model: &fingerprint };
-    let gate = lab.gate(&mut memo, &default)?;
+    let problem = Problem::of(device, model, &reference);
+    let mut lab = GpuLab::new(device, model, &problem.default, (&options.catalogue, reference), options.begun)?;
+    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
+    search(&problem, options, memo, listen)
+}
+
+/// Runs a sweep in a lab.
+///
+/// # Errors
+/// The ledger or the lab fails, nothing right can be run, or the listener breaks; what was measured until then is in the
+/// ledger.
+pub fn search<'a>(
+    problem: &'a Problem,
+    options: &'a SweepOptions,
+    mut memo: Memo<'a>,
+    listen: Listener<'a>,
+) -> Result<Swept, SweepError> {
+    memo.begin(Session {
+        at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        device: problem.default.device.clone(),
+        limits: Box::new(problem.limits.clone()),
+        model: problem.model.clone(),
+        shape: problem.shape,
+        default: crate::job::PlanId::of(&problem.default),
+        budget: options.budget.as_secs_f64(),
+    })?;
+    let gate = memo.gate(&problem.default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
     if !gate.passed {
         return Err(SweepError::Gate(gate.detail));
     }
-    tell(listen, Event::Done(Step::Reference { hash: reference.hash(), detail: gate.detail }))?;
+    let hash = gate.quality_hash.unwrap_or_default();
+    tell(listen, Event::Done(Step::Reference { hash, detail: gate.detail }))?;
 
-    let mut sweep = Sweep { device, model, options, lab, memo, default, open: Vec::new(), listen };
+    let mut sweep = Sweep { problem, options, memo, default: problem.default.clone(), open: Vec::new(), listen };
     sweep.report_broken()?;
+    if let Some(doubt) = sweep.memo.doubt() {
+        sweep.note(Note::WallClock(doubt))?;
+    }
     let structure = sweep.structure()?;
     let mut plan = structure.clone();
-    let (clock, control) = sweep.clock()?;
-    let tuner = sweep.tuner(&clock);
-    sweep.kernels(&tuner, control.as_ref(), &mut plan)?;
+    let tuner = sweep.tuner();
+    sweep.kernels(&tuner, &mut plan)?;
     sweep.layouts(&tuner, &mut plan)?;
     let scope = Scope { allowed: sweep.drop_imprecise(&mut plan)?, ..tuner.scope };
     sweep.persistent(&KernelTuner { scope, ..tuner }, &mut plan)?;
@@ -161,16 +188,10 @@ mod ends {
     pub(super) const CONFIRM: f64 = 1.0;
 }
 
-/// Dispatches in a sample of the control kernel, and samples before and after kernels are tuned.
-const CONTROL_REPEATS: u32 = 8;
-const CONTROL_SAMPLES: usize = 9;
-
 struct Sweep<'a> {
-    device: &'a Arc<Device>,
-    model: &'a Arc<Model>,
+    problem: &'a Problem,
     options: &'a SweepOptions,
-    lab: StepLab<'a>,
-    memo: Memo,
+    memo: Memo<'a>,
     default: Plan,
     /// Layouts that default kernels left open.
     open: Vec<Format>,
@@ -201,14 +222,14 @@ impl<'a> Sweep<'a> {
         tell(self.listen, Event::Note(note))
     }
 
-    /// When a stage ends.
-    fn end(&self, share: f64) -> Instant {
-        self.options.begun + self.options.budget.mul_f64(share)
+    /// When a stage ends, in time of the budget.
+    fn end(&self, share: f64) -> Duration {
+        self.options.budget.mul_f64(share)
     }
 
     /// What is left until a stage ends.
     fn left(&self, share: f64) -> Duration {
-        self.end(share).saturating_duration_since(Instant::now())
+        self.end(share).saturating_sub(self.memo.spent())
     }
 
     /// The reading of prompts.
@@ -225,9 +246,8 @@ impl<'a> Sweep<'a> {
     /// Records the files that give no variant, and says so.
     fn report_broken(&mut self) -> Result<(), SweepError> {
         for error in self.options.catalogue.broken() {
-            let subject = Subject { op: "kernels".to_owned(), variant: error.path.to_string(), ..Subject::default() };
-            let identity = self.memo.identity(subject, None, 0, ClockSource::Wall);
-            self.memo.append(&identity, Outcome::failed(Cause::Compile, error.to_string()))?;
+            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
+            self.memo.refuse(None, &error.path, [0, 0], reason)?;
             self.note(Note::BrokenFile(error.clone()))?;
         }
         Ok(())
@@ -236,10 +256,10 @@ impl<'a> Sweep<'a> {
     /// Layouts, chunk and fusions, by whole steps with default kernels.
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
-        let fusions = bindable_fusions(self.model.shape(), self.device.limits());
+        let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits);
         let changes = changes(
             &best,
-            &Layouts::of(self.model),
+            &self.problem.layouts(),
             &fusions,
             &self.options.chunks,
             &self.prompts(),
@@ -252,7 +272,7 @@ impl<'a> Sweep<'a> {
         let effort = Effort::usual(self.left(ends::STRUCTURE) / (2 * comparisons.max(1)) as u32);
         let mut untried = Vec::new();
         for change in changes {
-            if Instant::now() >= deadline {
+            if self.memo.spent() >= deadline {
                 untried.push(change.name);
                 continue;
             }
@@ -278,27 +298,33 @@ impl<'a> Sweep<'a> {
         effort: Effort,
         candidate: Candidate,
     ) -> Result<Ended, SweepError> {
-        let gate = self.lab.gate(&mut self.memo, &plan)?;
-        if !gate.passed {
-            self.done(Step::Wrong { candidate, detail: gate.detail })?;
-            return Ok(Ended::Lost);
+        match self.memo.gate(&plan)? {
+            Ok(gate) if gate.passed => {}
+            Ok(gate) => {
+                self.done(Step::Wrong { candidate, detail: gate.detail })?;
+                return Ok(Ended::Lost);
+            }
+            Err(reason) => {
+                self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                return Ok(Ended::Lost);
+            }
         }
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
-            let compared = match self.lab.compare(&mut self.memo, pair, scenario, false, effort) {
+            let compared = match self.memo.steps(pair, scenario, false, effort)? {
                 // The second comparison decides, on samples that did not choose.
                 Ok(first) if first.comparison.verdict == Verdict::Fast => {
-                    self.lab.compare(&mut self.memo, pair, scenario, true, effort)
+                    self.memo.steps(pair, scenario, true, effort)?
                 }
                 compared => compared,
             };
             let result = match compared {
-                Err(PairedError::NotPersistent(why)) => {
-                    self.done(Step::NotRun { candidate, why })?;
+                Ok(result) => result,
+                Err(reason) => {
+                    self.done(Step::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(Ended::Lost);
                 }
-                result => result?,
             };
             let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
             timed.push(Timed { scenario, result, verdict });
@@ -316,7 +342,10 @@ impl<'a> Sweep<'a> {
         if ended == Ended::Won {
             *incumbent = plan;
         }
-        self.done(Step::Compared { candidate, timed })?;
+        let step = Step::Compared { candidate, timed };
+        let best = incumbent.clone();
+        self.memo.decide("compared", format!("{step}"), &best)?;
+        self.done(step)?;
         Ok(ended)
     }
 
@@ -331,16 +360,15 @@ impl<'a> Sweep<'a> {
                 self.note(Note::Untried(vec![name]))?;
                 continue;
             }
-            let (shape, model) = (self.model.shape(), self.model);
+            let problem = self.problem;
             let groups_of = |plan: &Plan| {
-                let format = |w: Weight| plan.format_on_gpu(w, model.tensor(w).format());
-                groups(shape, Scenario::DECODE, &plan.fusions.decode, &format)
+                groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan))
             };
             let known = groups_of(plan);
             let new: Vec<InstanceGroup> =
                 groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
             for (j, group) in new.iter().enumerate() {
-                let deadline = Instant::now() + left.mul_f64(0.8) / (new.len() - j) as u32;
+                let deadline = self.memo.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
                 other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
             }
             let effort = Effort::usual(left / 20);
@@ -350,15 +378,14 @@ impl<'a> Sweep<'a> {
     }
 
     /// Kernels, the costliest kind of op instance first.
-    fn kernels(&mut self, tuner: &KernelTuner<'_>, control: Option<&Bench>, plan: &mut Plan) -> Result<(), SweepError> {
-        let format = |w: Weight| plan.format_on_gpu(w, self.model.tensor(w).format());
-        let shape = self.model.shape();
+    fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+        let problem = self.problem;
         let Fusions { decode, batched, prefill } = &plan.fusions;
         let mut passes = vec![(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)];
         passes.extend(self.options.sequences.map(|n| (Scenario::batch(n), batched)));
         let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
         for (scenario, fusions) in passes {
-            for group in groups(shape, scenario, fusions, &format) {
+            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
                 // The head sees one row in decode and in prefill.
                 if !all.iter().any(|(_, g)| g.key == group.key) {
                     all.push((scenario, group));
@@ -366,7 +393,8 @@ impl<'a> Sweep<'a> {
             }
         }
         self.begin(Stage::Costs, all.len())?;
-        let speed_before = self.control(tuner.clock, control)?;
+        let control = self.control_kernel()?;
+        let speed_before = self.control(control.as_ref())?;
         let mut costs = Vec::new();
         for (scenario, group) in all {
             let ns = tuner.default_ns(&group, &mut self.memo)?;
@@ -388,7 +416,7 @@ impl<'a> Sweep<'a> {
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;
-        let (begun, budget) = (Instant::now(), self.left(ends::KERNELS));
+        let (begun, budget) = (self.memo.spent(), self.left(ends::KERNELS));
         let (mut claimed, mut said) = (0.0, BTreeSet::new());
         let total: f64 = costs.iter().map(|(share, ..)| share).sum();
         for (share, _, group) in costs {
@@ -405,7 +433,7 @@ impl<'a> Sweep<'a> {
             let step = Step::Kernel { key: group.key, winner: tuned.winner, gain, tried: tuned.tried };
             self.done(step)?;
         }
-        let speed_after = self.control(tuner.clock, control)?;
+        let speed_after = self.control(control.as_ref())?;
         if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
             self.note(Note::Drift(drift))?;
         }
@@ -413,45 +441,31 @@ impl<'a> Sweep<'a> {
     }
 
     /// What kernels are tuned with.
-    fn tuner<'c>(&self, clock: &'c Clock) -> KernelTuner<'c>
+    fn tuner<'c>(&self) -> KernelTuner<'c>
     where
         'a: 'c,
     {
-        KernelTuner {
-            device: self.device,
-            clock,
-            catalogue: &self.options.catalogue,
-            scope: Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive },
-            rotate_bytes: rotate_bytes(self.device.limits()),
-            warm_up: warm_up(self.device),
-        }
+        let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
+        KernelTuner { limits: &self.problem.limits, catalogue: &self.options.catalogue, scope }
     }
 
     /// Times the control kernel, which never changes, to see whether the machine did.
-    fn control(&mut self, clock: &Clock, control: Option<&Bench>) -> Result<Vec<f64>, SweepError> {
-        let Some(control) = control else { return Ok(Vec::new()) };
-        let time = |_| control.time(clock, CONTROL_REPEATS).map(|t| t.ns);
-        let samples_ns = (0..CONTROL_SAMPLES).map(time).collect::<Result<Vec<f64>, _>>()?;
-        let subject = Subject { op: "control".to_owned(), variant: control.label().to_owned(), ..Subject::default() };
-        let identity = self.memo.identity(subject, None, CONTROL_REPEATS, clock.source());
-        self.memo.append(&identity, Outcome::Control { samples_ns: samples_ns.clone() })?;
-        Ok(samples_ns)
+    fn control(&mut self, control: Option<&(InstanceGroup, Configured)>) -> Result<Vec<f64>, SweepError> {
+        let Some((site, kernel)) = control else { return Ok(Vec::new()) };
+        Ok(self.memo.control(site, kernel.clone())?)
     }
 
-    /// A clock, tested on the default kernel of the largest instance of decoding; that kernel is the control kernel.
-    fn clock(&mut self) -> Result<(Clock, Option<Bench>), SweepError> {
-        let format = |w: Weight| self.default.format_on_gpu(w, self.model.tensor(w).format());
-        let decode = groups(self.model.shape(), Scenario::DECODE, &self.default.fusions.decode, &format);
-        let largest = decode.iter().max_by_key(|group| group.instance.bytes());
-        let Some(group) = largest else { return Ok((Clock::self_test(self.device, &|_, _| {})?, None)) };
-        let precision = self.default.precision;
-        let (_, _, kernel) = default_kernel(&group.instance, precision, self.device.limits(), &self.options.catalogue)?;
-        let bench = Bench::new(self.device, &kernel, &Case::random(&group.instance, 0), 1)?;
-        let clock = Clock::self_test(self.device, &|pass, n| bench.encode(pass, n))?;
-        if let Some(doubt) = &clock.doubt {
-            self.note(Note::WallClock(doubt.clone()))?;
-        }
-        Ok((clock, Some(bench)))
+    /// The control kernel: the default kernel of the largest instance of decoding.
+    fn control_kernel(&self) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
+        let (problem, default) = (self.problem, &self.default);
+        let format = problem.formats_on_gpu(default);
+        let decode = groups(&problem.shape, Scenario::DECODE, &default.fusions.decode, &format);
+        let Some(site) = decode.into_iter().max_by_key(|group| group.instance.bytes()) else { return Ok(None) };
+        let (limits, catalogue) = (&problem.limits, &self.options.catalogue);
+        let (variant, config, kernel): (_, _, Kernel) =
+            default_kernel(&site.instance, default.precision, limits, catalogue)?;
+        let (name, config) = (variant.name().to_owned(), variant.spell(&config));
+        Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
     }
 
     /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared;
@@ -459,16 +473,17 @@ impl<'a> Sweep<'a> {
     fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<Precision, SweepError> {
         let (catalogue, mut allowed) = (Arc::clone(&self.options.catalogue), self.options.allowed);
         while plan.least_precise(&catalogue) > Precision::F32 {
-            let gate = self.lab.gate(&mut self.memo, plan)?;
-            if gate.passed {
-                break;
-            }
+            let detail = match self.memo.gate(plan)? {
+                Ok(gate) if gate.passed => break,
+                Ok(gate) => gate.detail,
+                Err(reason) => reason.to_string(),
+            };
             let least = plan.least_precise(&catalogue);
             plan.choices.retain(|c| c.precision(&catalogue) < least);
             plan.precision = Precision::F32;
             plan.state = StateFormat::F32;
             allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
-            self.note(Note::Dropped { precision: least, detail: gate.detail })?;
+            self.note(Note::Dropped { precision: least, detail })?;
         }
         Ok(allowed)
     }

@@ -2,15 +2,14 @@
 
 use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError, ends};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
-use crate::paired::{Effort, Scenario};
+use crate::paired::Effort;
+use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use std::cmp::Reverse;
-use std::time::{Duration, Instant};
-use wgoose_graph::Weight;
+use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
-use wgoose_runtime::PersistentStatus;
 
 /// Widths of workgroups that are tried: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];
@@ -43,10 +42,10 @@ impl Sweep<'_> {
     /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter, where
     /// they are asked for, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        let is_cpu = self.device.is_cpu();
+        let is_cpu = self.problem.limits.is_cpu;
         let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
         self.begin(Stage::Persistent, widths.len())?;
-        if let Some(missing) = NEEDS.iter().find(|feature| !self.device.limits().features.contains(feature)) {
+        if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
         }
         if !self.options.persistent {
@@ -54,10 +53,10 @@ impl Sweep<'_> {
         }
         let mut fused = plan.clone();
         if !is_cpu {
-            fused.fusions.decode.append(&mut bindable_fusions(self.model.shape(), self.device.limits()));
+            fused.fusions.decode.append(&mut bindable_fusions(&self.problem.shape, &self.problem.limits));
         }
-        let format = |w: Weight| fused.format_on_gpu(w, self.model.tensor(w).format());
-        let mut groups = groups(self.model.shape(), Scenario::DECODE, &fused.fusions.decode, &format);
+        let format = self.problem.formats_on_gpu(&fused);
+        let mut groups = groups(&self.problem.shape, Scenario::DECODE, &fused.fusions.decode, &format);
         groups.retain(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
@@ -89,7 +88,7 @@ impl Sweep<'_> {
         let deadline = self.end(ends::MERGED);
         let mut untried = 0;
         for choice in runners_up {
-            if Instant::now() >= deadline {
+            if self.memo.spent() >= deadline {
                 untried += 1;
                 continue;
             }
@@ -111,9 +110,9 @@ impl Sweep<'_> {
         (threads, share): (u32, Duration),
         resident: &mut Resident,
     ) -> Result<Stages, SweepError> {
-        let multiprocessors = self.device.limits().multiprocessors;
+        let multiprocessors = self.problem.limits.multiprocessors;
         // A software adapter may have but one of its threads free.
-        let counts = match self.device.is_cpu() {
+        let counts = match self.problem.limits.is_cpu {
             true => vec![1],
             false => HALVES_OF_MULTIPROCESSORS.map(|halves| (halves * multiprocessors / 2).max(1)).to_vec(),
         };
@@ -133,20 +132,20 @@ impl Sweep<'_> {
                 for group in groups {
                     // The first layer's instances lack an operand of the others': what is best there is a good guess here.
                     let like = best.iter().find(|c| c.key.op == group.key.op && c.key.k == group.key.k).cloned();
-                    let deadline = Instant::now() + time.mul_f64(bytes(group) as f64 / total as f64);
+                    let deadline = self.memo.spent() + time.mul_f64(bytes(group) as f64 / total as f64);
                     let mut found =
                         tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?.into_iter();
                     best.extend(found.next());
                     others.push(found.collect());
                 }
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
-                match self.lab.persistent_status(&plan)? {
-                    PersistentStatus::Used { .. } if *is_tuned => {
+                match self.memo.resident(&plan)? {
+                    Ok(()) if *is_tuned => {
                         return Ok(Stages::Found(Box::new(plan), in_turn(&others)));
                     }
-                    PersistentStatus::Used { .. } => *resident = Resident { most: workgroups, is_known: true },
-                    PersistentStatus::Refused(why) => {
-                        refusal = why.to_string();
+                    Ok(()) => *resident = Resident { most: workgroups, is_known: true },
+                    Err(reason) => {
+                        refusal = reason.text;
                         break;
                     }
                 }

@@ -6,20 +6,24 @@ mod damage;
 mod kill;
 
 use std::path::{Path, PathBuf};
+use wgoose_graph::Format;
 use wgoose_kernels::DeviceFingerprint;
-use wgoose_tuner::ledger::{Clock, Identity, Ledger, LedgerError, LineError, Outcome, Policy, Record, Subject, read};
+use wgoose_kernels::plan::TuningKey;
+use wgoose_tuner::job::{Configured, Job, SiteId};
+use wgoose_tuner::ledger::{
+    Clock, Identity, Ledger, LedgerError, LineError, Outcome, Record, Timing, Trial, Tried, read,
+};
 
 /// An identity that differs with `n` by its kernel alone.
 fn identity(n: u64) -> Identity {
+    let key = TuningKey { op: "matmul".to_owned(), k: 3072, m: 768, formats: vec![Format::Q4_0], up_to_rows: 1 };
+    let kernel = Configured {
+        variant: "gemv_subgroup".to_owned(),
+        config: [("WG", "64"), ("ROWS", "4")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        text: format!("{n:032x}"),
+    };
     Identity {
-        subject: Subject {
-            op: "matvec".to_owned(),
-            variant: "subgroup_rows".to_owned(),
-            tunables: [("WG", "64"), ("ROWS", "4")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-            shape: [("m", 768), ("k", 3072)].map(|(k, v)| (k.to_owned(), v)).into(),
-            format: Some(wgoose_graph::Format::Q4_0),
-            kernel_hash: format!("{n:032x}"),
-        },
+        tried: Tried::Job(Job::Kernel { site: SiteId { key, rows: 1, segments: 1 }, kernel }),
         device: DeviceFingerprint {
             adapter: "Imaginary 9000".to_owned(),
             vendor: 0x10de,
@@ -29,14 +33,19 @@ fn identity(n: u64) -> Identity {
             wgpu: "30.0.1".to_owned(),
         },
         model: None,
-        policy: Policy { cache: "weights-rotated".to_owned(), repeats: 16, clock: Clock::Timestamps },
+        clock: Clock::Timestamps,
     }
+}
+
+/// What came of the `n`-th trial.
+fn trial(n: u64, outcome: Outcome) -> Record {
+    Record::Trial(Trial { at: 1.7e9 + n as f64, session: None, identity: identity(n), cost: None, outcome })
 }
 
 /// The `n`-th record, with `samples` samples.
 fn record(n: u64, samples: u32) -> Record {
     let samples_ns = (0..samples).map(|i| 1e6 / f64::from(i + 3)).collect();
-    Record { at: 1.7e9 + n as f64, identity: identity(n), outcome: Outcome::Kernel { samples_ns, gate: None } }
+    trial(n, Outcome::Kernel(Timing { samples_ns, repeats: 16, copies: 4, gate: None }))
 }
 
 fn place() -> (tempfile::TempDir, PathBuf) {
@@ -55,14 +64,15 @@ fn appended_records_are_found_again_after_reopening() {
     let mut ledger = Ledger::open(&path).unwrap();
     let id = ledger.append(record(1, 4)).unwrap().id.clone();
     ledger.append(record(2, 4)).unwrap();
-    ledger.append(Record { at: 1.8e9, ..record(1, 2) }).unwrap();
+    ledger.append(record(1, 2)).unwrap();
     drop(ledger);
 
     let ledger = Ledger::open(&path).unwrap();
     assert!(ledger.notices().is_empty());
     let found: Vec<_> = ledger.find(&identity(1).key()).collect();
     assert_eq!(found.len(), 2);
-    assert_eq!((&found[0].id, &found[0].record), (&id, &record(1, 4)));
+    assert_eq!(Record::Trial(found[0].clone()), record(1, 4));
+    assert_eq!(ledger.records().as_slice()[0].id, id);
     assert_eq!(ledger.find("no such key").count(), 0);
 }
 
@@ -71,10 +81,10 @@ fn an_intent_without_an_outcome_was_interrupted() {
     let (_folder, path) = place();
     let mut ledger = Ledger::open(&path).unwrap();
     for n in [1, 2] {
-        ledger.append(Record { outcome: Outcome::Intent, ..record(n, 0) }).unwrap();
+        ledger.append(trial(n, Outcome::Intent)).unwrap();
     }
     ledger.append(record(1, 4)).unwrap();
-    let interrupted: Vec<_> = ledger.records().interrupted().map(|entry| entry.key.as_str()).collect();
+    let interrupted: Vec<_> = ledger.records().interrupted().map(|trial| trial.identity.key()).collect();
     assert_eq!(interrupted, [identity(2).key()]);
 }
 
@@ -97,7 +107,7 @@ fn what_is_no_measurement_is_not_written() {
     let (_folder, path) = place();
     let mut ledger = Ledger::open(&path).unwrap();
     let samples_ns = vec![1.0, f64::NAN];
-    let broken = Record { outcome: Outcome::Control { samples_ns }, ..record(1, 0) };
+    let broken = trial(1, Outcome::Control(Timing { samples_ns, repeats: 1, copies: 1, gate: None }));
     let error = ledger.append(broken).unwrap_err();
     assert!(matches!(error, LedgerError::Record(LineError::NotFinite { field: "samples_ns", .. })), "{error}");
     ledger.append(record(2, 1)).unwrap();

@@ -5,48 +5,56 @@ use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
-use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
-use wgoose_runtime::lab::{Bench, Case, Clock};
-use wgoose_tuner::kernel_tuning::{KernelTuner, TimedVariant, rotate_bytes, warm_up};
+use wgoose_tuner::kernel_tuning::{KernelTuner, TimedVariant};
+use wgoose_tuner::lab::{KernelLab, Lab};
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::memo::Memo;
-use wgoose_tuner::paired::Scenario;
+use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::{InstanceGroup, Occurrence, Scope, occurrences};
 
 /// Times every variant of the op wherever it occurs in the model.
-pub(super) fn time(args: &Args, device: &Arc<Device>, catalogue: &Catalogue, target: &Target) -> Result<(), Failure> {
+pub(super) fn time(
+    args: &Args,
+    device: &Arc<Device>,
+    catalogue: &Arc<Catalogue>,
+    target: &Target,
+) -> Result<(), Failure> {
     let (shape, stored) = model(args)?;
-    let fusions = Plan::default_for(device.fingerprint().clone(), shape, device.limits()).fusions;
-    // Times of an earlier run are no siblings of today's.
-    let samples = tempfile::tempdir()?;
-    let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
-    let mut memo = Memo::new(ledger, device.fingerprint().clone());
-    let mut clock = None;
+    let (fingerprint, limits) = (device.fingerprint(), device.limits());
+    let fusions = Plan::default_for(fingerprint.clone(), shape, limits).fusions;
+    let mut sites = Vec::new();
     for tokens in args.tokens.iter().copied().filter(|tokens| *tokens > 0) {
         let (scenario, default) = match tokens {
             1 => (Scenario::DECODE, &fusions.decode),
             _ => (Scenario::prefill(tokens), &fusions.prefill),
         };
-        for Occurrence { group, occurs } in occurrences(&target.op, &shape, scenario, default, &stored) {
-            let clock = match &clock {
-                Some(clock) => clock,
-                None => clock.insert(tested_clock(device, catalogue, &group)?),
-            };
-            let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
-            let (rotate_bytes, warm_up) = (rotate_bytes(device.limits()), warm_up(device));
-            let tuner = KernelTuner { device, clock, catalogue, scope, rotate_bytes, warm_up };
-            let deadline = Instant::now() + Duration::from_secs(args.budget);
-            let occurrence = match occurs {
-                true => format!("{} of them", group.count),
-                false => "not in the default plan, which fuses it into another op".to_owned(),
-            };
-            outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
-            for timed in tuner.side_by_side(&group, &mut memo, target.variant.as_deref(), deadline)? {
-                print(&timed, &group)?;
-            }
+        let found = occurrences(&target.op, &shape, scenario, default, &stored);
+        sites.extend(found.into_iter().map(|occurrence| (tokens, occurrence)));
+    }
+    let Some((_, first)) = sites.first() else { return Ok(()) };
+    let mut lab = KernelLab::new(device, catalogue, &first.group, Instant::now())?;
+    if let Some(doubt) = lab.doubt() {
+        eprintln!("kernels are timed by wall clock: {doubt}");
+    }
+    // Times of an earlier run are no siblings of today's.
+    let samples = tempfile::tempdir()?;
+    let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
+    let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
+    let tuner = KernelTuner { limits, catalogue, scope };
+    let begun = Instant::now();
+    let mut memo = Memo::new(ledger, fingerprint.clone(), None, &mut lab);
+    for (tokens, Occurrence { group, occurs }) in sites {
+        let occurrence = match occurs {
+            true => format!("{} of them", group.count),
+            false => "not in the default plan, which fuses it into another op".to_owned(),
+        };
+        outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
+        let deadline = begun.elapsed() + Duration::from_secs(args.budget);
+        for timed in tuner.side_by_side(&group, &mut memo, target.variant.as_deref(), deadline)? {
+            print(&timed, &group)?;
         }
     }
     Ok(())
@@ -87,15 +95,4 @@ fn model(args: &Args) -> Result<(ModelShape, Formats), Failure> {
         _ => model.tensor(weight).format(),
     };
     Ok((*Model::open(&args.model)?.shape(), Box::new(stored)))
-}
-
-/// A clock, tested on the default kernel of an instance.
-fn tested_clock(device: &Arc<Device>, catalogue: &Catalogue, group: &InstanceGroup) -> Result<Clock, Failure> {
-    let (_, _, kernel) = default_kernel(&group.instance, Precision::F16, device.limits(), catalogue)?;
-    let bench = Bench::new(device, &kernel, &Case::random(&group.instance, 0), 1)?;
-    let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
-    if let Some(doubt) = &clock.doubt {
-        eprintln!("kernels are timed by wall clock: {doubt}");
-    }
-    Ok(clock)
 }

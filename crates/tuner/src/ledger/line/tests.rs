@@ -1,39 +1,79 @@
 //! Every record comes back; no damage is believed.
 
 use super::*;
-use crate::ledger::record::{Cause, Clock};
+use crate::job::{Configured, Cost, Job, PlanId, SiteId};
+use crate::ledger::record::{
+    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Refused, Session, Timing, Trial, Tried,
+};
+use crate::scenario::Scenario;
 use proptest::prelude::*;
-use wgoose_graph::Format;
-use wgoose_kernels::DeviceFingerprint;
+use wgoose_graph::{Format, ModelShape};
+use wgoose_kernels::plan::TuningKey;
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
+
+fn device() -> impl Strategy<Value = DeviceFingerprint> {
+    (any::<[String; 4]>(), any::<[u32; 2]>()).prop_map(|([adapter, driver, backend, wgpu], [vendor, device])| {
+        DeviceFingerprint { adapter, vendor, device, driver, backend, wgpu }
+    })
+}
+
+fn site() -> impl Strategy<Value = SiteId> {
+    let formats = prop::collection::vec(prop::sample::select(Format::all().collect::<Vec<_>>()), 0..3);
+    (any::<String>(), any::<[u32; 5]>(), formats).prop_map(|(op, [k, m, up_to_rows, rows, segments], formats)| SiteId {
+        key: TuningKey { op, k, m, formats, up_to_rows },
+        rows,
+        segments,
+    })
+}
+
+fn configured() -> impl Strategy<Value = Configured> {
+    let config = prop::collection::btree_map(any::<String>(), any::<String>(), 0..3);
+    (any::<[String; 2]>(), config).prop_map(|([variant, text], config)| Configured { variant, config, text })
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let plan = || any::<String>().prop_map(PlanId);
+    let scenario = any::<[u32; 2]>().prop_map(|[tokens, sequences]| Scenario { tokens, sequences });
+    prop_oneof![
+        (site(), configured()).prop_map(|(site, kernel)| Job::Kernel { site, kernel }),
+        (site(), [configured(), configured()], any::<bool>()).prop_map(|(site, kernels, held_out)| Job::Kernels {
+            site,
+            kernels,
+            held_out
+        }),
+        (site(), configured()).prop_map(|(site, kernel)| Job::Control { site, kernel }),
+        plan().prop_map(|plan| Job::Gate { plan }),
+        plan().prop_map(|plan| Job::Resident { plan }),
+        ([plan(), plan()], scenario, any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
+            plans,
+            scenario,
+            held_out
+        }),
+    ]
+}
 
 fn identity() -> impl Strategy<Value = Identity> {
-    let subject = (
-        any::<[String; 3]>(),
-        prop::collection::btree_map(any::<String>(), any::<String>(), 0..3),
-        prop::collection::btree_map(any::<String>(), any::<u64>(), 0..3),
-        prop::option::of(prop::sample::select(Format::all().collect::<Vec<_>>())),
-    )
-        .prop_map(|([op, variant, kernel_hash], tunables, shape, format)| Subject {
-            op,
-            variant,
-            tunables,
-            shape,
-            format,
-            kernel_hash,
-        });
-    let device =
-        (any::<[String; 4]>(), any::<[u32; 2]>()).prop_map(|([adapter, driver, backend, wgpu], [vendor, device])| {
-            DeviceFingerprint { adapter, vendor, device, driver, backend, wgpu }
-        });
-    let clock = prop::sample::select(vec![Clock::Timestamps, Clock::Wall]);
-    let policy =
-        (any::<String>(), any::<u32>(), clock).prop_map(|(cache, repeats, clock)| Policy { cache, repeats, clock });
-    (subject, device, any::<Option<String>>(), policy).prop_map(|(subject, device, model, policy)| Identity {
-        subject,
+    let clock = prop::sample::select(vec![Clock::Timestamps, Clock::Wall, Clock::Simulated]);
+    (job(), device(), any::<Option<String>>(), clock).prop_map(|(job, device, model, clock)| Identity {
+        tried: Tried::Job(job),
         device,
         model,
-        policy,
+        clock,
     })
+}
+
+fn reason() -> impl Strategy<Value = Reason> {
+    let cause = prop::sample::select(vec![
+        Cause::Constraint,
+        Cause::Compile,
+        Cause::Runtime,
+        Cause::Timeout,
+        Cause::DeviceLost,
+        Cause::WrongResult,
+        Cause::NotResident,
+        Cause::Crash,
+    ]);
+    (cause, any::<String>()).prop_map(|(cause, text)| Reason { cause, text })
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -42,28 +82,71 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let error = || prop::num::f64::ANY.prop_filter("NaN is not equal to itself", |x| !x.is_nan());
     let gate = (any::<bool>(), error(), error(), any::<Option<String>>(), any::<String>())
         .prop_map(|(passed, rms, max, quality_hash, detail)| Gate { passed, rms, max, quality_hash, detail });
-    let cause = prop::sample::select(vec![
-        Cause::Constraint,
-        Cause::Compile,
-        Cause::Runtime,
-        Cause::Timeout,
-        Cause::DeviceLost,
-        Cause::WrongResult,
-    ]);
+    let timing = (samples.clone(), any::<[u32; 2]>(), prop::option::of(gate.clone()))
+        .prop_map(|(samples_ns, [repeats, copies], gate)| Timing { samples_ns, repeats, copies, gate });
     prop_oneof![
         Just(Outcome::Intent),
-        (samples.clone(), prop::option::of(gate.clone()))
-            .prop_map(|(samples_ns, gate)| Outcome::Kernel { samples_ns, gate }),
-        (samples.clone(), prop::option::of(gate.clone()))
-            .prop_map(|(samples_ns, gate)| Outcome::Step { samples_ns, gate }),
-        samples.prop_map(|samples_ns| Outcome::Control { samples_ns }),
+        Just(Outcome::Resident),
+        timing.clone().prop_map(Outcome::Kernel),
+        timing.clone().prop_map(Outcome::Control),
+        timing.prop_map(Outcome::Arm),
+        ([samples.clone(), samples], any::<[u32; 2]>()).prop_map(|(samples_ns, [repeats, copies])| Outcome::Pair {
+            samples_ns,
+            repeats,
+            copies
+        }),
         gate.prop_map(Outcome::Gate),
-        (cause, any::<String>()).prop_map(|(cause, text)| Outcome::Failed(Reason { cause, text })),
+        reason().prop_map(Outcome::Failed),
     ]
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    (-1e12..1e12f64, identity(), outcome()).prop_map(|(at, identity, outcome)| Record { at, identity, outcome })
+    let at = || -1e12..1e12f64;
+    let cost = [at(), at(), at()].prop_map(|[compile, check, timed]| Cost { compile, check, timed });
+    let trial = (at(), any::<Option<String>>(), identity(), prop::option::of(cost), outcome())
+        .prop_map(|(at, session, identity, cost, outcome)| Trial { at, session, identity, cost, outcome });
+    let plan = (at(), device(), any::<u32>()).prop_map(|(at, device, chunk)| {
+        let default = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
+        PlanRecord { at, plan: Box::new(Plan { prefill_chunk: chunk, ..default }) }
+    });
+    let session =
+        (at(), any::<[String; 3]>(), device(), at()).prop_map(|(at, [version, model, default], device, budget)| {
+            Session {
+                at,
+                version,
+                device,
+                limits: Box::new(Limits::webgpu()),
+                model,
+                shape: ModelShape::preset("0.1B").unwrap(),
+                default: PlanId(default),
+                budget,
+            }
+        });
+    let refused = (at(), device(), prop::option::of(site()), any::<String>(), any::<[u32; 2]>(), reason()).prop_map(
+        |(at, device, site, variant, [configurations, of], reason)| Refused {
+            at,
+            device,
+            site,
+            variant,
+            configurations,
+            of,
+            reason,
+        },
+    );
+    let decision = (at(), any::<[String; 4]>()).prop_map(|(at, [session, stage, text, best])| Decision {
+        at,
+        session,
+        stage,
+        text,
+        best: PlanId(best),
+    });
+    prop_oneof![
+        4 => trial.prop_map(Record::Trial),
+        1 => plan.prop_map(Record::Plan),
+        1 => session.prop_map(Record::Session),
+        1 => refused.prop_map(Record::Refused),
+        1 => decision.prop_map(Record::Decision),
+    ]
 }
 
 proptest! {
@@ -73,8 +156,11 @@ proptest! {
         prop_assert!(!line.contains('\n') && line.starts_with(&Head.to_string()));
         let entry = decode(line.as_bytes()).unwrap();
         prop_assert_eq!(&entry.id, &id);
-        prop_assert_eq!(&entry.key, &record.identity.key());
-        let bits = |r: &Record| r.outcome.samples_ns().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        prop_assert_eq!(&entry.key, &record.trial().map(|trial| trial.identity.key()));
+        let bits = |r: &Record| match r {
+            Record::Trial(trial) => trial.outcome.all_samples_ns().map(f64::to_bits).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
         prop_assert_eq!(bits(&entry.record), bits(&record), "down to the sign of zero");
         prop_assert_eq!(entry.record, record);
     }
@@ -91,19 +177,15 @@ proptest! {
 /// A record whose every field is plain.
 pub(in crate::ledger) fn plain() -> Record {
     let word = || "x".to_owned();
-    let subject = Subject {
-        op: word(),
-        variant: word(),
-        tunables: [("WG".to_owned(), "64".to_owned())].into(),
-        shape: [("m".to_owned(), 768)].into(),
-        format: Some(Format::Q4_K),
-        kernel_hash: word(),
-    };
+    let key = TuningKey { op: word(), k: 768, m: 96, formats: vec![Format::Q4_K], up_to_rows: 1 };
+    let site = SiteId { key, rows: 1, segments: 1 };
+    let kernel = Configured { variant: word(), config: [("WG".to_owned(), "64".to_owned())].into(), text: word() };
     let device =
         DeviceFingerprint { adapter: word(), vendor: 1, device: 2, driver: word(), backend: word(), wgpu: word() };
-    let policy = Policy { cache: "rotated".to_owned(), repeats: 3, clock: Clock::Wall };
-    let identity = Identity { subject, device, model: None, policy };
-    Record { at: 0.5, identity, outcome: Outcome::Kernel { samples_ns: vec![1.5], gate: None } }
+    let tried = Tried::Job(Job::Kernel { site, kernel });
+    let identity = Identity { tried, device, model: None, clock: Clock::Wall };
+    let outcome = Outcome::Kernel(Timing { samples_ns: vec![1.5], repeats: 3, copies: 2, gate: None });
+    Record::Trial(Trial { at: 0.5, session: None, identity, cost: None, outcome })
 }
 
 /// The plain record's line after `edit`, with an id that vouches for the edited bytes, read back.
@@ -117,13 +199,32 @@ fn edited(edit: impl Fn(&str) -> String) -> Result<Entry, LineError> {
 fn meaning_is_checked_even_where_the_id_agrees() {
     assert!(edited(str::to_owned).is_ok());
     assert!(matches!(edited(|s| s.replace("\"at\"", "\"new\":1,\"at\"")), Err(LineError::Json(_))), "unknown field");
-    assert!(matches!(edited(|s| s.replace("\"m\":768", "\"m\":769")), Err(LineError::Key { .. })));
-    assert!(matches!(edited(|s| s.replace("\"kernel\"", "\"intent\"")), Err(LineError::Fields { .. })));
-    assert!(matches!(edited(|s| s.replace(",\"samples_ns\":[1.5]", "")), Err(LineError::Fields { .. })));
+    assert!(matches!(edited(|s| s.replace("\"k\":768", "\"k\":769")), Err(LineError::Key { .. })));
+    assert!(matches!(edited(|s| s.replace("\"samples_ns\":[1.5],", "")), Err(LineError::Json(_))));
 }
 
 #[test]
 fn another_schema_is_named_before_anything_else() {
-    let error = decode(b"{\"schema\":2,\"who\":\"knows\"}").unwrap_err();
-    assert!(matches!(error, LineError::Schema { found: 2 }), "{error}");
+    let error = decode(b"{\"schema\":3,\"who\":\"knows\"}").unwrap_err();
+    assert!(matches!(error, LineError::Schema { found: 3 }), "{error}");
+}
+
+/// The first lines of the ledger of a plan that ships, of schema 1.
+const EARLIER: &str = include_str!("earlier.jsonl");
+
+#[test]
+fn ledgers_of_schema_1_are_read() {
+    let entries: Vec<Entry> = EARLIER.lines().map(|line| decode(line.as_bytes()).unwrap()).collect();
+    let kinds = entries.iter().map(|entry| match &entry.record.trial().unwrap().outcome {
+        Outcome::Intent => "intent",
+        Outcome::Kernel(_) => "kernel",
+        Outcome::Control(_) => "control",
+        Outcome::Arm(_) => "arm",
+        Outcome::Gate(_) => "gate",
+        Outcome::Failed(_) => "failed",
+        Outcome::Pair { .. } | Outcome::Resident => "new",
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["gate", "arm", "arm", "control", "intent", "kernel", "failed", "arm"]);
+    assert!(entries.iter().all(|entry| EARLIER.contains(entry.key.as_deref().unwrap())));
+    assert!(decode(EARLIER.lines().next().unwrap().replace("gate", "gage").as_bytes()).is_err());
 }

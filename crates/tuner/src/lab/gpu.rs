@@ -1,0 +1,102 @@
+//! A device with a model: kernels alone, and whole plans.
+
+use super::kernels::{KernelLab, Lap};
+use super::plans::{PlanLab, StepError};
+use super::{Assignment, Lab, LabError};
+use crate::job::{Cost, Job, PlanId};
+use crate::ledger::{Cause, Clock, Outcome};
+use crate::quality::{QualityError, Reference};
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_graph::Weight;
+use wgoose_kernels::{Catalogue, Plan};
+use wgoose_loader::Model;
+use wgoose_runtime::{Device, GpuExecutor, PersistentStatus};
+
+/// Runs jobs on a device of this process.
+pub struct GpuLab {
+    kernels: KernelLab,
+    plans: PlanLab,
+    catalogue: Arc<Catalogue>,
+}
+
+impl GpuLab {
+    /// A lab for a model on a device; all plans share its weights with the default one's. Its clock is tested on the largest
+    /// kernel of decoding. Its budget is spent from `begun` on.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn new(
+        device: &Arc<Device>,
+        model: &Arc<Model>,
+        default: &Plan,
+        (catalogue, reference): (&Arc<Catalogue>, Reference),
+        begun: Instant,
+    ) -> Result<Self, LabError> {
+        let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), Arc::clone(catalogue), 1)?;
+        let format = |w: Weight| default.format_on_gpu(w, model.tensor(w).format());
+        let decode = groups(model.shape(), Scenario::DECODE, &default.fusions.decode, &format);
+        let largest: Option<&InstanceGroup> = decode.iter().max_by_key(|group| group.instance.bytes());
+        let site = largest.ok_or_else(|| LabError::Unknown("a model without ops".to_owned()))?;
+        let kernels = KernelLab::new(device, catalogue, site, begun)?;
+        Ok(GpuLab { kernels, plans: PlanLab { root, reference }, catalogue: Arc::clone(catalogue) })
+    }
+
+    fn run_plans(&self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
+        let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+        match assignment.job {
+            Job::Gate { plan } => Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue)?)),
+            Job::Resident { plan } => Ok(match self.plans.resident(find(plan)?)? {
+                PersistentStatus::Used { .. } => Outcome::Resident,
+                PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
+            }),
+            Job::Steps { plans: [a, b], scenario, .. } => {
+                match self.plans.pair([find(a)?, find(b)?], *scenario, assignment.allowance) {
+                    Err(StepError::NotPersistent(why)) => Ok(Outcome::failed(Cause::NotResident, why)),
+                    Err(StepError::Runtime(error)) => Err(error.into()),
+                    Ok(outcome) => Ok(outcome),
+                }
+            }
+            Job::Kernel { .. } | Job::Kernels { .. } | Job::Control { .. } => {
+                Err(LabError::Unknown("a kernel as a plan".to_owned()))
+            }
+        }
+    }
+}
+
+impl Lab for GpuLab {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        if assignment.site.is_some() {
+            return self.kernels.run(assignment);
+        }
+        self.kernels.alive()?;
+        let mut lap = Lap::begin();
+        let outcome = match self.run_plans(assignment) {
+            Err(LabError::Runtime(error) | LabError::Quality(QualityError::Runtime(error))) => {
+                self.kernels.failed(assignment.job, &error)
+            }
+            outcome => outcome?,
+        };
+        let seconds = lap.end();
+        let cost = match assignment.job {
+            Job::Gate { .. } => Cost { check: seconds, ..Cost::default() },
+            Job::Resident { .. } => Cost { compile: seconds, ..Cost::default() },
+            _ => Cost { timed: seconds, ..Cost::default() },
+        };
+        Ok((outcome, cost))
+    }
+
+    fn spent(&self) -> Duration {
+        self.kernels.begun().elapsed()
+    }
+
+    fn clock(&self) -> Clock {
+        self.kernels.clock()
+    }
+
+    fn doubt(&self) -> Option<&str> {
+        self.kernels.doubt()
+    }
+}

@@ -1,0 +1,261 @@
+//! Kernels alone on a device: checked against the reference, then timed.
+
+use super::{Assignment, Lab, LabError};
+use crate::job::{Configured, Cost, Job, SiteId};
+use crate::ledger::{self, Cause, Gate, Outcome, Timing};
+use crate::space::InstanceGroup;
+use crate::stats::schedule::{Arm, abba};
+use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::plan::default_kernel;
+use wgoose_kernels::{Catalogue, Kernel, Limits, Precision};
+use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Expected, check};
+use wgoose_runtime::{Device, RuntimeError};
+
+/// Nanoseconds that one sample should take at least.
+const SAMPLE_NS: f64 = 2e6;
+
+/// Dispatches in one sample at most.
+const MOST_REPEATS: u32 = 2000;
+
+/// Samples of a candidate.
+const SAMPLES: usize = 5;
+
+/// Most samples of a warm-up.
+const MOST_WARM_UP: usize = 400;
+
+/// Pairs of a comparison.
+const PAIRS: usize = 8;
+
+/// Samples of the control kernel.
+const CONTROL_SAMPLES: usize = 9;
+
+/// Times kernels on a device.
+pub struct KernelLab {
+    device: Arc<Device>,
+    catalogue: Arc<Catalogue>,
+    clock: Clock,
+    begun: Instant,
+    /// Operands of the site that was asked for last, and what the reference makes of them.
+    case: Option<(SiteId, Case, Expected)>,
+    control: Option<(Configured, Bench)>,
+    /// What took the device.
+    gone: Option<String>,
+}
+
+impl KernelLab {
+    /// A lab whose clock is tested on the default kernel of a site. Its budget is spent from `begun` on.
+    ///
+    /// # Errors
+    /// The device fails, or the site has no kernel here.
+    pub fn new(
+        device: &Arc<Device>,
+        catalogue: &Arc<Catalogue>,
+        site: &InstanceGroup,
+        begun: Instant,
+    ) -> Result<Self, LabError> {
+        let (_, _, kernel) = default_kernel(&site.instance, Precision::F16, device.limits(), catalogue)?;
+        let bench = Bench::new(device, &kernel, &Case::random(&site.instance, 0), 1)?;
+        let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
+        let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
+        Ok(KernelLab { device, catalogue, clock, begun, case: None, control: None, gone: None })
+    }
+
+    /// What an error makes of a candidate. After some nothing can be run any more.
+    pub(super) fn failed(&mut self, what: &Job, error: &RuntimeError) -> Outcome {
+        let cause = match error {
+            RuntimeError::DeviceLost { .. } => Cause::DeviceLost,
+            RuntimeError::TimedOut { .. } => Cause::Timeout,
+            RuntimeError::Compile { .. } => Cause::Compile,
+            _ => Cause::Runtime,
+        };
+        if matches!(cause, Cause::DeviceLost | Cause::Timeout) {
+            self.gone = Some(format!("{}: {error}", what.name()));
+        }
+        Outcome::failed(cause, error.to_string())
+    }
+
+    /// An error, once the device is gone.
+    pub(super) fn alive(&self) -> Result<(), LabError> {
+        self.gone.as_ref().map_or(Ok(()), |why| Err(LabError::Gone(why.clone())))
+    }
+
+    pub(super) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<Kernel, LabError> {
+        let unknown = || LabError::Unknown(format!("{}/{which}", site.key.op));
+        let variant = self.catalogue.variant(&site.key.op, &which.variant).ok_or_else(unknown)?;
+        let config = variant.config(&which.config).map_err(|_| unknown())?;
+        let kernel = Kernel::new(variant, &site.instance, &config, self.device.limits())?;
+        if kernel.hash.to_string() == which.text { Ok(kernel) } else { Err(unknown()) }
+    }
+
+    fn case(&mut self, id: &SiteId, site: &InstanceGroup) -> (&Case, &Expected) {
+        if self.case.as_ref().is_none_or(|(known, ..)| known != id) {
+            let case = Case::random(&site.instance, 0);
+            let expected = Expected::of(&case);
+            self.case = Some((id.clone(), case, expected));
+        }
+        let (_, case, expected) = self.case.as_ref().expect("it was made now");
+        (case, expected)
+    }
+
+    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
+    fn copies(&self, site: &InstanceGroup) -> usize {
+        (rotate_bytes(self.device.limits()) / site.instance.held_bytes().max(1)).clamp(1, 16) as usize
+    }
+
+    /// Checks a kernel against the reference, then times it.
+    fn measure(&mut self, id: &SiteId, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+        let kernel = self.kernel(site, which)?;
+        let (copies, mut lap) = (self.copies(site), Lap::begin());
+        let (device, warm_up) = (Arc::clone(&self.device), warm_up(&self.device));
+        let (case, expected) = self.case(id, site);
+        let prepared = lap.end();
+        let bench = Bench::new(&device, &kernel, case, copies)?;
+        let compile = lap.end();
+        let deviation = check(&bench, case, expected)?;
+        let cost = Cost { compile, check: prepared + lap.end(), timed: 0.0 };
+        let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
+        if !deviation.passed() {
+            let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
+            return Ok((Outcome::failed(Cause::WrongResult, why), cost));
+        }
+        let repeats = repeats(&bench, &self.clock, warm_up)?;
+        let samples_ns =
+            (0..SAMPLES).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect::<Result<_, _>>()?;
+        let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
+        let gate = Some(Gate { passed: true, rms: worst, max: worst, quality_hash: None, detail });
+        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies: copies as u32, gate });
+        Ok((outcome, Cost { timed: lap.end(), ..cost }))
+    }
+
+    /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
+    fn pair(
+        &mut self,
+        id: &SiteId,
+        site: &InstanceGroup,
+        which: &[Configured; 2],
+    ) -> Result<(Outcome, Cost), LabError> {
+        let kernels = [self.kernel(site, &which[0])?, self.kernel(site, &which[1])?];
+        let (copies, mut lap) = (self.copies(site), Lap::begin());
+        let (device, warm_up) = (Arc::clone(&self.device), warm_up(&self.device));
+        let (case, _) = self.case(id, site);
+        let check = lap.end();
+        let benches =
+            [Bench::new(&device, &kernels[0], case, copies)?, Bench::new(&device, &kernels[1], case, copies)?];
+        let compile = lap.end();
+        let of = |bench| repeats(bench, &self.clock, warm_up);
+        let repeats = of(&benches[0])?.max(of(&benches[1])?);
+        let mut samples_ns = [Vec::new(), Vec::new()];
+        for pair in abba(PAIRS) {
+            for arm in pair {
+                let i = usize::from(arm == Arm::Candidate);
+                samples_ns[i].push(benches[i].time(&self.clock, repeats)?.ns);
+            }
+        }
+        Ok((Outcome::Pair { samples_ns, repeats, copies: copies as u32 }, Cost { compile, check, timed: lap.end() }))
+    }
+
+    /// Times the control kernel.
+    fn control(&mut self, id: &SiteId, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+        let mut lap = Lap::begin();
+        if self.control.as_ref().is_none_or(|(known, _)| known != which) {
+            let kernel = self.kernel(site, which)?;
+            let device = Arc::clone(&self.device);
+            let bench = Bench::new(&device, &kernel, self.case(id, site).0, 1)?;
+            self.control = Some((which.clone(), bench));
+        }
+        let compile = lap.end();
+        let (_, bench) = self.control.as_ref().expect("it was made now");
+        let repeats = repeats(bench, &self.clock, warm_up(&self.device))?;
+        let time = |_| bench.time(&self.clock, repeats).map(|t| t.ns);
+        let samples_ns = (0..CONTROL_SAMPLES).map(time).collect::<Result<_, _>>()?;
+        let outcome = Outcome::Control(Timing { samples_ns, repeats, copies: 1, gate: None });
+        Ok((outcome, Cost { compile, check: 0.0, timed: lap.end() }))
+    }
+}
+
+impl Lab for KernelLab {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        self.alive()?;
+        let job = assignment.job;
+        let known = || assignment.site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
+        let ran = match job {
+            Job::Kernel { site, kernel } => self.measure(site, known()?, kernel),
+            Job::Kernels { site, kernels, .. } => self.pair(site, known()?, kernels),
+            Job::Control { site, kernel } => self.control(site, known()?, kernel),
+            Job::Gate { .. } | Job::Resident { .. } | Job::Steps { .. } => Err(LabError::Unknown("a model".to_owned())),
+        };
+        match ran {
+            Err(LabError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),
+            ran => ran,
+        }
+    }
+
+    fn spent(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn clock(&self) -> ledger::Clock {
+        match self.clock.source() {
+            ClockSource::Timestamps => ledger::Clock::Timestamps,
+            ClockSource::Wall => ledger::Clock::Wall,
+        }
+    }
+
+    fn doubt(&self) -> Option<&str> {
+        self.clock.doubt.as_deref()
+    }
+}
+
+/// Seconds between two moments.
+pub(super) struct Lap(Instant);
+
+impl Lap {
+    pub(super) fn begin() -> Self {
+        Lap(Instant::now())
+    }
+
+    /// Seconds since the lap before ended.
+    pub(super) fn end(&mut self) -> f64 {
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut self.0, now)).as_secs_f64()
+    }
+}
+
+/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
+/// emulated device has none of its own.
+fn warm_up(device: &Device) -> Duration {
+    if device.is_cpu() { Duration::ZERO } else { Duration::from_millis(100) }
+}
+
+/// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.
+fn rotate_bytes(limits: &Limits) -> u64 {
+    (limits.storage_binding / 8).min(256 << 20)
+}
+
+/// Warms the device up until its times have stopped moving, and finds how many dispatches make a sample long enough. Clocks fall
+/// while a kernel is compiled: what is timed while they rise again is too long, and is compared with nothing.
+fn repeats(bench: &Bench, clock: &Clock, warm_up: Duration) -> Result<u32, RuntimeError> {
+    let rule = WarmupRule { min_ns: warm_up.as_nanos() as f64, cap: MOST_WARM_UP, ..WarmupRule::default() };
+    let mut warmup = Warmup::new(rule);
+    let mut n = 1;
+    loop {
+        let each = bench.time(clock, n)?.ns;
+        let ns = each * f64::from(n);
+        if ns >= SAMPLE_NS || n >= MOST_REPEATS {
+            if warmup.push_part(each, ns) != Warmth::Warming {
+                return Ok(n);
+            }
+            // A count that was found on a slow clock is too small on a fast one.
+            n = if ns < SAMPLE_NS { (n + n / 4 + 1).min(MOST_REPEATS) } else { n };
+            continue;
+        }
+        let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(1.2, 50.0);
+        n = ((f64::from(n) * factor).ceil() as u32).min(MOST_REPEATS);
+    }
+}

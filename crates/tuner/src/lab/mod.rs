@@ -1,0 +1,74 @@
+//! Where jobs run, and time passes: a GPU, or something that answers as one would.
+
+mod gpu;
+mod kernels;
+pub(crate) mod plans;
+mod synthetic;
+
+pub use gpu::GpuLab;
+pub use kernels::KernelLab;
+pub use synthetic::{Costs, Synthetic, SyntheticLab};
+
+use crate::job::{Cost, Job, Plans};
+use crate::ledger::{Clock, Outcome};
+use crate::quality::QualityError;
+use crate::space::InstanceGroup;
+use std::time::Duration;
+use wgoose_kernels::{KernelError, PlanError};
+use wgoose_runtime::RuntimeError;
+
+/// A job with what it names.
+#[derive(Clone, Copy)]
+pub struct Assignment<'a> {
+    /// What to do.
+    pub job: &'a Job,
+    /// Its site, if it has one.
+    pub site: Option<&'a InstanceGroup>,
+    /// The contents of its plans, among others.
+    pub(crate) plans: &'a Plans,
+    /// Time for a comparison, but for compiling and the fewest pairs.
+    pub allowance: Duration,
+}
+
+/// Where jobs run.
+pub trait Lab {
+    /// Runs a job. A candidate that fails is an outcome.
+    ///
+    /// # Errors
+    /// Nothing more can be run here.
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError>;
+
+    /// Time that was spent of the budget.
+    fn spent(&self) -> Duration;
+
+    /// What kernels are timed with.
+    fn clock(&self) -> Clock;
+
+    /// Why kernels are timed by wall clock, where a device has timestamps that cannot be trusted.
+    fn doubt(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// What stops a lab.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The device, beyond one candidate's failure.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A kernel that was asked for cannot be made.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A plan that was asked for cannot be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The reference.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+    /// A job before this one took the device with it.
+    #[error("the device is gone: {0}")]
+    Gone(String),
+    /// It is asked for what it has not.
+    #[error("a job names {0}, which this lab does not know")]
+    Unknown(String),
+}

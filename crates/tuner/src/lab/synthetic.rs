@@ -1,0 +1,314 @@
+//! A made-up device: every job has a true time, samples scatter around it, and a virtual clock says what it all took. What a
+//! search is worth can be told without a GPU, in milliseconds, and against the truth.
+
+use super::{Assignment, Lab, LabError};
+use crate::job::{Configured, Cost, Job, Plans, SiteId};
+use crate::ledger::{Cause, Clock, Gate, Outcome, Timing};
+use crate::memo::site_id;
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
+use crate::stats::rng::unit;
+use crate::sweep::Problem;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::HashMap;
+use std::f64::consts::TAU;
+use std::time::Duration;
+use wgoose_kernels::plan::TuningKey;
+use wgoose_kernels::{Catalogue, Plan, PlanError, ops};
+
+/// How a made-up device behaves. Spreads and noise are standard deviations of logarithms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synthetic {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// Bytes per nanosecond.
+    pub bandwidth: f64,
+    /// Floating-point operations per nanosecond.
+    pub compute: f64,
+    /// Nanoseconds from one dispatch to the next.
+    pub dispatch_ns: f64,
+    /// Nanoseconds from one stage of a persistent kernel to the next.
+    pub barrier_ns: f64,
+    /// How much one choice of a tunable is worth.
+    pub spread: f64,
+    /// How much two choices are worth together, beside what each is alone: what hides an optimum from coordinate descent.
+    pub interaction: f64,
+    /// How much a kernel is worth more or less in a merged step than alone.
+    pub merged: f64,
+    /// How much samples of one thing scatter.
+    pub noise: f64,
+    /// Correlation of a sample's noise with that of the sample before.
+    pub autocorrelation: f64,
+    /// How many times as long the first sample after a pause takes; it falls off with every sample.
+    pub ramp: f64,
+    /// Share of kernels that compute wrong results.
+    pub wrong: f64,
+    /// Workgroups of which none starves another.
+    pub resident: u32,
+    /// What a job costs beside its samples.
+    pub costs: Costs,
+}
+
+/// Seconds of the parts of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// Compiling one kernel.
+    pub kernel: f64,
+    /// Compiling what a plan has that was not compiled before, on all cores.
+    pub plan: f64,
+    /// Compiling a merged step.
+    pub merged: f64,
+    /// Checking a kernel.
+    pub check: f64,
+    /// Warming up.
+    pub warm_up: f64,
+}
+
+impl Synthetic {
+    /// A device as fast as an H200, as noisy as one was seen to be (optimization_plan/decode.md), with costs that its ledgers have.
+    pub fn h200(seed: u64) -> Self {
+        Synthetic {
+            seed,
+            bandwidth: 4300.0,
+            compute: 400_000.0,
+            dispatch_ns: 1500.0,
+            barrier_ns: 700.0,
+            spread: 0.08,
+            interaction: 0.02,
+            merged: 0.04,
+            noise: 0.003,
+            autocorrelation: 0.2,
+            ramp: 1.2,
+            wrong: 0.0,
+            resident: 132,
+            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.03, warm_up: 0.12 },
+        }
+    }
+}
+
+/// Answers jobs as the device would.
+pub struct SyntheticLab<'a> {
+    problem: &'a Problem,
+    catalogue: &'a Catalogue,
+    device: Synthetic,
+    now: f64,
+    rng: SplitMix64,
+    /// The last sample's noise.
+    last: f64,
+    known: HashMap<(SiteId, String), f64>,
+}
+
+impl<'a> SyntheticLab<'a> {
+    /// A device for a problem.
+    pub fn new(problem: &'a Problem, catalogue: &'a Catalogue, device: Synthetic) -> Self {
+        let rng = SplitMix64::seed_from_u64(device.seed);
+        SyntheticLab { problem, catalogue, device, now: 0.0, rng, last: 0.0, known: HashMap::new() }
+    }
+
+    /// A number that belongs to a text: normally distributed, always the same.
+    fn trait_of(&self, text: &str) -> f64 {
+        let hash = blake3::hash(format!("{} {text}", self.device.seed).as_bytes());
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&hash.as_bytes()[..8]);
+        normal(&mut SplitMix64::seed_from_u64(u64::from_le_bytes(eight)))
+    }
+
+    /// How many times as long as a roofline says a configuration takes.
+    fn slowness(&self, key: &TuningKey, variant: &str, config: &[(&str, &str)]) -> f64 {
+        let Synthetic { spread, interaction, .. } = self.device;
+        let site = format!("{} {} {}", key.op, key.k.max(1).ilog2(), key.up_to_rows.min(2));
+        let mut sum = 2.0 * spread * self.trait_of(&format!("{site} {variant}"));
+        for (i, (name, value)) in config.iter().enumerate() {
+            sum += spread * self.trait_of(&format!("{site} {variant} {name}={value}"));
+            for (other, its) in &config[..i] {
+                sum += interaction * self.trait_of(&format!("{site} {variant} {other}={its} {name}={value}"));
+            }
+        }
+        // Nothing is faster than the roofline.
+        0.1 + sum.exp()
+    }
+
+    /// True nanoseconds of one dispatch alone.
+    fn kernel_ns(&mut self, group: &InstanceGroup, which: &Configured) -> f64 {
+        let id = site_id(group);
+        let known = (id, which.to_string());
+        if let Some(ns) = self.known.get(&known) {
+            return *ns;
+        }
+        let config: Vec<(&str, &str)> = which.config.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
+        let least = (group.instance.bytes() as f64 / self.device.bandwidth).max(flops / self.device.compute);
+        let ns = (least + 500.0) * self.slowness(&group.key, &which.variant, &config);
+        self.known.insert(known, ns);
+        ns
+    }
+
+    /// True nanoseconds of what a plan does in a scenario.
+    ///
+    /// # Errors
+    /// The plan has no kernel for something.
+    pub fn true_ns(&mut self, plan: &Plan, scenario: Scenario) -> Result<f64, PlanError> {
+        if scenario.tokens == 1 {
+            return self.pass_ns(plan, scenario);
+        }
+        let (chunk, mut left, mut ns) = (plan.prefill_chunk, scenario.tokens, 0.0);
+        while left > 0 {
+            let tokens = left.min(chunk);
+            ns += self.pass_ns(plan, Scenario { tokens, ..scenario })?;
+            left -= tokens;
+        }
+        Ok(ns)
+    }
+
+    fn pass_ns(&mut self, plan: &Plan, scenario: Scenario) -> Result<f64, PlanError> {
+        let problem = self.problem;
+        let fusions = match scenario {
+            Scenario { tokens: 1, sequences: 1 } => &plan.fusions.decode,
+            Scenario { tokens: 1, .. } => &plan.fusions.batched,
+            _ => &plan.fusions.prefill,
+        };
+        let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE;
+        let mut ns = 20_000.0;
+        for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
+            let chosen = plan.first_admitted(&group.instance, &problem.limits, self.catalogue)?;
+            let Some((variant, config)) = chosen else { continue };
+            let (name, config) = (variant.name().to_owned(), variant.spell(&config));
+            let which = Configured { variant: name, config, text: String::new() };
+            let mut each = self.kernel_ns(&group, &which);
+            if is_merged && group.in_layers {
+                each *= (self.device.merged * self.trait_of(&format!("merged {} {which}", group.key))).exp();
+                each += self.device.barrier_ns;
+            } else {
+                each += self.device.dispatch_ns;
+            }
+            ns += each * f64::from(group.count);
+        }
+        Ok(ns)
+    }
+
+    /// A sample of something that truly takes so long.
+    fn sample(&mut self, ns: f64, since_pause: usize) -> f64 {
+        let Synthetic { noise, autocorrelation: a, ramp, .. } = self.device;
+        self.last = a * self.last + (1.0 - a * a).sqrt() * noise * normal(&mut self.rng);
+        ns * self.last.exp() * (1.0 + (ramp - 1.0) * 0.5f64.powi(since_pause as i32))
+    }
+
+    fn spend(&mut self, cost: Cost) -> Cost {
+        self.now += cost.total();
+        cost
+    }
+
+    fn is_wrong(&self, which: &Configured) -> bool {
+        let share = (self.trait_of(&format!("wrong {which}")) + 3.0) / 6.0;
+        share < self.device.wrong
+    }
+
+    fn kernel(&mut self, site: &InstanceGroup, which: &Configured) -> (Outcome, Cost) {
+        let Costs { kernel: compile, check, warm_up, .. } = self.device.costs;
+        if self.is_wrong(which) {
+            let cost = self.spend(Cost { compile, check, timed: 0.0 });
+            return (Outcome::failed(Cause::WrongResult, "error 1, allowed 1e-5".to_owned()), cost);
+        }
+        let ns = self.kernel_ns(site, which);
+        let samples_ns: Vec<f64> = (0..5).map(|i| self.sample(ns, i + 6)).collect();
+        let repeats = (2e6 / ns).ceil().clamp(1.0, 2000.0);
+        let timed = warm_up + 5.0 * repeats * ns * 1e-9;
+        let cost = self.spend(Cost { compile, check, timed });
+        (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: None }), cost)
+    }
+
+    /// Samples of two things, interleaved.
+    fn pair(&mut self, true_ns: [f64; 2], pairs: usize) -> [Vec<f64>; 2] {
+        let mut samples_ns = [Vec::new(), Vec::new()];
+        for i in 0..pairs {
+            for arm in if i % 2 == 0 { [0, 1] } else { [1, 0] } {
+                let ns = self.sample(true_ns[arm], i + 6);
+                samples_ns[arm].push(ns);
+            }
+        }
+        samples_ns
+    }
+
+    fn steps(
+        &mut self,
+        plans: [&Plan; 2],
+        scenario: Scenario,
+        allowance: Duration,
+    ) -> Result<(Outcome, Cost), PlanError> {
+        let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
+        let longest = true_ns[0].max(true_ns[1]) * 1e-9;
+        let steps = if scenario.tokens == 1 { (0.05 / longest).ceil().clamp(4.0, 32.0) } else { 1.0 };
+        let each = 2.0 * longest * steps;
+        let warm_up = 0.25f64.max(10.0 * longest);
+        let left = allowance.as_secs_f64() - 2.0 * warm_up;
+        let pairs = ((left / each).max(0.0) as usize).clamp(6, 40);
+        let samples_ns = self.pair(true_ns, pairs);
+        let compile = self.device.costs.plan;
+        let cost = self.spend(Cost { compile, check: 0.0, timed: 2.0 * warm_up + pairs as f64 * each });
+        Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
+    }
+}
+
+impl Lab for SyntheticLab<'_> {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        let Assignment { job, site, plans, allowance } = assignment;
+        let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
+        let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+        let costs = self.device.costs;
+        Ok(match job {
+            Job::Kernel { kernel, .. } => self.kernel(site()?, kernel),
+            Job::Kernels { kernels: [a, b], .. } => {
+                let true_ns = [self.kernel_ns(site()?, a), self.kernel_ns(site()?, b)];
+                let samples_ns = self.pair(true_ns, 8);
+                let timed = 2.0 * costs.warm_up + 16.0 * 2e-3;
+                let cost = self.spend(Cost { compile: 2.0 * costs.kernel, check: costs.check, timed });
+                (Outcome::Pair { samples_ns, repeats: 1, copies: 1 }, cost)
+            }
+            Job::Control { kernel, .. } => {
+                let ns = self.kernel_ns(site()?, kernel);
+                let samples_ns = (0..9).map(|i| self.sample(ns, i + 6)).collect();
+                let cost = self.spend(Cost { timed: costs.warm_up, ..Cost::default() });
+                (Outcome::Control(Timing { samples_ns, repeats: 1, copies: 1, gate: None }), cost)
+            }
+            Job::Gate { .. } => {
+                let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
+                let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
+                let cost = self.spend(Cost { compile: costs.plan, check: 0.2, timed: 0.0 });
+                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, detail }), cost)
+            }
+            Job::Resident { plan: id } => {
+                let workgroups = plan(id, plans)?.persistent.unwrap_or_default();
+                let cost = self.spend(Cost { compile: costs.merged, ..Cost::default() });
+                match workgroups <= self.device.resident {
+                    true => (Outcome::Resident, cost),
+                    false => (Outcome::failed(Cause::NotResident, format!("{workgroups} workgroups")), cost),
+                }
+            }
+            Job::Steps { plans: [a, b], scenario, .. } => {
+                self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, allowance)?
+            }
+        })
+    }
+
+    fn spent(&self) -> Duration {
+        Duration::from_secs_f64(self.now)
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Simulated
+    }
+}
+
+/// A draw from the normal distribution (Box and Muller).
+fn normal(rng: &mut SplitMix64) -> f64 {
+    // A draw in the loop: an unlucky seed gives a logarithm of zero otherwise.
+    let radius = loop {
+        let u = unit(rng);
+        if u > 0.0 {
+            break (-2.0 * u.ln()).sqrt();
+        }
+        rng.next_u64();
+    };
+    radius * (TAU * unit(rng)).cos()
+}

@@ -1,0 +1,38 @@
+//! What people run, and a comparison times.
+
+use serde::{Deserialize, Serialize};
+
+/// Passes of a model as people run them, by the loop in which they run them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Tokens that each sequence reads in one pass: 1 is decode, timed a step of `Engine::decode`; more is the reading of a
+    /// prompt, timed until its last logits are in memory.
+    pub tokens: u32,
+    /// Sequences that are given them in one batch.
+    pub sequences: u32,
+}
+
+impl Scenario {
+    /// One token, as in generation.
+    pub const DECODE: Scenario = Scenario { tokens: 1, sequences: 1 };
+
+    /// The reading of a prompt.
+    pub const fn prefill(tokens: u32) -> Scenario {
+        Scenario { tokens, sequences: 1 }
+    }
+
+    /// One token of each of several sequences.
+    pub(crate) const fn batch(sequences: u32) -> Scenario {
+        Scenario { tokens: 1, sequences }
+    }
+
+    /// `decode`, `batched decode` or `prefill`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scenario { tokens: 1, sequences: 1 } => "decode",
+            Scenario { tokens: 1, .. } => "batched decode",
+            _ => "prefill",
+        }
+    }
+}

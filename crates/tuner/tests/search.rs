@@ -1,0 +1,172 @@
+//! A search on a made-up device: what it finds is held against the truth, in virtual time, without a GPU.
+
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
+use wgoose_tuner::ledger::{self, Ledger, Outcome};
+use wgoose_tuner::memo::Memo;
+use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::sweep::{Candidate, Event, Problem, Stage, Step, SweepError, SweepOptions, Swept, search};
+
+/// A device like an H200.
+fn limits() -> Limits {
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_binding: 2 << 30,
+        buffer: 2 << 30,
+        storage_buffers: 16,
+        min_subgroup: 32,
+        multiprocessors: 132,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        ..Limits::webgpu()
+    }
+}
+
+fn problem(shape: &str, format: Format) -> Problem {
+    let shape = ModelShape::preset(shape).unwrap();
+    let formats: BTreeMap<Weight, Format> = Weight::all(&shape)
+        .map(|weight| {
+            let [rows, cols] = weight.shape(&shape).map(|n| n as usize);
+            let stored = match weight.class() {
+                WeightClass::Vector => Format::F32,
+                WeightClass::Matrix if format.bytes(rows, cols).is_some() => format,
+                _ => Format::F16,
+            };
+            (weight, stored)
+        })
+        .collect();
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let default = Plan::default_for(device, shape, &limits());
+    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), certified: (183, 184), default }
+}
+
+fn options(ledger: &Path, budget: u64) -> SweepOptions {
+    SweepOptions {
+        ledger: ledger.to_owned(),
+        begun: Instant::now(),
+        budget: Duration::from_secs(budget),
+        exhaustive: false,
+        chunks: vec![64, 256, 1024],
+        prompts: vec![32, 512],
+        persistent: true,
+        sequences: None,
+        catalogue: Catalogue::embedded(),
+        allowed: Precision::Q15,
+    }
+}
+
+fn memo<'l>(problem: &Problem, options: &SweepOptions, lab: &'l mut dyn Lab) -> Memo<'l> {
+    let ledger = Ledger::open(&options.ledger).unwrap();
+    Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), lab)
+}
+
+/// A search on a device, and where it is.
+fn searched(device: Synthetic, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), budget);
+    let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+    let mut events = Vec::new();
+    let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+        events.push(event);
+        ControlFlow::Continue(())
+    });
+    let swept = swept.unwrap();
+    let scenarios = [Scenario::DECODE, Scenario::prefill(32), Scenario::prefill(512)];
+    let spent = lab.spent();
+    let mut truth = |plan, scenario| lab.true_ns(plan, scenario).unwrap();
+    let times = scenarios.map(|scenario| (truth(&problem.default, scenario), truth(&swept.plan, scenario)));
+    (swept, events, spent, times)
+}
+
+#[test]
+fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
+    for seed in 0..2 {
+        let (swept, events, spent, times) = searched(Synthetic::h200(seed), 120);
+        let stages: Vec<Stage> = events
+            .iter()
+            .filter_map(|e| if let Event::Stage { stage, .. } = e { Some(*stage) } else { None })
+            .collect();
+        use Stage::{Confirm, Costs, Kernels, Persistent, Structure};
+        assert_eq!(stages, [Structure, Costs, Kernels, Persistent, Confirm]);
+        let compared = |is: &dyn Fn(&Candidate) -> bool| {
+            events.iter().any(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is(candidate)))
+        };
+        assert!(compared(&|candidate| matches!(candidate, Candidate::Change(_))));
+        assert!(compared(&|candidate| matches!(candidate, Candidate::PerOp { .. })));
+        assert!(compared(&|candidate| matches!(candidate, Candidate::Persistent { .. })));
+        assert!(!events.iter().any(|e| matches!(e, Event::Done(Step::Wrong { .. }))));
+        assert!(spent.as_secs_f64() < 1.1 * 120.0, "{spent:?}");
+        let evidence = swept.plan.evidence.as_ref().unwrap();
+        for ((default, tuned), evidence) in times.into_iter().zip(&evidence.scenarios) {
+            assert!(tuned < 0.99 * default, "seed {seed}: {evidence:?}");
+            let said = evidence.tuned_us * 1e3 / tuned;
+            assert!((0.97..1.03).contains(&said), "seed {seed}: {evidence:?}, truth {tuned} ns");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_run_or_is_wrong_wins_nothing() {
+    let device = Synthetic { resident: 0, wrong: 0.4, ..Synthetic::h200(3) };
+    let (swept, events, _, times) = searched(device, 40);
+    assert!(swept.plan.persistent.is_none());
+    let is_merged = |candidate: &Candidate| matches!(candidate, Candidate::Persistent { .. } | Candidate::Stage(_));
+    let merged =
+        events.iter().filter(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is_merged(candidate)));
+    assert_eq!(merged.count(), 0);
+    assert!(times.into_iter().all(|(default, tuned)| tuned < 1.01 * default), "{times:?}");
+}
+
+#[test]
+fn noise_alone_makes_no_plan_slower() {
+    // Nothing to find, and samples that scatter by 5 %, one like the other.
+    let device = Synthetic { spread: 0.0, interaction: 0.0, noise: 0.05, autocorrelation: 0.7, ..Synthetic::h200(5) };
+    let (_, _, _, times) = searched(device, 40);
+    assert!(times.into_iter().all(|(default, tuned)| tuned < 1.01 * default), "{times:?}");
+}
+
+#[test]
+fn a_search_that_was_stopped_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), 40);
+    let mut steps = 0;
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+        steps += usize::from(matches!(event, Event::Done(_)));
+        if steps < 12 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    assert!(matches!(stopped, Err(SweepError::Stopped)), "{stopped:?}");
+    let (before, notices) = ledger::read(&options.ledger).unwrap();
+    assert!(notices.is_empty() && before.interrupted().count() == 0, "{notices:?}");
+
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let second =
+        search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(second.recalled >= 10, "{} recalled", second.recalled);
+    let (after, _) = ledger::read(&options.ledger).unwrap();
+    assert_eq!(after.as_slice()[..before.as_slice().len()], *before.as_slice());
+    // Nothing that has an outcome was run again, but for the control kernel.
+    let jobs = after.trials().filter(|(_, trial)| !matches!(trial.outcome, Outcome::Intent | Outcome::Control(_)));
+    let mut keys: Vec<String> = jobs.map(|(_, trial)| trial.identity.key()).collect();
+    let all = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), all);
+
+    // All known, a search takes no time at all but for the control kernel.
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let third =
+        search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(third.recalled > second.recalled && third.measured > 0);
+}
