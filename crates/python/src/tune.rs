@@ -12,6 +12,7 @@ use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 
 /// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,
@@ -53,15 +54,16 @@ pub(crate) fn tune(
     let swept = py.detach(move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
+        let chat = Objective::chat(device.is_cpu());
+        let objective = sequences.map_or(chat.clone(), |sequences| chat.and_together(sequences));
         let options = SweepOptions {
             ledger,
             begun,
             budget,
             exhaustive,
             chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
-            prompts: SweepOptions::default_prompts(&device),
+            objective,
             persistent: !device.is_cpu(),
-            sequences,
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
         };

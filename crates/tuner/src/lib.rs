@@ -2,11 +2,13 @@
 
 #![deny(missing_docs)]
 
+pub mod derive;
 pub mod job;
 pub mod kernel_tuning;
 pub mod lab;
 pub mod ledger;
 pub mod memo;
+pub mod objective;
 pub mod paired;
 pub mod quality;
 pub mod scenario;

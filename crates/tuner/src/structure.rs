@@ -1,5 +1,6 @@
 //! What whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
 
+use crate::objective::Objective;
 use crate::scenario::Scenario;
 use crate::stats::verdict::Verdict;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +34,10 @@ pub(crate) fn changes(
     layouts: &Layouts,
     fusions: &FusionSet,
     chunks: &[u32],
-    prompts: &[Scenario],
-    sequences: Option<u32>,
+    objective: &Objective,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    let all = [&[Scenario::DECODE], prompts].concat();
+    let (all, prompts) = (objective.scenarios(), objective.prompts());
     for format in layouts.interleaved.difference(&start.interleave).copied() {
         let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
         let change = Change::new(format!("{format} interleaved"), &all, apply);
@@ -47,15 +47,18 @@ pub(crate) fn changes(
         let apply = move |plan: &mut Plan| plan.k_major.extend([role]);
         changes.push(Change::new(format!("{role:?} K-major"), &all, apply));
     }
-    for fusion in fusions.iter().copied() {
+    for fusion in fusions.iter().copied().filter(|_| objective.decodes()) {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
         changes.push(Change::new(name, &[Scenario::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
     }
     let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
-    for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, sequences?))) {
+    for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, objective.together()?))) {
         let name = format!("batched decode {} {fusion}", verb(&start.fusions.batched, fusion));
         let scenarios = [Scenario::batch(sequences)];
         changes.push(Change::new(name, &scenarios, move |plan| toggle(&mut plan.fusions.batched, fusion)));
+    }
+    if prompts.is_empty() {
+        return changes;
     }
     for chunk in chunks.iter().copied().filter(|c| *c != start.prefill_chunk) {
         // Shorter prompts are one pass of either.
@@ -65,7 +68,7 @@ pub(crate) fn changes(
     }
     for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
-        changes.push(Change::new(name, prompts, move |plan| toggle(&mut plan.fusions.prefill, fusion)));
+        changes.push(Change::new(name, &prompts, move |plan| toggle(&mut plan.fusions.prefill, fusion)));
     }
     changes
 }
@@ -112,6 +115,7 @@ fn toggle(set: &mut FusionSet, fusion: Fusion) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objective::Part;
     use wgoose_graph::ModelShape;
     use wgoose_kernels::{DeviceFingerprint, Limits};
 
@@ -130,11 +134,14 @@ mod tests {
     #[test]
     fn every_change_is_one_and_named() {
         let (default, prompts) = (default(), [Scenario::prefill(64), Scenario::prefill(256)]);
+        let part = |scenario: Scenario| Part { tokens: scenario.tokens, sequences: 1, weight: 1.0 };
+        let parts = [Scenario::DECODE, prompts[0], prompts[1]].map(part).to_vec();
+        let objective = Objective { name: "test".to_owned(), parts }.and_together(8);
         let layouts = Layouts {
             interleaved: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
-        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], &prompts, Some(8));
+        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], &objective);
         assert_eq!(all.len(), 3 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
@@ -144,7 +151,7 @@ mod tests {
         }
         let layouts: Vec<&str> = all[..3].iter().map(|c| c.name.as_str()).collect();
         assert_eq!(layouts, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major"]);
-        assert!(all[..3].iter().all(|c| c.scenarios == [&[Scenario::DECODE], &prompts[..]].concat()));
+        assert!(all[..3].iter().all(|c| c.scenarios == objective.scenarios()));
         assert!(all[3..].iter().all(|c| c.scenarios.len() == 1 || c.scenarios == prompts));
         // The default reads 64 at once.
         let chunk = |name: &str| all.iter().find(|c| c.name == name).unwrap().scenarios.clone();
@@ -158,11 +165,11 @@ mod tests {
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let mut plan = default();
-        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], &[], None) {
+        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], &Objective::chat(true)) {
             (change.apply)(&mut plan);
         }
         assert_eq!((&plan.interleave, &plan.k_major), (&layouts.interleaved, &layouts.k_major));
-        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], &[], None).len(), 0);
+        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], &Objective::chat(true)).len(), 0);
     }
 
     #[test]

@@ -7,9 +7,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_tuner::derive::{Policy, derive};
 use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Ledger, Outcome};
+use wgoose_tuner::ledger::{self, Ledger, Outcome, Records};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::sweep::{Candidate, Event, Problem, Stage, Step, SweepError, SweepOptions, Swept, search};
@@ -56,9 +58,8 @@ fn options(ledger: &Path, budget: u64) -> SweepOptions {
         budget: Duration::from_secs(budget),
         exhaustive: false,
         chunks: vec![64, 256, 1024],
-        prompts: vec![32, 512],
+        objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),
         persistent: true,
-        sequences: None,
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
     }
@@ -169,4 +170,54 @@ fn a_search_that_was_stopped_goes_on() {
     let third =
         search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(third.recalled > second.recalled && third.measured > 0);
+}
+
+#[test]
+fn a_plan_is_derived_from_its_ledger_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), 60);
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
+    let memo = memo(&problem, &options, &mut lab);
+    let swept = search(&problem, &options, memo, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(!swept.plan.choices.is_empty(), "nothing was found");
+
+    // Shuffled, split into two ledgers that share lines, and merged in either order.
+    let text = std::fs::read_to_string(&options.ledger).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| line.bytes().rev().map(u64::from).fold(0u64, |h, b| h.wrapping_mul(31) ^ b));
+    let parts = [&lines[..lines.len() * 2 / 3], &lines[lines.len() / 3..]].map(|part| part.join("\n") + "\n");
+    let read = |text: &String| {
+        let path = folder.path().join("part.jsonl");
+        std::fs::write(&path, text).unwrap();
+        ledger::read(&path).unwrap().0
+    };
+    let derived = |records: &Records, policy: &Policy| derive(records, &catalogue, &options.objective, policy).unwrap();
+    let all = Policy { allowed: options.allowed, ..Policy::all() };
+    for order in [[0, 1], [1, 0]] {
+        let merged = Records::merged(order.map(|i| read(&parts[i])));
+        assert_eq!(merged.as_slice().len(), lines.len());
+        assert_eq!(derived(&merged, &all).plan.hash(), swept.plan.hash());
+    }
+
+    // Under other rules: nothing that needs subgroups, and nothing that was not measured is said to be.
+    let records = read(&text);
+    let without = Policy { without: BTreeSet::from([Feature::Subgroups]), ..all.clone() };
+    let plain = derived(&records, &without);
+    let may_need =
+        |choice: &Choice| catalogue.variant(&choice.key.op, &choice.variant).unwrap().may_need(Feature::Subgroups);
+    assert!(!plain.plan.choices.iter().any(may_need) && plain.plan.hash() != swept.plan.hash());
+
+    // An edited kernel loses its place: with one file changed, plans that name it are left out.
+    let chosen = &swept.plan.choices[0];
+    let edited = folder.path().join("kernels/ops").join(&chosen.key.op);
+    std::fs::create_dir_all(&edited).unwrap();
+    let file = edited.join(format!("{}.wgsl", chosen.variant));
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/ops");
+    let source = kernels.join(&chosen.key.op).join(format!("{}.wgsl", chosen.variant));
+    std::fs::write(&file, std::fs::read_to_string(&source).unwrap() + "// edited\n").unwrap();
+    let catalogue = Catalogue::with_folder(&folder.path().join("kernels")).unwrap();
+    let after = derive(&records, &catalogue, &options.objective, &all).unwrap();
+    assert!(after.plan.choices.iter().all(|c| (&c.key.op, &c.variant) != (&chosen.key.op, &chosen.variant)));
+    assert!(after.decisions.iter().any(|line| line.contains("was edited since")), "{:?}", after.decisions);
 }

@@ -29,9 +29,8 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         budget: Duration::from_secs(8),
         exhaustive: false,
         chunks: vec![16],
-        prompts: vec![24],
+        objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 24)])".parse().unwrap(),
         persistent: true,
-        sequences: None,
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
     };

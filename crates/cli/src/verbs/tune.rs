@@ -10,6 +10,7 @@ use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;
+use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{Event, SweepOptions, sweep};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
@@ -34,6 +35,10 @@ pub(crate) struct Args {
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
+    /// What the plan is to be good at: chat, embed, batch, or a file: (name: "mine", parts: [(tokens: 1, weight: 0.5), (tokens: 300,
+    /// sequences: 2, weight: 0.5)]); tokens: 1 is decoding.
+    #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
+    workload: String,
     /// Also tune batched decode of this many sequences.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
     sequences: Option<u32>,
@@ -61,14 +66,15 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         [] => SweepOptions::default_chunks(&device),
         given => given.to_vec(),
     };
+    let workload = Objective::named(&args.workload, device.is_cpu())?;
+    let objective = args.sequences.map_or(workload.clone(), |sequences| workload.and_together(sequences));
     let options = SweepOptions {
         ledger: args.ledger.clone().unwrap_or_else(|| args.out.with_extension("jsonl")),
-        sequences: args.sequences,
         begun: started,
         budget: Duration::from_secs(args.budget),
         exhaustive: args.exhaustive,
         chunks,
-        prompts: SweepOptions::default_prompts(&device),
+        objective,
         persistent: !device.is_cpu(),
         catalogue: args.kernels.catalogue_in_part()?,
         allowed: if args.allow_int8 { Precision::Q8 } else { Precision::F16 },

@@ -286,7 +286,7 @@ impl Plan {
     }
 
     /// The plan as RON.
-    pub(crate) fn to_ron(&self) -> String {
+    pub fn to_ron(&self) -> String {
         let pretty = ron::ser::PrettyConfig::new().struct_names(false).depth_limit(3);
         ron::ser::to_string_pretty(self, pretty).unwrap_or_default() + "\n"
     }

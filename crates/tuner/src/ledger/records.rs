@@ -1,7 +1,7 @@
 //! The records of a ledger in memory, by order and by key.
 
-use super::record::{Outcome, Record, Trial};
-use std::collections::HashMap;
+use super::record::{Outcome, Record, Session, Trial};
+use std::collections::{HashMap, HashSet};
 
 /// A record that is on disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,9 +43,29 @@ impl Records {
         &self.entries
     }
 
+    /// All records of several ledgers; a record that is in more than one counts once.
+    pub fn merged(ledgers: impl IntoIterator<Item = Records>) -> Records {
+        let (mut merged, mut seen) = (Records::default(), HashSet::new());
+        for entry in ledgers.into_iter().flat_map(|ledger| ledger.entries) {
+            if seen.insert(entry.id.clone()) {
+                merged.push(entry);
+            }
+        }
+        merged
+    }
+
     /// All trials of one identity, oldest first.
     pub fn find(&self, key: &str) -> impl Iterator<Item = &Trial> {
         self.by_key.get(key).into_iter().flatten().filter_map(|&at| self.entries[at].record.trial())
+    }
+
+    /// The sweep that began last.
+    pub fn newest_session(&self) -> Option<&Session> {
+        let sessions = self.entries.iter().filter_map(|entry| match &entry.record {
+            Record::Session(session) => Some((session, &entry.id)),
+            _ => None,
+        });
+        sessions.max_by(|(a, i), (b, j)| a.at.total_cmp(&b.at).then(i.cmp(j))).map(|(session, _)| session)
     }
 
     /// All trials, oldest first, with the ids of their records.

@@ -1,26 +1,28 @@
 //! The end of a sweep: what won, together, against the default plan.
 
 use super::{Candidate, Stage, Step, Sweep, SweepError, Timed, ends};
-use crate::ledger::Gate;
+use crate::derive::{Policy, derive};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use wgoose_kernels::plan::{Evidence, Fusions, ScenarioEvidence};
+use std::collections::BTreeSet;
+use wgoose_kernels::plan::{Evidence, Fusions};
 use wgoose_kernels::{Plan, bucket};
 
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
     /// structure that won with default kernels. What then fails the gate, or is slower than the default in anything, is no plan.
     pub(super) fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
-        let scenarios = self.scenarios();
-        let prompt = self.prompts().last().copied();
-        let several = self.options.sequences.map(Scenario::batch);
-        let tuned: Vec<Scenario> = [Some(Scenario::DECODE), prompt, several].into_iter().flatten().collect();
+        let objective = &self.options.objective;
+        let scenarios = objective.scenarios();
+        let (decode, prompt) = (objective.decodes().then_some(Scenario::DECODE), objective.prompts().last().copied());
+        let several = objective.together().map(Scenario::batch);
+        let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
         let effort = Effort::usual(self.left(ends::CONFIRM) / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
             let rows = match scenario.tokens {
                 1 => bucket(scenario.sequences),
-                _ => bucket(plan.prefill_chunk),
+                _ => bucket(self.longest_pass(&plan).unwrap_or(plan.prefill_chunk)),
             };
             let mut bare = Plan {
                 choices: plan.choices.iter().filter(|c| c.key.up_to_rows != rows).cloned().collect(),
@@ -50,74 +52,68 @@ impl Sweep<'_> {
             vec![(plan, Candidate::Winners), (decode, Candidate::Decode), (structure.clone(), Candidate::Structure)];
         candidates.dedup_by_key(|(plan, _)| plan.hash());
         for (plan, candidate) in candidates {
-            if plan.hash() != self.default.hash()
-                && let Some(plan) = self.qualify(plan, candidate, &scenarios, effort)?
-            {
-                return Ok(plan);
+            if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, &scenarios, effort)? {
+                return self.derived();
             }
         }
-        // A comparison of the default with itself would say nothing, and its arms could not be told apart in the ledger.
+        // A comparison of the default with itself would say nothing.
         self.done(Step::NothingFaster)?;
-        let default = self.default.clone();
-        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
-        Ok(self.with_evidence(default, gate, Vec::new()))
+        self.derived()
     }
 
-    /// The plan with its evidence, if it passes the gate and is slower than the default in nothing.
-    fn qualify(
+    /// The best plan that any sweep of this ledger has compared with the default, with its evidence.
+    fn derived(&mut self) -> Result<Plan, SweepError> {
+        let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
+        let records = self.memo.records();
+        let derived = derive(records, &self.options.catalogue, &self.options.objective, &policy)?;
+        let ledger = self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let certified = self.problem.certified;
+        if let Some(evidence) = derived.plan.evidence.clone() {
+            let evidence = Evidence { certified, ledger, ..evidence };
+            self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
+            return Ok(Plan { evidence: Some(evidence), ..derived.plan });
+        }
+        let default = self.default.clone();
+        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
+        let (model, quality_hash) = (self.problem.model.clone(), gate.quality_hash.unwrap_or_default());
+        let evidence = Evidence { model, quality_hash, certified, rms_error: gate.rms, scenarios: Vec::new(), ledger };
+        Ok(Plan { evidence: Some(evidence), ..default })
+    }
+
+    /// Whether a plan passes the gate and is slower than the default in nothing.
+    fn qualifies(
         &mut self,
-        plan: Plan,
+        plan: &Plan,
         candidate: Candidate,
         scenarios: &[Scenario],
         effort: Effort,
-    ) -> Result<Option<Plan>, SweepError> {
-        let gate = match self.memo.gate(&plan)? {
-            Ok(gate) if gate.passed => gate,
+    ) -> Result<bool, SweepError> {
+        match self.memo.gate(plan)? {
+            Ok(gate) if gate.passed => {}
             Ok(gate) => {
                 self.done(Step::Wrong { candidate, detail: gate.detail })?;
-                return Ok(None);
+                return Ok(false);
             }
             Err(reason) => {
                 self.done(Step::NotRun { candidate, why: reason.to_string() })?;
-                return Ok(None);
+                return Ok(false);
             }
-        };
-        let mut evidence = Vec::new();
+        }
+        let default = self.default.clone();
         for scenario in scenarios.iter().copied() {
-            let pair = [&self.default, &plan];
-            let result = match self.memo.steps(pair, scenario, true, effort)? {
+            let result = match self.memo.steps([&default, plan], scenario, true, effort)? {
                 Ok(result) => result,
                 Err(reason) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
-                    return Ok(None);
+                    return Ok(false);
                 }
             };
-            let (verdict, interval) = (result.comparison.verdict, result.comparison.interval);
+            let verdict = result.comparison.verdict;
             self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
             if result.is_surely_slower() {
-                return Ok(None);
+                return Ok(false);
             }
-            evidence.push(ScenarioEvidence {
-                scenario: scenario.name().to_owned(),
-                tokens: scenario.tokens * scenario.sequences,
-                default_us: result.incumbent_ns / 1e3,
-                tuned_us: result.candidate_ns / 1e3,
-                speedup: (interval.low.exp(), interval.high.exp()),
-                pairs: result.comparison.pairs as u32,
-            });
         }
-        Ok(Some(self.with_evidence(plan, gate, evidence)))
-    }
-
-    fn with_evidence(&self, plan: Plan, gate: Gate, scenarios: Vec<ScenarioEvidence>) -> Plan {
-        let evidence = Evidence {
-            model: self.problem.model.clone(),
-            quality_hash: gate.quality_hash.unwrap_or_default(),
-            certified: self.problem.certified,
-            rms_error: gate.rms,
-            scenarios,
-            ledger: self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        };
-        Plan { evidence: Some(evidence), ..plan }
+        Ok(true)
     }
 }

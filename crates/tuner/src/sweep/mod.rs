@@ -21,6 +21,7 @@ pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::SweepOptions;
 pub use problem::Problem;
 
+use crate::derive::DeriveError;
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, KernelTuningError};
 use crate::lab::{GpuLab, LabError};
@@ -56,6 +57,9 @@ pub enum SweepError {
     /// A trial.
     #[error(transparent)]
     Trial(#[from] TrialError),
+    /// The plan at the end.
+    #[error(transparent)]
+    Derive(#[from] DeriveError),
     /// The kernels.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -115,8 +119,7 @@ pub fn sweep(
     listen: Listener<'_>,
 ) -> Result<Swept, SweepError> {
     let asked = options.chunks.iter().map(|n| ("chunk", *n, 1, 4096));
-    let asked = asked.chain(options.prompts.iter().map(|n| ("prompt length", *n, 2, 65536)));
-    for (what, got, least, most) in asked.chain(options.sequences.map(|n| ("sequences", n, 2, 1024))) {
+    for (what, got, least, most) in asked {
         if !(least..=most).contains(&got) {
             return Err(SweepError::Size { what, got, least, most });
         }
@@ -232,15 +235,9 @@ impl<'a> Sweep<'a> {
         self.end(share).saturating_sub(self.memo.spent())
     }
 
-    /// The reading of prompts.
-    fn prompts(&self) -> Vec<Scenario> {
-        self.options.prompts.iter().map(|tokens| Scenario::prefill(*tokens)).collect()
-    }
-
-    /// All that is timed.
-    fn scenarios(&self) -> Vec<Scenario> {
-        let several = self.options.sequences.map(Scenario::batch);
-        [Scenario::DECODE].into_iter().chain(self.prompts()).chain(several).collect()
+    /// Tokens of the longest pass of a prompt, if prompts are timed.
+    fn longest_pass(&self, plan: &Plan) -> Option<u32> {
+        self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
     }
 
     /// Records the files that give no variant, and says so.
@@ -257,14 +254,7 @@ impl<'a> Sweep<'a> {
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits);
-        let changes = changes(
-            &best,
-            &self.problem.layouts(),
-            &fusions,
-            &self.options.chunks,
-            &self.prompts(),
-            self.options.sequences,
-        );
+        let changes = changes(&best, &self.problem.layouts(), &fusions, &self.options.chunks, &self.options.objective);
         self.begin(Stage::Structure, changes.len())?;
         let deadline = self.end(ends::STRUCTURE);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
@@ -372,7 +362,7 @@ impl<'a> Sweep<'a> {
                 other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
             }
             let effort = Effort::usual(left / 20);
-            self.challenge(plan, other, &self.scenarios(), effort, Candidate::Change(name))?;
+            self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;
         }
         Ok(())
     }
@@ -380,9 +370,12 @@ impl<'a> Sweep<'a> {
     /// Kernels, the costliest kind of op instance first.
     fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let problem = self.problem;
+        let objective = &self.options.objective;
         let Fusions { decode, batched, prefill } = &plan.fusions;
-        let mut passes = vec![(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)];
-        passes.extend(self.options.sequences.map(|n| (Scenario::batch(n), batched)));
+        let mut passes = Vec::new();
+        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
+        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
+        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
         let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
         for (scenario, fusions) in passes {
             for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
@@ -403,7 +396,7 @@ impl<'a> Sweep<'a> {
             self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
             costs.push((ns * f64::from(group.count), scenario, group));
         }
-        // Scenarios weigh the same, however long they are.
+        // Scenarios weigh what the objective says, however long they are.
         let mut totals: Vec<(Scenario, f64)> = Vec::new();
         for (ns, scenario, _) in &costs {
             match totals.iter_mut().find(|(known, _)| known == scenario) {
@@ -412,7 +405,10 @@ impl<'a> Sweep<'a> {
             }
         }
         for (ns, scenario, _) in &mut costs {
-            *ns /= totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
+            let kind = |other: &Scenario| (other.tokens > 1, other.sequences > 1);
+            let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
+            let weight: f64 = shares.map(|(_, share)| share).sum();
+            *ns *= weight / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;

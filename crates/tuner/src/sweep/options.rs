@@ -1,5 +1,6 @@
 //! How to sweep.
 
+use crate::objective::Objective;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +20,10 @@ pub struct SweepOptions {
     pub exhaustive: bool,
     /// Prefill chunks to compare; powers of 4 fill their bucket.
     pub chunks: Vec<u32>,
-    /// Lengths of the prompts that are timed.
-    pub prompts: Vec<u32>,
+    /// What the plan is to be good at.
+    pub objective: Objective,
     /// Whether persistent kernels are tried.
     pub persistent: bool,
-    /// Sequences of batched decode: its passes get kernels of their own.
-    pub sequences: Option<u32>,
     /// The variants. A variant whose files are wrong is left out, which is recorded and said.
     pub catalogue: Arc<Catalogue>,
     /// The least precise arithmetic that a kernel may use. Int8 activations have a quality gate of their own.
@@ -35,10 +34,5 @@ impl SweepOptions {
     /// The prefill chunks that are compared unless others are asked for: a software adapter has little to fill.
     pub fn default_chunks(device: &Device) -> Vec<u32> {
         if device.is_cpu() { vec![16, 32, 64, 128] } else { vec![64, 256, 1024, 2048, 4096] }
-    }
-
-    /// The lengths of prompts that are timed: a question, a message, a page, a document that fills no whole number of chunks.
-    pub fn default_prompts(device: &Device) -> Vec<u32> {
-        if device.is_cpu() { vec![24, 128] } else { vec![32, 128, 512, 2500] }
     }
 }

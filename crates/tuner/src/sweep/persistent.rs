@@ -48,6 +48,9 @@ impl Sweep<'_> {
         if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
         }
+        if !self.options.objective.decodes() {
+            return Ok(());
+        }
         if !self.options.persistent {
             return self.done(Step::NotWorthTrying);
         }

@@ -1,0 +1,57 @@
+//! `wgoose plan`
+
+use crate::failure::Failure;
+use std::path::PathBuf;
+use wgoose_kernels::{Feature, Precision};
+use wgoose_tuner::derive::{Policy, derive};
+use wgoose_tuner::ledger::{Records, read};
+use wgoose_tuner::objective::Objective;
+
+/// Derive a plan from what was measured: no GPU is asked, nothing is measured.
+///
+/// The same ledgers give the same plan, in whatever order they are named. What was not measured is said.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Ledgers of `wgoose tune`.
+    #[arg(long, required = true, num_args = 1.., value_name = "LEDGER")]
+    from: Vec<PathBuf>,
+    /// Where the plan goes; without it, the plan is printed.
+    #[arg(long, value_parser = crate::options::place)]
+    out: Option<PathBuf>,
+    /// Do without this device feature; may be given more than once: subgroups, f16, cooperative-matrix, cooperative-matrix-8x8,
+    /// coherent-memory.
+    #[arg(long, value_name = "FEATURE")]
+    without: Vec<Feature>,
+    /// Least precise arithmetic of kernels: f32, q15, f16 or q8.
+    #[arg(long, value_name = "CLASS", default_value = "q8")]
+    precision: Precision,
+    /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.
+    #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
+    workload: String,
+    #[command(flatten)]
+    kernels: crate::options::KernelOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut ledgers = Vec::new();
+    for path in &args.from {
+        let (records, notices) = read(path)?;
+        notices.iter().for_each(|notice| eprintln!("{}: {notice}", path.display()));
+        ledgers.push(records);
+    }
+    let records = Records::merged(ledgers);
+    let is_cpu = records.newest_session().is_some_and(|session| session.limits.is_cpu);
+    let objective = Objective::named(&args.workload, is_cpu)?;
+    let policy = Policy { allowed: args.precision, without: args.without.iter().copied().collect() };
+    let derived = derive(&records, &*args.kernels.catalogue()?, &objective, &policy)?;
+    derived.decisions.iter().for_each(|line| eprintln!("{line}"));
+    derived.missing.iter().for_each(|line| eprintln!("not measured: {line}"));
+    match &args.out {
+        Some(path) => {
+            derived.plan.save(path)?;
+            outln!("{}: plan {}, {} kernels chosen", path.display(), derived.plan.hash(), derived.plan.choices.len());
+        }
+        None => outln!("{}", derived.plan.to_ron().trim_end()),
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
+//!
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in no scenario. Of those that do, the one that is
+//! best for the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
+//! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies, the plan
+//! is put together from kernels that beat their defaults, and what was not measured is named.
+
+use crate::job::{Configured, Job, PlanId, SiteId};
+use crate::ledger::{Gate, Outcome, Record, Records, Session, Trial};
+use crate::memo::paired;
+use crate::objective::Objective;
+use crate::paired::PairedResult;
+use crate::scenario::Scenario;
+use crate::stats::verdict::{Criteria, Verdict, compare};
+use std::collections::{BTreeMap, BTreeSet};
+use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence};
+use wgoose_kernels::{Catalogue, Feature, Plan, PlanError, Precision};
+
+/// Differences of the weighted gain that are noise: half a per cent.
+const NOISE: f64 = 0.005;
+
+/// What a plan may contain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The least precise arithmetic of its kernels.
+    pub allowed: Precision,
+    /// Features that it does without.
+    pub without: BTreeSet<Feature>,
+}
+
+impl Policy {
+    /// All that was measured.
+    pub fn all() -> Self {
+        Policy { allowed: Precision::Q8, without: BTreeSet::new() }
+    }
+}
+
+/// A plan, and why it is that one.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The plan, with evidence if it was compared as a whole.
+    pub plan: Plan,
+    /// Why, line by line.
+    pub decisions: Vec<String>,
+    /// What was not measured, or is out of date.
+    pub missing: Vec<String>,
+}
+
+/// Why no plan can be derived.
+#[derive(Debug, thiserror::Error)]
+pub enum DeriveError {
+    /// Nothing says for which device and model.
+    #[error("it says of no sweep for which device and model it was: ledgers of schema 1 do not; tune again")]
+    NoSession,
+    /// The contents of the default plan are missing.
+    #[error("the default plan {0} is not in the ledger: a part of it is missing")]
+    NoDefault(PlanId),
+    /// The default plan under this policy.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// Derives the plan of the newest sweep's device and model.
+///
+/// # Errors
+/// The records are of no sweep, or of a part of one.
+pub fn derive(
+    records: &Records,
+    catalogue: &Catalogue,
+    objective: &Objective,
+    policy: &Policy,
+) -> Result<Derived, DeriveError> {
+    let known = Known::of(records, catalogue, policy)?;
+    let mut derived = Derived { plan: known.default.clone(), decisions: Vec::new(), missing: Vec::new() };
+    if known.others > 0 {
+        derived.missing.push(format!("{} trials of other devices or models are left out", known.others));
+    }
+    let mut qualified: Vec<(f64, Plan)> = Vec::new();
+    for (id, plan) in &known.plans {
+        if let Some((gain, plan)) = known.judge(id, plan, objective, &mut derived)? {
+            qualified.push((gain, plan));
+        }
+    }
+    let best = qualified.iter().map(|(gain, _)| *gain).fold(f64::NEG_INFINITY, f64::max);
+    let among = qualified.into_iter().filter(|(gain, _)| *gain > best - NOISE && *gain > 0.0);
+    let canonical = among.min_by_key(|(_, plan)| (plan.choices.len(), plan.hash()));
+    if let Some((gain, plan)) = canonical {
+        derived.decisions.push(format!("plan {}: x{:.3} for {}", plan.hash(), gain.exp(), objective.name));
+        derived.plan = plan;
+    } else if !known.compared {
+        known.assemble(&mut derived);
+    } else {
+        derived.decisions.push("no plan was faster than the default and slower in nothing".to_owned());
+    }
+    Ok(derived)
+}
+
+/// What is known of one device and model.
+struct Known<'a> {
+    session: &'a Session,
+    catalogue: &'a Catalogue,
+    policy: &'a Policy,
+    /// The default plan under the policy.
+    default: Plan,
+    plans: BTreeMap<PlanId, Plan>,
+    gates: BTreeMap<PlanId, Gate>,
+    /// Samples of plans against the recorded default, those held out after the others.
+    steps: BTreeMap<(PlanId, Scenario, bool), [Vec<f64>; 2]>,
+    /// Samples of kernels against others of their site.
+    kernels: BTreeMap<(SiteId, [Configured; 2], bool), [Vec<f64>; 2]>,
+    /// Whether any plan was compared with the default.
+    compared: bool,
+    /// Trials of other devices and models.
+    others: usize,
+}
+
+impl<'a> Known<'a> {
+    fn of(records: &'a Records, catalogue: &'a Catalogue, policy: &'a Policy) -> Result<Self, DeriveError> {
+        let entries = || records.as_slice().iter();
+        let session = records.newest_session().ok_or(DeriveError::NoSession)?;
+        let plans: BTreeMap<PlanId, Plan> = entries()
+            .filter_map(|entry| match &entry.record {
+                Record::Plan(known) if known.plan.device == session.device && known.plan.model == session.shape => {
+                    Some((PlanId::of(&known.plan), (*known.plan).clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        let recorded = plans.get(&session.default).ok_or_else(|| DeriveError::NoDefault(session.default.clone()))?;
+        let default = if policy.without.is_empty() {
+            recorded.clone()
+        } else {
+            let mut limits = (*session.limits).clone();
+            limits.features.retain(|feature| !policy.without.contains(feature));
+            Plan::default_for(session.device.clone(), session.shape, &limits)
+        };
+        let default = default.at_most(policy.allowed, catalogue);
+        let mut known = Known {
+            session,
+            catalogue,
+            policy,
+            default,
+            plans,
+            gates: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            kernels: BTreeMap::new(),
+            compared: false,
+            others: 0,
+        };
+        // By id: the order in which ledgers were merged changes nothing.
+        let mut trials: Vec<(&str, &Trial)> = records.trials().collect();
+        trials.sort_by_key(|(id, _)| *id);
+        trials.dedup_by_key(|(id, _)| *id);
+        trials.into_iter().for_each(|(_, trial)| known.learn(trial));
+        Ok(known)
+    }
+
+    fn learn(&mut self, trial: &Trial) {
+        let is_model = trial.identity.model.as_ref().is_none_or(|model| *model == self.session.model);
+        let Some(job) = trial.identity.tried.job() else { return };
+        if trial.identity.device != self.session.device || !is_model {
+            self.others += 1;
+            return;
+        }
+        match (job, &trial.outcome) {
+            (Job::Gate { plan }, Outcome::Gate(gate)) => {
+                // Once wrong, always wrong.
+                let known = self.gates.entry(plan.clone()).or_insert_with(|| gate.clone());
+                if !gate.passed {
+                    *known = gate.clone();
+                }
+            }
+            (Job::Steps { plans: [default, plan], scenario, held_out }, Outcome::Pair { samples_ns, .. })
+                if *default == self.session.default =>
+            {
+                self.compared = true;
+                pool(self.steps.entry((plan.clone(), *scenario, *held_out)).or_default(), samples_ns);
+            }
+            (Job::Kernels { site, kernels, held_out }, Outcome::Pair { samples_ns, .. }) => {
+                pool(self.kernels.entry((site.clone(), kernels.clone(), *held_out)).or_default(), samples_ns);
+            }
+            _ => {}
+        }
+    }
+
+    /// Why a plan may not be used, if so.
+    fn refusal(&self, plan: &Plan) -> Option<String> {
+        if plan.least_precise(self.catalogue) > self.policy.allowed {
+            return Some(format!("it computes in {}", plan.least_precise(self.catalogue)));
+        }
+        plan.choices.iter().find_map(|choice| self.choice_refusal(choice))
+    }
+
+    fn choice_refusal(&self, choice: &Choice) -> Option<String> {
+        let name = || format!("{}: {choice}", choice.key);
+        let Some(variant) = self.catalogue.variant(&choice.key.op, &choice.variant) else {
+            return Some(format!("{} is gone", name()));
+        };
+        let Ok(config) = variant.config(&choice.config) else { return Some(format!("{} is gone", name())) };
+        if let Some(feature) = self.policy.without.iter().find(|feature| variant.may_need(**feature)) {
+            return Some(format!("{} may need {feature}", name()));
+        }
+        let text = Choice::new(choice.key.clone(), variant, &config);
+        match text.is_ok_and(|now| now.source == choice.source) {
+            true => None,
+            false => Some(format!("{} was edited since", name())),
+        }
+    }
+
+    /// The weighted gain of a plan, and the plan with its evidence, if it qualifies.
+    fn judge(
+        &self,
+        id: &PlanId,
+        plan: &Plan,
+        objective: &Objective,
+        derived: &mut Derived,
+    ) -> Result<Option<(f64, Plan)>, DeriveError> {
+        let scenarios = objective.scenarios();
+        let timed = |scenario: &Scenario| self.compared_in(id, *scenario);
+        let measured = scenarios.iter().filter(|scenario| timed(scenario).is_some()).count();
+        if measured == 0 || *id == self.session.default {
+            return Ok(None);
+        }
+        if let Some(why) = self.refusal(plan) {
+            derived.decisions.push(format!("plan {id} is left out: {why}"));
+            return Ok(None);
+        }
+        let gate = match self.gates.get(id) {
+            Some(gate) if gate.passed => gate,
+            Some(gate) => {
+                derived.decisions.push(format!("plan {id} is wrong: {}", gate.detail));
+                return Ok(None);
+            }
+            None => {
+                derived.missing.push(format!("the gate of plan {id}"));
+                return Ok(None);
+            }
+        };
+        let (mut gain, mut evidence) = (0.0, Vec::new());
+        for (scenario, share) in objective.shares() {
+            let Some(result) = timed(&scenario) else {
+                derived.missing.push(format!("plan {id} in {} of {}", scenario.name(), scenario.tokens));
+                return Ok(None);
+            };
+            if result.is_surely_slower() {
+                derived.decisions.push(format!("plan {id} is slower in {} of {}", scenario.name(), scenario.tokens));
+                return Ok(None);
+            }
+            gain += share * result.comparison.log_ratio;
+            evidence.push(evidence_of(scenario, &result));
+        }
+        let evidence = Evidence {
+            model: self.session.model.clone(),
+            quality_hash: gate.quality_hash.clone().unwrap_or_default(),
+            certified: (0, 0),
+            rms_error: gate.rms,
+            scenarios: evidence,
+            ledger: String::new(),
+        };
+        Ok(Some((gain, Plan { evidence: Some(evidence), ..plan.clone() })))
+    }
+
+    /// What the comparisons of a plan with the default say: those held out, else the others.
+    fn compared_in(&self, id: &PlanId, scenario: Scenario) -> Option<PairedResult> {
+        let of = |held_out| self.steps.get(&(id.clone(), scenario, held_out));
+        paired(of(true).or_else(|| of(false))?, Criteria::step().min_gain).ok()
+    }
+
+    /// The default plan with the kernels that beat others of their sites twice, the fastest of each.
+    fn assemble(&self, derived: &mut Derived) {
+        let mut best: BTreeMap<&SiteId, (f64, Choice)> = BTreeMap::new();
+        for ((site, kernels, held_out), samples) in &self.kernels {
+            let first = self.kernels.get(&(site.clone(), kernels.clone(), false));
+            let (true, Some(first)) = (*held_out, first) else { continue };
+            let gains = [first, samples].map(|[a, b]| compare(a, b, &Criteria::kernel()));
+            let [Ok(first), Ok(second)] = gains else { continue };
+            if [first.verdict, second.verdict] != [Verdict::Fast; 2] {
+                continue;
+            }
+            let Some(variant) = self.catalogue.variant(&site.key.op, &kernels[1].variant) else { continue };
+            let Ok(config) = variant.config(&kernels[1].config) else { continue };
+            let Ok(choice) = Choice::new(site.key.clone(), variant, &config) else { continue };
+            let is_refused = variant.precision(&config) > self.policy.allowed || self.choice_refusal(&choice).is_some();
+            if !is_refused && best.get(site).is_none_or(|(known, _)| second.log_ratio > *known) {
+                best.insert(site, (second.log_ratio, choice));
+            }
+        }
+        for (site, (gain, choice)) in best {
+            derived.decisions.push(format!("{site}: {choice}, x{:.3} alone", gain.exp()));
+            derived.plan.choices.push(choice);
+        }
+        derived.missing.push("the gate, and every comparison of the whole plan with the default".to_owned());
+    }
+}
+
+/// Adds samples to others of the same comparison.
+fn pool(known: &mut [Vec<f64>; 2], new: &[Vec<f64>; 2]) {
+    known.iter_mut().zip(new).for_each(|(known, new)| known.extend(new));
+}
+
+/// What a comparison says in a plan.
+fn evidence_of(scenario: Scenario, result: &PairedResult) -> ScenarioEvidence {
+    let interval = result.comparison.interval;
+    ScenarioEvidence {
+        scenario: scenario.name().to_owned(),
+        tokens: scenario.tokens * scenario.sequences,
+        default_us: result.incumbent_ns / 1e3,
+        tuned_us: result.candidate_ns / 1e3,
+        speedup: (interval.low.exp(), interval.high.exp()),
+        pairs: result.comparison.pairs as u32,
+    }
+}
