@@ -82,6 +82,11 @@ pub enum Job {
         /// Whether these samples are held out: they judge what others chose.
         held_out: bool,
     },
+    /// Compile kernels of a site ahead, on all cores.
+    Compile {
+        /// Where.
+        site: SiteId,
+    },
     /// Time the control kernel, which never changes.
     Control {
         /// Where.
@@ -116,6 +121,7 @@ impl Job {
         match self {
             Job::Kernel { .. } => "kernel",
             Job::Kernels { .. } => "kernels",
+            Job::Compile { .. } => "compile",
             Job::Control { .. } => "control",
             Job::Gate { .. } => "gate",
             Job::Resident { .. } => "resident",
@@ -128,7 +134,7 @@ impl Job {
         match self {
             Job::Gate { plan } | Job::Resident { plan } => std::slice::from_ref(plan),
             Job::Steps { plans, .. } => plans,
-            Job::Kernel { .. } | Job::Kernels { .. } | Job::Control { .. } => &[],
+            Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => &[],
         }
     }
 }

@@ -140,7 +140,7 @@ impl<'a> Memo<'a> {
     pub(crate) fn resident(&mut self, plan: &Plan) -> Result<Result<(), Reason>, TrialError> {
         let plan = self.know(plan)?;
         match self.run(Job::Resident { plan }, None, Duration::ZERO)? {
-            Outcome::Resident => Ok(Ok(())),
+            Outcome::Done => Ok(Ok(())),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "resident" }),
         }
@@ -164,6 +164,29 @@ impl<'a> Memo<'a> {
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "steps" }),
         }
+    }
+
+    /// Has kernels of a site that are not known yet compiled on all cores, before they are asked for one by one. Where that once took
+    /// the process with it, each is compiled alone.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(), TrialError> {
+        let key = |job: &Job| self.identity(job).key();
+        let is_new = |kernel: &&Configured| {
+            self.recall(&key(&Job::Kernel { site: site_id(site), kernel: (*kernel).clone() })).is_none()
+        };
+        let new: Vec<Configured> = kernels.iter().filter(is_new).cloned().collect();
+        let job = Job::Compile { site: site_id(site) };
+        let has_died = self.ledger.find(&key(&job)).last().is_some_and(|trial| trial.outcome == Outcome::Intent);
+        if new.len() < 2 || has_died {
+            return Ok(());
+        }
+        let identity = self.identity(&job);
+        self.append(&identity, None, Outcome::Intent)?;
+        let cost = self.lab.compile_ahead(site, &new)?;
+        self.append(&identity, Some(cost), Outcome::Done)?;
+        Ok(())
     }
 
     /// What came of a kernel at a site.

@@ -42,18 +42,7 @@ impl Bench {
     /// # Errors
     /// The device fails, or the dispatch is too large.
     pub fn new(device: &Arc<Device>, kernel: &Kernel, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
-        let mut pipelines = Pipelines::new(Arc::clone(device));
-        pipelines.compile(&[kernel])?;
-        let label = kernel.label.clone();
-        let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
-        let grid = dispatch_size(kernel.workgroups, device.limits()).ok_or_else(too_large)?;
-        let pipeline = pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
-        // One y for all: each dispatch waits for the one before, as in a step.
-        let y = device.storage("y", initial_y(case).len() as u64 * 4);
-        let set = |_| Set::new(device, &pipeline, kernel, case, y.clone());
-        let sets = (0..copies.max(1)).map(set).collect::<Result<_, _>>()?;
-        device.check("uploading a case")?;
-        Ok(Bench { device: Arc::clone(device), pipeline, sets, grid, label, precision: kernel.facts.precision })
+        Operands::upload(device, case, copies)?.bench(kernel)
     }
 
     /// Runs the first set once: y with its guard words, and the state.
@@ -150,55 +139,100 @@ fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
     }
 }
 
-impl Set {
-    fn new(
-        device: &Device,
-        pipeline: &Pipeline,
-        kernel: &Kernel,
-        case: &Case,
-        y: wgpu::Buffer,
-    ) -> Result<Self, RuntimeError> {
-        device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial_y(case)));
-        let params = device.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("params"),
-            size: 48,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
-        let mut buffers: BTreeMap<&str, wgpu::Buffer> = BTreeMap::from([("y", y.clone()), ("params", params)]);
+/// The operands of a case on the device, for the kernels of its instance, each compiled once.
+pub struct Operands {
+    device: Arc<Device>,
+    pipelines: Pipelines,
+    /// One y for all: each dispatch waits for the one before, as in a step.
+    y: wgpu::Buffer,
+    /// Those of each copy, by name.
+    copies: Vec<BTreeMap<String, wgpu::Buffer>>,
+}
+
+impl Operands {
+    /// Uploads the operands so many times.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn upload(device: &Arc<Device>, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
+        let initial = initial_y(case);
+        let y = device.storage("y", initial.len() as u64 * 4);
+        device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial));
+        let copy = |_| upload(device, case, &y);
+        let copies = (0..copies.max(1)).map(copy).collect();
+        device.check("uploading a case")?;
+        Ok(Operands { device: Arc::clone(device), pipelines: Pipelines::new(Arc::clone(device)), y, copies })
+    }
+
+    /// Compiles kernels on all cores. One that does not compile says so when it is asked for.
+    pub fn compile_ahead(&mut self, kernels: &[&Kernel]) {
+        drop(self.pipelines.compile(kernels));
+    }
+
+    /// A kernel with these operands.
+    ///
+    /// # Errors
+    /// It does not compile, the device fails, or the dispatch is too large.
+    pub fn bench(&mut self, kernel: &Kernel) -> Result<Bench, RuntimeError> {
+        self.pipelines.compile(&[kernel])?;
+        let label = kernel.label.clone();
+        let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
+        let grid = dispatch_size(kernel.workgroups, self.device.limits()).ok_or_else(too_large)?;
+        let pipeline = self.pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
+        let sets = self.copies.iter().map(|copy| self.bind(copy, &pipeline, kernel)).collect();
+        let device = Arc::clone(&self.device);
+        device.check("binding a case")?;
+        Ok(Bench { device, pipeline, sets, grid, label, precision: kernel.facts.precision })
+    }
+
+    fn bind(&self, copy: &BTreeMap<String, wgpu::Buffer>, pipeline: &Pipeline, kernel: &Kernel) -> Set {
+        let mut own = BTreeMap::new();
         if kernel.partials > 0 {
-            buffers.insert("partials", device.storage("partials", kernel.partials * 4));
-            buffers.insert("arrivals", device.storage("arrivals", u64::from(crate::schedule::ARRIVALS) * 4));
+            own.insert("partials", self.device.storage("partials", kernel.partials * 4));
+            own.insert("arrivals", self.device.storage("arrivals", u64::from(crate::schedule::ARRIVALS) * 4));
         }
-        for (name, data) in &case.data {
-            let bytes = match data {
-                Data::State(f, format) => f.len() * format.value_bytes() as usize,
-                Data::Floats(f) => f.len() * 4,
-                Data::Packed(f) => f.len() * 2,
-                Data::Indices(i) => i.len() * 4,
-                Data::Segments(s) => size_of_val(&s[..]),
-                Data::Matrix(bytes, _) => bytes.len(),
-            };
-            let buffer = device.storage(name, bytes as u64);
-            write(device, &buffer, data);
-            buffers.insert(name, buffer);
-        }
-        device.queue.submit([]);
+        let bound = |name: &str| own.get(name).or_else(|| copy.get(name));
         let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
             .facts
             .bindings
             .iter()
-            .filter_map(|b| Some((b.number, buffers.get(b.name.as_str())?)))
+            .filter_map(|b| Some((b.number, bound(b.name.as_str())?)))
             .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
             .collect();
-        let group = device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        let group = self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipeline.layout,
             entries: &entries,
         });
-        Ok(Set { group, y, state: buffers.remove("state") })
+        Set { group, y: self.y.clone(), state: copy.get("state").cloned() }
     }
+}
+
+/// The operands of a case, by name.
+fn upload(device: &Device, case: &Case, y: &wgpu::Buffer) -> BTreeMap<String, wgpu::Buffer> {
+    let params = device.device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("params"),
+        size: 48,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
+    let mut buffers = BTreeMap::from([("y".to_owned(), y.clone()), ("params".to_owned(), params)]);
+    for (name, data) in &case.data {
+        let bytes = match data {
+            Data::State(f, format) => f.len() * format.value_bytes() as usize,
+            Data::Floats(f) => f.len() * 4,
+            Data::Packed(f) => f.len() * 2,
+            Data::Indices(i) => i.len() * 4,
+            Data::Segments(s) => size_of_val(&s[..]),
+            Data::Matrix(bytes, _) => bytes.len(),
+        };
+        let buffer = device.storage(name, bytes as u64);
+        write(device, &buffer, data);
+        buffers.insert((*name).to_owned(), buffer);
+    }
+    device.queue.submit([]);
+    buffers
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub mod roofline;
 mod sample;
 pub mod upload;
 
-pub use bench::{Bench, Timing};
+pub use bench::{Bench, Operands, Timing};
 pub use case::Case;
 pub use check::{Deviation, Expected, check};
 pub(crate) use check::{largest_error, packing_error, share};

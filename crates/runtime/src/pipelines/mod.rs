@@ -101,7 +101,10 @@ impl Pipelines {
         self.compiled.insert(compiled.hash, compiled.pipeline);
     }
 
-    /// Compiles what is missing, or takes it from disk, on every core.
+    /// Compiles what is missing, or takes it from disk, on every core. What compiles is kept, whatever else does not.
+    ///
+    /// # Errors
+    /// One of them does not compile.
     pub(crate) fn compile(&mut self, kernels: &[&Kernel]) -> Result<(), RuntimeError> {
         let mut missing: Vec<&Kernel> =
             kernels.iter().copied().filter(|k| !self.compiled.contains_key(&k.hash)).collect();
@@ -120,12 +123,17 @@ impl Pipelines {
             }
         });
         let compiled_before = self.counts.compiled;
+        let mut failed = None;
         for result in done.into_inner() {
-            self.keep(result?);
+            match result {
+                Ok(compiled) => self.keep(compiled),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         if let Some(store) = self.compiler.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
             store.prune();
         }
+        failed.map_or(Ok(()), Err)?;
         self.compiler.device.check("compiling kernels")
     }
 }

@@ -5,14 +5,26 @@ use crate::job::Configured;
 use crate::ledger::{Cause, Outcome, Reason};
 use crate::memo::Memo;
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
+use crate::stats::rng::below;
 use crate::stats::summary::median;
 use crate::stats::verdict::Verdict;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
+
+/// The fastest so many configurations are varied.
+const BEAM: usize = 8;
+
+/// Configurations drawn before each of them is.
+const DRAWN: usize = 6;
+
+/// Kernels that are compiled at once: as many as cores can take up before the first is measured.
+const AHEAD: usize = 16;
 
 /// What a configuration makes.
 enum Made {
@@ -111,7 +123,30 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             return Ok(best);
         }
         let first = self.first_of_each_variant()?;
-        self.descend_from(first, known, deadline)
+        let best = self.descend_from(first, known, deadline)?;
+        self.explore(best, deadline)
+    }
+
+    /// Goes on where a descent ended: from the best that were not varied yet, and from some that were drawn, whatever their variants.
+    fn explore(
+        &mut self,
+        mut best: Option<(usize, f64)>,
+        deadline: Duration,
+    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let mut varied: BTreeSet<usize> = best.iter().map(|(i, _)| *i).collect();
+        let open: Vec<usize> = (0..self.all.len()).filter(|i| self.all[*i].refusal.is_none()).collect();
+        // The same site draws the same, whenever it is tuned.
+        let mut rng = SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m));
+        while self.memo.spent() < deadline {
+            let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
+            self.try_all(drawn, &mut best, Some(deadline))?;
+            let next = self.ranked().into_iter().take(BEAM).find(|i| !varied.contains(i));
+            let Some(next) = next else { break };
+            varied.insert(next);
+            let near = one_tunable_away(&self.all, &self.all[next]).collect();
+            self.try_all(near, &mut best, Some(deadline))?;
+        }
+        Ok(best)
     }
 
     /// As [`Candidates::descend`], from some configurations on.
@@ -139,15 +174,29 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         best: &mut Option<(usize, f64)>,
         deadline: Option<Duration>,
     ) -> Result<(), KernelTuningError> {
-        for i in configurations {
+        for (n, i) in configurations.iter().copied().enumerate() {
             if best.is_some() && deadline.is_some_and(|deadline| self.memo.spent() >= deadline) {
                 break;
+            }
+            if n % AHEAD == 0 {
+                self.compile_ahead(&configurations[n..configurations.len().min(n + AHEAD)])?;
             }
             if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
                 *best = Some((i, ns));
             }
         }
         Ok(())
+    }
+
+    /// Has the kernels of configurations compiled that will be measured.
+    fn compile_ahead(&mut self, configurations: &[usize]) -> Result<(), KernelTuningError> {
+        let mut kernels = Vec::new();
+        for i in configurations.iter().copied().filter(|i| self.all[*i].refusal.is_none()).collect::<Vec<_>>() {
+            if let Made::Kernel(kernel) = self.kernel(i)? {
+                kernels.push(self.configured(i, &kernel));
+            }
+        }
+        Ok(self.memo.compile_ahead(self.group, &kernels)?)
     }
 
     /// One record per variant and reason, with the number of configurations refused.

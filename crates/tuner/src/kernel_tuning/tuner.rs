@@ -33,7 +33,7 @@ pub(crate) struct PersistentGrid {
 impl PersistentGrid {
     /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and, if its grid is fixed, with as
     /// many of its workgroups for each of these.
-    pub(super) fn admits(self, variant: &Variant, config: &Config, limits: &Limits) -> bool {
+    pub(crate) fn admits(self, variant: &Variant, config: &Config, limits: &Limits) -> bool {
         let number = |name: &str| variant.tunable(config, name, limits);
         number("WG").is_none_or(|width| self.threads.is_multiple_of(width))
             && number("GRID").is_none_or(|grid| grid.is_multiple_of(self.workgroups))

@@ -3,7 +3,7 @@
 use super::kernels::{KernelLab, Lap};
 use super::plans::{PlanLab, StepError};
 use super::{Assignment, Lab, LabError};
-use crate::job::{Cost, Job, PlanId};
+use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
 use crate::quality::{QualityError, Reference};
 use crate::scenario::Scenario;
@@ -49,7 +49,7 @@ impl GpuLab {
         match assignment.job {
             Job::Gate { plan } => Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue)?)),
             Job::Resident { plan } => Ok(match self.plans.resident(find(plan)?)? {
-                PersistentStatus::Used { .. } => Outcome::Resident,
+                PersistentStatus::Used { .. } => Outcome::Done,
                 PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
             }),
             Job::Steps { plans: [a, b], scenario, .. } => {
@@ -59,7 +59,7 @@ impl GpuLab {
                     Ok(outcome) => Ok(outcome),
                 }
             }
-            Job::Kernel { .. } | Job::Kernels { .. } | Job::Control { .. } => {
+            Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
                 Err(LabError::Unknown("a kernel as a plan".to_owned()))
             }
         }
@@ -86,6 +86,10 @@ impl Lab for GpuLab {
             _ => Cost { timed: seconds, ..Cost::default() },
         };
         Ok((outcome, cost))
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+        self.kernels.compile_ahead(site, kernels)
     }
 
     fn spent(&self) -> Duration {

@@ -3,6 +3,7 @@
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, SiteId};
 use crate::ledger::{self, Cause, Gate, Outcome, Timing};
+use crate::memo::site_id;
 use crate::space::InstanceGroup;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Kernel, Limits, Precision};
-use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Expected, check};
+use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Expected, Operands, check};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -25,11 +26,27 @@ const SAMPLES: usize = 5;
 /// Most samples of a warm-up.
 const MOST_WARM_UP: usize = 400;
 
+/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
+/// emulated device has none of its own.
+const WARM_UP_NS: f64 = 100e6;
+
 /// Pairs of a comparison.
 const PAIRS: usize = 8;
 
 /// Samples of the control kernel.
 const CONTROL_SAMPLES: usize = 9;
+
+/// A device that was busy so recently has not lowered its clocks.
+const STILL_WARM: Duration = Duration::from_millis(20);
+
+/// A site with its operands on the device, and what the reference makes of them.
+struct Place {
+    id: SiteId,
+    case: Case,
+    expected: Expected,
+    operands: Operands,
+    copies: usize,
+}
 
 /// Times kernels on a device.
 pub struct KernelLab {
@@ -37,9 +54,11 @@ pub struct KernelLab {
     catalogue: Arc<Catalogue>,
     clock: Clock,
     begun: Instant,
-    /// Operands of the site that was asked for last, and what the reference makes of them.
-    case: Option<(SiteId, Case, Expected)>,
+    /// The site that was asked for last.
+    place: Option<Place>,
     control: Option<(Configured, Bench)>,
+    /// When the device was last busy.
+    busy: Instant,
     /// What took the device.
     gone: Option<String>,
 }
@@ -59,7 +78,7 @@ impl KernelLab {
         let bench = Bench::new(device, &kernel, &Case::random(&site.instance, 0), 1)?;
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
-        Ok(KernelLab { device, catalogue, clock, begun, case: None, control: None, gone: None })
+        Ok(KernelLab { device, catalogue, clock, begun, place: None, control: None, busy: begun, gone: None })
     }
 
     /// What an error makes of a candidate. After some nothing can be run any more.
@@ -93,63 +112,62 @@ impl KernelLab {
         if kernel.hash.to_string() == which.text { Ok(kernel) } else { Err(unknown()) }
     }
 
-    fn case(&mut self, id: &SiteId, site: &InstanceGroup) -> (&Case, &Expected) {
-        if self.case.as_ref().is_none_or(|(known, ..)| known != id) {
+    /// A site, its operands on the device.
+    fn place(&mut self, site: &InstanceGroup) -> Result<&mut Place, LabError> {
+        let id = site_id(site);
+        if self.place.as_ref().is_none_or(|known| known.id != id) {
+            // What another site held makes room first.
+            self.place = None;
             let case = Case::random(&site.instance, 0);
             let expected = Expected::of(&case);
-            self.case = Some((id.clone(), case, expected));
+            // So many copies of the operands that weights stream, as far as the bytes to rotate over go.
+            let copies = rotate_bytes(self.device.limits()) / site.instance.held_bytes().max(1);
+            let copies = copies.clamp(1, 16) as usize;
+            let operands = Operands::upload(&self.device, &case, copies)?;
+            self.place = Some(Place { id, case, expected, operands, copies });
         }
-        let (_, case, expected) = self.case.as_ref().expect("it was made now");
-        (case, expected)
-    }
-
-    /// So many copies of the operands that weights stream, as far as the bytes to rotate over go.
-    fn copies(&self, site: &InstanceGroup) -> usize {
-        (rotate_bytes(self.device.limits()) / site.instance.held_bytes().max(1)).clamp(1, 16) as usize
+        self.place.as_mut().ok_or_else(|| LabError::Unknown("no site".to_owned()))
     }
 
     /// Checks a kernel against the reference, then times it.
-    fn measure(&mut self, id: &SiteId, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+    fn measure(&mut self, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
         let kernel = self.kernel(site, which)?;
-        let (copies, mut lap) = (self.copies(site), Lap::begin());
-        let (device, warm_up) = (Arc::clone(&self.device), warm_up(&self.device));
-        let (case, expected) = self.case(id, site);
+        let mut lap = Lap::begin();
+        let place = self.place(site)?;
         let prepared = lap.end();
-        let bench = Bench::new(&device, &kernel, case, copies)?;
+        let bench = place.operands.bench(&kernel)?;
         let compile = lap.end();
-        let deviation = check(&bench, case, expected)?;
+        let deviation = check(&bench, &place.case, &place.expected)?;
+        let copies = place.copies as u32;
         let cost = Cost { compile, check: prepared + lap.end(), timed: 0.0 };
         let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
         if !deviation.passed() {
             let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
             return Ok((Outcome::failed(Cause::WrongResult, why), cost));
         }
-        let repeats = repeats(&bench, &self.clock, warm_up)?;
-        let samples_ns =
-            (0..SAMPLES).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect::<Result<_, _>>()?;
+        let repeats = self.repeats(&bench)?;
+        let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
         let gate = Some(Gate { passed: true, rms: worst, max: worst, quality_hash: None, detail });
-        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies: copies as u32, gate });
+        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
 
+    fn samples(&mut self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
+        let samples = (0..count).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect();
+        self.busy = Instant::now();
+        samples
+    }
+
     /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
-    fn pair(
-        &mut self,
-        id: &SiteId,
-        site: &InstanceGroup,
-        which: &[Configured; 2],
-    ) -> Result<(Outcome, Cost), LabError> {
+    fn pair(&mut self, site: &InstanceGroup, which: &[Configured; 2]) -> Result<(Outcome, Cost), LabError> {
         let kernels = [self.kernel(site, &which[0])?, self.kernel(site, &which[1])?];
-        let (copies, mut lap) = (self.copies(site), Lap::begin());
-        let (device, warm_up) = (Arc::clone(&self.device), warm_up(&self.device));
-        let (case, _) = self.case(id, site);
-        let check = lap.end();
-        let benches =
-            [Bench::new(&device, &kernels[0], case, copies)?, Bench::new(&device, &kernels[1], case, copies)?];
+        let mut lap = Lap::begin();
+        let place = self.place(site)?;
+        let (check, copies) = (lap.end(), place.copies as u32);
+        let benches = [place.operands.bench(&kernels[0])?, place.operands.bench(&kernels[1])?];
         let compile = lap.end();
-        let of = |bench| repeats(bench, &self.clock, warm_up);
-        let repeats = of(&benches[0])?.max(of(&benches[1])?);
+        let repeats = self.repeats(&benches[0])?.max(self.repeats(&benches[1])?);
         let mut samples_ns = [Vec::new(), Vec::new()];
         for pair in abba(PAIRS) {
             for arm in pair {
@@ -157,25 +175,51 @@ impl KernelLab {
                 samples_ns[i].push(benches[i].time(&self.clock, repeats)?.ns);
             }
         }
-        Ok((Outcome::Pair { samples_ns, repeats, copies: copies as u32 }, Cost { compile, check, timed: lap.end() }))
+        self.busy = Instant::now();
+        Ok((Outcome::Pair { samples_ns, repeats, copies }, Cost { compile, check, timed: lap.end() }))
     }
 
     /// Times the control kernel.
-    fn control(&mut self, id: &SiteId, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+    fn control(&mut self, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
         let mut lap = Lap::begin();
-        if self.control.as_ref().is_none_or(|(known, _)| known != which) {
-            let kernel = self.kernel(site, which)?;
-            let device = Arc::clone(&self.device);
-            let bench = Bench::new(&device, &kernel, self.case(id, site).0, 1)?;
-            self.control = Some((which.clone(), bench));
-        }
+        let (known, bench) = match self.control.take() {
+            Some((known, bench)) if known == *which => (known, bench),
+            _ => {
+                let kernel = self.kernel(site, which)?;
+                (which.clone(), Bench::new(&self.device, &kernel, &Case::random(&site.instance, 0), 1)?)
+            }
+        };
         let compile = lap.end();
-        let (_, bench) = self.control.as_ref().expect("it was made now");
-        let repeats = repeats(bench, &self.clock, warm_up(&self.device))?;
-        let time = |_| bench.time(&self.clock, repeats).map(|t| t.ns);
-        let samples_ns = (0..CONTROL_SAMPLES).map(time).collect::<Result<_, _>>()?;
+        let repeats = self.repeats(&bench)?;
+        let samples_ns = self.samples(&bench, repeats, CONTROL_SAMPLES)?;
+        self.control = Some((known, bench));
         let outcome = Outcome::Control(Timing { samples_ns, repeats, copies: 1, gate: None });
         Ok((outcome, Cost { compile, check: 0.0, timed: lap.end() }))
+    }
+
+    /// Warms the device up until its times have stopped moving, and finds how many dispatches make a sample long enough. Clocks
+    /// fall while a kernel is compiled: what is timed while they rise again is too long, and is compared with nothing.
+    fn repeats(&mut self, bench: &Bench) -> Result<u32, RuntimeError> {
+        let is_warm = self.device.is_cpu() || self.busy.elapsed() < STILL_WARM;
+        let min_ns = if is_warm { 0.0 } else { WARM_UP_NS };
+        let mut warmup = Warmup::new(WarmupRule { min_ns, cap: MOST_WARM_UP, ..WarmupRule::default() });
+        let mut n = 1;
+        let repeats = loop {
+            let each = bench.time(&self.clock, n)?.ns;
+            let ns = each * f64::from(n);
+            if ns >= SAMPLE_NS || n >= MOST_REPEATS {
+                if warmup.push_part(each, ns) != Warmth::Warming {
+                    break n;
+                }
+                // A count that was found on a slow clock is too small on a fast one.
+                n = if ns < SAMPLE_NS { (n + n / 4 + 1).min(MOST_REPEATS) } else { n };
+                continue;
+            }
+            let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(1.2, 50.0);
+            n = ((f64::from(n) * factor).ceil() as u32).min(MOST_REPEATS);
+        };
+        self.busy = Instant::now();
+        Ok(repeats)
     }
 }
 
@@ -185,15 +229,25 @@ impl Lab for KernelLab {
         let job = assignment.job;
         let known = || assignment.site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let ran = match job {
-            Job::Kernel { site, kernel } => self.measure(site, known()?, kernel),
-            Job::Kernels { site, kernels, .. } => self.pair(site, known()?, kernels),
-            Job::Control { site, kernel } => self.control(site, known()?, kernel),
+            Job::Kernel { kernel, .. } => self.measure(known()?, kernel),
+            Job::Kernels { kernels, .. } => self.pair(known()?, kernels),
+            Job::Control { kernel, .. } => self.control(known()?, kernel),
+            Job::Compile { .. } => Ok((Outcome::Done, Cost::default())),
             Job::Gate { .. } | Job::Resident { .. } | Job::Steps { .. } => Err(LabError::Unknown("a model".to_owned())),
         };
         match ran {
             Err(LabError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),
             ran => ran,
         }
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+        self.alive()?;
+        let mut lap = Lap::begin();
+        // What cannot be made says so when it is asked for.
+        let made: Vec<Kernel> = kernels.iter().filter_map(|which| self.kernel(site, which).ok()).collect();
+        self.place(site)?.operands.compile_ahead(&made.iter().collect::<Vec<_>>());
+        Ok(Cost { compile: lap.end(), ..Cost::default() })
     }
 
     fn spent(&self) -> Duration {
@@ -227,35 +281,7 @@ impl Lap {
     }
 }
 
-/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
-/// emulated device has none of its own.
-fn warm_up(device: &Device) -> Duration {
-    if device.is_cpu() { Duration::ZERO } else { Duration::from_millis(100) }
-}
-
 /// Weight bytes over which to rotate: beyond the last-level cache of a GPU, within reason on a CPU.
 fn rotate_bytes(limits: &Limits) -> u64 {
     (limits.storage_binding / 8).min(256 << 20)
-}
-
-/// Warms the device up until its times have stopped moving, and finds how many dispatches make a sample long enough. Clocks fall
-/// while a kernel is compiled: what is timed while they rise again is too long, and is compared with nothing.
-fn repeats(bench: &Bench, clock: &Clock, warm_up: Duration) -> Result<u32, RuntimeError> {
-    let rule = WarmupRule { min_ns: warm_up.as_nanos() as f64, cap: MOST_WARM_UP, ..WarmupRule::default() };
-    let mut warmup = Warmup::new(rule);
-    let mut n = 1;
-    loop {
-        let each = bench.time(clock, n)?.ns;
-        let ns = each * f64::from(n);
-        if ns >= SAMPLE_NS || n >= MOST_REPEATS {
-            if warmup.push_part(each, ns) != Warmth::Warming {
-                return Ok(n);
-            }
-            // A count that was found on a slow clock is too small on a fast one.
-            n = if ns < SAMPLE_NS { (n + n / 4 + 1).min(MOST_REPEATS) } else { n };
-            continue;
-        }
-        let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(1.2, 50.0);
-        n = ((f64::from(n) * factor).ceil() as u32).min(MOST_REPEATS);
-    }
 }

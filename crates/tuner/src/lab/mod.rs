@@ -9,7 +9,7 @@ pub use gpu::GpuLab;
 pub use kernels::KernelLab;
 pub use synthetic::{Costs, Synthetic, SyntheticLab};
 
-use crate::job::{Cost, Job, Plans};
+use crate::job::{Configured, Cost, Job, Plans};
 use crate::ledger::{Clock, Outcome};
 use crate::quality::QualityError;
 use crate::space::InstanceGroup;
@@ -37,6 +37,12 @@ pub trait Lab {
     /// # Errors
     /// Nothing more can be run here.
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError>;
+
+    /// Compiles kernels of a site that will be asked for, on all cores. One that does not compile says so when it is asked for.
+    ///
+    /// # Errors
+    /// Nothing more can be run here.
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError>;
 
     /// Time that was spent of the budget.
     fn spent(&self) -> Duration;

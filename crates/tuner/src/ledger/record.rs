@@ -142,8 +142,8 @@ pub enum Outcome {
     },
     /// The quality gate alone.
     Gate(Gate),
-    /// The persistent kernel runs.
-    Resident,
+    /// It was done: a persistent kernel runs, kernels were compiled.
+    Done,
     /// It was refused (by a constraint, before compiling) or it failed.
     Failed(Reason),
 }
@@ -173,7 +173,7 @@ impl Outcome {
     pub fn samples_ns(&self) -> &[f64] {
         match self {
             Outcome::Kernel(timing) | Outcome::Control(timing) | Outcome::Arm(timing) => &timing.samples_ns,
-            Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Resident | Outcome::Failed(_) => &[],
+            Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Done | Outcome::Failed(_) => &[],
         }
     }
 

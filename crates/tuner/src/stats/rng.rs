@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::Rng;
 /// A number in `0..n`, by multiply-shift: its bias, below `n / 2^64`, is nothing beside the noise of timings.
 /// 0 where `n` is 0.
 #[inline]
-pub(super) fn below(rng: &mut SplitMix64, n: usize) -> usize {
+pub(crate) fn below(rng: &mut SplitMix64, n: usize) -> usize {
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }
 

@@ -41,6 +41,7 @@ fn job() -> impl Strategy<Value = Job> {
             kernels,
             held_out
         }),
+        site().prop_map(|site| Job::Compile { site }),
         (site(), configured()).prop_map(|(site, kernel)| Job::Control { site, kernel }),
         plan().prop_map(|plan| Job::Gate { plan }),
         plan().prop_map(|plan| Job::Resident { plan }),
@@ -86,7 +87,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         .prop_map(|(samples_ns, [repeats, copies], gate)| Timing { samples_ns, repeats, copies, gate });
     prop_oneof![
         Just(Outcome::Intent),
-        Just(Outcome::Resident),
+        Just(Outcome::Done),
         timing.clone().prop_map(Outcome::Kernel),
         timing.clone().prop_map(Outcome::Control),
         timing.prop_map(Outcome::Arm),
@@ -222,7 +223,7 @@ fn ledgers_of_schema_1_are_read() {
         Outcome::Arm(_) => "arm",
         Outcome::Gate(_) => "gate",
         Outcome::Failed(_) => "failed",
-        Outcome::Pair { .. } | Outcome::Resident => "new",
+        Outcome::Pair { .. } | Outcome::Done => "new",
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["gate", "arm", "arm", "control", "intent", "kernel", "failed", "arm"]);
     assert!(entries.iter().all(|entry| EARLIER.contains(entry.key.as_deref().unwrap())));

@@ -1,6 +1,8 @@
 //! A made-up device: every job has a true time, samples scatter around it, and a virtual clock says what it all took. What a
 //! search is worth can be told without a GPU, in milliseconds, and against the truth.
 
+mod optimum;
+
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, Plans, SiteId};
 use crate::ledger::{Cause, Clock, Gate, Outcome, Timing};
@@ -11,7 +13,7 @@ use crate::stats::rng::unit;
 use crate::sweep::Problem;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
 use wgoose_kernels::plan::TuningKey;
@@ -61,8 +63,10 @@ pub struct Costs {
     pub merged: f64,
     /// Checking a kernel.
     pub check: f64,
-    /// Warming up.
+    /// Warming up after a pause.
     pub warm_up: f64,
+    /// Cores that compile.
+    pub cores: usize,
 }
 
 impl Synthetic {
@@ -82,7 +86,7 @@ impl Synthetic {
             ramp: 1.2,
             wrong: 0.0,
             resident: 132,
-            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.03, warm_up: 0.12 },
+            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.12, cores: 12 },
         }
     }
 }
@@ -97,13 +101,26 @@ pub struct SyntheticLab<'a> {
     /// The last sample's noise.
     last: f64,
     known: HashMap<(SiteId, String), f64>,
+    compiled: HashSet<(SiteId, Configured)>,
+    /// Whether the last thing that it did was to time a kernel.
+    is_warm: bool,
 }
 
 impl<'a> SyntheticLab<'a> {
     /// A device for a problem.
     pub fn new(problem: &'a Problem, catalogue: &'a Catalogue, device: Synthetic) -> Self {
         let rng = SplitMix64::seed_from_u64(device.seed);
-        SyntheticLab { problem, catalogue, device, now: 0.0, rng, last: 0.0, known: HashMap::new() }
+        SyntheticLab {
+            problem,
+            catalogue,
+            device,
+            now: 0.0,
+            rng,
+            last: 0.0,
+            known: HashMap::new(),
+            compiled: HashSet::new(),
+            is_warm: false,
+        }
     }
 
     /// A number that belongs to a text: normally distributed, always the same.
@@ -144,6 +161,14 @@ impl<'a> SyntheticLab<'a> {
         ns
     }
 
+    /// True nanoseconds of one stage of a merged step.
+    fn stage_ns(&mut self, group: &InstanceGroup, which: &Configured) -> f64 {
+        let of = |what: &str| self.trait_of(&format!("merged {} {} {what}", group.key.op, group.key.k));
+        let choices = which.config.iter().map(|(name, value)| of(&format!("{name}={value}")));
+        let merged = self.device.merged * (of(&which.variant) + choices.sum::<f64>()) / 2.0;
+        self.kernel_ns(group, which) * merged.exp()
+    }
+
     /// True nanoseconds of what a plan does in a scenario.
     ///
     /// # Errors
@@ -175,13 +200,10 @@ impl<'a> SyntheticLab<'a> {
             let Some((variant, config)) = chosen else { continue };
             let (name, config) = (variant.name().to_owned(), variant.spell(&config));
             let which = Configured { variant: name, config, text: String::new() };
-            let mut each = self.kernel_ns(&group, &which);
-            if is_merged && group.in_layers {
-                each *= (self.device.merged * self.trait_of(&format!("merged {} {which}", group.key))).exp();
-                each += self.device.barrier_ns;
-            } else {
-                each += self.device.dispatch_ns;
-            }
+            let each = match is_merged && group.in_layers {
+                true => self.stage_ns(&group, &which) + self.device.barrier_ns,
+                false => self.kernel_ns(&group, &which) + self.device.dispatch_ns,
+            };
             ns += each * f64::from(group.count);
         }
         Ok(ns)
@@ -206,6 +228,10 @@ impl<'a> SyntheticLab<'a> {
 
     fn kernel(&mut self, site: &InstanceGroup, which: &Configured) -> (Outcome, Cost) {
         let Costs { kernel: compile, check, warm_up, .. } = self.device.costs;
+        let is_compiled = self.compiled.contains(&(site_id(site), which.clone()));
+        let compile = if is_compiled { 0.0 } else { compile };
+        let warm_up = if is_compiled && self.is_warm { 0.01 } else { warm_up };
+        self.is_warm = true;
         if self.is_wrong(which) {
             let cost = self.spend(Cost { compile, check, timed: 0.0 });
             return (Outcome::failed(Cause::WrongResult, "error 1, allowed 1e-5".to_owned()), cost);
@@ -253,6 +279,7 @@ impl<'a> SyntheticLab<'a> {
 impl Lab for SyntheticLab<'_> {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
         let Assignment { job, site, plans, allowance } = assignment;
+        self.is_warm &= matches!(job, Job::Kernel { .. });
         let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         let costs = self.device.costs;
@@ -265,6 +292,7 @@ impl Lab for SyntheticLab<'_> {
                 let cost = self.spend(Cost { compile: 2.0 * costs.kernel, check: costs.check, timed });
                 (Outcome::Pair { samples_ns, repeats: 1, copies: 1 }, cost)
             }
+            Job::Compile { .. } => (Outcome::Done, Cost::default()),
             Job::Control { kernel, .. } => {
                 let ns = self.kernel_ns(site()?, kernel);
                 let samples_ns = (0..9).map(|i| self.sample(ns, i + 6)).collect();
@@ -281,7 +309,7 @@ impl Lab for SyntheticLab<'_> {
                 let workgroups = plan(id, plans)?.persistent.unwrap_or_default();
                 let cost = self.spend(Cost { compile: costs.merged, ..Cost::default() });
                 match workgroups <= self.device.resident {
-                    true => (Outcome::Resident, cost),
+                    true => (Outcome::Done, cost),
                     false => (Outcome::failed(Cause::NotResident, format!("{workgroups} workgroups")), cost),
                 }
             }
@@ -289,6 +317,13 @@ impl Lab for SyntheticLab<'_> {
                 self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, allowance)?
             }
         })
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+        self.compiled.extend(kernels.iter().map(|kernel| (site_id(site), kernel.clone())));
+        self.is_warm = false;
+        let compile = self.device.costs.kernel * kernels.len().div_ceil(self.device.costs.cores) as f64;
+        Ok(self.spend(Cost { compile, ..Cost::default() }))
     }
 
     fn spent(&self) -> Duration {
