@@ -9,7 +9,7 @@ use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Gate, Outcome, Record, Records, Session, Trial};
 use crate::memo::paired;
 use crate::objective::Objective;
-use crate::paired::PairedResult;
+use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
 use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::{BTreeMap, BTreeSet};
@@ -263,7 +263,7 @@ impl<'a> Known<'a> {
     /// What the comparisons of a plan with the default say: those held out, else the others.
     fn compared_in(&self, id: &PlanId, scenario: Scenario) -> Option<PairedResult> {
         let of = |held_out| self.steps.get(&(id.clone(), scenario, held_out));
-        paired(of(true).or_else(|| of(false))?, Criteria::step().min_gain).ok()
+        paired(of(true).or_else(|| of(false))?, &Effort::none().criteria()).ok()
     }
 
     /// The default plan with the kernels that beat others of their sites twice, the fastest of each.

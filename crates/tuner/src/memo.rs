@@ -1,7 +1,6 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
-use crate::lab::plans::FEWEST_PAIRS;
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
     Cause, Clock, Decision, Gate, Identity, Ledger, LedgerError, Outcome, PlanRecord, Reason, Record, Records, Refused,
@@ -126,7 +125,7 @@ impl<'a> Memo<'a> {
     /// The lab or the ledger fails.
     pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Result<Gate, Reason>, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(Job::Gate { plan }, None, Duration::ZERO)? {
+        match self.run(Job::Gate { plan }, None, Effort::none())? {
             Outcome::Gate(gate) => Ok(Ok(gate)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
@@ -139,7 +138,7 @@ impl<'a> Memo<'a> {
     /// The lab or the ledger fails.
     pub(crate) fn resident(&mut self, plan: &Plan) -> Result<Result<(), Reason>, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(Job::Resident { plan }, None, Duration::ZERO)? {
+        match self.run(Job::Resident { plan }, None, Effort::none())? {
             Outcome::Done => Ok(Ok(())),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "resident" }),
@@ -159,8 +158,8 @@ impl<'a> Memo<'a> {
         effort: Effort,
     ) -> Result<Result<PairedResult, Reason>, TrialError> {
         let plans = [self.know(incumbent)?, self.know(candidate)?];
-        match self.run(Job::Steps { plans, scenario, held_out }, None, effort.allowance)? {
-            Outcome::Pair { samples_ns, .. } => Ok(Ok(paired(&samples_ns, effort.min_gain)?)),
+        match self.run(Job::Steps { plans, scenario, held_out }, None, effort)? {
+            Outcome::Pair { samples_ns, .. } => Ok(Ok(paired(&samples_ns, &effort.criteria())?)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "steps" }),
         }
@@ -194,7 +193,7 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The lab or the ledger fails.
     pub(crate) fn kernel(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Outcome, TrialError> {
-        self.run(Job::Kernel { site: site_id(site), kernel }, Some(site), Duration::ZERO)
+        self.run(Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
 
     /// Compares two kernels at a site; `Err` within if one does not run.
@@ -207,7 +206,7 @@ impl<'a> Memo<'a> {
         kernels: [Configured; 2],
         held_out: bool,
     ) -> Result<Result<Comparison, Reason>, TrialError> {
-        match self.run(Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Duration::ZERO)? {
+        match self.run(Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Effort::none())? {
             Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(compare(&a, &b, &Criteria::kernel())?)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "kernels" }),
@@ -221,7 +220,7 @@ impl<'a> Memo<'a> {
     pub(crate) fn control(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Vec<f64>, TrialError> {
         let job = Job::Control { site: site_id(site), kernel };
         let identity = self.identity(&job);
-        let outcome = self.measure(&identity, &job, Some(site), Duration::ZERO)?;
+        let outcome = self.measure(&identity, &job, Some(site), Effort::none())?;
         Ok(outcome.samples_ns().to_vec())
     }
 
@@ -259,7 +258,7 @@ impl<'a> Memo<'a> {
     }
 
     /// Runs a job, unless its outcome is known.
-    fn run(&mut self, job: Job, site: Option<&InstanceGroup>, allowance: Duration) -> Result<Outcome, TrialError> {
+    fn run(&mut self, job: Job, site: Option<&InstanceGroup>, effort: Effort) -> Result<Outcome, TrialError> {
         let identity = self.identity(&job);
         let key = identity.key();
         if let Some(outcome) = self.recall(&key) {
@@ -272,7 +271,7 @@ impl<'a> Memo<'a> {
             self.append(&identity, None, outcome.clone())?;
             return Ok(outcome);
         }
-        self.measure(&identity, &job, site, allowance)
+        self.measure(&identity, &job, site, effort)
     }
 
     /// Runs a job: the intent is on disk before it begins, the outcome before the next one does.
@@ -281,10 +280,10 @@ impl<'a> Memo<'a> {
         identity: &Identity,
         job: &Job,
         site: Option<&InstanceGroup>,
-        allowance: Duration,
+        effort: Effort,
     ) -> Result<Outcome, TrialError> {
         self.append(identity, None, Outcome::Intent)?;
-        let (outcome, cost) = self.lab.run(Assignment { job, site, plans: &self.plans, allowance })?;
+        let (outcome, cost) = self.lab.run(Assignment { job, site, plans: &self.plans, effort })?;
         self.measured += 1;
         self.append(identity, Some(cost), outcome.clone())?;
         Ok(outcome)
@@ -305,9 +304,8 @@ pub(crate) fn site_id(site: &InstanceGroup) -> SiteId {
 ///
 /// # Errors
 /// They cannot be compared.
-pub(crate) fn paired(samples_ns: &[Vec<f64>; 2], min_gain: f64) -> Result<PairedResult, PairError> {
-    let criteria = Criteria { min_pairs: FEWEST_PAIRS, min_gain, ..Criteria::step() };
-    let comparison = compare(&samples_ns[0], &samples_ns[1], &criteria)?;
+pub(crate) fn paired(samples_ns: &[Vec<f64>; 2], criteria: &Criteria) -> Result<PairedResult, PairError> {
+    let comparison = compare(&samples_ns[0], &samples_ns[1], criteria)?;
     let [incumbent_ns, candidate_ns] = samples_ns.each_ref().map(|s| median(s).unwrap_or(f64::NAN));
     Ok(PairedResult { comparison, incumbent_ns, candidate_ns })
 }

@@ -34,6 +34,19 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
+    /// Fewest pairs that can say anything.
+    pub(crate) const FEWEST_PAIRS: usize = 6;
+
+    /// What it takes to say that one is faster.
+    pub(crate) fn criteria(self) -> Criteria {
+        Criteria { min_pairs: Self::FEWEST_PAIRS, min_gain: self.min_gain, ..Criteria::step() }
+    }
+
+    /// None, for what is no comparison.
+    pub(crate) fn none() -> Self {
+        Effort::usual(Duration::ZERO)
+    }
+
     /// For changes of which each costs something: other kernels, another layout.
     pub(crate) fn usual(allowance: Duration) -> Self {
         Effort { allowance, min_gain: Criteria::step().min_gain }

@@ -103,7 +103,6 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
             events.iter().any(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is(candidate)))
         };
         assert!(compared(&|candidate| matches!(candidate, Candidate::Change(_))));
-        assert!(compared(&|candidate| matches!(candidate, Candidate::PerOp { .. })));
         assert!(compared(&|candidate| matches!(candidate, Candidate::Persistent { .. })));
         assert!(!events.iter().any(|e| matches!(e, Event::Done(Step::Wrong { .. }))));
         assert!(spent.as_secs_f64() < 1.1 * 120.0, "{spent:?}");

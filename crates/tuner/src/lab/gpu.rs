@@ -53,7 +53,7 @@ impl GpuLab {
                 PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
             }),
             Job::Steps { plans: [a, b], scenario, .. } => {
-                match self.plans.pair([find(a)?, find(b)?], *scenario, assignment.allowance) {
+                match self.plans.pair([find(a)?, find(b)?], *scenario, assignment.effort) {
                     Err(StepError::NotPersistent(why)) => Ok(Outcome::failed(Cause::NotResident, why)),
                     Err(StepError::Runtime(error)) => Err(error.into()),
                     Ok(outcome) => Ok(outcome),

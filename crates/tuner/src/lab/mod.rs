@@ -11,6 +11,7 @@ pub use synthetic::{Costs, Synthetic, SyntheticLab};
 
 use crate::job::{Configured, Cost, Job, Plans};
 use crate::ledger::{Clock, Outcome};
+use crate::paired::Effort;
 use crate::quality::QualityError;
 use crate::space::InstanceGroup;
 use std::time::Duration;
@@ -26,8 +27,8 @@ pub struct Assignment<'a> {
     pub site: Option<&'a InstanceGroup>,
     /// The contents of its plans, among others.
     pub(crate) plans: &'a Plans,
-    /// Time for a comparison, but for compiling and the fewest pairs.
-    pub allowance: Duration,
+    /// How a comparison is made.
+    pub(crate) effort: Effort,
 }
 
 /// Where jobs run.

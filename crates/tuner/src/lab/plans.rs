@@ -1,12 +1,14 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
 use crate::ledger::{Gate, Outcome};
+use crate::paired::Effort;
 use crate::quality::{Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
+use crate::stats::sequential::is_decided;
 use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::ops::{ControlFlow, RangeInclusive};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::{
     Continuation, Engine, GpuExecutor, IN_FLIGHT, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sampling,
@@ -15,9 +17,6 @@ use wgoose_runtime::{
 
 /// Pairs of a comparison, where time allows.
 const PAIRS: usize = 40;
-
-/// Fewest pairs that can say anything.
-pub(crate) const FEWEST_PAIRS: usize = 6;
 
 /// What a sample of decoding should take, in nanoseconds.
 const SAMPLE_NS: f64 = 50e6;
@@ -68,12 +67,8 @@ impl PlanLab {
     }
 
     /// Interleaved samples of two plans.
-    pub(super) fn pair(
-        &self,
-        plans: [&Plan; 2],
-        scenario: Scenario,
-        allowance: Duration,
-    ) -> Result<Outcome, StepError> {
+    pub(super) fn pair(&self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<Outcome, StepError> {
+        let allowance = effort.allowance;
         let slots = scenario.sequences as usize;
         let arm = |plan: &Plan| Ok::<_, StepError>(Runs::new(self.engine(plan, slots)?, plan, scenario));
         let mut arms = [arm(plans[0])?, arm(plans[1])?];
@@ -97,9 +92,12 @@ impl PlanLab {
         let steps = arms[0].steps_for(longest);
         arms.iter_mut().for_each(|arm| arm.steps = steps);
         let left = allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
-        let pairs = ((left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize).clamp(FEWEST_PAIRS, PAIRS);
+        let pairs = ((left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize).clamp(Effort::FEWEST_PAIRS, PAIRS);
         let mut samples_ns = [Vec::new(), Vec::new()];
         for pair in abba(pairs) {
+            if is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
+                break;
+            }
             for arm in pair {
                 let i = usize::from(arm == Arm::Candidate);
                 samples_ns[i].push(arms[i].sample()?);

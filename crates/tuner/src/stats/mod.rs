@@ -2,12 +2,13 @@
 //!
 //! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]), doubt
 //! blocks in which the machine itself changed (`drift`), bound the ratio of the pairs (`bootstrap`), say one of four
-//! words (`verdict`), report the raw samples' shape ([`summary`]).
+//! words (`verdict`), as soon as enough is known (`sequential`), report the raw samples' shape ([`summary`]).
 
 mod bootstrap;
 pub(crate) mod drift;
 pub mod rng;
 pub mod schedule;
+pub(crate) mod sequential;
 pub mod summary;
 pub(crate) mod verdict;
 pub mod warmup;

@@ -38,7 +38,7 @@ enum Stages {
 }
 
 impl Sweep<'_> {
-    /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, first as
+    /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, as
     /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter, where
     /// they are asked for, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
@@ -157,7 +157,7 @@ impl Sweep<'_> {
         Ok(Stages::None(refusal))
     }
 
-    /// Compares the stages with a plan, as one dispatch per op and fused.
+    /// Compares the stages with a plan, fused and, where that is not faster, as one dispatch per op.
     fn compare_both(
         &mut self,
         plan: &mut Plan,
@@ -167,12 +167,15 @@ impl Sweep<'_> {
     ) -> Result<Ended, SweepError> {
         let effort = Effort::usual(allowance);
         let per_op = Plan { persistent: None, ..persistent.clone() };
-        if per_op.hash() != plan.hash() {
-            self.challenge(plan, per_op, &[Scenario::DECODE], effort, Candidate::PerOp { threads })?;
-        }
         let workgroups = persistent.persistent.unwrap_or_default();
         let candidate = Candidate::Persistent { threads, workgroups };
-        self.challenge(plan, persistent, &[Scenario::DECODE], effort, candidate)
+        let ended = self.challenge(plan, persistent, &[Scenario::DECODE], effort, candidate)?;
+        // A boundary between two dispatches costs more than one between stages: what has lost so has lost.
+        if ended == Ended::Won || plan.persistent.is_some() || per_op.hash() == plan.hash() {
+            return Ok(ended);
+        }
+        self.challenge(plan, per_op, &[Scenario::DECODE], effort, Candidate::PerOp { threads })?;
+        Ok(ended)
     }
 }
 

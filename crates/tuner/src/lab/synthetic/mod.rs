@@ -7,9 +7,12 @@ use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, Plans, SiteId};
 use crate::ledger::{Cause, Clock, Gate, Outcome, Timing};
 use crate::memo::site_id;
+use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use crate::stats::rng::unit;
+use crate::stats::sequential::is_decided;
+use crate::stats::verdict::Criteria;
 use crate::sweep::Problem;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -244,10 +247,13 @@ impl<'a> SyntheticLab<'a> {
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: None }), cost)
     }
 
-    /// Samples of two things, interleaved.
-    fn pair(&mut self, true_ns: [f64; 2], pairs: usize) -> [Vec<f64>; 2] {
+    /// Samples of two things, interleaved, until they are enough.
+    fn pair(&mut self, true_ns: [f64; 2], pairs: usize, criteria: Option<&Criteria>) -> [Vec<f64>; 2] {
         let mut samples_ns = [Vec::new(), Vec::new()];
         for i in 0..pairs {
+            if criteria.is_some_and(|criteria| is_decided(&samples_ns[0], &samples_ns[1], criteria)) {
+                break;
+            }
             for arm in if i % 2 == 0 { [0, 1] } else { [1, 0] } {
                 let ns = self.sample(true_ns[arm], i + 6);
                 samples_ns[arm].push(ns);
@@ -256,20 +262,16 @@ impl<'a> SyntheticLab<'a> {
         samples_ns
     }
 
-    fn steps(
-        &mut self,
-        plans: [&Plan; 2],
-        scenario: Scenario,
-        allowance: Duration,
-    ) -> Result<(Outcome, Cost), PlanError> {
+    fn steps(&mut self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<(Outcome, Cost), PlanError> {
         let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
         let longest = true_ns[0].max(true_ns[1]) * 1e-9;
         let steps = if scenario.tokens == 1 { (0.05 / longest).ceil().clamp(4.0, 32.0) } else { 1.0 };
         let each = 2.0 * longest * steps;
         let warm_up = 0.25f64.max(10.0 * longest);
-        let left = allowance.as_secs_f64() - 2.0 * warm_up;
+        let left = effort.allowance.as_secs_f64() - 2.0 * warm_up;
         let pairs = ((left / each).max(0.0) as usize).clamp(6, 40);
-        let samples_ns = self.pair(true_ns, pairs);
+        let samples_ns = self.pair(true_ns, pairs, Some(&effort.criteria()));
+        let pairs = samples_ns[0].len();
         let compile = self.device.costs.plan;
         let cost = self.spend(Cost { compile, check: 0.0, timed: 2.0 * warm_up + pairs as f64 * each });
         Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
@@ -278,7 +280,7 @@ impl<'a> SyntheticLab<'a> {
 
 impl Lab for SyntheticLab<'_> {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
-        let Assignment { job, site, plans, allowance } = assignment;
+        let Assignment { job, site, plans, effort } = assignment;
         self.is_warm &= matches!(job, Job::Kernel { .. });
         let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
@@ -287,7 +289,7 @@ impl Lab for SyntheticLab<'_> {
             Job::Kernel { kernel, .. } => self.kernel(site()?, kernel),
             Job::Kernels { kernels: [a, b], .. } => {
                 let true_ns = [self.kernel_ns(site()?, a), self.kernel_ns(site()?, b)];
-                let samples_ns = self.pair(true_ns, 8);
+                let samples_ns = self.pair(true_ns, 8, None);
                 let timed = 2.0 * costs.warm_up + 16.0 * 2e-3;
                 let cost = self.spend(Cost { compile: 2.0 * costs.kernel, check: costs.check, timed });
                 (Outcome::Pair { samples_ns, repeats: 1, copies: 1 }, cost)
@@ -314,7 +316,7 @@ impl Lab for SyntheticLab<'_> {
                 }
             }
             Job::Steps { plans: [a, b], scenario, .. } => {
-                self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, allowance)?
+                self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?
             }
         })
     }
