@@ -90,7 +90,8 @@ fn any_seed() -> u64 {
 impl Model {
     /// Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
     ///
-    /// plan: a file made by `tune`, else the device's default. foreign_plan: accept one made on another device. device: an
+    /// plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed, else one that
+    /// ships, else the default. foreign_plan: accept one made on another device. device: an
     /// adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
     /// bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.

@@ -215,7 +215,7 @@ fn open_with(model: &Tiny, foreign: bool, change: impl Fn(&mut Plan)) -> Result<
     change(&mut plan);
     let path = model.folder.path().join("plan.ron");
     plan.save(&path).unwrap();
-    Session::builder().plan(Some(path)).allow_foreign_plan(foreign).open(&model.path)
+    Session::builder().plan(path.into()).allow_foreign_plan(foreign).open(&model.path)
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) mod graph;
 pub(crate) mod info;
 pub(crate) mod kernel;
 pub(crate) mod logits;
+pub(crate) mod plans;
 pub(crate) mod profile;
 pub(crate) mod roofline;
 pub(crate) mod synth;
