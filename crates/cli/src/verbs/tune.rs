@@ -2,12 +2,12 @@
 
 use crate::failure::Failure;
 use crate::tuning::{Effort, tune};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_kernels::{DeviceFingerprint, Plan, Precision};
+use wgoose_kernels::Precision;
 use wgoose_loader::Model;
-use wgoose_plans::{ModelClass, Store, StoreError, plan_name};
+use wgoose_plans::Destination;
 use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let model = Arc::new(Model::open(&args.model)?);
     let catalogue = args.kernels.catalogue_in_part()?;
     // Before minutes of work.
-    let destination = Destination::new(args.out.as_deref())?;
+    let destination = Destination::new(args.out.clone())?;
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
     let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
     let class = model_class(&model);
@@ -84,38 +84,4 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         swept.recalled,
     );
     Ok(())
-}
-
-/// Where the plan goes.
-enum Destination<'a> {
-    File(&'a Path),
-    Store(Store),
-}
-
-impl<'a> Destination<'a> {
-    /// The file, else the user's store, which is made.
-    fn new(out: Option<&'a Path>) -> Result<Self, StoreError> {
-        if let Some(path) = out {
-            return Ok(Destination::File(path));
-        }
-        let store = Store::of_user().ok_or(StoreError::NoFolder)?;
-        store.create()?;
-        Ok(Destination::Store(store))
-    }
-
-    /// The file of measurements beside it.
-    fn ledger(&self, device: &DeviceFingerprint, class: &ModelClass) -> PathBuf {
-        match self {
-            Destination::File(path) => path.with_extension("jsonl"),
-            Destination::Store(store) => store.ledger(&plan_name(device, class)),
-        }
-    }
-
-    /// Writes the plan; returns what it is called there.
-    fn save(&self, class: &ModelClass, plan: &Plan) -> Result<String, Failure> {
-        match self {
-            Destination::File(path) => Ok(plan.save(path).map(|()| path.display().to_string())?),
-            Destination::Store(store) => Ok(store.file(class, plan)?),
-        }
-    }
 }
