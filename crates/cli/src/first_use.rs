@@ -137,11 +137,11 @@ fn tune_quickly(
 mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
-    use wgoose_plans::Stale;
+    use wgoose_plans::{Gain, Stale};
 
     #[test]
     fn tuning_and_asking_have_their_conditions() {
-        let report = |origin, stale| PlanReport { origin, gain: None, stale, skipped: Vec::new() };
+        let report = |origin, stale| PlanReport { origin, gain: Gain::Unknown, stale, skipped: Vec::new() };
         let none = report(Origin::Default { was_asked: false }, Vec::new());
         let in_store = || Origin::Store { name: "n".into(), tuned: UNIX_EPOCH };
         let current = report(in_store(), Vec::new());

@@ -5,6 +5,7 @@ use crate::stale::safe_part;
 use crate::{ModelClass, Origin, Report, Skipped, Store, plan_name, shipped};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan};
 
 /// Which plan is wanted.
@@ -134,4 +135,18 @@ impl Place<'_> {
         let report = Report::of(&plan, origin, stale, Vec::new());
         Chosen { plan, report }
     }
+}
+
+/// Fusions of the plans that [`Place::find`] may choose, as far as the class tells: what can be made of them is made while the
+/// device opens. The plan of another device may be among them.
+pub fn likely_fusions(store: Option<&Store>, class: &ModelClass) -> Vec<Fusions> {
+    let class = class.name();
+    let names = store.and_then(|store| store.names().ok()).unwrap_or_default();
+    let of_class = names.iter().filter(|name| name.contains(&format!("-{class}-")));
+    let entries = of_class.filter_map(|name| store?.entry(name).ok()?);
+    if let Some(Ok(newest)) = entries.max_by_key(|entry| entry.tuned).map(|entry| entry.plan) {
+        return vec![newest.fusions];
+    }
+    let ships = shipped().filter(|s| s.name.ends_with(&format!("-{class}"))).filter_map(|s| s.plan().ok());
+    [Plan::default_fusions(true)].into_iter().chain(ships.map(|plan| plan.fusions)).collect()
 }

@@ -12,8 +12,8 @@ use wgoose_kernels::plan::ScenarioEvidence;
 pub struct Report {
     /// Where it is from.
     pub origin: Origin,
-    /// How often as fast as the default it decodes one sequence, as measured when it was tuned.
-    pub gain: Option<f64>,
+    /// What it gains over the default, as measured when it was tuned.
+    pub gain: Gain,
     /// What has changed since it was tuned. Empty: it is current.
     pub stale: Vec<Stale>,
     /// Plans that were left out, with the reason.
@@ -44,6 +44,17 @@ pub enum Origin {
     },
 }
 
+/// What a plan gains over the default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gain {
+    /// It was not measured.
+    Unknown,
+    /// It is the default: nothing that was tried was faster.
+    Nothing,
+    /// It decodes one sequence so many times as fast.
+    Decode(f64),
+}
+
 /// A plan that was found and left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
@@ -55,7 +66,7 @@ pub struct Skipped {
 
 impl Report {
     pub(crate) fn of(plan: &Plan, origin: Origin, stale: Vec<Stale>, skipped: Vec<Skipped>) -> Report {
-        Report { origin, gain: decode_gain(plan), stale, skipped }
+        Report { origin, gain: Gain::of(plan), stale, skipped }
     }
 
     /// The plan's name in the store or in the program, or its file; `None` for the default.
@@ -85,8 +96,10 @@ impl fmt::Display for Report {
             Origin::Store { tuned, .. } => write!(f, "tuned {} (store)", day(*tuned))?,
             Origin::Shipped { name } => write!(f, "{name} (ships with wgoose)")?,
         }
-        if let Some(gain) = self.gain {
-            write!(f, ", {gain:.2} x the default in decode")?;
+        match self.gain {
+            Gain::Unknown => {}
+            Gain::Nothing => f.write_str(", nothing was faster than the default")?,
+            Gain::Decode(gain) => write!(f, ", {gain:.2} x the default in decode")?,
         }
         if !self.stale.is_empty() {
             let changes: Vec<String> = self.stale.iter().map(ToString::to_string).collect();
@@ -107,8 +120,15 @@ pub fn gain(scenario: &ScenarioEvidence) -> f64 {
     scenario.default_us / scenario.tuned_us
 }
 
-/// The gain in decoding one sequence.
-fn decode_gain(plan: &Plan) -> Option<f64> {
-    let scenarios = &plan.evidence.as_ref()?.scenarios;
-    scenarios.iter().find(|s| s.scenario == "decode").map(gain).filter(|gain| gain.is_finite())
+impl Gain {
+    /// As the evidence of a plan says.
+    pub fn of(plan: &Plan) -> Gain {
+        let Some(evidence) = &plan.evidence else { return Gain::Unknown };
+        let decode = evidence.scenarios.iter().find(|s| s.scenario == "decode").map(gain);
+        match decode.filter(|gain| gain.is_finite()) {
+            Some(gain) => Gain::Decode(gain),
+            None if evidence.scenarios.is_empty() => Gain::Nothing,
+            None => Gain::Unknown,
+        }
+    }
 }

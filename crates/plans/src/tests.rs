@@ -94,6 +94,12 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     assert_eq!(found.plan.prefill_chunk, 77);
     assert!(found.report.is_current());
 
+    let mut no_faster = mine;
+    no_faster.evidence = Some(Evidence { scenarios: Vec::new(), ..evidence(1.0) });
+    store.file(&q4, &no_faster).unwrap();
+    let line = find(Some(&store), &device(), &q4, &catalogue).report.to_string();
+    assert!(line.ends_with("(store), nothing was faster than the default"), "{line}");
+
     // The same shape in F16, another device, or another API: neither is for them.
     let default = Origin::Default { was_asked: false };
     let f16 = find(Some(&store), &device(), &class("2.9B", Mix::F16), &catalogue);
@@ -246,4 +252,20 @@ fn choices_have_names() {
     for choice in [PlanChoice::Find, PlanChoice::Default, PlanChoice::File("a.ron".into())] {
         assert_eq!(PlanChoice::named(choice.name()), choice);
     }
+}
+
+#[test]
+fn likely_fusions_are_those_of_the_class() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(folder.path());
+    let (q4, f16) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::F16));
+    let ships = shipped().next().unwrap().plan().unwrap().fusions;
+    let default = Plan::default_fusions(true);
+    assert_eq!(likely_fusions(Some(&store), &f16), [default.clone()]);
+    assert_eq!(likely_fusions(None, &q4), [default, ships]);
+    let mut mine = default_plan("2.9B");
+    mine.fusions.decode.remove(&Fusion::NormShift);
+    store.file(&q4, &mine).unwrap();
+    assert_eq!(likely_fusions(Some(&store), &q4), [mine.fusions]);
+    assert_eq!(likely_fusions(Some(&store), &f16).len(), 1);
 }

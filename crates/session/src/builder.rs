@@ -7,10 +7,11 @@ use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
 use wgoose_loader::Model;
-use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store};
+use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
 
@@ -205,31 +206,38 @@ impl SessionBuilder {
         }
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
         let likely = match &self.plan {
-            PlanChoice::File(path) => Plan::load(path)?.fusions,
-            PlanChoice::Find | PlanChoice::Default => Plan::default_fusions(true),
+            PlanChoice::File(path) => vec![Plan::load(path)?.fusions],
+            PlanChoice::Default => vec![Plan::default_fusions(true)],
+            PlanChoice::Find => likely_fusions(self.plan_store.as_ref(), &model_class(&model)),
         };
         let (device, graphs, tokenizer) = std::thread::scope(|scope| {
             let opening = scope.spawn(|| Device::open_with(&self.device_options()));
-            let graphs = scope.spawn(|| Graphs::new(model.shape(), &likely, &self.timeline));
+            let graphs_of = |fusions| {
+                let (model, timeline) = (&model, &self.timeline);
+                scope.spawn(move || Graphs::new(model.shape(), fusions, timeline))
+            };
+            let graphs: Vec<_> = likely.iter().map(graphs_of).collect();
             let tokenizer = {
                 let _span = self.timeline.span(Track::Map, "read vocabulary");
                 tokenizer_of(&model)
             };
-            (opening.join(), graphs.join(), tokenizer)
+            (opening.join(), graphs.into_iter().map(ScopedJoinHandle::join).collect::<Vec<_>>(), tokenizer)
         });
         let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let Chosen { mut plan, report } = {
             let _span = self.timeline.span(Track::Schedule, "choose plan");
             self.plan_for(&device, &model)?
         };
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
         let chunk = plan.prefill_chunk as usize;
-        let mut executor = if plan.fusions == likely {
-            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            GpuExecutor::with_graphs(device, model, graphs, plan, self.catalogue.clone(), 1)?
-        } else {
-            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.catalogue.clone(), 1)?
+        let made = likely.iter().zip(graphs).find(|(fusions, _)| **fusions == plan.fusions);
+        let (on, of, catalogue) = (Arc::clone(&device), Arc::clone(&model), self.catalogue.clone());
+        let mut executor = match made {
+            Some((_, graphs)) => {
+                let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                GpuExecutor::with_graphs(on, of, graphs, plan, catalogue, 1)?
+            }
+            None => GpuExecutor::new(on, of, plan, catalogue, 1)?,
         };
         executor.compile_in_background();
         executor.set_residency(self.residency)?;

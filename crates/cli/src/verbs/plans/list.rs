@@ -4,7 +4,7 @@ use super::{Here, words};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use wgoose_kernels::plan::ScenarioEvidence;
-use wgoose_plans::{Listed, Source, Standing, Store, day, gain, list};
+use wgoose_plans::{Gain, Listed, Source, Standing, Store, day, gain, list};
 
 pub(super) fn run(store: Option<&Store>, here: &Here, json: bool) -> Result<(), Failure> {
     let plans = list(store)?;
@@ -33,7 +33,11 @@ pub(super) fn run(store: Option<&Store>, here: &Here, json: bool) -> Result<(), 
 fn cells(listed: &Listed, here: &Here) -> [String; 6] {
     let device = listed.plan.as_ref().map_or("?", |plan| plan.device.adapter.as_str()).to_owned();
     let gains: Vec<String> = scenarios(listed).iter().map(|s| format!("{} {:.2} x", label(s), gain(s))).collect();
-    let gains = if gains.is_empty() { "not measured".to_owned() } else { gains.join(", ") };
+    let gains = match listed.plan.as_ref().map(Gain::of) {
+        Ok(Gain::Nothing) => "nothing was faster".to_owned(),
+        _ if gains.is_empty() => "not measured".to_owned(),
+        _ => gains.join(", "),
+    };
     let standing = words(&here.standing(listed));
     [
         listed.name.clone(),
