@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(of(&name).standing(&[device()], &catalogue), Standing::Current);
         assert_eq!(of(&name).model_class(), "12x768-f16");
         let updated = DeviceFingerprint { driver: "new".into(), ..device() };
-        let stale = of(&name).standing(&[updated.clone()], &catalogue);
+        let stale = of(&name).standing(std::slice::from_ref(&updated), &catalogue);
         assert!(matches!(&stale, Standing::Stale(why) if why.len() == 1), "{stale:?}");
         assert_eq!(of(&name).standing(&[updated, device()], &catalogue), Standing::Current, "one of the two");
         let other = DeviceFingerprint { device: 7, ..device() };

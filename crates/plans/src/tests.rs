@@ -86,7 +86,7 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     assert_eq!(ships.report.origin, Origin::Shipped { name: "nvidia-h200-32x2560-q4_k_m".into() });
     assert_eq!(ships.report.to_string(), "nvidia-h200-32x2560-q4_k_m (ships with wgoose)");
 
-    let mine = Plan { choices: Vec::new(), ..ships.plan.clone() };
+    let mine = Plan { choices: Vec::new(), ..ships.plan };
     let mine = Plan { prefill_chunk: 77, device: device(), ..mine };
     let name = store.file(&q4, &mine).unwrap();
     let found = find(Some(&store), &device(), &q4, &catalogue);
@@ -131,7 +131,7 @@ fn a_plan_fits_by_shape_formats_and_layouts() {
     let mut not_interleaved = shipped.clone();
     not_interleaved.interleave.clear();
     assert!(!fits(&not_interleaved, "2.9B", Mix::Q4_K_M), "its choices are for interleaved blocks");
-    let mut unfused = shipped.clone();
+    let mut unfused = shipped;
     unfused.fusions.decode.remove(&Fusion::TimeMixHeads);
     assert!(!fits(&unfused, "2.9B", Mix::Q4_K_M), "its choices are for fused ops");
     assert!(fits(&tuned(), "0.1B", Mix::F16) && !fits(&tuned(), "0.1B", Mix::Q8_0));
@@ -261,8 +261,8 @@ fn likely_fusions_are_those_of_the_class() {
     let (q4, f16) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::F16));
     let ships = shipped().next().unwrap().plan().unwrap().fusions;
     let default = Plan::default_fusions(true);
-    assert_eq!(likely_fusions(Some(&store), &f16), [default.clone()]);
-    assert_eq!(likely_fusions(None, &q4), [default, ships]);
+    assert_eq!(likely_fusions(None, &q4), [default.clone(), ships]);
+    assert!(likely_fusions(Some(&store), &f16) == [default]);
     let mut mine = default_plan("2.9B");
     mine.fusions.decode.remove(&Fusion::NormShift);
     store.file(&q4, &mine).unwrap();
