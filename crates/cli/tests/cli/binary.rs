@@ -27,6 +27,12 @@ pub(crate) fn printed<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: impl IntoI
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What it wrote to stderr, but for the lines that say which plan is used.
+pub(crate) fn said(output: Output) -> String {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with("plan: ")).collect()
+}
+
 /// Reads a float32 matrix from .npy (format 1.0): rows, columns, numbers.
 pub(crate) fn npy(path: &Path) -> (usize, usize, Vec<f32>) {
     let file = std::fs::read(path).unwrap();

@@ -1,6 +1,6 @@
 //! Whatever is wrong is said in one line; nothing panics.
 
-use crate::binary::{printed, synth, wgoose};
+use crate::binary::{printed, said, synth, wgoose};
 use std::fs::{create_dir, write};
 use std::path::Path;
 
@@ -219,11 +219,10 @@ const USAGE: &[(&str, &str)] = &[
 /// Exit code and stderr.
 fn fails(folder: &Path, line: &str) -> (i32, String) {
     let output = wgoose(folder, line.split_whitespace());
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    // Which plan is used is no failure.
-    let stderr: String = stderr.split_inclusive('\n').filter(|line| !line.starts_with("plan: ")).collect();
+    let code = output.status.code().unwrap();
+    let stderr = said(output);
     assert!(!stderr.contains("panicked"), "{line}: {stderr}");
-    (output.status.code().unwrap(), stderr)
+    (code, stderr)
 }
 
 #[test]
