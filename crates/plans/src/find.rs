@@ -2,7 +2,7 @@
 
 use crate::passes::Passes;
 use crate::stale::safe_part;
-use crate::{ModelClass, Origin, Report, Skipped, Store, plan_name, shipped};
+use crate::{Gain, ModelClass, Origin, Report, Skipped, Store, plan_name, shipped};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wgoose_kernels::plan::Fusions;
@@ -130,7 +130,12 @@ impl Place<'_> {
         is_for_here && Passes::new(self.class, plan).is_some_and(|passes| passes.have_all_choices())
     }
 
-    fn refreshed(&self, plan: Plan, origin: Origin) -> Chosen {
+    fn refreshed(&self, mut plan: Plan, origin: Origin) -> Chosen {
+        // What was the default then: today's may be better.
+        if Gain::of(&plan) == Gain::Nothing {
+            let default = Plan::default_for(plan.device, *self.class.shape(), self.limits);
+            plan = Plan { evidence: plan.evidence, ..default };
+        }
         let (plan, stale) = safe_part(plan, self.device, self.limits, self.class, self.catalogue);
         let report = Report::of(&plan, origin, stale, Vec::new());
         Chosen { plan, report }

@@ -98,7 +98,7 @@ impl fmt::Display for Report {
         }
         match self.gain {
             Gain::Unknown => {}
-            Gain::Nothing => f.write_str(", nothing was faster than the default")?,
+            Gain::Nothing => f.write_str(", nothing tried was faster than the default")?,
             Gain::Decode(gain) => write!(f, ", {gain:.2} x the default in decode")?,
         }
         if !self.stale.is_empty() {

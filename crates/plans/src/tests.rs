@@ -97,8 +97,11 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     let mut no_faster = mine;
     no_faster.evidence = Some(Evidence { scenarios: Vec::new(), ..evidence(1.0) });
     store.file(&q4, &no_faster).unwrap();
-    let line = find(Some(&store), &device(), &q4, &catalogue).report.to_string();
-    assert!(line.ends_with("(store), nothing was faster than the default"), "{line}");
+    let found = find(Some(&store), &device(), &q4, &catalogue);
+    let line = found.report.to_string();
+    assert!(line.ends_with("(store), nothing tried was faster than the default"), "{line}");
+    let default = Plan::default_for(device(), *q4.shape(), &h200());
+    assert_eq!(found.plan.hash(), default.hash(), "today's default, whatever it was then");
 
     // The same shape in F16, another device, or another API: neither is for them.
     let default = Origin::Default { was_asked: false };

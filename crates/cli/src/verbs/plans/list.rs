@@ -34,7 +34,7 @@ fn cells(listed: &Listed, here: &Here) -> [String; 6] {
     let device = listed.plan.as_ref().map_or("?", |plan| plan.device.adapter.as_str()).to_owned();
     let gains: Vec<String> = scenarios(listed).iter().map(|s| format!("{} {:.2} x", label(s), gain(s))).collect();
     let gains = match listed.plan.as_ref().map(Gain::of) {
-        Ok(Gain::Nothing) => "nothing was faster".to_owned(),
+        Ok(Gain::Nothing) => "nothing tried was faster".to_owned(),
         _ if gains.is_empty() => "not measured".to_owned(),
         _ => gains.join(", "),
     };
