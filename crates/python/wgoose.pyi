@@ -202,7 +202,7 @@ class Model:
 
 def tune(
     path: _Path,
-    out: _Path,
+    out: _Path | None = None,
     *,
     ledger: _Path | None = None,
     budget: float = 300.0,
@@ -212,7 +212,7 @@ def tune(
     allow_int8: bool = False,
     device: int | str | None = None,
     listen: Callable[[str], object] | None = None,
-) -> dict[str, int]: ...
+) -> dict[str, Any]: ...
 def bench(
     path: _Path,
     plan: _Path | None = None,

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let how = ["--out", &report, "--cache", &folder_name, "--prefill-tokens", "128", "--json"];
         Bench::parse(&shell::capture(&mut wgoose.command(what.iter().chain(&how).chain(plan).copied()))?)
     };
-    let before = bench("default plan", &[])?;
+    let before = bench("default plan", &["--plan", "default"])?;
     let after = bench("tuned for this machine", &["--plan", &plan])?;
 
     chapter("It speaks (nonsense: the weights are random)");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wgoose_kernels::{Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, Engine, GpuExecutor};
-use wgoose_session::{Backend, SessionBuilder, SessionError};
+use wgoose_session::{Backend, Chosen, PlanReport, SessionBuilder, SessionError};
 
 /// How a session is opened.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Configured {
     pub engine: Engine,
     /// None for the CPU reference.
     pub plan: Option<Plan>,
+    /// The plan's name or file; None for a default plan.
+    pub plan_name: Option<String>,
     /// The least precise arithmetic of the plan's kernels.
     pub precision: Precision,
     /// Adapter and driver.
@@ -36,11 +38,16 @@ impl Subject {
     /// # Errors
     /// The model file, the device or the plan.
     pub fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, SessionError> {
+        self.planned(model, slots).map(|(executor, _)| executor)
+    }
+
+    /// The same, and where its plan is from.
+    fn planned(&self, model: &Path, slots: usize) -> Result<(GpuExecutor, PlanReport), SessionError> {
         let model = Arc::new(Model::open(model)?);
         let device = Device::open_with(&self.builder.device_options())?;
-        let mut plan = self.builder.plan_for(&device, model.shape())?;
+        let Chosen { mut plan, report } = self.builder.plan_for(&device, &model)?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
-        Ok(self.builder.executor(device, model, plan, slots)?)
+        Ok((self.builder.executor(device, model, plan, slots)?, report))
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
@@ -51,13 +58,13 @@ impl Subject {
         if self.backend == Backend::Cpu {
             let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
             let device = "CPU reference".to_owned();
-            return Ok(Configured { engine, plan: None, precision: Precision::F32, device });
+            return Ok(Configured { engine, plan: None, plan_name: None, precision: Precision::F32, device });
         }
-        let executor = self.executor(model, slots)?;
+        let (executor, report) = self.planned(model, slots)?;
         let (plan, precision, device) =
             (executor.plan().clone(), executor.precision(), executor.device().fingerprint());
         let device = format!("{}, {}", device.adapter, device.driver);
         let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-        Ok(Configured { engine, plan: Some(plan), precision, device })
+        Ok(Configured { engine, plan: Some(plan), plan_name: report.name(), precision, device })
     }
 }

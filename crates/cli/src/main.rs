@@ -2,12 +2,16 @@
 
 #[macro_use]
 mod out;
+mod announce;
 mod failure;
+mod first_use;
 mod npy;
 mod options;
+mod plan_text;
 mod sampling;
 mod texts;
 mod timeline;
+mod tuning;
 mod verbs;
 mod written;
 
@@ -35,6 +39,7 @@ enum Verb {
     Kernel(verbs::kernel::Args),
     Tune(verbs::tune::Args),
     Plan(verbs::plan::Args),
+    Plans(verbs::plans::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
     Eval(verbs::eval::Args),
@@ -67,13 +72,14 @@ fn main() -> ExitCode {
         Verb::Kernel(args) => verbs::kernel::run(&args),
         Verb::Tune(args) => verbs::tune::run(&args, started),
         Verb::Plan(args) => verbs::plan::run(&args),
+        Verb::Plans(args) => verbs::plans::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
         Verb::Eval(args) => verbs::eval::run(&args),
         Verb::Roofline(args) => verbs::roofline::run(&args),
         Verb::Profile(args) => verbs::profile::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
-        Verb::Chat(args) => verbs::chat::run(&args),
+        Verb::Chat(args) => verbs::chat::run(&args, started),
         Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),

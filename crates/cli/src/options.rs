@@ -1,7 +1,9 @@
 //! Options that several verbs share.
 
+use crate::announce::announce;
 use crate::failure::Failure;
 use bytesize::ByteSize;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +13,12 @@ use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
-use wgoose_session::{Backend, Session, SessionBuilder};
+use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder};
+
+/// How a plan is named: see [`PlanChoice::named`].
+pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
+    OsStringValueParser::new().map(|name| PlanChoice::named(Some(name)))
+}
 
 /// Where a model runs, and how.
 #[derive(Args)]
@@ -22,10 +29,11 @@ pub(crate) struct RunOptions {
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// Plan made by `wgoose tune`; without one, the device's default.
-    #[arg(long)]
-    pub(crate) plan: Option<PathBuf>,
-    /// Accept a plan made on another device.
+    /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that `wgoose tune`
+    /// filed for this GPU and model, else one that ships, else the default.
+    #[arg(long, value_name = "FILE|default", value_parser = plan_choice())]
+    plan: Option<PlanChoice>,
+    /// Accept a plan file made on another device.
     #[arg(long)]
     pub(crate) foreign_plan: bool,
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
@@ -195,7 +203,8 @@ impl RunOptions {
         let builder = Session::builder()
             .backend(backend)
             .device(self.device.clone())
-            .plan(self.plan.clone())
+            .plan(self.plan())
+            .on_plan(Some(announce))
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .precision(self.precision)
@@ -205,6 +214,11 @@ impl RunOptions {
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
         Ok(builder)
+    }
+
+    /// Which plan is wanted.
+    pub(crate) fn plan(&self) -> PlanChoice {
+        self.plan.clone().unwrap_or(PlanChoice::Find)
     }
 
     /// Where compiled kernels and rooflines are kept; `None` if nothing is to be.
@@ -235,7 +249,7 @@ impl RunOptions {
         };
         let mut arguments = vec![argument("--backend", backend)];
         arguments.extend(device.iter().map(|d| argument("--device", d)));
-        arguments.extend(plan.iter().map(|p| argument("--plan", p)));
+        arguments.extend(plan.iter().filter_map(PlanChoice::name).map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
@@ -305,7 +319,7 @@ mod tests {
     fn arguments_say_the_same() {
         let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. \
                    --gpu-budget=5";
-        for line in [all, "--backend=gpu --eager"] {
+        for line in [all, "--backend=gpu --plan=default --eager"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));
             assert_eq!(parsed.options.arguments(), line);

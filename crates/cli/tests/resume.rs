@@ -1,4 +1,4 @@
-//! A sweep killed in the middle goes on where it was; its plan is refused where it does not belong.
+//! A sweep killed in the middle goes on where it was; its plan is found, and refused where it does not belong.
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use wgoose_loader::Model;
+use wgoose_plans::{Store, plan_name};
+use wgoose_runtime::find_adapter;
+use wgoose_session::model_class;
 
 fn wgoose(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-    command.current_dir(folder).args(words);
+    command.current_dir(folder).args(words).env("WGOOSE_DATA_DIR", folder);
     command
 }
 
@@ -40,8 +44,11 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
     // The first one has time for more than it is left to do, the second is to end.
-    let tune = |budget| ["tune", "m.gguf", "--out", "plan.ron", "--chunks", "16,64", "--budget", budget];
-    let ledger = folder.join("plan.jsonl");
+    let tune = |budget| ["tune", "m.gguf", "--chunks", "16,64", "--budget", budget];
+    let model = Model::open(folder.join("m.gguf")).unwrap();
+    let store = Store::at(folder.join("plans"));
+    let name = plan_name(&find_adapter(None).unwrap().fingerprint, &model_class(&model));
+    let (ledger, plan) = (store.ledger(&name), store.path(&name));
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -52,7 +59,7 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     first.kill().unwrap();
     first.wait().unwrap();
     let before = lines(&ledger);
-    assert!(before.len() >= 40 && !folder.join("plan.ron").exists());
+    assert!(before.len() >= 40 && !plan.exists());
 
     let second = succeed(wgoose(folder, &tune("2")));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
@@ -75,9 +82,11 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
         before.len()
     );
 
-    succeed(wgoose(folder, &["verify", "m.gguf", "--plan", "plan.ron", "--cache", "."]));
+    let verified = succeed(wgoose(folder, &["verify", "m.gguf", "--cache", "plans"]));
+    let found = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(found.contains("plan: tuned ") && found.contains(" (store)"), "{found}");
     let generate = ["generate", "m.gguf", "--plan", "foreign.ron", "--prompt", "a", "--max-tokens", "2"];
-    let plan = std::fs::read_to_string(folder.join("plan.ron")).unwrap();
+    let plan = std::fs::read_to_string(plan).unwrap();
     std::fs::write(folder.join("foreign.ron"), plan.replacen("vendor: ", "vendor: 9", 1)).unwrap();
     let refused = wgoose(folder, &generate).output().unwrap();
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use wgoose_runtime::Residency;
-use wgoose_session::{Backend, EmbeddingCacheOptions, PrefixOptions, Session, SessionBuilder};
+use wgoose_session::{Backend, EmbeddingCacheOptions, PlanChoice, PrefixOptions, Session, SessionBuilder};
 
 /// A number of bytes: an int, or text such as '600MiB'.
 #[derive(FromPyObject)]
@@ -78,7 +78,7 @@ impl Options {
         Ok(Session::builder()
             .backend(if self.cpu { Backend::Cpu } else { Backend::Gpu })
             .device(self.device.map(Adapter::name))
-            .plan(self.plan)
+            .plan(PlanChoice::named(self.plan.map(Into::into)))
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .residency(residency)

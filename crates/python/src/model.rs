@@ -90,7 +90,8 @@ fn any_seed() -> u64 {
 impl Model {
     /// Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
     ///
-    /// plan: a file made by `tune`, else the device's default. foreign_plan: accept one made on another device. device: an
+    /// plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for this device
+    /// and model, else one that ships, else the default. foreign_plan: accept a file made on another device. device: an
     /// adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
     /// bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
@@ -359,7 +360,8 @@ impl Model {
     /// What the model is and where it runs: a dict.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let device = self.with(py, |session| Ok(session.device().cloned()))?;
+        let (device, plan) =
+            self.with(py, |session| Ok((session.device().cloned(), session.plan().map(ToString::to_string))))?;
         let shape = self.file.shape();
         let info = PyDict::new(py);
         info.set_item("path", &self.path)?;
@@ -375,6 +377,7 @@ impl Model {
         info.set_item("vocab", shape.vocab)?;
         info.set_item("device", device.as_ref().map_or("CPU reference", |d| &d.adapter))?;
         info.set_item("driver", device.as_ref().map(|d| &d.driver))?;
+        info.set_item("plan", plan)?;
         Ok(info)
     }
 

@@ -10,14 +10,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
+use wgoose_plans::Destination;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_session::model_class;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 
-/// Finds the best plan for a model on a device and writes it to `out`: every candidate is checked against the reference,
-/// then timed. Returns how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
+/// Finds the best plan for a model on a device: every candidate is checked against the reference, then timed. Returns what the
+/// plan is called, how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
 ///
+/// out: the plan's file; None files it where `Model.load` finds it.
 /// budget: seconds to spend, roughly. ledger: where measurements are kept, by default beside the plan; an interrupted run
 /// goes on where it was. exhaustive: try every legal configuration. chunks: prefill chunks to compare. sequences: tune also
 /// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
@@ -25,12 +28,12 @@ use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 ///
 /// Raises LoadError, DeviceError, Error.
 #[pyfunction]
-#[pyo3(signature = (path, out, *, ledger=None, budget=300.0, exhaustive=false, chunks=None, sequences=None,
+#[pyo3(signature = (path, out=None, *, ledger=None, budget=300.0, exhaustive=false, chunks=None, sequences=None,
     allow_int8=false, device=None, listen=None))]
 pub(crate) fn tune(
     py: Python<'_>,
     path: PathBuf,
-    out: PathBuf,
+    out: Option<PathBuf>,
     ledger: Option<PathBuf>,
     budget: f64,
     exhaustive: bool,
@@ -42,8 +45,7 @@ pub(crate) fn tune(
 ) -> PyResult<Py<PyDict>> {
     let begun = Instant::now();
     let budget = Duration::try_from_secs_f64(budget).map_err(|e| InputError::new_err(format!("budget: {e}")))?;
-    let ledger = ledger.unwrap_or_else(|| out.with_extension("jsonl"));
-    if ledger == out {
+    if let Some(out) = out.as_ref().filter(|out| ledger.as_ref() == Some(*out)) {
         return Err(InputError::new_err(format!("{}: the plan and the measurements need a file each", out.display())));
     }
     let options = DeviceOptions {
@@ -51,13 +53,15 @@ pub(crate) fn tune(
         cache: wgoose_runtime::default_cache_dir(),
         ..DeviceOptions::default()
     };
-    let swept = py.detach(move || {
+    let (name, swept) = py.detach(move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
+        let class = model_class(&model);
+        let destination = Destination::new(out).map_err(|e| of_other(&e))?;
         let chat = Objective::chat(device.is_cpu());
         let objective = sequences.map_or(chat.clone(), |sequences| chat.and_together(sequences));
         let options = SweepOptions {
-            ledger,
+            ledger: ledger.unwrap_or_else(|| destination.ledger(device.fingerprint(), &class)),
             begun,
             budget,
             exhaustive,
@@ -68,10 +72,11 @@ pub(crate) fn tune(
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
-        swept.plan.save(&out).map_err(|e| of_other(&e))?;
-        Ok::<_, PyErr>(swept)
+        let name = destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?;
+        Ok::<_, PyErr>((name, swept))
     })?;
     let report = PyDict::new(py);
+    report.set_item("plan", name)?;
     report.set_item("kernels", swept.plan.choices.len())?;
     report.set_item("prefill_chunk", swept.plan.prefill_chunk)?;
     report.set_item("measured", swept.measured)?;

@@ -9,7 +9,7 @@ import pytest
 import wgoose
 
 
-def test_tune(path: Path, tmp_path: Path) -> None:
+def test_tune(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It makes a plan that a model takes, says what it does, and remembers."""
     lines: list[str] = []
     plan = tmp_path / "plan.ron"
@@ -17,9 +17,15 @@ def test_tune(path: Path, tmp_path: Path) -> None:
     assert report["prefill_chunk"] in (16, 64) and report["measured"] > 0 and (tmp_path / "plan.jsonl").exists()
     assert lines[0].startswith("reference") and len(lines) > 3
     tuned = wgoose.Model.load(path, plan)
-    want = wgoose.Model.load(path).generate("A goose flies", 20, 0.0)
+    want = wgoose.Model.load(path, plan="default").generate("A goose flies", 20, 0.0)
     assert "".join(tuned.generate("A goose flies", 20, 0.0)) == "".join(want)
     assert wgoose.tune(path, plan, budget=1, chunks=[16])["recalled"] > 0
+    with monkeypatch.context() as patch:
+        patch.setenv("WGOOSE_DATA_DIR", str(tmp_path))
+        filed = wgoose.tune(path, ledger=tmp_path / "plan.jsonl", budget=1, chunks=[16])["plan"]
+        assert (tmp_path / "plans" / f"{filed}.ron").exists()
+        assert wgoose.Model.load(path).info["plan"].startswith("tuned ")
+        assert wgoose.Model.load(path, plan="default").info["plan"] == "the device's default, as asked"
     for wrong in ({"budget": -1}, {"ledger": plan}):
         with pytest.raises(wgoose.InputError):
             wgoose.tune(path, plan, **wrong)

@@ -35,6 +35,7 @@ pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Decoder, Executor, StateData};
 pub use gpu::{GpuExecutor, Graphs, Planned};
+pub use opening::find_adapter;
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};

@@ -8,14 +8,14 @@ use std::error::Error;
 use std::io::Write;
 use std::ops::ControlFlow;
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::{GenerateOptions, Session};
+use wgoose_session::{GenerateOptions, PlanChoice, Session};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (model, _folder) = support::model()?;
     let prompt = std::env::args().nth(2).unwrap_or_else(|| "The goose flies over".to_owned());
 
-    // The most capable GPU with its default plan; `plan` takes the file that `wgoose tune` wrote.
-    let mut session = Session::builder().plan(None).open(&model)?;
+    // The most capable GPU, with the plan that `wgoose tune` filed for it, if it did; without a word its default plan.
+    let mut session = Session::builder().plan(PlanChoice::Find).open(&model)?;
     if let Some(device) = session.device() {
         println!("running on {}", device.adapter);
     }

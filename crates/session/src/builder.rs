@@ -7,10 +7,11 @@ use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
-use wgoose_graph::ModelShape;
-use wgoose_kernels::{Catalogue, Plan, Precision, StateFormat};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
 use wgoose_loader::Model;
+use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
 
@@ -29,7 +30,9 @@ pub enum Backend {
 pub struct SessionBuilder {
     backend: Backend,
     device: Option<String>,
-    plan: Option<PathBuf>,
+    plan: PlanChoice,
+    plan_store: Option<Store>,
+    on_plan: Option<fn(&Report)>,
     foreign_plan: bool,
     precision: Option<Precision>,
     state: Option<StateFormat>,
@@ -55,7 +58,9 @@ impl Default for SessionBuilder {
         SessionBuilder {
             backend: Backend::default(),
             device: None,
-            plan: None,
+            plan: PlanChoice::Default,
+            plan_store: Store::of_user(),
+            on_plan: None,
             foreign_plan: false,
             precision: None,
             state: None,
@@ -84,13 +89,26 @@ impl SessionBuilder {
         self
     }
 
-    /// A plan made by the tuner. Default: the plan that every device has.
-    pub fn plan(mut self, plan: Option<PathBuf>) -> Self {
+    /// Which plan to run with. Default: [`PlanChoice::Default`], the one that every device has, so that what a program does
+    /// depends on no file that it does not name. [`PlanChoice::Find`] is what `wgoose` does.
+    pub fn plan(mut self, plan: PlanChoice) -> Self {
         self.plan = plan;
         self
     }
 
-    /// Uses a plan made for another device, if its kernels run here.
+    /// The store that [`PlanChoice::Find`] looks into; `None`: only plans that ship are found. Default: [`Store::of_user`].
+    pub fn plan_store(mut self, store: Option<Store>) -> Self {
+        self.plan_store = store;
+        self
+    }
+
+    /// Called with what there is to say of the plan, whenever one was chosen. Default: not.
+    pub fn on_plan(mut self, tell: Option<fn(&Report)>) -> Self {
+        self.on_plan = tell;
+        self
+    }
+
+    /// Uses a plan file made for another device, if its kernels run here.
     pub fn allow_foreign_plan(mut self, allow: bool) -> Self {
         self.foreign_plan = allow;
         self
@@ -184,38 +202,48 @@ impl SessionBuilder {
                 None => engine,
             };
             let tokenizer = tokenizer_of(&model);
-            return Ok(Session { model, engine, device: None, tokenizer, prefixes, embeddings });
+            return Ok(Session { model, engine, device: None, plan: None, tokenizer, prefixes, embeddings });
         }
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
         let likely = match &self.plan {
-            Some(path) => Plan::load(path)?.fusions,
-            None => Plan::default_fusions(true),
+            PlanChoice::File(path) => vec![Plan::load(path)?.fusions],
+            PlanChoice::Default => vec![Plan::default_fusions(true)],
+            PlanChoice::Find => likely_fusions(self.plan_store.as_ref(), &model_class(&model)),
         };
         let (device, graphs, tokenizer) = std::thread::scope(|scope| {
             let opening = scope.spawn(|| Device::open_with(&self.device_options()));
-            let graphs = scope.spawn(|| Graphs::new(model.shape(), &likely, &self.timeline));
+            let graphs_of = |fusions| {
+                let (model, timeline) = (&model, &self.timeline);
+                scope.spawn(move || Graphs::new(model.shape(), fusions, timeline))
+            };
+            let graphs: Vec<_> = likely.iter().map(graphs_of).collect();
             let tokenizer = {
                 let _span = self.timeline.span(Track::Map, "read vocabulary");
                 tokenizer_of(&model)
             };
-            (opening.join(), graphs.join(), tokenizer)
+            (opening.join(), graphs.into_iter().map(ScopedJoinHandle::join).collect::<Vec<_>>(), tokenizer)
         });
         let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let mut plan = self.plan_for(&device, model.shape())?;
+        let Chosen { mut plan, report } = {
+            let _span = self.timeline.span(Track::Schedule, "choose plan");
+            self.plan_for(&device, &model)?
+        };
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
         let chunk = plan.prefill_chunk as usize;
-        let mut executor = if plan.fusions == likely {
-            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            GpuExecutor::with_graphs(device, model, graphs, plan, self.catalogue.clone(), 1)?
-        } else {
-            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, self.catalogue.clone(), 1)?
+        let made = likely.iter().zip(graphs).find(|(fusions, _)| **fusions == plan.fusions);
+        let (on, of, catalogue) = (Arc::clone(&device), Arc::clone(&model), self.catalogue.clone());
+        let mut executor = match made {
+            Some((_, graphs)) => {
+                let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                GpuExecutor::with_graphs(on, of, graphs, plan, catalogue, 1)?
+            }
+            None => GpuExecutor::new(on, of, plan, catalogue, 1)?,
         };
         executor.compile_in_background();
         executor.set_residency(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
-        Ok(Session { model, engine, device: Some(device), tokenizer, prefixes, embeddings })
+        Ok(Session { model, engine, device: Some(device), plan: Some(report), tokenizer, prefixes, embeddings })
     }
 
     /// What runs a plan with `slots` sequences, its weights where this builder wants them.
@@ -241,33 +269,55 @@ impl SessionBuilder {
         DeviceOptions { adapter, cache, timeline, patience, ..DeviceOptions::default() }
     }
 
-    /// The plan that a session on that device would run: the file's, checked, or the default.
+    /// The plan that a session of that model on that device would run, and where it is from: a file's, checked; the best that is
+    /// found; or the default.
     ///
     /// # Errors
-    /// The file is no plan, or for another device, model or kernels.
-    pub fn plan_for(&self, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
-        let plan = match &self.plan {
-            Some(path) => self.plan_in(path, device, shape)?,
-            None => Plan::default_for(device.fingerprint().clone(), *shape, device.limits()),
-        };
-        let plan = Plan { state: self.state.unwrap_or(plan.state), ..plan };
-        Ok(match self.precision {
-            Some(precision) => plan.at_most(precision, &self.catalogue),
-            None => plan,
-        })
+    /// The file is no plan, or for another device, model or kernels. Whatever is wrong with plans that are found, the default
+    /// stands in for them, and the report says so.
+    pub fn plan_for(&self, device: &Device, model: &Model) -> Result<Chosen, SessionError> {
+        self.plan_at(device.fingerprint(), device.limits(), model)
     }
 
-    fn plan_in(&self, path: &Path, device: &Device, shape: &ModelShape) -> Result<Plan, SessionError> {
+    /// As [`SessionBuilder::plan_for`], for a device that is known but not open.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::plan_for`].
+    pub fn plan_at(&self, device: &DeviceFingerprint, limits: &Limits, model: &Model) -> Result<Chosen, SessionError> {
+        let class = model_class(model);
+        let place = Place { device, limits, class: &class, catalogue: &self.catalogue };
+        let Chosen { plan, report } = match &self.plan {
+            PlanChoice::Find => place.find(self.plan_store.as_ref()),
+            PlanChoice::Default => place.default_plan(true),
+            PlanChoice::File(path) => place.in_file(self.plan_in(path, &place)?, path),
+        };
+        if let Some(tell) = self.on_plan {
+            tell(&report);
+        }
+        let plan = Plan { state: self.state.unwrap_or(plan.state), ..plan };
+        let plan = match self.precision {
+            Some(precision) => plan.at_most(precision, &self.catalogue),
+            None => plan,
+        };
+        Ok(Chosen { plan, report })
+    }
+
+    fn plan_in(&self, path: &Path, place: &Place<'_>) -> Result<Plan, SessionError> {
         let plan = Plan::load(path)?;
-        match plan.check(device.fingerprint(), shape, &self.catalogue) {
-            Err(wgoose_kernels::PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
+        match plan.check(place.device, place.class.shape(), &self.catalogue) {
+            Err(PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
                 tracing::warn!("using a plan of another device ({what}: '{theirs}', here '{here}')");
-                plan.check_kernels(shape, &self.catalogue)?;
+                plan.check_kernels(place.class.shape(), &self.catalogue)?;
             }
             other => other?,
         }
         Ok(plan)
     }
+}
+
+/// What plans know a model by: its sizes and formats.
+pub fn model_class(model: &Model) -> ModelClass {
+    ModelClass::of(model.shape(), |weight| model.tensor(weight).format())
 }
 
 /// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. An error if that does

@@ -19,8 +19,8 @@
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
 //!
-//! [`SessionBuilder`] says where and how: a device by name, a plan that `wgoose tune` wrote, a budget of GPU memory, the
-//! CPU reference, caches.
+//! [`SessionBuilder`] says where and how: a device by name, a plan that `wgoose tune` wrote ([`PlanChoice`]), a budget of GPU
+//! memory, the CPU reference, caches. Without a word about plans a session runs the device's default, whatever was tuned.
 //!
 //! # Tokens and logits
 //! ```no_run
@@ -93,7 +93,7 @@ pub mod state_file;
 pub mod tokenizer;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
-pub use builder::{Backend, SessionBuilder};
+pub use builder::{Backend, SessionBuilder, model_class};
 pub use chat::{Chat, ChatOptions};
 pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
@@ -103,6 +103,7 @@ pub use prefix::{PrefixOptions, PrefixStats};
 pub use session::Session;
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
+pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};
 pub use wgoose_runtime::{LoadReport, Residency, StateData, Traced};
 
 use wgoose_runtime::Engine;

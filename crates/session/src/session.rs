@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::Model;
+use wgoose_plans::Report;
 use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
 
 /// One model, one sequence.
@@ -18,6 +19,8 @@ pub struct Session {
     pub(crate) engine: Engine,
     /// None for the CPU reference.
     pub(crate) device: Option<Arc<Device>>,
+    /// What is to be said of the plan. None for the CPU reference.
+    pub(crate) plan: Option<Report>,
     pub(crate) tokenizer: Result<Tokenizer, VocabularyError>,
     /// The prefix cache, if there is one.
     pub(crate) prefixes: Option<Prefixes>,
@@ -44,6 +47,16 @@ impl Session {
     /// The device it runs on; `None` for the CPU reference.
     pub fn device(&self) -> Option<&DeviceFingerprint> {
         self.device.as_deref().map(Device::fingerprint)
+    }
+
+    /// Whether a CPU plays the device, or it runs on the CPU reference.
+    pub fn is_on_cpu(&self) -> bool {
+        self.device.as_deref().is_none_or(Device::is_cpu)
+    }
+
+    /// Which plan it runs with, and what is to be known of it; `None` for the CPU reference.
+    pub fn plan(&self) -> Option<&Report> {
+        self.plan.as_ref()
     }
 
     /// The model's tokenizer.
@@ -176,6 +189,7 @@ impl Session {
             model: Arc::clone(&self.model),
             engine,
             device: self.device.clone(),
+            plan: self.plan.clone(),
             tokenizer: self.tokenizer.clone(),
             prefixes: self.prefixes.clone(),
             embeddings: self.embeddings.clone(),

@@ -13,7 +13,8 @@ use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{BatchError, Device, RuntimeError, StateData};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::tokenizer::VocabularyError;
-use wgoose_session::{Ending, GenerateOptions, Generated, Session, SessionError};
+use wgoose_session::{Ending, GenerateOptions, Generated, PlanChoice, PlanStore, Session, SessionError};
+use wgoose_session::{Model, model_class};
 
 const PROMPT: &[u8] = b"A goose";
 
@@ -215,7 +216,7 @@ fn open_with(model: &Tiny, foreign: bool, change: impl Fn(&mut Plan)) -> Result<
     change(&mut plan);
     let path = model.folder.path().join("plan.ron");
     plan.save(&path).unwrap();
-    Session::builder().plan(Some(path)).allow_foreign_plan(foreign).open(&model.path)
+    Session::builder().plan(path.into()).allow_foreign_plan(foreign).open(&model.path)
 }
 
 #[test]
@@ -274,4 +275,37 @@ fn forks_go_their_own_ways() {
         drop(session);
         fork.prefill(&[7]).unwrap();
     }
+}
+
+#[test]
+fn a_plan_is_found_only_where_it_is_asked_for() {
+    let model = tiny(1);
+    let store = PlanStore::at(model.folder.path().join("store"));
+    let device = Device::open(None).unwrap();
+    let mut plan = Plan::default_for(device.fingerprint().clone(), SHAPE, device.limits());
+    plan.prefill_chunk = 5;
+    let class = model_class(&Model::open(&model.path).unwrap());
+    store.file(&class, &plan).unwrap();
+    let open = |choice| {
+        let builder = Session::builder().plan_store(Some(store.clone()));
+        builder.plan(choice).open(&model.path).unwrap()
+    };
+    let mut found = open(PlanChoice::Find);
+    assert_eq!(found.chunk(), 5);
+    assert!(found.plan().unwrap().to_string().contains("(store)"));
+    assert_eq!(found.fork().unwrap().plan(), found.plan());
+    let mut default = Session::builder().plan_store(Some(store.clone())).open(&model.path).unwrap();
+    assert_ne!(default.chunk(), 5, "a program that says nothing of plans depends on no file");
+    assert_eq!(open(PlanChoice::Default).chunk(), default.chunk());
+    let text: Vec<u32> = (1..14).collect();
+    assert!(deviation(&found.prefill(&text).unwrap(), &default.prefill(&text).unwrap()) < 1e-4);
+    assert!(on_cpu(&model).plan().is_none());
+
+    // Fusions that nobody guessed: the graphs are made again.
+    plan.fusions.decode.clear();
+    plan.device.driver = "old".into();
+    plan.save(&store.path(&store.names().unwrap()[0])).unwrap();
+    let mut stale = open(PlanChoice::Find);
+    assert!(stale.plan().unwrap().to_string().contains("stale: "));
+    assert_eq!(stale.decode(1).unwrap().len(), SHAPE.vocab as usize);
 }

@@ -74,7 +74,7 @@ fn the_builder_goes_before_the_plan_and_precision_before_both() {
         session.prefill(&text(4, 20)).unwrap();
         session.state().unwrap()
     };
-    let planned = || Session::builder().plan(Some(path.clone()));
+    let planned = || Session::builder().plan(path.clone().into());
     let half = read(planned());
     assert!(wkv(&half).iter().all(|x| x.to_bits() & 0x1fff == 0 || x.abs() < 6.2e-5), "f16 values");
     assert!(read(builder(StateFormat::F16)) == half);

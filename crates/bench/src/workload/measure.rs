@@ -39,12 +39,12 @@ impl Jobs {
     }
 }
 
-/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]. `plan_file` is where the
-/// subject's plan comes from. Answers are not checked here: that is the quality gate's work.
+/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]. Answers are
+/// not checked here: that is the quality gate's work.
 ///
 /// # Errors
 /// The model, the device or the plan; or there is no room for so many sequences.
-pub fn measure(model: &Path, subject: &Subject, plan_file: Option<String>, jobs: &Jobs) -> Result<Report, BenchError> {
+pub fn measure(model: &Path, subject: &Subject, jobs: &Jobs) -> Result<Report, BenchError> {
     let mut rows = Vec::new();
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {
@@ -88,7 +88,7 @@ pub fn measure(model: &Path, subject: &Subject, plan_file: Option<String>, jobs:
         formats: formats(&opened),
         prefill_chunk: configured.engine.chunk(),
         plan: configured.plan.map(|plan| plan.hash()),
-        plan_file,
+        plan_file: configured.plan_name,
         device: configured.device,
     };
     let mut report = Report { environment, rows };

@@ -197,7 +197,7 @@ pub struct Environment {
     pub device: String,
     /// Hash of the plan; `None` for the CPU reference.
     pub plan: Option<String>,
-    /// The plan's file; `None` for the default plan.
+    /// The plan's file, or its name in the store; `None` for the default plan.
     pub plan_file: Option<String>,
     /// Most tokens in one pass.
     pub prefill_chunk: usize,

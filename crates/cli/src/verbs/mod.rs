@@ -12,6 +12,7 @@ pub(crate) mod info;
 pub(crate) mod kernel;
 pub(crate) mod logits;
 pub(crate) mod plan;
+pub(crate) mod plans;
 pub(crate) mod profile;
 pub(crate) mod roofline;
 pub(crate) mod synth;

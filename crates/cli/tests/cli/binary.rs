@@ -11,11 +11,12 @@ pub(crate) fn synth(folder: &Path, name: &str, more: &str) {
     printed(folder, format!("synth {name} {TINY} {more}").split_whitespace());
 }
 
-/// Runs `wgoose` in a folder.
+/// Runs `wgoose` in a folder, with its store of plans in `data/plans` there.
 pub(crate) fn wgoose<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Output {
     // Mesa complains on stderr where the desktop's folder is not set.
     let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-    command.args(args).current_dir(folder).env("XDG_RUNTIME_DIR", folder).env_remove("RUST_LOG").output().unwrap()
+    command.args(args).current_dir(folder).env("XDG_RUNTIME_DIR", folder).env_remove("RUST_LOG");
+    command.env("WGOOSE_DATA_DIR", folder.join("data")).output().unwrap()
 }
 
 /// Runs `wgoose`, which must succeed; what it printed.
@@ -24,6 +25,12 @@ pub(crate) fn printed<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: impl IntoI
     let output = wgoose(folder, args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it wrote to stderr, but for the lines that say which plan is used.
+pub(crate) fn said(output: Output) -> String {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with("plan: ")).collect()
 }
 
 /// Reads a float32 matrix from .npy (format 1.0): rows, columns, numbers.

@@ -12,6 +12,7 @@ mod generate;
 mod goldens;
 mod kernels;
 mod memory;
+mod plans;
 mod profiles;
 mod refusals;
 mod state_format;

@@ -1,6 +1,6 @@
 //! Whatever is wrong is said in one line; nothing panics.
 
-use crate::binary::{printed, synth, wgoose};
+use crate::binary::{printed, said, synth, wgoose};
 use std::fs::{create_dir, write};
 use std::path::Path;
 
@@ -109,6 +109,7 @@ const FAILURES: &[(&str, &str)] = &[
     ("generate good.gguf --prompt a --plan empty.ron", "empty.ron: line 1"),
     ("generate good.gguf --prompt a --plan missing.ron", "missing.ron"),
     ("verify good.gguf --plan binary.ron", "binary.ron"),
+    ("generate good.gguf --prompt a --backend cpu --tune", "leave out --tune"),
     ("info garbage.ron", "garbage.ron: line 1"),
     ("generate good.gguf --prompt a --device nobodys", "no adapter matches 'nobodys'"),
     ("verify good.gguf --device 99", "no adapter matches '99'"),
@@ -173,6 +174,11 @@ const USAGE: &[(&str, &str)] = &[
     ("logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
     ("tune good.gguf --out plan.jsonl", "choose another ending"),
     ("tune good.gguf --out folder", "no ordinary file"),
+    ("tune good.gguf --effort slow", "quick, normal, exhaustive"),
+    ("tune good.gguf --budget soon", "--budget"),
+    ("generate good.gguf --prompt a --tune --plan default", "cannot be used with"),
+    ("plans honk", "honk"),
+    ("plans compare one", "<B>"),
     ("bench --model good.gguf --title a --change b --out report.jsonl", "choose another ending"),
     ("tune good.gguf --out plan.ron --chunks 0", "--chunks"),
     ("generate good.gguf --prompt a --top-k 0", "--top-k"),
@@ -213,9 +219,10 @@ const USAGE: &[(&str, &str)] = &[
 /// Exit code and stderr.
 fn fails(folder: &Path, line: &str) -> (i32, String) {
     let output = wgoose(folder, line.split_whitespace());
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let code = output.status.code().unwrap();
+    let stderr = said(output);
     assert!(!stderr.contains("panicked"), "{line}: {stderr}");
-    (output.status.code().unwrap(), stderr)
+    (code, stderr)
 }
 
 #[test]

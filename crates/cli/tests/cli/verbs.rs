@@ -1,6 +1,6 @@
 //! Verbs on a tiny model.
 
-use crate::binary::{deviation, npy, printed, synth, wgoose};
+use crate::binary::{deviation, npy, printed, said, synth, wgoose};
 use std::path::Path;
 
 /// A folder with `tiny.gguf` and `tokens.json`.
@@ -75,9 +75,10 @@ fn a_seed_repeats_the_text() {
         let line = format!("generate tiny.gguf --prompt goose --max-tokens 16 --top-p 1 {options}");
         let output = wgoose(folder.path(), line.split_whitespace());
         assert!(output.status.success());
-        let report = String::from_utf8(output.stderr).unwrap();
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let report = said(output);
         assert!(report.starts_with("5 prompt tokens, ") && report.lines().count() == 1, "{report}");
-        String::from_utf8(output.stdout).unwrap()
+        text
     };
     assert_eq!(text("--seed 3"), text("--seed 3"));
     assert_ne!(text("--seed 3"), text("--seed 4"));

@@ -46,6 +46,14 @@ pub struct DeviceFingerprint {
     pub wgpu: String,
 }
 
+impl DeviceFingerprint {
+    /// Whether it is the same GPU by the same API, whatever the versions of the driver and of wgpu.
+    pub fn is_same_gpu(&self, other: &DeviceFingerprint) -> bool {
+        let gpu = |d: &DeviceFingerprint| (d.vendor, d.device);
+        gpu(self) == gpu(other) && self.adapter == other.adapter && self.backend == other.backend
+    }
+}
+
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -141,6 +149,18 @@ impl Choice {
         self.resolve(catalogue).map_or(Precision::F32, |(variant, config)| variant.precision(&config))
     }
 
+    /// Checks that its kernel is the one that was measured.
+    ///
+    /// # Errors
+    /// There is no such variant or configuration, or its files have changed.
+    pub fn check(&self, catalogue: &Catalogue) -> Result<(), PlanError> {
+        let (variant, config) = self.resolve(catalogue)?;
+        match variant.source_hash(&self.key.formats, &config)? == self.source {
+            true => Ok(()),
+            false => Err(PlanError::Changed(variant.id())),
+        }
+    }
+
     /// The variant and configuration that it means.
     ///
     /// # Errors
@@ -215,14 +235,21 @@ impl Plan {
     /// The file, its syntax (unknown fields included), its schema, or a choice that no plan can have.
     pub fn load(path: &Path) -> Result<Plan, PlanError> {
         let io = |source| PlanError::Io { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(io)?;
+        Plan::parse(&std::fs::read_to_string(path).map_err(io)?, path)
+    }
+
+    /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from.
+    ///
+    /// # Errors
+    /// Its syntax (unknown fields included), its schema, or a choice that no plan can have.
+    pub fn parse(text: &str, path: &Path) -> Result<Plan, PlanError> {
         // First, for other schemas have other fields.
-        if let Ok(Versioned { schema }) = ron::from_str(&text)
+        if let Ok(Versioned { schema }) = ron::from_str(text)
             && schema != SCHEMA
         {
             return Err(PlanError::Schema(schema));
         }
-        let plan: Plan = ron::from_str(&text).map_err(|e| PlanError::Parse {
+        let plan: Plan = ron::from_str(text).map_err(|e| PlanError::Parse {
             path: path.to_owned(),
             line: e.span.start.line,
             column: e.span.start.col,
@@ -342,13 +369,7 @@ impl Plan {
             let text = |m: &ModelShape| format!("{} layers of width {}, vocabulary {}", m.layers, m.width, m.vocab);
             return Err(PlanError::Model { plan: text(&self.model), here: text(model) });
         }
-        for choice in &self.choices {
-            let (variant, config) = choice.resolve(catalogue)?;
-            if variant.source_hash(&choice.key.formats, &config)? != choice.source {
-                return Err(PlanError::Changed(variant.id()));
-            }
-        }
-        Ok(())
+        self.choices.iter().try_for_each(|choice| choice.check(catalogue))
     }
 
     /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a single

@@ -6,10 +6,33 @@ mod verdict;
 use crate::device::{enumerate, summary};
 use crate::pipelines::Store;
 use crate::timeline::Track;
-use crate::{Device, DeviceOptions, RuntimeError};
+use crate::{AdapterSummary, Device, DeviceOptions, RuntimeError};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use wgoose_kernels::Limits;
+
+/// The adapter that [`Device::open`] would open, without opening it.
+///
+/// # Errors
+/// No adapter, or none that matches.
+pub fn find_adapter(wanted: Option<&str>) -> Result<AdapterSummary, RuntimeError> {
+    let adapters = enumerate();
+    Ok(summary(&adapters[position(&adapters, wanted)?]))
+}
+
+/// Where the adapter is that is meant by an index, or by a part of its name; the first without either.
+fn position(adapters: &[wgpu::Adapter], wanted: Option<&str>) -> Result<usize, RuntimeError> {
+    let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
+        None => true,
+        Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
+    };
+    if let Some((index, _)) = adapters.iter().enumerate().find(matches) {
+        return Ok(index);
+    }
+    let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
+    let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
+    Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") })
+}
 
 impl Device {
     /// Opens an adapter: by index, by a part of its name, or the most capable one.
@@ -48,17 +71,7 @@ impl Device {
             enumerate()
         };
         let _span = timeline.span(Track::Device, "open");
-        let wanted = options.adapter.as_deref();
-        let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
-            None => true,
-            Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
-        };
-        let Some((index, _)) = adapters.iter().enumerate().find(matches) else {
-            let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
-            let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
-            return Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") });
-        };
-        let adapter = adapters.swap_remove(index);
+        let adapter = adapters.swap_remove(position(&adapters, options.adapter.as_deref())?);
         let mut summary = summary(&adapter);
         restrict(&mut summary.limits);
         // The driver takes its time; the checks' kernels are made meanwhile.

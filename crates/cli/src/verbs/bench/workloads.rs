@@ -77,8 +77,7 @@ pub(super) fn run(
     // What is refused is refused before minutes of work.
     let is_cold = workloads.contains(&Workload::Cold);
     let starts = if is_cold { cold::starts(model, (runs, cold::PROMPT), run)? } else { Default::default() };
-    let plan_file = run.plan.as_ref().map(|plan| plan.display().to_string());
-    let mut report = measure(model, &run.subject()?, plan_file, &jobs)?;
+    let mut report = measure(model, &run.subject()?, &jobs)?;
     for (kept, samples) in [true, false].into_iter().zip(starts) {
         let job = Job::Cold { tokens: cold::PROMPT as usize, kept };
         report.rows.extend(Row::new(Workload::Cold.name(), job, None, samples));

@@ -4,6 +4,7 @@ mod command;
 mod interrupt;
 
 use crate::failure::Failure;
+use crate::first_use::FirstUse;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use command::{COMMANDS, Command};
@@ -11,6 +12,7 @@ use interrupt::Interrupt;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line};
 
@@ -36,6 +38,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
+    first_use: FirstUse,
+    #[command(flatten)]
     options: RunOptions,
 }
 
@@ -46,9 +50,9 @@ fn defaults() -> GenerateOptions {
     GenerateOptions { sampling, max_tokens: 2048, ..GenerateOptions::default() }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
-    let session = args.options.session()?.open(&args.model)?;
+    let session = args.first_use.open(args.options.session()?, &args.model, &args.options, started)?;
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install()?;
     if let Some(message) = &args.prompt {

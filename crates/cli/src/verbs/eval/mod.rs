@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use table::table;
 use wgoose_session::eval::{EvalError, EvalOptions, evaluate};
-use wgoose_session::{Backend, Session};
+use wgoose_session::{Backend, PlanChoice, Session};
 
 /// How well a model predicts a text: bits per byte and perplexity; with --against, how far it is from another model,
 /// quantisation or plan on the same tokens.
@@ -35,9 +35,9 @@ pub(crate) struct Args {
     /// Compare with another model file, or with `reference`: the same model on the CPU reference, which is slow.
     #[arg(long, value_name = "MODEL|reference")]
     against: Option<Against>,
-    /// Plan of the model compared with; without one, the device's default.
-    #[arg(long, value_name = "PLAN", requires = "against")]
-    against_plan: Option<PathBuf>,
+    /// Plan of the model compared with, as --plan; without it the plan is found.
+    #[arg(long, value_name = "FILE|default", requires = "against", value_parser = crate::options::plan_choice())]
+    against_plan: Option<PlanChoice>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -68,7 +68,10 @@ impl Args {
                 Err("the CPU reference has no plan: leave out --against-plan, or name a model in --against".into())
             }
             Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
-            Some(Against::Model(path)) => Ok(Some(self.options.session()?.plan(self.against_plan.clone()).open(path)?)),
+            Some(Against::Model(path)) => {
+                let plan = self.against_plan.clone().unwrap_or(PlanChoice::Find);
+                Ok(Some(self.options.session()?.plan(plan).open(path)?))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod each;
 mod one;
 
 use crate::failure::Failure;
+use crate::first_use::FirstUse;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use crate::texts::read_texts;
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
+    first_use: FirstUse,
+    #[command(flatten)]
     timeline: TimelineOptions,
     #[command(flatten)]
     options: RunOptions,
@@ -46,7 +49,8 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let sampling = SamplerOptions { top_p: 0.5, ..SamplerOptions::default() };
     let options = args.sampling.options(GenerateOptions { sampling, ..GenerateOptions::default() });
     let timeline = args.timeline.begin();
-    let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
+    let builder = args.options.session()?.timeline(timeline.clone());
+    let mut session = args.first_use.open(builder, &args.model, &args.options, started)?;
     match &prompts[..] {
         [prompt] => one(&mut session, prompt, &options)?,
         prompts => each(&mut session, prompts, &options, args.together.get())?,

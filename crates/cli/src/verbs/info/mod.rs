@@ -3,13 +3,16 @@
 mod memory;
 
 use crate::failure::Failure;
-use crate::options::RunOptions;
+use crate::options::{BackendName, RunOptions};
+use crate::plan_text;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_graph::{Format, Weight};
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::Plan;
 use wgoose_loader::Model;
+use wgoose_runtime::{RuntimeError, find_adapter};
+use wgoose_session::{Chosen, PlanReport};
 
 /// Describe a model file, or a plan.
 #[derive(clap::Args)]
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             outln!("{}", serde_json::to_string_pretty(&plan)?);
         } else {
             let catalogue = args.options.kernels.catalogue()?;
-            print_plan(&plan, &catalogue)?;
+            plan_text::print(&plan, &catalogue)?;
         }
         return Ok(());
     }
@@ -46,6 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
     let model = Model::open(&args.file)?;
     let opened = start.elapsed();
+    let plan = plan(&model, &args.options)?;
     let shape = model.shape();
     let mut formats: BTreeMap<Format, (usize, u64)> = BTreeMap::new();
     for weight in Weight::all(shape) {
@@ -58,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let info = serde_json::json!({
             "container": model.container().to_string(), "shape": shape, "file_bytes": model.file_len(),
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
-            "open_ms": opened.as_secs_f64() * 1e3,
+            "open_ms": opened.as_secs_f64() * 1e3, "plan": plan.as_ref().map(ToString::to_string),
         });
         outln!("{}", serde_json::to_string_pretty(&info)?);
         return Ok(());
@@ -88,6 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         r.gate
     );
     outln!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
+    if let Some(plan) = plan {
+        outln!("plan: {plan}");
+    }
     for (format, (count, bytes)) in formats {
         outln!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
     }
@@ -100,55 +107,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_plan(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
-    outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
-    outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
-    outln!("prefill chunk {}", plan.prefill_chunk);
-    outln!("precision: {}", plan.least_precise(catalogue));
-    outln!("state: {}", plan.state);
-    for (scenario, set) in [
-        ("decode", &plan.fusions.decode),
-        ("batched decode", &plan.fusions.batched),
-        ("prefill", &plan.fusions.prefill),
-    ] {
-        let names: Vec<String> = set.iter().map(ToString::to_string).collect();
-        outln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+/// What there is to say of the plan that the model would run with; nothing on the CPU reference, or without a GPU.
+fn plan(model: &Model, options: &RunOptions) -> Result<Option<PlanReport>, Failure> {
+    if let BackendName::Cpu = options.backend {
+        return Ok(None);
     }
-    if !plan.interleave.is_empty() {
-        let names: Vec<&str> = plan.interleave.iter().map(|format| format.name()).collect();
-        outln!("interleaved: {}", names.join(", "));
-    }
-    if !plan.k_major.is_empty() {
-        let names: Vec<String> = plan.k_major.iter().map(|role| format!("{role:?}")).collect();
-        outln!("K-major, zeros of x skipped: {}", names.join(", "));
-    }
-    for choice in &plan.choices {
-        let rounds = match choice.precision(catalogue) {
-            Precision::F32 => String::new(),
-            least => format!(" ({least})"),
-        };
-        outln!("  {:<42} {choice}{rounds}", choice.key.to_string());
-    }
-    if let Some(e) = &plan.evidence {
-        outln!(
-            "quality hash {}, {} of {} positions certified, rms error {:.2e}",
-            e.quality_hash,
-            e.certified.0,
-            e.certified.1,
-            e.rms_error
-        );
-        for s in &e.scenarios {
-            outln!(
-                "  {:<14} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
-                s.scenario,
-                s.tokens,
-                s.default_us,
-                s.tuned_us,
-                s.speedup.0,
-                s.speedup.1,
-                s.pairs
-            );
-        }
-    }
-    Ok(())
+    let adapter = match find_adapter(options.device.as_deref()) {
+        Err(RuntimeError::NoAdapter) => return Ok(None),
+        adapter => adapter?,
+    };
+    let Chosen { report, .. } =
+        options.session()?.on_plan(None).plan_at(&adapter.fingerprint, &adapter.limits, model)?;
+    report.skipped.iter().for_each(|skipped| eprintln!("plan: {skipped}"));
+    Ok(Some(report))
 }

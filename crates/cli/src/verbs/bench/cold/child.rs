@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use wgoose_bench::prompt;
 use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
+use wgoose_session::PlanReport;
 
 /// Start once, for `bench --cold`.
 #[derive(clap::Args)]
@@ -36,6 +37,8 @@ pub(crate) struct Args {
 pub(super) struct Startup {
     /// Adapter and driver.
     pub(super) device: String,
+    /// The plan's name or file; none for the default plan.
+    pub(super) plan: Option<String>,
     /// Hash of the first logits.
     pub(super) logits: String,
     /// Opening the model file, alone.
@@ -83,6 +86,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let report = session.load_report();
     let startup = Startup {
         device: session.device().map_or("CPU reference".into(), |d| format!("{}, {}", d.adapter, d.driver)),
+        plan: session.plan().and_then(PlanReport::name),
         logits: hash.finalize().to_string(),
         model_open_ms: ms(model_open),
         session_ready_ms: ms(session_ready),

@@ -39,7 +39,7 @@ pub(super) fn measure(
         fingerprint: Model::open(model)?.fingerprint().to_string(),
         file_bytes: std::fs::metadata(model)?.len(),
         device: first.device,
-        plan: run.plan.clone(),
+        plan: first.plan,
         prompt_tokens,
         logits: first.logits,
         best_upload_gb_per_s: best.gb_per_s(),

@@ -4,7 +4,6 @@ use super::child::Startup;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
 use wgoose_tuner::stats::Summary;
 
 /// Whether something is there from before.
@@ -65,7 +64,7 @@ pub(super) struct Report {
     pub(super) file_bytes: u64,
     /// Adapter and driver.
     pub(super) device: String,
-    pub(super) plan: Option<PathBuf>,
+    pub(super) plan: Option<String>,
     pub(super) prompt_tokens: u32,
     /// Hash of the first logits, the same in every start.
     pub(super) logits: String,

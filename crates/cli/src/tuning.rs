@@ -1,0 +1,90 @@
+//! A sweep with its progress on stderr: what `wgoose tune` and `--tune` share.
+
+use crate::failure::Failure;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::{Catalogue, Precision};
+use wgoose_loader::Model;
+use wgoose_runtime::Device;
+use wgoose_tuner::objective::Objective;
+use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Effort {
+    /// About 20 s: the structure of the passes, and the costliest kernels.
+    Quick,
+    /// About 300 s.
+    #[default]
+    Normal,
+    /// Every legal configuration of every kernel, whatever hunches about speed say; whole steps get an hour.
+    Exhaustive,
+}
+
+impl Effort {
+    /// The time to spend, from the start of the process.
+    pub(crate) fn budget(self) -> Duration {
+        Duration::from_secs(match self {
+            Effort::Quick => 20,
+            Effort::Normal => 300,
+            Effort::Exhaustive => 3600,
+        })
+    }
+
+    /// What a sweep does with this effort on a device, everything else as usual.
+    pub(crate) fn options(
+        self,
+        device: &Device,
+        ledger: &Path,
+        begun: Instant,
+        catalogue: Arc<Catalogue>,
+    ) -> SweepOptions {
+        SweepOptions {
+            ledger: ledger.to_owned(),
+            begun,
+            budget: self.budget(),
+            exhaustive: self == Effort::Exhaustive,
+            chunks: SweepOptions::default_chunks(device),
+            objective: Objective::chat(device.is_cpu()),
+            persistent: !device.is_cpu(),
+            catalogue,
+            allowed: Precision::F16,
+        }
+    }
+}
+
+/// Sweeps; what happens is said on stderr, with a bar on a terminal.
+pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOptions) -> Result<Swept, Failure> {
+    let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
+    eprintln!("tuning {file} on {adapter}, about {seconds} s");
+    let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let swept = sweep(device, model, options, &mut |event| {
+        match event {
+            Event::Stage { stage, steps } => {
+                bar.set_prefix(stage.name());
+                bar.set_length(steps as u64);
+                bar.set_position(0);
+                say(&bar, &format!("-- {stage}"));
+            }
+            Event::Done(step) => {
+                bar.inc(1);
+                say(&bar, &format!("   {step}"));
+            }
+            Event::Note(_) => say(&bar, &format!("   {event}")),
+        }
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    Ok(swept)
+}
+
+/// Above the bar on a terminal, plainly elsewhere.
+fn say(bar: &ProgressBar, line: &str) {
+    if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
+}

@@ -1,0 +1,110 @@
+//! `wgoose plans`: the plans that there are.
+
+mod compare;
+mod export;
+mod list;
+mod remove;
+mod show;
+
+use crate::failure::Failure;
+use crate::options::KernelOptions;
+use clap::Subcommand;
+use std::path::PathBuf;
+use wgoose_kernels::{Catalogue, DeviceFingerprint};
+use wgoose_plans::{Listed, Standing, Store, look_up};
+use wgoose_runtime::adapters;
+
+/// List, show, compare, export and remove tuned plans.
+///
+/// A NAME is one of the list, a part that only one of them has, or the path of a plan file.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kernels: KernelOptions,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the plans that were filed, and those that ship, with their gain over the default plan.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a plan chose, and the evidence.
+    Show {
+        /// The plan.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say in what two plans differ.
+    Compare {
+        /// The plan.
+        a: String,
+        /// The other one.
+        b: String,
+    },
+    /// Write a plan to a new file, for --plan or another machine.
+    Export {
+        /// The plan.
+        name: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Remove a filed plan, and what was measured for it.
+    Remove {
+        /// The plan.
+        name: String,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let store = Store::of_user();
+    let store = store.as_ref();
+    let find = |name: &str| look_up(store, name);
+    match &args.command {
+        None => list::run(store, &Here::of(&args.kernels)?, args.json),
+        Some(Command::List { json }) => list::run(store, &Here::of(&args.kernels)?, args.json || *json),
+        Some(Command::Show { name, json }) => show::run(find(name)?, &Here::of(&args.kernels)?, args.json || *json),
+        Some(_) if args.json => Err("only list and show print JSON".into()),
+        Some(Command::Compare { a, b }) => compare::run(find(a)?, find(b)?),
+        Some(Command::Export { name, file }) => export::run(find(name)?, file),
+        Some(Command::Remove { name }) => remove::run(store, find(name)?),
+    }
+}
+
+/// This machine: what plans are held against.
+struct Here {
+    devices: Vec<DeviceFingerprint>,
+    catalogue: std::sync::Arc<Catalogue>,
+}
+
+impl Here {
+    fn of(kernels: &KernelOptions) -> Result<Here, Failure> {
+        let devices = adapters().into_iter().map(|adapter| adapter.fingerprint).collect();
+        Ok(Here { devices, catalogue: kernels.catalogue()? })
+    }
+
+    fn standing(&self, listed: &Listed) -> Standing {
+        listed.standing(&self.devices, &self.catalogue)
+    }
+}
+
+/// What a plan is worth here, in words.
+fn words(standing: &Standing) -> String {
+    match standing {
+        Standing::Current => "current".to_owned(),
+        Standing::Stale(why) => {
+            format!("stale: {}", why.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Standing::OtherDevice => "of another device".to_owned(),
+        Standing::Damaged(why) => format!("damaged: {why}"),
+    }
+}

@@ -1,0 +1,205 @@
+//! Plans that commands find, and `wgoose plans`. They are written by hand: nothing is tuned here.
+
+use crate::binary::{printed, synth, wgoose};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence, TuningKey};
+use wgoose_kernels::{Catalogue, Plan};
+use wgoose_loader::Model;
+use wgoose_plans::Store;
+use wgoose_runtime::find_adapter;
+use wgoose_session::model_class;
+
+/// A folder with a model, and its plan in the store: made here, with a choice, 1.84 times as fast.
+struct Tuned {
+    folder: TempDir,
+    plan: Plan,
+    name: String,
+}
+
+impl Tuned {
+    fn new() -> Tuned {
+        let folder = tempfile::tempdir().unwrap();
+        synth(folder.path(), "m.gguf", "");
+        let model = Model::open(folder.path().join("m.gguf")).unwrap();
+        let adapter = find_adapter(None).unwrap();
+        let mut plan = Plan::default_for(adapter.fingerprint, *model.shape(), &adapter.limits);
+        plan.prefill_chunk = 7;
+        let head = model.tensor(wgoose_graph::Weight::Head).format();
+        let key = TuningKey { op: "matmul".into(), k: 128, m: 320, formats: vec![head], up_to_rows: 1 };
+        let catalogue = Catalogue::embedded();
+        let variant = catalogue.variant("matmul", "naive").unwrap();
+        plan.choices.push(Choice::new(key, variant, &variant.default_config()).unwrap());
+        let decode = ScenarioEvidence {
+            scenario: "decode".into(),
+            tokens: 1,
+            default_us: 184.0,
+            tuned_us: 100.0,
+            speedup: (1.8, 1.9),
+            pairs: 5,
+        };
+        plan.evidence = Some(Evidence {
+            model: model.fingerprint().to_string(),
+            quality_hash: "h".into(),
+            certified: (1, 1),
+            rms_error: 0.0,
+            scenarios: vec![decode],
+            ledger: "l.jsonl".into(),
+        });
+        let name = store(folder.path()).file(&model_class(&model), &plan).unwrap();
+        Tuned { folder, plan, name }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn store(&self) -> Store {
+        store(self.path())
+    }
+
+    /// Changes the plan in the store.
+    fn change(&self, change: impl Fn(&mut Plan)) {
+        let mut plan = self.plan.clone();
+        change(&mut plan);
+        plan.save(&self.store().path(&self.name)).unwrap();
+    }
+
+    /// What a command says of its plan on stderr; it must succeed.
+    #[track_caller]
+    fn says(&self, line: &str) -> Vec<String> {
+        let output = wgoose(self.path(), line.split_whitespace());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{line}: {stderr}");
+        stderr.lines().filter_map(|line| line.strip_prefix("plan: ")).map(str::to_owned).collect()
+    }
+
+    /// The one line that a command says of its plan.
+    #[track_caller]
+    fn says_one(&self, line: &str) -> String {
+        let mut lines = self.says(line);
+        assert_eq!(lines.len(), 1, "{line}: {lines:?}");
+        lines.remove(0)
+    }
+}
+
+/// The store of commands that run in a folder.
+fn store(folder: &Path) -> Store {
+    Store::at(folder.join("data/plans"))
+}
+
+const STEP: &str = "graph m.gguf --dispatches 1";
+
+#[test]
+fn every_command_finds_the_plan_and_says_so() {
+    let tuned = Tuned::new();
+    let here = tuned.path();
+    let found = tuned.says_one(STEP);
+    assert!(found.starts_with("tuned 20") && found.ends_with(" (store), 1.84 x the default in decode"), "{found}");
+    assert_eq!(tuned.says_one("generate m.gguf --prompt a --max-tokens 2 --tune"), found, "there is a current one");
+    let info = printed(here, "info m.gguf".split(' '));
+    assert!(info.contains(&format!("plan: {found}")), "{info}");
+    assert!(printed(here, STEP.split(' ')).contains("matmul/naive"));
+
+    let default = format!("{STEP} --plan default");
+    assert_eq!(tuned.says_one(&default), "the device's default, as asked");
+    assert!(!printed(here, default.split(' ')).contains("matmul/naive"));
+    tuned.plan.save(&here.join("file.ron")).unwrap();
+    assert!(tuned.says_one(&format!("{STEP} --plan file.ron")).starts_with("file.ron, 1.84 x"));
+    assert!(tuned.says("info m.gguf --backend cpu").is_empty());
+
+    // Other formats are another class, for which nothing was tuned: nobody is asked where nobody types.
+    synth(here, "other.gguf", "--mix F32");
+    let none = tuned.says_one("generate other.gguf --prompt a --max-tokens 2");
+    assert!(none.starts_with("the device's default; wgoose tune"), "{none}");
+}
+
+#[test]
+fn a_stale_plan_is_used_as_far_as_it_is_safe() {
+    let tuned = Tuned::new();
+    tuned.change(|plan| plan.device.driver = "old".into());
+    let line = tuned.says_one(STEP);
+    assert!(line.contains("; stale: made with driver 'old', here it is '"), "{line}");
+    assert!(line.ends_with("; wgoose tune refreshes it"), "{line}");
+    assert!(printed(tuned.path(), STEP.split(' ')).contains("matmul/naive"), "a new driver keeps all choices");
+    let by_hand = format!("{STEP} --plan data/plans/{}.ron", tuned.name);
+    let refused = wgoose(tuned.path(), by_hand.split(' '));
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("another device: driver"));
+
+    tuned.change(|plan| plan.choices[0].source = "0".repeat(32));
+    let line = tuned.says_one(STEP);
+    assert!(line.contains("stale: 1 of its 1 kernels changed since"), "{line}");
+    assert!(!printed(tuned.path(), STEP.split(' ')).contains("matmul/naive"), "the default stands in");
+
+    fs::write(tuned.store().path(&tuned.name), "(schema: goose").unwrap();
+    let lines = tuned.says(STEP);
+    assert!(lines.len() == 2 && lines[0].contains("is left out: ") && lines[0].contains("line 1"), "{lines:?}");
+    assert!(lines[1].starts_with("the device's default"), "{lines:?}");
+}
+
+#[test]
+fn plans_are_listed_with_their_standing() {
+    let tuned = Tuned::new();
+    let list = || printed(tuned.path(), ["plans"]);
+    let line = |name: &str| list().lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let own = line(&tuned.name);
+    assert!(own.contains("2x128-f16") && own.contains("decode 1.84 x") && own.ends_with("current"), "{own}");
+    let ships = line("nvidia-h200-32x2560-q4_k_m ");
+    assert!(ships.contains("NVIDIA H200") && ships.contains(" ships "), "{ships}");
+    tuned.change(|plan| plan.device.wgpu = "1.0".into());
+    assert!(line(&tuned.name).contains("stale: made with wgpu 1.0"), "{}", line(&tuned.name));
+    tuned.change(|plan| plan.device.vendor = 9);
+    assert!(line(&tuned.name).ends_with("of another device"));
+    fs::write(tuned.store().path(&tuned.name), "(schema").unwrap();
+    assert!(line(&tuned.name).contains("damaged: "));
+
+    tuned.change(|_| {});
+    for json in ["plans list --json", "plans --json"] {
+        let rows: Value = serde_json::from_str(&printed(tuned.path(), json.split(' '))).unwrap();
+        let row = rows.as_array().unwrap().iter().find(|row| row["name"] == tuned.name.as_str()).unwrap();
+        assert_eq!((&row["standing"], &row["source"]), (&"current".into(), &"store".into()));
+        assert_eq!((&row["scenarios"][0]["gain"], &row["model_class"]), (&1.84.into(), &"2x128-f16".into()));
+    }
+}
+
+#[test]
+fn plans_are_shown_compared_exported_and_removed() {
+    let tuned = Tuned::new();
+    let here = tuned.path();
+    let run = |line: &str| printed(here, line.split_whitespace());
+    let part = tuned.name[tuned.name.len() - 6..].to_owned();
+    let shown = run(&format!("plans show {part}"));
+    assert!(shown.contains("standing: current") && shown.contains("prefill chunk 7"), "{shown}");
+    let json: Value = serde_json::from_str(&run(&format!("plans show {part} --json"))).unwrap();
+    assert_eq!(json["prefill_chunk"], 7);
+
+    run(&format!("plans export {part} out.ron"));
+    assert_eq!(Plan::load(&here.join("out.ron")).unwrap(), tuned.plan);
+    run("plans export nvidia-h200-32x2560-q4_k_m h200.ron");
+    assert!(run(&format!("plans compare {part} out.ron")).contains("the same"));
+    tuned.change(|plan| plan.prefill_chunk = 9);
+    let differ = run(&format!("plans compare {part} out.ron"));
+    let rows: Vec<&str> = differ.lines().skip(2).collect();
+    assert_eq!(rows, ["prefill chunk  A  9", "               B  7"]);
+
+    fs::write(tuned.store().ledger(&tuned.name), "").unwrap();
+    let fails = |line: &str, says: &str| {
+        let output = wgoose(here, line.split_whitespace());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && stderr.lines().count() == 1, "{line}: {stderr}");
+        assert!(stderr.contains(says), "{line}: '{says}' is not in {stderr}");
+    };
+    fails(&format!("plans export {part} out.ron"), "out.ron exists already");
+    fails(&format!("plans export {part} nowhere/out.ron"), "nowhere/out.ron");
+    fails("plans remove nvidia-h200-32x2560-q4_k_m", "ships in the program");
+    fails("plans remove out.ron", "not in the store");
+    fails("plans show goose", "no plan is called 'goose'");
+    fails("plans show missing.ron", "missing.ron");
+    fails("plans compare 2 h200.ron", "names of several plans");
+    fails("plans --json compare h200.ron out.ron", "only list and show print JSON");
+    run(&format!("plans remove {part}"));
+    assert_eq!(fs::read_dir(tuned.store().folder()).unwrap().count(), 0, "its ledger is gone too");
+    fails(&format!("plans remove {part}"), "no plan is called");
+}

@@ -1,0 +1,118 @@
+//! What has changed since a plan was made, and what is left of it that is safe.
+
+use crate::ModelClass;
+use crate::passes::Passes;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::fmt;
+use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError};
+
+/// Something that has changed since a plan was made on the same GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stale {
+    /// The driver: all choices stay, for their kernels are right on any, but nothing says that they are still the fastest.
+    Driver {
+        /// Name and version in the plan.
+        was: String,
+        /// Name and version here.
+        now: String,
+    },
+    /// The version of wgpu; all choices stay.
+    Wgpu {
+        /// In the plan.
+        was: String,
+        /// Of this program.
+        now: String,
+    },
+    /// Kernels whose files are not those that were measured, or are gone: defaults take their places.
+    Kernels {
+        /// How many choices are left out.
+        changed: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Kernels or fusions that the device cannot run any more with this driver: defaults take their places.
+    Refused {
+        /// How many are left out.
+        count: usize,
+    },
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stale::Driver { was, now } => write!(f, "made with driver '{was}', here it is '{now}'"),
+            Stale::Wgpu { was, now } => write!(f, "made with wgpu {was}, this is {now}"),
+            Stale::Kernels { changed, of } => write!(f, "{changed} of its {of} kernels changed since"),
+            Stale::Refused { count } => write!(f, "the device now refuses {count} of its kernels and fusions"),
+        }
+    }
+}
+
+/// What has changed since a plan was made on the GPU that `here` is, with other versions perhaps, as far as no kernel must be
+/// made to see it.
+pub fn changes_since(plan: &Plan, here: &DeviceFingerprint, catalogue: &Catalogue) -> Vec<Stale> {
+    let mut stale = other_versions(plan, here);
+    stale.extend(changed_kernels(plan, catalogue).map(|changed| Stale::Kernels { changed, of: plan.choices.len() }));
+    stale
+}
+
+/// The part of a plan that is safe here, and what has changed. The plan must be for this GPU and fit the class.
+pub(crate) fn safe_part(
+    plan: Plan,
+    here: &DeviceFingerprint,
+    limits: &Limits,
+    class: &ModelClass,
+    catalogue: &Catalogue,
+) -> (Plan, Vec<Stale>) {
+    let stale = changes_since(&plan, here, catalogue);
+    if stale.is_empty() {
+        return (plan, stale);
+    }
+    let is_other_driver = stale.iter().any(|s| !matches!(s, Stale::Kernels { .. }));
+    let mut plan = Plan { device: here.clone(), ..plan };
+    plan.choices.retain(|choice| choice.check(catalogue).is_ok());
+    let refused = if is_other_driver { drop_refused(&mut plan, limits, class, catalogue) } else { 0 };
+    let refused = (refused > 0).then_some(Stale::Refused { count: refused });
+    (plan, stale.into_iter().chain(refused).collect())
+}
+
+fn other_versions(plan: &Plan, here: &DeviceFingerprint) -> Vec<Stale> {
+    let (was, now) = (&plan.device, here);
+    let driver = Stale::Driver { was: was.driver.clone(), now: now.driver.clone() };
+    let wgpu = Stale::Wgpu { was: was.wgpu.clone(), now: now.wgpu.clone() };
+    let differ = [(was.driver != now.driver, driver), (was.wgpu != now.wgpu, wgpu)];
+    differ.into_iter().filter_map(|(differs, stale)| differs.then_some(stale)).collect()
+}
+
+fn changed_kernels(plan: &Plan, catalogue: &Catalogue) -> Option<usize> {
+    let changed = plan.choices.iter().filter(|choice| choice.check(catalogue).is_err()).count();
+    (changed > 0).then_some(changed)
+}
+
+/// Leaves out what a device with these limits cannot run: a driver may have lost features. Returns how many choices and fusions
+/// those are.
+fn drop_refused(plan: &mut Plan, limits: &Limits, class: &ModelClass, catalogue: &Catalogue) -> usize {
+    let bindable = bindable_fusions(class.shape(), limits);
+    let mut dropped = 0;
+    for set in [&mut plan.fusions.decode, &mut plan.fusions.batched, &mut plan.fusions.prefill] {
+        let before = set.len();
+        set.retain(|fusion| bindable.contains(fusion));
+        dropped += before - set.len();
+    }
+    let Some(passes) = Passes::new(class, plan) else { return dropped };
+    let rows: BTreeSet<u32> = plan.choices.iter().map(|choice| choice.key.up_to_rows).collect();
+    let named: BTreeSet<&TuningKey> = plan.choices.iter().map(|choice| &choice.key).collect();
+    let instances = rows.iter().flat_map(|rows| passes.instances(*rows));
+    let instances: Vec<_> = instances.filter(|instance| named.contains(&TuningKey::of(instance))).collect();
+    let limits = plan.limits(limits);
+    // Each kernel takes a millisecond to make.
+    let refused: BTreeSet<TuningKey> = instances
+        .par_iter()
+        .filter(|i| matches!(plan.choose(i, &limits, catalogue), Err(PlanError::Refused { .. })))
+        .map(TuningKey::of)
+        .collect();
+    plan.choices.retain(|choice| !refused.contains(&choice.key));
+    dropped + refused.len()
+}

@@ -1,0 +1,274 @@
+//! Which plan is chosen, and what of it; and what the tests of the other files share.
+
+use crate::passes::Passes;
+use crate::*;
+use wgoose_graph::{Format, Fusion, LayerWeight, ModelShape};
+use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence, TuningKey};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan};
+use wgoose_loader::synth::Mix;
+
+/// The H200 of the plans that ship.
+pub(crate) fn device() -> DeviceFingerprint {
+    shipped().next().unwrap().plan().unwrap().device
+}
+
+pub(crate) fn class(preset: &str, mix: Mix) -> ModelClass {
+    ModelClass::of(&ModelShape::preset(preset).unwrap(), |weight| mix.in_gguf(weight))
+}
+
+pub(crate) fn default_plan(preset: &str) -> Plan {
+    Plan::default_for(device(), ModelShape::preset(preset).unwrap(), &Limits::webgpu())
+}
+
+/// A choice that any 0.1B model in F16 has a place for.
+pub(crate) fn choice() -> Choice {
+    let key = TuningKey { op: "matmul".into(), k: 768, m: 65536, formats: vec![Format::F16], up_to_rows: 1 };
+    let catalogue = Catalogue::embedded();
+    let variant = catalogue.variant("matmul", "naive").unwrap();
+    Choice::new(key, variant, &variant.default_config()).unwrap()
+}
+
+pub(crate) fn evidence(gain: f64) -> Evidence {
+    let decode = ScenarioEvidence {
+        scenario: "decode".into(),
+        tokens: 1,
+        default_us: 100.0 * gain,
+        tuned_us: 100.0,
+        speedup: (gain, gain),
+        pairs: 5,
+    };
+    Evidence {
+        model: "m".into(),
+        quality_hash: "h".into(),
+        certified: (1, 1),
+        rms_error: 0.0,
+        scenarios: vec![decode],
+        ledger: "l".into(),
+    }
+}
+
+/// A plan for 0.1B in F16 with a choice.
+fn tuned() -> Plan {
+    let mut plan = default_plan("0.1B");
+    plan.prefill_chunk = 48;
+    plan.choices.push(choice());
+    plan.evidence = Some(evidence(1.84));
+    plan
+}
+
+/// What an H200 can do.
+fn h200() -> Limits {
+    let features = [Feature::Subgroups, Feature::F16, Feature::CoherentMemory, Feature::CooperativeMatrix];
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 49152,
+        storage_buffers: 20,
+        storage_binding: 4 << 30,
+        buffer: 4 << 30,
+        min_subgroup: 32,
+        multiprocessors: 132,
+        features: features.into(),
+        ..Limits::webgpu()
+    }
+}
+
+/// Looks for a plan.
+fn find(store: Option<&Store>, device: &DeviceFingerprint, class: &ModelClass, catalogue: &Catalogue) -> Chosen {
+    Place { device, limits: &h200(), class, catalogue }.find(store)
+}
+
+#[test]
+fn the_store_goes_before_the_program_and_that_before_the_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let q4 = class("2.9B", Mix::Q4_K_M);
+    let ships = find(Some(&store), &device(), &q4, &catalogue);
+    assert_eq!(ships.report.origin, Origin::Shipped { name: "nvidia-h200-32x2560-q4_k_m".into() });
+    assert_eq!(ships.report.to_string(), "nvidia-h200-32x2560-q4_k_m (ships with wgoose)");
+
+    let mine = Plan { choices: Vec::new(), ..ships.plan };
+    let mine = Plan { prefill_chunk: 77, device: device(), ..mine };
+    let name = store.file(&q4, &mine).unwrap();
+    let found = find(Some(&store), &device(), &q4, &catalogue);
+    assert!(matches!(&found.report.origin, Origin::Store { name: n, .. } if *n == name));
+    assert_eq!(found.plan.prefill_chunk, 77);
+    assert!(found.report.is_current());
+
+    let mut no_faster = mine;
+    no_faster.evidence = Some(Evidence { scenarios: Vec::new(), ..evidence(1.0) });
+    store.file(&q4, &no_faster).unwrap();
+    let found = find(Some(&store), &device(), &q4, &catalogue);
+    let line = found.report.to_string();
+    assert!(line.ends_with("(store), nothing tried was faster than the default"), "{line}");
+    let default = Plan::default_for(device(), *q4.shape(), &h200());
+    assert_eq!(found.plan.hash(), default.hash(), "today's default, whatever it was then");
+
+    // The same shape in F16, another device, or another API: neither is for them.
+    let default = Origin::Default { was_asked: false };
+    let f16 = find(Some(&store), &device(), &class("2.9B", Mix::F16), &catalogue);
+    assert_eq!((&f16.report.origin, f16.report.is_current()), (&default, false));
+    assert!(f16.report.to_string().contains("wgoose tune"), "{}", f16.report);
+    for change in [
+        |d: &mut DeviceFingerprint| d.device += 1,
+        |d: &mut DeviceFingerprint| d.vendor += 1,
+        |d: &mut DeviceFingerprint| d.adapter.push('X'),
+        |d: &mut DeviceFingerprint| d.backend = "dx12".into(),
+    ] {
+        let mut other = device();
+        change(&mut other);
+        assert_eq!(find(Some(&store), &other, &q4, &catalogue).report.origin, default);
+    }
+}
+
+#[test]
+fn a_plan_fits_by_shape_formats_and_layouts() {
+    let catalogue = Catalogue::embedded();
+    let fits = |plan: &Plan, preset, mix| {
+        let class = class(preset, mix);
+        Place { device: &device(), limits: &h200(), class: &class, catalogue: &catalogue }.fits(plan)
+    };
+    let shipped = shipped().next().unwrap().plan().unwrap();
+    assert!(fits(&shipped, "2.9B", Mix::Q4_K_M));
+    assert!(!fits(&shipped, "2.9B", Mix::Q5_K_M) && !fits(&shipped, "2.9B", Mix::F16));
+    assert!(!fits(&shipped, "1.5B", Mix::Q4_K_M));
+    let mut not_interleaved = shipped.clone();
+    not_interleaved.interleave.clear();
+    assert!(!fits(&not_interleaved, "2.9B", Mix::Q4_K_M), "its choices are for interleaved blocks");
+    let mut unfused = shipped;
+    unfused.fusions.decode.remove(&Fusion::TimeMixHeads);
+    assert!(!fits(&unfused, "2.9B", Mix::Q4_K_M), "its choices are for fused ops");
+    assert!(fits(&tuned(), "0.1B", Mix::F16) && !fits(&tuned(), "0.1B", Mix::Q8_0));
+}
+
+#[test]
+fn a_new_driver_keeps_all_choices_and_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let f16 = class("0.1B", Mix::F16);
+    store.file(&f16, &tuned()).unwrap();
+    let here = DeviceFingerprint { driver: "NVIDIA 999".into(), wgpu: "99".into(), ..device() };
+    let found = find(Some(&store), &here, &f16, &catalogue);
+    assert_eq!(found.plan.choices, tuned().choices);
+    let Plan { device, .. } = &found.plan;
+    assert_eq!(*device, here, "it is checked no further");
+    let line = found.report.to_string();
+    let parts = [
+        "(store), 1.84 x the default in decode; stale: made with driver",
+        "'NVIDIA 999', made with wgpu",
+        "; wgoose tune refreshes it",
+    ];
+    assert!(parts.iter().all(|part| line.contains(part)) && !line.contains('\n'), "{line}");
+    assert!(!found.report.is_current());
+}
+
+#[test]
+fn a_choice_whose_kernel_changed_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(folder.path().join("store"));
+    let f16 = class("0.1B", Mix::F16);
+    store.file(&f16, &tuned()).unwrap();
+    let embedded = Catalogue::embedded();
+    assert_eq!(find(Some(&store), &device(), &f16, &embedded).plan, tuned());
+
+    let kernels = folder.path().join("kernels");
+    std::fs::create_dir_all(kernels.join("ops/matmul")).unwrap();
+    let naive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels-wgsl/ops/matmul/naive.wgsl");
+    let text = std::fs::read_to_string(naive).unwrap() + "\n// edited\n";
+    std::fs::write(kernels.join("ops/matmul/naive.wgsl"), text).unwrap();
+    let edited = Catalogue::with_folder(&kernels).unwrap();
+    let found = find(Some(&store), &device(), &f16, &edited);
+    assert_eq!(found.report.stale, [Stale::Kernels { changed: 1, of: 1 }]);
+    assert_eq!(found.plan, Plan { choices: Vec::new(), ..tuned() });
+
+    let mut gone = tuned();
+    gone.choices[0].variant = "honk".into();
+    store.file(&f16, &gone).unwrap();
+    let found = find(Some(&store), &device(), &f16, &embedded);
+    assert_eq!(found.report.stale, [Stale::Kernels { changed: 1, of: 1 }]);
+}
+
+#[test]
+fn what_a_new_driver_refuses_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let (q4, ships) = (class("2.9B", Mix::Q4_K_M), shipped().next().unwrap().plan().unwrap());
+    store.file(&q4, &ships).unwrap();
+    let here = DeviceFingerprint { driver: "older".into(), ..device() };
+    let with = |limits: &Limits| Place { device: &here, limits, class: &q4, catalogue: &catalogue }.find(Some(&store));
+    let (full, small) = (with(&h200()), with(&Limits { features: [].into(), storage_buffers: 8, ..h200() }));
+    let of_driver = |chosen: &Chosen| chosen.report.stale.iter().any(|s| matches!(s, Stale::Refused { .. }));
+    assert!(!of_driver(&full), "{}", full.report);
+    assert!(of_driver(&small) && small.plan.choices.len() < full.plan.choices.len(), "{}", small.report);
+    assert!(small.plan.fusions.decode.len() < full.plan.fusions.decode.len());
+}
+
+/// Layouts stay where choices are left out: every format that a plan makes must have a kernel among the defaults.
+#[test]
+fn defaults_stand_in_for_every_choice() {
+    let catalogue = Catalogue::embedded();
+    let mut plan = shipped().next().unwrap().plan().unwrap();
+    plan.choices.clear();
+    plan.interleave = Format::in_files().filter(|format| format.interleaved().is_some()).collect();
+    for (k_major, mix) in Mix::ALL.into_iter().flat_map(|mix| [(false, mix), (true, mix)]) {
+        plan.k_major = k_major.then_some(LayerWeight::FfnValue).into_iter().collect();
+        let class = class("2.9B", mix);
+        let passes = Passes::new(&class, &plan).unwrap();
+        for instance in passes.instances(64) {
+            let kernel = plan.first_admitted(&instance, &h200(), &catalogue).unwrap();
+            assert!(kernel.is_some(), "{mix}, K-major: {k_major}: {}", TuningKey::of(&instance));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_or_misplaced_file_is_left_out_with_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let f16 = class("0.1B", Mix::F16);
+    let path = store.path(&plan_name(&device(), &f16));
+    let mut other_formats = tuned();
+    other_formats.choices[0].key.formats = vec![Format::Q8_0];
+    for (text, why) in [
+        ("(schema: goose".to_owned(), "line 1"),
+        (tuned().to_ron().replace("schema: 3", "schema: 2"), "schema 2"),
+        (Plan { model: ModelShape::preset("0.4B").unwrap(), ..tuned() }.to_ron(), "another device or model"),
+        (other_formats.to_ron(), "another device or model"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let found = find(Some(&store), &device(), &f16, &catalogue);
+        assert_eq!(found.report.origin, Origin::Default { was_asked: false });
+        let [skipped] = &found.report.skipped[..] else { panic!("{:?}", found.report) };
+        let line = skipped.to_string();
+        assert!(line.contains(why) && !line.contains('\n'), "{line}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(find(Some(&store), &device(), &f16, &catalogue).report.skipped.len(), 1);
+}
+
+#[test]
+fn choices_have_names() {
+    let named = |name: Option<&str>| PlanChoice::named(name.map(Into::into));
+    assert_eq!(named(None), PlanChoice::Find);
+    assert_eq!(named(Some("default")), PlanChoice::Default);
+    assert_eq!(named(Some("./default")), PlanChoice::File("./default".into()));
+    for choice in [PlanChoice::Find, PlanChoice::Default, PlanChoice::File("a.ron".into())] {
+        assert_eq!(PlanChoice::named(choice.name()), choice);
+    }
+}
+
+#[test]
+fn likely_fusions_are_those_of_the_class() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::at(folder.path());
+    let (q4, f16) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::F16));
+    let ships = shipped().next().unwrap().plan().unwrap().fusions;
+    let default = Plan::default_fusions(true);
+    assert_eq!(likely_fusions(None, &q4), [default.clone(), ships]);
+    assert!(likely_fusions(Some(&store), &f16) == [default]);
+    let mut mine = default_plan("2.9B");
+    mine.fusions.decode.remove(&Fusion::NormShift);
+    store.file(&q4, &mine).unwrap();
+    assert_eq!(likely_fusions(Some(&store), &q4), [mine.fusions]);
+    assert_eq!(likely_fusions(Some(&store), &f16).len(), 1);
+}
