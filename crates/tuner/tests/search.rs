@@ -10,7 +10,7 @@ use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
 use wgoose_tuner::derive::{Policy, derive};
-use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
+use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Ledger, Outcome, Records};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::scenario::Scenario;
@@ -97,6 +97,8 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
             .iter()
             .filter_map(|e| if let Event::Stage { stage, .. } = e { Some(*stage) } else { None })
             .collect();
+        let mut stages = stages;
+        stages.dedup();
         use Stage::{Confirm, Costs, Kernels, Persistent, Structure};
         assert_eq!(stages, [Structure, Costs, Kernels, Persistent, Confirm]);
         let compared = |is: &dyn Fn(&Candidate) -> bool| {
@@ -219,4 +221,45 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let after = derive(&records, &catalogue, &options.objective, &all).unwrap();
     assert!(after.plan.choices.iter().all(|c| (&c.key.op, &c.variant) != (&chosen.key.op, &chosen.variant)));
     assert!(after.decisions.iter().any(|line| line.contains("was edited since")), "{:?}", after.decisions);
+}
+
+#[test]
+fn a_replayed_search_finds_the_same_plan_in_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let measured = options(&folder.path().join("ledger.jsonl"), 30);
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(6));
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let first = search(&problem, &measured, memo(&problem, &measured, &mut lab), go_on).unwrap();
+    let spent = lab.spent();
+
+    // Again with nothing but what the ledger says.
+    let (records, _) = ledger::read(&measured.ledger).unwrap();
+    let mut replay = ReplayLab::new(&records);
+    let replayed = options(&folder.path().join("replayed.jsonl"), 30);
+    let second = search(&problem, &replayed, memo(&problem, &replayed, &mut replay), go_on).unwrap();
+    assert_eq!(second.plan.hash(), first.plan.hash());
+    assert_eq!((second.measured, replay.missing().len()), (first.measured, 0));
+    assert!((replay.spent().as_secs_f64() - spent.as_secs_f64()).abs() < 1e-6, "{:?} {spent:?}", replay.spent());
+
+    // Killed at many moments, now and then inside a line, and gone on with: the same plan from the same outcomes, none twice.
+    let text = std::fs::read(&replayed.ledger).unwrap();
+    for at in [1, 4, 7] {
+        let cut = options(&folder.path().join(format!("cut-{at}.jsonl")), 30);
+        std::fs::write(&cut.ledger, &text[..text.len() * at / 8]).unwrap();
+        let mut replay = ReplayLab::new(&records);
+        let resumed = search(&problem, &cut, memo(&problem, &cut, &mut replay), go_on).unwrap();
+        assert!(resumed.recalled > 0, "cut {at}");
+        let (after, _) = ledger::read(&cut.ledger).unwrap();
+        let mut ended = BTreeMap::<String, u32>::new();
+        for (_, trial) in after.trials() {
+            if !matches!(trial.outcome, Outcome::Intent | Outcome::Control(_) | Outcome::Done) {
+                *ended.entry(trial.identity.key()).or_default() += 1;
+            }
+        }
+        assert!(ended.values().all(|n| *n == 1), "cut {at}");
+        if replay.missing().is_empty() {
+            assert_eq!(resumed.plan.hash(), first.plan.hash(), "cut {at}");
+        }
+    }
 }

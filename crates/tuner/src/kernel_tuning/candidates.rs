@@ -27,8 +27,9 @@ const DRAWN: usize = 6;
 const AHEAD: usize = 16;
 
 /// What a configuration makes.
+#[derive(Clone)]
 enum Made {
-    Kernel(Kernel),
+    Kernel(Configured),
     Refused(Refusal),
 }
 
@@ -41,6 +42,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     /// Variants that failed for good.
     broken: Vec<BrokenVariant<'a>>,
     pub(super) default: usize,
+    /// What configurations made: a text takes milliseconds.
+    made: BTreeMap<usize, Made>,
     pub(super) tried: usize,
     /// Median nanoseconds of those that were measured or recalled.
     timed: Vec<(usize, f64)>,
@@ -59,8 +62,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let (variant, config, _) = default_kernel(&group.instance, tuner.scope.allowed, limits, tuner.catalogue)?;
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
-        let (tried, timed, grid) = (0, Vec::new(), None);
-        let mut candidates = Candidates { tuner, group, memo, all, broken, default, tried, timed, grid };
+        let (made, tried, timed, grid) = (BTreeMap::new(), 0, Vec::new(), None);
+        let mut candidates = Candidates { tuner, group, memo, all, broken, default, made, tried, timed, grid };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -193,7 +196,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let mut kernels = Vec::new();
         for i in configurations.iter().copied().filter(|i| self.all[*i].refusal.is_none()).collect::<Vec<_>>() {
             if let Made::Kernel(kernel) = self.kernel(i)? {
-                kernels.push(self.configured(i, &kernel));
+                kernels.push(kernel);
             }
         }
         Ok(self.memo.compile_ahead(self.group, &kernels)?)
@@ -228,20 +231,28 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         if self.broken.iter().any(|(other, _)| other.path() == variant.path()) {
             return Ok(Made::Refused(Refusal::None("the variant's text is wrong")));
         }
-        match Kernel::new(variant, &self.group.instance, &config, self.tuner.limits) {
+        if let Some(made) = self.made.get(&i) {
+            return Ok(made.clone());
+        }
+        let made = match Kernel::new(variant, &self.group.instance, &config, self.tuner.limits) {
             Err(KernelError::Text(error)) => {
                 self.record_broken(variant, &error)?;
                 self.broken.push((variant, error));
-                Ok(Made::Refused(Refusal::None("the variant's text is wrong")))
+                Made::Refused(Refusal::None("the variant's text is wrong"))
             }
-            Err(KernelError::Refused(refusal)) => Ok(Made::Refused(refusal)),
-            Ok(kernel) => Ok(match self.grid {
+            Err(KernelError::Refused(refusal)) => Made::Refused(refusal),
+            Ok(kernel) => match self.grid {
                 Some(grid) if !can_be_stage(&kernel, grid.threads) => {
                     Made::Refused(Refusal::Stage("its workgroups are of another size"))
                 }
-                _ => Made::Kernel(kernel),
-            }),
-        }
+                _ => {
+                    let (name, config) = (variant.name().to_owned(), variant.spell(&config));
+                    Made::Kernel(Configured { variant: name, config, text: kernel.hash.to_string() })
+                }
+            },
+        };
+        self.made.insert(i, made.clone());
+        Ok(made)
     }
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
@@ -268,8 +279,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         match self.kernel(i)? {
             Made::Kernel(kernel) => {
                 self.tried += 1;
-                let configured = self.configured(i, &kernel);
-                Ok(self.memo.kernel(self.group, configured)?)
+                Ok(self.memo.kernel(self.group, kernel)?)
             }
             Made::Refused(refusal) => {
                 let reason = Reason { cause: Cause::Constraint, text: refusal.to_string() };
@@ -281,12 +291,6 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
                 Ok(Outcome::Failed(reason))
             }
         }
-    }
-
-    fn configured(&self, i: usize, kernel: &Kernel) -> Configured {
-        let c = &self.all[i];
-        let (variant, config) = (c.variant.name().to_owned(), c.variant.spell(&c.config));
-        Configured { variant, config, text: kernel.hash.to_string() }
     }
 
     /// The configurations of a variant.
@@ -314,8 +318,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     ) -> Result<bool, KernelTuningError> {
         let made = [self.kernel(incumbent)?, self.kernel(candidate)?];
         let [Made::Kernel(a), Made::Kernel(b)] = made else { return Ok(false) };
-        let arms = [self.configured(incumbent, &a), self.configured(candidate, &b)];
-        let compared = self.memo.kernels(self.group, arms, held_out)?;
+        let compared = self.memo.kernels(self.group, [a, b], held_out)?;
         Ok(compared.is_ok_and(|comparison| comparison.verdict == Verdict::Fast))
     }
 

@@ -2,11 +2,13 @@
 
 mod gpu;
 mod kernels;
-pub(crate) mod plans;
+mod plans;
+mod replay;
 mod synthetic;
 
 pub use gpu::GpuLab;
 pub use kernels::KernelLab;
+pub use replay::ReplayLab;
 pub use synthetic::{Costs, Synthetic, SyntheticLab};
 
 use crate::job::{Configured, Cost, Job, Plans};

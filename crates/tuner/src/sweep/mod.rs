@@ -13,6 +13,7 @@
 
 mod confirm;
 mod event;
+mod kernels;
 mod options;
 mod persistent;
 mod problem;
@@ -22,7 +23,6 @@ pub use options::SweepOptions;
 pub use problem::Problem;
 
 use crate::derive::DeriveError;
-use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, KernelTuningError};
 use crate::lab::{GpuLab, LabError};
 use crate::ledger::{Cause, Ledger, LedgerError, Reason, Session};
@@ -30,18 +30,16 @@ use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{QualityError, Reference};
 use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, Scope, groups};
-use crate::stats::drift::{self, Block};
+use crate::space::Scope;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::Format;
-use wgoose_kernels::plan::{Fusions, bindable_fusions, default_kernel};
-use wgoose_kernels::{Kernel, Plan, PlanError, Precision, StateFormat, ops};
+use wgoose_kernels::plan::bindable_fusions;
+use wgoose_kernels::{Plan, PlanError, Precision, StateFormat};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
 
@@ -235,11 +233,6 @@ impl<'a> Sweep<'a> {
         self.end(share).saturating_sub(self.memo.spent())
     }
 
-    /// Tokens of the longest pass of a prompt, if prompts are timed.
-    fn longest_pass(&self, plan: &Plan) -> Option<u32> {
-        self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
-    }
-
     /// Records the files that give no variant, and says so.
     fn report_broken(&mut self) -> Result<(), SweepError> {
         for error in self.options.catalogue.broken() {
@@ -337,131 +330,6 @@ impl<'a> Sweep<'a> {
         self.memo.decide("compared", format!("{step}"), &best)?;
         self.done(step)?;
         Ok(ended)
-    }
-
-    /// Layouts that default kernels left open, each with kernels tuned for it: some of these run on no other layout.
-    fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        for (i, format) in self.open.clone().into_iter().enumerate() {
-            let mut other = plan.clone();
-            other.interleave.insert(format);
-            let name = format!("{format} interleaved, with kernels of its own");
-            let left = self.left(ends::LAYOUTS) / (self.open.len() - i) as u32;
-            if left.is_zero() {
-                self.note(Note::Untried(vec![name]))?;
-                continue;
-            }
-            let problem = self.problem;
-            let groups_of = |plan: &Plan| {
-                groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan))
-            };
-            let known = groups_of(plan);
-            let new: Vec<InstanceGroup> =
-                groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
-            for (j, group) in new.iter().enumerate() {
-                let deadline = self.memo.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
-                other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
-            }
-            let effort = Effort::usual(left / 20);
-            self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;
-        }
-        Ok(())
-    }
-
-    /// Kernels, the costliest kind of op instance first.
-    fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        let problem = self.problem;
-        let objective = &self.options.objective;
-        let Fusions { decode, batched, prefill } = &plan.fusions;
-        let mut passes = Vec::new();
-        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
-        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
-        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
-        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
-        for (scenario, fusions) in passes {
-            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
-                // The head sees one row in decode and in prefill.
-                if !all.iter().any(|(_, g)| g.key == group.key) {
-                    all.push((scenario, group));
-                }
-            }
-        }
-        self.begin(Stage::Costs, all.len())?;
-        let control = self.control_kernel()?;
-        let speed_before = self.control(control.as_ref())?;
-        let mut costs = Vec::new();
-        for (scenario, group) in all {
-            let ns = tuner.default_ns(&group, &mut self.memo)?;
-            let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
-            let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
-            self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
-            costs.push((ns * f64::from(group.count), scenario, group));
-        }
-        // Scenarios weigh what the objective says, however long they are.
-        let mut totals: Vec<(Scenario, f64)> = Vec::new();
-        for (ns, scenario, _) in &costs {
-            match totals.iter_mut().find(|(known, _)| known == scenario) {
-                Some((_, total)) => *total += ns,
-                None => totals.push((*scenario, *ns)),
-            }
-        }
-        for (ns, scenario, _) in &mut costs {
-            let kind = |other: &Scenario| (other.tokens > 1, other.sequences > 1);
-            let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
-            let weight: f64 = shares.map(|(_, share)| share).sum();
-            *ns *= weight / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
-        }
-        costs.sort_by(|a, b| b.0.total_cmp(&a.0));
-        self.begin(Stage::Kernels, costs.len())?;
-        let (begun, budget) = (self.memo.spent(), self.left(ends::KERNELS));
-        let (mut claimed, mut said) = (0.0, BTreeSet::new());
-        let total: f64 = costs.iter().map(|(share, ..)| share).sum();
-        for (share, _, group) in costs {
-            claimed += share / total.max(1e-9);
-            let deadline = begun + budget.mul_f64(claimed.min(1.0));
-            let tuned = tuner.tune(&group, &mut self.memo, deadline)?;
-            let gain = tuned.default_ns / tuned.best_ns;
-            for error in tuned.broken {
-                if said.insert(error.to_string()) {
-                    self.note(Note::BrokenVariant(error))?;
-                }
-            }
-            plan.choices.extend(tuned.winner.clone());
-            let step = Step::Kernel { key: group.key, winner: tuned.winner, gain, tried: tuned.tried };
-            self.done(step)?;
-        }
-        let speed_after = self.control(control.as_ref())?;
-        if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
-            self.note(Note::Drift(drift))?;
-        }
-        Ok(())
-    }
-
-    /// What kernels are tuned with.
-    fn tuner<'c>(&self) -> KernelTuner<'c>
-    where
-        'a: 'c,
-    {
-        let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
-        KernelTuner { limits: &self.problem.limits, catalogue: &self.options.catalogue, scope }
-    }
-
-    /// Times the control kernel, which never changes, to see whether the machine did.
-    fn control(&mut self, control: Option<&(InstanceGroup, Configured)>) -> Result<Vec<f64>, SweepError> {
-        let Some((site, kernel)) = control else { return Ok(Vec::new()) };
-        Ok(self.memo.control(site, kernel.clone())?)
-    }
-
-    /// The control kernel: the default kernel of the largest instance of decoding.
-    fn control_kernel(&self) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
-        let (problem, default) = (self.problem, &self.default);
-        let format = problem.formats_on_gpu(default);
-        let decode = groups(&problem.shape, Scenario::DECODE, &default.fusions.decode, &format);
-        let Some(site) = decode.into_iter().max_by_key(|group| group.instance.bytes()) else { return Ok(None) };
-        let (limits, catalogue) = (&problem.limits, &self.options.catalogue);
-        let (variant, config, kernel): (_, _, Kernel) =
-            default_kernel(&site.instance, default.precision, limits, catalogue)?;
-        let (name, config) = (variant.name().to_owned(), variant.spell(&config));
-        Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
     }
 
     /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared;

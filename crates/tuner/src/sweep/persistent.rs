@@ -63,7 +63,7 @@ impl Sweep<'_> {
         groups.retain(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
-        let (mut untried, mut runners_up) = (Vec::new(), Vec::new());
+        let (mut untried, mut runners_up, mut grid) = (Vec::new(), Vec::new(), None);
         for (i, &threads) in widths.iter().enumerate() {
             let share = self.left(ends::STAGES) / (widths.len() - i) as u32;
             if share.is_zero() {
@@ -72,8 +72,9 @@ impl Sweep<'_> {
             }
             match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
                 Stages::Found(persistent, others) => {
+                    let workgroups = persistent.persistent.unwrap_or_default();
                     if self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))? == Ended::Won {
-                        runners_up = others;
+                        (runners_up, grid) = (others, Some(PersistentGrid { workgroups, threads }));
                     }
                 }
                 Stages::None(why) => self.done(Step::NoStages { threads, why })?,
@@ -82,24 +83,48 @@ impl Sweep<'_> {
         if !untried.is_empty() {
             self.note(Note::Untried(untried))?;
         }
-        self.merged(plan, runners_up)
+        match grid {
+            Some(grid) => self.merged(tuner, plan, (&groups, grid), runners_up),
+            None => Ok(()),
+        }
     }
 
     /// Changes one kernel of the merged step at a time, for as long as there is time: which is the fastest there is not what
-    /// the fastest alone is, for a boundary between two dispatches costs what none between stages does.
-    fn merged(&mut self, plan: &mut Plan, runners_up: Vec<Choice>) -> Result<(), SweepError> {
+    /// the fastest alone is, for a boundary between two dispatches costs what none between stages does. Where none is left to try,
+    /// more are looked for.
+    fn merged(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        plan: &mut Plan,
+        (groups, grid): (&[InstanceGroup], PersistentGrid),
+        mut candidates: Vec<Choice>,
+    ) -> Result<(), SweepError> {
         let deadline = self.end(ends::MERGED);
-        let mut untried = 0;
-        for choice in runners_up {
-            if self.memo.spent() >= deadline {
-                untried += 1;
-                continue;
+        let mut tried: Vec<Choice> = plan.choices.clone();
+        loop {
+            candidates.retain(|choice| !tried.contains(choice));
+            if candidates.is_empty() || self.memo.spent() >= deadline {
+                break;
             }
-            let candidate = Candidate::Stage(choice.clone());
-            self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], Effort::fine(MOVE), candidate)?;
-        }
-        if untried > 0 {
-            self.note(Note::Untried(vec![format!("{untried} kernels of the merged step")]))?;
+            for choice in candidates.drain(..) {
+                if self.memo.spent() >= deadline {
+                    break;
+                }
+                tried.push(choice.clone());
+                let candidate = Candidate::Stage(choice.clone());
+                self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], Effort::fine(MOVE), candidate)?;
+            }
+            // Half of what is left, so that there is time to try what is found.
+            let (begun, time) = (self.memo.spent(), self.left(ends::MERGED) / 2);
+            let total = groups.iter().map(bytes).sum::<u64>().max(1) as f64;
+            let (mut claimed, mut found) = (0, Vec::new());
+            for group in groups {
+                claimed += bytes(group);
+                let until = begun + time.mul_f64(claimed as f64 / total);
+                let now = plan.choices.iter().find(|choice| choice.key == group.key).cloned();
+                found.push(tuner.best_stages(group, &mut self.memo, grid, (now.as_ref(), until))?);
+            }
+            candidates = in_turn(&found);
         }
         Ok(())
     }

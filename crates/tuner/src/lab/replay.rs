@@ -1,0 +1,74 @@
+//! What a ledger says, again: jobs have the outcomes that they had, and take the time that they took. A search is held against what
+//! was truly measured, without a device.
+
+use super::{Assignment, Lab, LabError};
+use crate::job::{Configured, Cost, Job};
+use crate::ledger::{Cause, Clock, Outcome, Records, Trial};
+use crate::space::InstanceGroup;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Answers jobs from records.
+pub struct ReplayLab {
+    /// What came of each job, in the order in which it was run.
+    known: BTreeMap<Job, Vec<(Outcome, Cost)>>,
+    /// How often each was asked for.
+    asked: BTreeMap<Job, usize>,
+    clock: Clock,
+    now: f64,
+    missing: BTreeSet<Job>,
+}
+
+impl ReplayLab {
+    /// A lab of the records of one device and model.
+    pub fn new(records: &Records) -> Self {
+        let mut known: BTreeMap<Job, Vec<(Outcome, Cost)>> = BTreeMap::new();
+        let mut clock = Clock::Wall;
+        let ended = |trial: &&Trial| trial.outcome != Outcome::Intent;
+        for (_, trial) in records.trials().filter(|(_, trial)| ended(trial)) {
+            let Some(job) = trial.identity.tried.job() else { continue };
+            if matches!(job, Job::Kernel { .. }) {
+                clock = trial.identity.clock;
+            }
+            known.entry(job.clone()).or_default().push((trial.outcome.clone(), trial.cost.unwrap_or_default()));
+        }
+        ReplayLab { known, asked: BTreeMap::new(), clock, now: 0.0, missing: BTreeSet::new() }
+    }
+
+    /// Jobs that were asked for and never run. They failed.
+    pub fn missing(&self) -> &BTreeSet<Job> {
+        &self.missing
+    }
+
+    /// What came of a job when it was run for that time; the last time, if it was run less often.
+    fn answer(&mut self, job: &Job) -> (Outcome, Cost) {
+        let asked = self.asked.entry(job.clone()).or_default();
+        let times = self.known.get(job).map_or(&[][..], Vec::as_slice);
+        let Some((outcome, cost)) = times.get(*asked).or(times.last()).cloned() else {
+            self.missing.insert(job.clone());
+            return (Outcome::failed(Cause::Constraint, "it was never measured".to_owned()), Cost::default());
+        };
+        *asked += 1;
+        self.now += cost.total();
+        (outcome, cost)
+    }
+}
+
+impl Lab for ReplayLab {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        Ok(self.answer(assignment.job))
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, _: &[Configured]) -> Result<Cost, LabError> {
+        let (_, cost) = self.answer(&Job::Compile { site: crate::memo::site_id(site) });
+        Ok(cost)
+    }
+
+    fn spent(&self) -> Duration {
+        Duration::from_secs_f64(self.now)
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+}

@@ -1,0 +1,211 @@
+//! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
+
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError, ends};
+use crate::job::Configured;
+use crate::kernel_tuning::{KernelTuner, TunedKernel};
+use crate::paired::Effort;
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, Scope, groups};
+use crate::stats::drift::{self, Block};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wgoose_kernels::plan::{Fusions, default_kernel};
+use wgoose_kernels::{Kernel, Plan, ops};
+
+/// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
+const ROOM: f64 = 0.03;
+
+/// How fast a kernel reads and computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Reached {
+    /// Bytes per nanosecond.
+    bytes: f64,
+    /// Operations per nanosecond.
+    flops: f64,
+}
+
+impl Reached {
+    /// By a kernel of a site that takes so long.
+    fn of(site: &InstanceGroup, ns: f64) -> Self {
+        let flops = (ops::kernels(&site.instance.op).flops)(&site.instance) as f64;
+        Reached { bytes: site.instance.bytes() as f64 / ns, flops: flops / ns }
+    }
+
+    /// The more of each.
+    fn max(self, other: Self) -> Self {
+        Reached { bytes: self.bytes.max(other.bytes), flops: self.flops.max(other.flops) }
+    }
+
+    /// How near it comes to what was reached elsewhere: of what it is nearer to.
+    fn share_of(self, most: Self) -> f64 {
+        let share = |own: f64, most: f64| if most > 0.0 { own / most } else { 0.0 };
+        share(self.bytes, most.bytes).max(share(self.flops, most.flops))
+    }
+}
+
+impl<'a> Sweep<'a> {
+    /// Kernels, the costliest kind of op instance first.
+    pub(super) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+        let problem = self.problem;
+        let objective = &self.options.objective;
+        let Fusions { decode, batched, prefill } = &plan.fusions;
+        let mut passes = Vec::new();
+        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
+        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
+        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
+        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
+        for (scenario, fusions) in passes {
+            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
+                // The head sees one row in decode and in prefill.
+                if !all.iter().any(|(_, g)| g.key == group.key) {
+                    all.push((scenario, group));
+                }
+            }
+        }
+        self.begin(Stage::Costs, all.len())?;
+        let control = self.control_kernel()?;
+        let speed_before = self.control(control.as_ref())?;
+        let mut costs = Vec::new();
+        for (scenario, group) in all {
+            let ns = tuner.default_ns(&group, &mut self.memo)?;
+            let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
+            let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
+            self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
+            costs.push((ns * f64::from(group.count), scenario, group));
+        }
+        // Scenarios weigh what the objective says, however long they are.
+        let mut totals: Vec<(Scenario, f64)> = Vec::new();
+        for (ns, scenario, _) in &costs {
+            match totals.iter_mut().find(|(known, _)| known == scenario) {
+                Some((_, total)) => *total += ns,
+                None => totals.push((*scenario, *ns)),
+            }
+        }
+        for (ns, scenario, _) in &mut costs {
+            let kind = |other: &Scenario| (other.tokens > 1, other.sequences > 1);
+            let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
+            let weight: f64 = shares.map(|(_, share)| share).sum();
+            *ns *= weight / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
+        }
+        costs.sort_by(|a, b| b.0.total_cmp(&a.0));
+        self.begin(Stage::Kernels, costs.len())?;
+        let end = self.end(ends::KERNELS);
+        let half = self.memo.spent() + self.left(ends::KERNELS) / 2;
+        let sites: Vec<(f64, InstanceGroup)> = costs.into_iter().map(|(share, _, group)| (share, group)).collect();
+        let tuned = self.round(tuner, &sites, half)?;
+        // What is left of the time goes to those that are furthest from what the device was seen to do.
+        let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
+        let most = sites.iter().zip(&tuned).map(|((_, group), tuned)| reached(group, tuned.best_ns));
+        let most = most.fold(Reached::default(), Reached::max);
+        let (mut left, mut first) = (Vec::new(), Vec::new());
+        for ((share, group), tuned) in sites.into_iter().zip(tuned) {
+            let room = 1.0 - reached(&group, tuned.best_ns).share_of(most);
+            if room < ROOM || self.memo.spent() >= end {
+                first.push((group, tuned));
+            } else {
+                left.push((share * tuned.best_ns / tuned.default_ns * room, group));
+            }
+        }
+        left.sort_by(|a, b| b.0.total_cmp(&a.0));
+        if !left.is_empty() {
+            self.begin(Stage::Kernels, left.len())?;
+        }
+        let second = self.round(tuner, &left, end)?;
+        first.extend(left.into_iter().map(|(_, group)| group).zip(second));
+        let mut said = BTreeSet::new();
+        for (_, tuned) in first {
+            plan.choices.extend(tuned.winner);
+            for error in tuned.broken {
+                if said.insert(error.to_string()) {
+                    self.note(Note::BrokenVariant(error))?;
+                }
+            }
+        }
+        let speed_after = self.control(control.as_ref())?;
+        if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
+            self.note(Note::Drift(drift))?;
+        }
+        Ok(())
+    }
+
+    /// Tunes kernels of sites, each with its share of the time until `end`; a site that needs less leaves it to those after it.
+    fn round(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        sites: &[(f64, InstanceGroup)],
+        end: Duration,
+    ) -> Result<Vec<TunedKernel>, SweepError> {
+        let (begun, total) = (self.memo.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
+        let time = end.saturating_sub(begun);
+        let (mut claimed, mut tuned) = (0.0, Vec::new());
+        for (share, group) in sites {
+            claimed += share / total.max(1e-9);
+            let found = tuner.tune(group, &mut self.memo, begun + time.mul_f64(claimed.min(1.0)))?;
+            let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
+            self.done(Step::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
+            tuned.push(found);
+        }
+        Ok(tuned)
+    }
+
+    /// Layouts that default kernels left open, each with kernels tuned for it: some of these run on no other layout.
+    pub(super) fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+        for (i, format) in self.open.clone().into_iter().enumerate() {
+            let mut other = plan.clone();
+            other.interleave.insert(format);
+            let name = format!("{format} interleaved, with kernels of its own");
+            let left = self.left(ends::LAYOUTS) / (self.open.len() - i) as u32;
+            if left.is_zero() {
+                self.note(Note::Untried(vec![name]))?;
+                continue;
+            }
+            let problem = self.problem;
+            let groups_of = |plan: &Plan| {
+                groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan))
+            };
+            let known = groups_of(plan);
+            let new: Vec<InstanceGroup> =
+                groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
+            for (j, group) in new.iter().enumerate() {
+                let deadline = self.memo.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
+                other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
+            }
+            let effort = Effort::usual(left / 20);
+            self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;
+        }
+        Ok(())
+    }
+
+    /// Tokens of the longest pass of a prompt, if prompts are timed.
+    pub(super) fn longest_pass(&self, plan: &Plan) -> Option<u32> {
+        self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
+    }
+
+    /// What kernels are tuned with.
+    pub(super) fn tuner<'c>(&self) -> KernelTuner<'c>
+    where
+        'a: 'c,
+    {
+        let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
+        KernelTuner { limits: &self.problem.limits, catalogue: &self.options.catalogue, scope }
+    }
+
+    /// Times the control kernel, which never changes, to see whether the machine did.
+    fn control(&mut self, control: Option<&(InstanceGroup, Configured)>) -> Result<Vec<f64>, SweepError> {
+        let Some((site, kernel)) = control else { return Ok(Vec::new()) };
+        Ok(self.memo.control(site, kernel.clone())?)
+    }
+
+    /// The control kernel: the default kernel of the largest instance of decoding.
+    fn control_kernel(&self) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
+        let (problem, default) = (self.problem, &self.default);
+        let format = problem.formats_on_gpu(default);
+        let decode = groups(&problem.shape, Scenario::DECODE, &default.fusions.decode, &format);
+        let Some(site) = decode.into_iter().max_by_key(|group| group.instance.bytes()) else { return Ok(None) };
+        let (limits, catalogue) = (&problem.limits, &self.options.catalogue);
+        let (variant, config, kernel): (_, _, Kernel) =
+            default_kernel(&site.instance, default.precision, limits, catalogue)?;
+        let (name, config) = (variant.name().to_owned(), variant.spell(&config));
+        Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
+    }
+}
