@@ -44,7 +44,8 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
     // The first one has time for more than it is left to do, the second is to end.
-    let tune = |budget| ["tune", "m.gguf", "--chunks", "16,64", "--budget", budget];
+    std::fs::write(folder.join("decode.ron"), "(name: \"decode\", parts: [(tokens: 1)])").unwrap();
+    let tune = |budget| ["tune", "m.gguf", "--workload", "decode.ron", "--budget", budget];
     let model = Model::open(folder.join("m.gguf")).unwrap();
     let store = Store::at(folder.join("plans"));
     let name = plan_name(&find_adapter(None).unwrap().fingerprint, &model_class(&model));
@@ -52,14 +53,14 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    while lines(&ledger).len() < 40 && begun.elapsed() < Duration::from_secs(120) {
+    while lines(&ledger).len() < 30 && begun.elapsed() < Duration::from_secs(120) {
         assert!(first.try_wait().unwrap().is_none(), "the sweep ended before it could be killed");
         std::thread::sleep(Duration::from_millis(5));
     }
     first.kill().unwrap();
     first.wait().unwrap();
     let before = lines(&ledger);
-    assert!(before.len() >= 40 && !plan.exists());
+    assert!(before.len() >= 30 && !plan.exists());
 
     let second = succeed(wgoose(folder, &tune("2")));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
@@ -77,7 +78,7 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     }
     let twice: Vec<_> = ended.iter().filter(|(_, n)| **n > 1).collect();
     assert!(
-        ended.len() > 20 && twice.is_empty(),
+        ended.len() > 10 && twice.is_empty(),
         "measured twice ({} lines were there before): {twice:#?}",
         before.len()
     );
