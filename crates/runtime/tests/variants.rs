@@ -6,7 +6,8 @@
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
 use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
@@ -29,38 +30,40 @@ fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
 }
 
 /// Tests what is asked for; prints what was tested and what was skipped.
-fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeError>) {
+fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeError> + Sync) {
     let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let only_matrices = std::env::var_os("WGOOSE_MATRICES").is_some();
-    let (mut failures, mut found, mut ran) = (Vec::new(), 0, 0);
-    for op in ops::ALL {
-        for variant in catalogue.variants(op.name) {
-            let id = format!("{}/{}", op.name, variant.name());
-            if !asked.is_empty() && asked != id && asked != op.name {
-                continue;
-            }
-            if only_matrices && !MATRICES.iter().any(|units| variant.may_need(*units)) {
-                continue;
-            }
-            found += 1;
-            let start = Instant::now();
-            let tested = how(&device, op.name, variant).unwrap();
+    let all = ops::ALL.iter().flat_map(|op| catalogue.variants(op.name).iter().map(|variant| (op.name, variant)));
+    let is_asked = |op: &str, variant: &Variant| {
+        let is_named = asked.is_empty() || asked == op || asked == format!("{op}/{}", variant.name());
+        is_named && (!only_matrices || MATRICES.iter().any(|units| variant.may_need(*units)))
+    };
+    let found: Vec<(&str, &Variant)> = all.filter(|(op, variant)| is_asked(op, variant)).collect();
+    let (next, ran, failures) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((op, variant)) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (id, start) = (format!("{op}/{}", variant.name()), Instant::now());
+            let tested = how(&device, op, variant).unwrap();
             let (cases, seconds) = (tested.cases, start.elapsed().as_secs_f64());
             println!("{id}: {cases} cases in {seconds:.1} s, worst error {:.2} of what is allowed", tested.worst);
-            ran += u32::from(cases > 0);
+            ran.fetch_add(usize::from(cases > 0), Ordering::Relaxed);
             tested.skipped.iter().for_each(|(reason, cases)| println!("    {cases} skipped: {reason}"));
             match tested.failure {
-                Some((case, why)) => failures.push(format!("{why}\n{case:#?}")),
+                Some((case, why)) => failures.lock().unwrap().push(format!("{why}\n{case:#?}")),
                 None if tested.cases == 0 && !lacks_feature(&device, &tested) => {
-                    failures.push(format!("{id} never ran"));
+                    failures.lock().unwrap().push(format!("{id} never ran"));
                 }
                 None => {}
             }
         }
-    }
-    assert!(found > 0, "there is no kernel {asked}");
-    assert!(ran > 0 || !only_matrices, "{} has no matrix units", device.fingerprint().adapter);
+    };
+    // Other tests have the other cores, but where these are the only ones.
+    let threads = if only_matrices { std::thread::available_parallelism().map_or(1, usize::from) } else { 1 };
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    assert!(!found.is_empty(), "there is no kernel {asked}");
+    assert!(ran.into_inner() > 0 || !only_matrices, "{} has no matrix units", device.fingerprint().adapter);
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
