@@ -125,7 +125,7 @@ impl<'a> Memo<'a> {
     /// The lab or the ledger fails.
     pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Result<Gate, Reason>, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(Job::Gate { plan }, None, Effort::none())? {
+        match self.run(&Job::Gate { plan }, None, Effort::none())? {
             Outcome::Gate(gate) => Ok(Ok(gate)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
@@ -138,7 +138,7 @@ impl<'a> Memo<'a> {
     /// The lab or the ledger fails.
     pub(crate) fn resident(&mut self, plan: &Plan) -> Result<Result<(), Reason>, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(Job::Resident { plan }, None, Effort::none())? {
+        match self.run(&Job::Resident { plan }, None, Effort::none())? {
             Outcome::Done => Ok(Ok(())),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "resident" }),
@@ -158,7 +158,7 @@ impl<'a> Memo<'a> {
         effort: Effort,
     ) -> Result<Result<PairedResult, Reason>, TrialError> {
         let plans = [self.know(incumbent)?, self.know(candidate)?];
-        match self.run(Job::Steps { plans, scenario, held_out }, None, effort)? {
+        match self.run(&Job::Steps { plans, scenario, held_out }, None, effort)? {
             Outcome::Pair { samples_ns, .. } => Ok(Ok(paired(&samples_ns, &effort.criteria())?)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "steps" }),
@@ -193,7 +193,7 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The lab or the ledger fails.
     pub(crate) fn kernel(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Outcome, TrialError> {
-        self.run(Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
+        self.run(&Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
 
     /// Compares two kernels at a site; `Err` within if one does not run.
@@ -206,7 +206,7 @@ impl<'a> Memo<'a> {
         kernels: [Configured; 2],
         held_out: bool,
     ) -> Result<Result<Comparison, Reason>, TrialError> {
-        match self.run(Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Effort::none())? {
+        match self.run(&Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Effort::none())? {
             Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(compare(&a, &b, &Criteria::kernel())?)),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "kernels" }),
@@ -258,8 +258,8 @@ impl<'a> Memo<'a> {
     }
 
     /// Runs a job, unless its outcome is known.
-    fn run(&mut self, job: Job, site: Option<&InstanceGroup>, effort: Effort) -> Result<Outcome, TrialError> {
-        let identity = self.identity(&job);
+    fn run(&mut self, job: &Job, site: Option<&InstanceGroup>, effort: Effort) -> Result<Outcome, TrialError> {
+        let identity = self.identity(job);
         let key = identity.key();
         if let Some(outcome) = self.recall(&key) {
             self.recalled += usize::from(self.earlier.remove(&key));
@@ -271,7 +271,7 @@ impl<'a> Memo<'a> {
             self.append(&identity, None, outcome.clone())?;
             return Ok(outcome);
         }
-        self.measure(&identity, &job, site, effort)
+        self.measure(&identity, job, site, effort)
     }
 
     /// Runs a job: the intent is on disk before it begins, the outcome before the next one does.
@@ -291,7 +291,8 @@ impl<'a> Memo<'a> {
 
     fn append(&mut self, identity: &Identity, cost: Option<Cost>, outcome: Outcome) -> Result<(), LedgerError> {
         let (at, session) = (now(), self.session.clone());
-        self.ledger.append(Record::Trial(Trial { at, session, identity: identity.clone(), cost, outcome })).map(drop)
+        let trial = Trial { at, session, identity: identity.clone(), cost, outcome };
+        self.ledger.append(Record::Trial(Box::new(trial))).map(drop)
     }
 }
 

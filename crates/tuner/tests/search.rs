@@ -205,7 +205,7 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
 
     // Under other rules: nothing that needs subgroups, and nothing that was not measured is said to be.
     let records = read(&text);
-    let without = Policy { without: BTreeSet::from([Feature::Subgroups]), ..all.clone() };
+    let without = Policy { without: BTreeSet::from([Feature::Subgroups]), ..all };
     let plain = derived(&records, &without);
     let may_need =
         |choice: &Choice| catalogue.variant(&choice.key.op, &choice.variant).unwrap().may_need(Feature::Subgroups);

@@ -122,11 +122,11 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
         if self.tuner.scope.exhaustive {
             let mut best = known;
-            self.try_all((0..self.all.len()).collect(), &mut best, None)?;
+            self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
             return Ok(best);
         }
         let first = self.first_of_each_variant()?;
-        let best = self.descend_from(first, known, deadline)?;
+        let best = self.descend_from(&first, known, deadline)?;
         self.explore(best, deadline)
     }
 
@@ -142,12 +142,12 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let mut rng = SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m));
         while self.memo.spent() < deadline {
             let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
-            self.try_all(drawn, &mut best, Some(deadline))?;
+            self.try_all(&drawn, &mut best, Some(deadline))?;
             let next = self.ranked().into_iter().take(BEAM).find(|i| !varied.contains(i));
             let Some(next) = next else { break };
             varied.insert(next);
-            let near = one_tunable_away(&self.all, &self.all[next]).collect();
-            self.try_all(near, &mut best, Some(deadline))?;
+            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[next]).collect();
+            self.try_all(&near, &mut best, Some(deadline))?;
         }
         Ok(best)
     }
@@ -155,14 +155,14 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     /// As [`Candidates::descend`], from some configurations on.
     pub(super) fn descend_from(
         &mut self,
-        first: Vec<usize>,
+        first: &[usize],
         mut best: Option<(usize, f64)>,
         deadline: Duration,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
         self.try_all(first, &mut best, Some(deadline))?;
         while let Some((from, _)) = best.filter(|_| self.memo.spent() < deadline) {
-            let near = one_tunable_away(&self.all, &self.all[from]).collect();
-            self.try_all(near, &mut best, Some(deadline))?;
+            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
+            self.try_all(&near, &mut best, Some(deadline))?;
             if best.is_some_and(|(now, _)| now == from) {
                 break;
             }
@@ -173,7 +173,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     /// Measures configurations; what is known is enough once the deadline has passed.
     fn try_all(
         &mut self,
-        configurations: Vec<usize>,
+        configurations: &[usize],
         best: &mut Option<(usize, f64)>,
         deadline: Option<Duration>,
     ) -> Result<(), KernelTuningError> {

@@ -40,7 +40,7 @@ impl KernelTuner<'_> {
             let begin: Vec<usize> = first.iter().copied().filter(|i| own.contains(i)).collect();
             let until = if tuned == Some(variant.name()) { deadline } else { Duration::ZERO };
             let before = candidates.tried;
-            let best = candidates.descend_from(begin.clone(), None, until)?.map(|(best, _)| best);
+            let best = candidates.descend_from(&begin, None, until)?.map(|(best, _)| best);
             let tried = candidates.tried - before;
             let label = best.map_or_else(|| variant.name().to_owned(), |best| candidates.label(best));
             // Without a best one, the first says what is wrong.

@@ -121,5 +121,5 @@ pub(super) fn decode(behind_id: &str) -> Result<Record, LineError> {
     if identity.key() != key {
         return Err(LineError::Key { key });
     }
-    Ok(Record::Trial(Trial { at, session: None, identity, cost: None, outcome }))
+    Ok(Record::Trial(Box::new(Trial { at, session: None, identity, cost: None, outcome })))
 }

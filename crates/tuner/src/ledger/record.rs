@@ -13,7 +13,7 @@ use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
 #[serde(tag = "record", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Record {
     /// Something was tried.
-    Trial(Trial),
+    Trial(Box<Trial>),
     /// The contents of a plan, before it is first tried.
     Plan(PlanRecord),
     /// A sweep began.

@@ -39,7 +39,7 @@ fn identity(n: u64) -> Identity {
 
 /// What came of the `n`-th trial.
 fn trial(n: u64, outcome: Outcome) -> Record {
-    Record::Trial(Trial { at: 1.7e9 + n as f64, session: None, identity: identity(n), cost: None, outcome })
+    Record::Trial(Box::new(Trial { at: 1.7e9 + n as f64, session: None, identity: identity(n), cost: None, outcome }))
 }
 
 /// The `n`-th record, with `samples` samples.
@@ -71,7 +71,7 @@ fn appended_records_are_found_again_after_reopening() {
     assert!(ledger.notices().is_empty());
     let found: Vec<_> = ledger.find(&identity(1).key()).collect();
     assert_eq!(found.len(), 2);
-    assert_eq!(Record::Trial(found[0].clone()), record(1, 4));
+    assert_eq!(Record::Trial(Box::new(found[0].clone())), record(1, 4));
     assert_eq!(ledger.records().as_slice()[0].id, id);
     assert_eq!(ledger.find("no such key").count(), 0);
 }

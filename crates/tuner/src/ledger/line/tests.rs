@@ -142,7 +142,7 @@ fn record() -> impl Strategy<Value = Record> {
         best: PlanId(best),
     });
     prop_oneof![
-        4 => trial.prop_map(Record::Trial),
+        4 => trial.prop_map(|trial| Record::Trial(Box::new(trial))),
         1 => plan.prop_map(Record::Plan),
         1 => session.prop_map(Record::Session),
         1 => refused.prop_map(Record::Refused),
@@ -186,7 +186,7 @@ pub(in crate::ledger) fn plain() -> Record {
     let tried = Tried::Job(Job::Kernel { site, kernel });
     let identity = Identity { tried, device, model: None, clock: Clock::Wall };
     let outcome = Outcome::Kernel(Timing { samples_ns: vec![1.5], repeats: 3, copies: 2, gate: None });
-    Record::Trial(Trial { at: 0.5, session: None, identity, cost: None, outcome })
+    Record::Trial(Box::new(Trial { at: 0.5, session: None, identity, cost: None, outcome }))
 }
 
 /// The plain record's line after `edit`, with an id that vouches for the edited bytes, read back.
