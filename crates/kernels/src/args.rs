@@ -9,6 +9,10 @@ pub trait Matrix: Sync {
     fn rows(&self) -> usize;
     /// Number of columns.
     fn cols(&self) -> usize;
+    /// Rows after which they repeat: row `i` is row `i % distinct()`, so that what is computed of one serves the others.
+    fn distinct(&self) -> usize {
+        self.rows()
+    }
     /// Writes row `i` to `out`, which has `cols` elements.
     fn row(&self, i: usize, out: &mut [f32]);
 }
@@ -16,22 +20,29 @@ pub trait Matrix: Sync {
 /// A row-major matrix in memory.
 #[derive(Clone, Debug)]
 pub struct Dense {
+    /// Number of rows.
+    pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Rows one after another.
+    /// Rows one after another, until they repeat.
     pub data: Vec<f32>,
 }
 
 impl Matrix for Dense {
     fn rows(&self) -> usize {
-        self.data.len() / self.cols
+        self.rows
     }
 
     fn cols(&self) -> usize {
         self.cols
     }
 
+    fn distinct(&self) -> usize {
+        self.data.len() / self.cols
+    }
+
     fn row(&self, i: usize, out: &mut [f32]) {
+        let i = i % self.distinct();
         out.copy_from_slice(&self.data[i * self.cols..(i + 1) * self.cols]);
     }
 }

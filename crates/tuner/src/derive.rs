@@ -252,7 +252,7 @@ impl<'a> Known<'a> {
         let evidence = Evidence {
             model: self.session.model.clone(),
             quality_hash: gate.quality_hash.clone().unwrap_or_default(),
-            certified: (0, 0),
+            certified: gate.certified.unwrap_or_default(),
             rms_error: gate.rms,
             scenarios: evidence,
             ledger: String::new(),
@@ -287,7 +287,7 @@ impl<'a> Known<'a> {
         }
         for (site, (gain, choice)) in best {
             derived.decisions.push(format!("{site}: {choice}, x{:.3} alone", gain.exp()));
-            derived.plan.choices.push(choice);
+            derived.plan.adopt(choice);
         }
         derived.missing.push("the gate, and every comparison of the whole plan with the default".to_owned());
     }

@@ -104,6 +104,18 @@ pub enum Job {
         /// Which.
         plan: PlanId,
     },
+    /// Compile what decoding with plans takes, on all cores.
+    Prepare {
+        /// Which.
+        plans: Vec<PlanId>,
+    },
+    /// A few short samples of two plans: whether a candidate is worth a comparison.
+    Screen {
+        /// The incumbent and the candidate.
+        plans: [PlanId; 2],
+        /// What is run.
+        scenario: Scenario,
+    },
     /// Time two plans in interleaved pairs, in the loop in which people run them.
     Steps {
         /// The incumbent and the candidate.
@@ -125,6 +137,8 @@ impl Job {
             Job::Control { .. } => "control",
             Job::Gate { .. } => "gate",
             Job::Resident { .. } => "resident",
+            Job::Prepare { .. } => "prepare",
+            Job::Screen { .. } => "screen",
             Job::Steps { .. } => "steps",
         }
     }
@@ -133,7 +147,8 @@ impl Job {
     pub fn plans(&self) -> &[PlanId] {
         match self {
             Job::Gate { plan } | Job::Resident { plan } => std::slice::from_ref(plan),
-            Job::Steps { plans, .. } => plans,
+            Job::Prepare { plans } => plans,
+            Job::Screen { plans, .. } | Job::Steps { plans, .. } => plans,
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => &[],
         }
     }

@@ -6,7 +6,7 @@ use crate::ledger::{
     Cause, Clock, Decision, Gate, Identity, Ledger, LedgerError, Outcome, PlanRecord, Reason, Record, Records, Refused,
     Session, Trial, Tried,
 };
-use crate::paired::{Effort, PairedResult};
+use crate::paired::{Effort, PairedResult, Screened};
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::summary::median;
@@ -142,6 +142,36 @@ impl<'a> Memo<'a> {
             Outcome::Done => Ok(Ok(())),
             Outcome::Failed(reason) => Ok(Err(reason)),
             _ => Err(TrialError::Kind { job: "resident" }),
+        }
+    }
+
+    /// Has plans compiled on all cores before they are asked for one by one. Where that once took the process with it, each is compiled
+    /// when it is asked for.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn prepare(&mut self, plans: &[Plan]) -> Result<(), TrialError> {
+        let plans = plans.iter().map(|plan| self.know(plan)).collect::<Result<Vec<_>, _>>()?;
+        if plans.len() > 1 {
+            self.run(&Job::Prepare { plans }, None, Effort::none())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent. `Err` within if one does not run.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn screen(
+        &mut self,
+        [incumbent, candidate]: [&Plan; 2],
+        scenario: Scenario,
+    ) -> Result<Result<Screened, Reason>, TrialError> {
+        let plans = [self.know(incumbent)?, self.know(candidate)?];
+        match self.run(&Job::Screen { plans, scenario }, None, Effort::none())? {
+            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(Screened::of(&a, &b))),
+            Outcome::Failed(reason) => Ok(Err(reason)),
+            _ => Err(TrialError::Kind { job: "screen" }),
         }
     }
 

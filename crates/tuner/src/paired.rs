@@ -1,5 +1,6 @@
 //! What a paired comparison of two plans found, and with which effort it was made.
 
+use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, Verdict};
 use std::time::Duration;
 
@@ -24,6 +25,29 @@ impl PairedResult {
     }
 }
 
+/// What a few samples of two plans say of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Screened {
+    /// Median logarithm of how many times as fast it is.
+    pub(crate) log_ratio: f64,
+    /// Whether it was slower in every pair.
+    is_slower: bool,
+}
+
+impl Screened {
+    /// By samples in pairs.
+    pub(crate) fn of(incumbent: &[f64], candidate: &[f64]) -> Self {
+        let ratios: Vec<f64> = incumbent.iter().zip(candidate).map(|(a, b)| (a / b).ln()).collect();
+        let log_ratio = median(&ratios).unwrap_or(f64::NEG_INFINITY);
+        Screened { log_ratio, is_slower: ratios.iter().all(|ratio| *ratio < 0.0) }
+    }
+
+    /// Whether a comparison would only say so again.
+    pub(crate) fn has_lost(self) -> bool {
+        self.is_slower && self.log_ratio < -MOST_SLOWER.ln_1p()
+    }
+}
+
 /// How a comparison is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
@@ -31,6 +55,8 @@ pub(crate) struct Effort {
     pub(crate) allowance: Duration,
     /// Smallest gain that matters, as a ratio of times minus one.
     pub(crate) min_gain: f64,
+    /// How often both are set up anew.
+    pub(crate) instances: usize,
 }
 
 impl Effort {
@@ -49,11 +75,17 @@ impl Effort {
 
     /// For changes of which each costs something: other kernels, another layout.
     pub(crate) fn usual(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: Criteria::step().min_gain }
+        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1 }
     }
 
-    /// For two steps that differ in one stage of a merged kernel, whose times vary little: gains add up.
+    /// For what is reported.
+    pub(crate) fn sure(allowance: Duration) -> Self {
+        Effort { instances: 3, ..Effort::usual(allowance) }
+    }
+
+    /// For two steps that differ in stages of a merged kernel: gains add up, and are hardly larger than what two instances of one
+    /// plan differ by.
     pub(crate) fn fine(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: 0.004 }
+        Effort { allowance, min_gain: 0.005, instances: 3 }
     }
 }

@@ -48,7 +48,7 @@ fn problem(shape: &str, format: Format) -> Problem {
     let device =
         DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
     let default = Plan::default_for(device, shape, &limits());
-    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), certified: (183, 184), default }
+    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), default }
 }
 
 fn options(ledger: &Path, budget: u64) -> SweepOptions {
@@ -99,8 +99,8 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
             .collect();
         let mut stages = stages;
         stages.dedup();
-        use Stage::{Confirm, Costs, Kernels, Persistent, Structure};
-        assert_eq!(stages, [Structure, Costs, Kernels, Persistent, Confirm]);
+        use Stage::{Confirm, Costs, Kernels, Persistent, Reference, Structure};
+        assert_eq!(stages, [Structure, Reference, Persistent, Costs, Kernels, Confirm]);
         let compared = |is: &dyn Fn(&Candidate) -> bool| {
             events.iter().any(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is(candidate)))
         };
@@ -122,7 +122,7 @@ fn what_does_not_run_or_is_wrong_wins_nothing() {
     let device = Synthetic { resident: 0, wrong: 0.4, ..Synthetic::h200(3) };
     let (swept, events, _, times) = searched(device, 40);
     assert!(swept.plan.persistent.is_none());
-    let is_merged = |candidate: &Candidate| matches!(candidate, Candidate::Persistent { .. } | Candidate::Stage(_));
+    let is_merged = |candidate: &Candidate| matches!(candidate, Candidate::Persistent { .. } | Candidate::Move(_));
     let merged =
         events.iter().filter(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is_merged(candidate)));
     assert_eq!(merged.count(), 0);

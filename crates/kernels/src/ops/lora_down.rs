@@ -3,6 +3,7 @@
 use super::OpKernels;
 use super::maths::{activation, dot, sum_tolerance};
 use crate::{Args, Instance};
+use rayon::prelude::*;
 use wgoose_graph::Activation;
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -28,12 +29,15 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let mut first = 0;
     for (name, plane, kind) in ADAPTERS {
         let Some(matrix) = args.matrix(name) else { continue };
-        let mut weights = vec![0.0; k];
-        for row in 0..matrix.rows() {
+        let product = |row: usize| -> Vec<f64> {
+            let mut weights = vec![0.0; k];
             matrix.row(row, &mut weights);
-            for t in 0..rows {
-                let sum = dot(&x[(plane * rows + t) * k..][..k], &weights);
-                y[t * m + first + row] = activation(kind, sum) as f32;
+            x[plane * rows * k..][..rows * k].chunks_exact(k).map(|x| dot(x, &weights)).collect()
+        };
+        let columns: Vec<Vec<f64>> = (0..matrix.distinct()).into_par_iter().map(product).collect();
+        for (row, column) in columns.iter().cycle().take(matrix.rows()).enumerate() {
+            for (t, sum) in column.iter().enumerate() {
+                y[t * m + first + row] = activation(kind, *sum) as f32;
             }
         }
         first += matrix.rows();

@@ -5,6 +5,7 @@
 use super::OpKernels;
 use super::maths::{activation, dot, sum_tolerance};
 use crate::{Args, Instance};
+use rayon::prelude::*;
 use wgoose_graph::Activation;
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -33,15 +34,19 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     for (plane, (name, bias, kind)) in ADAPTERS.into_iter().enumerate() {
         let Some(matrix) = args.matrix(name) else { continue };
         let rank = matrix.cols();
-        let mut weights = vec![0.0; rank];
-        for c in 0..m {
-            matrix.row(c, &mut weights);
-            let bias = bias.map_or(0.0, |name| f64::from(args.floats(name)[c]));
-            for t in 0..rows {
-                let sum = bias + dot(&x[t * k + first..][..rank], &weights);
-                y[(plane * rows + t) * m + c] = activation(kind, sum) as f32;
+        // Row by row of the matrix, so that each is decoded once: columns[row][token].
+        let product = |row: usize| -> Vec<f64> {
+            let mut weights = vec![0.0; rank];
+            matrix.row(row, &mut weights);
+            x.chunks_exact(k).map(|x| dot(&x[first..][..rank], &weights)).collect()
+        };
+        let columns: Vec<Vec<f64>> = (0..matrix.distinct()).into_par_iter().map(product).collect();
+        let bias = bias.map(|name| args.floats(name));
+        y[plane * rows * m..][..rows * m].par_chunks_mut(m).enumerate().for_each(|(t, y)| {
+            for (c, (out, column)) in y.iter_mut().zip(columns.iter().cycle()).enumerate() {
+                *out = activation(kind, bias.map_or(0.0, |bias| f64::from(bias[c])) + column[t]) as f32;
             }
-        }
+        });
         first += rank;
     }
 }

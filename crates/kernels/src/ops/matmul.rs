@@ -35,11 +35,11 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
         w.row(row, &mut weights);
         x.chunks_exact(k).map(|x| dot(x, &weights)).collect()
     };
-    let columns: Vec<Vec<f64>> = (0..w.rows()).into_par_iter().map(product).collect();
-    for (row, column) in columns.iter().enumerate() {
-        for (t, sum) in column.iter().enumerate() {
-            let out = &mut y[t * m + first + row];
-            *out = if add { f64::from(*out) + sum } else { activation(kind, *sum) } as f32;
+    let columns: Vec<Vec<f64>> = (0..w.distinct()).into_par_iter().map(product).collect();
+    y.par_chunks_mut(m).enumerate().for_each(|(t, y)| {
+        for (out, column) in y[first..][..w.rows()].iter_mut().zip(columns.iter().cycle()) {
+            let sum = column[t];
+            *out = if add { f64::from(*out) + sum } else { activation(kind, sum) } as f32;
         }
-    }
+    });
 }

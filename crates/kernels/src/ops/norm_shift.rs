@@ -3,6 +3,7 @@
 use super::maths::{NORM, moments, unit_domain};
 use super::{OpKernels, shift_store};
 use crate::{Args, Instance};
+use rayon::prelude::*;
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "norm_shift",
@@ -30,19 +31,20 @@ pub(super) fn mixed(instance: &Instance, args: &Args<'_>, state: &[f32], y: &mut
         let normed = |c: usize| (f64::from(row[c]) - mean) * deviation * f64::from(scale[c]) + f64::from(bias[c]);
         (0..k).map(normed).collect()
     };
-    let mut rows = vec![0.0; plane_len];
+    let normed: Vec<Vec<f64>> = (0..instance.rows as usize).into_par_iter().map(norm).collect();
     for segment in args.segments() {
-        let mut before: Vec<f64> = state[segment.slot as usize * k..][..k].iter().map(|s| f64::from(*s)).collect();
+        let state: Vec<f64> = state[segment.slot as usize * k..][..k].iter().map(|s| f64::from(*s)).collect();
+        let mut before = &state;
         for t in segment.tokens() {
-            let own = norm(t);
+            let own = &normed[t];
             for (plane, mix) in mix.chunks_exact(k).enumerate() {
+                let y = &mut y[plane * plane_len + t * k..][..k];
                 for c in 0..k {
-                    y[plane * plane_len + t * k + c] = (own[c] + (before[c] - own[c]) * f64::from(mix[c])) as f32;
+                    y[c] = (own[c] + (before[c] - own[c]) * f64::from(mix[c])) as f32;
                 }
             }
-            rows[t * k..][..k].iter_mut().zip(&own).for_each(|(row, own)| *row = *own as f32);
             before = own;
         }
     }
-    rows
+    normed.iter().flatten().map(|own| *own as f32).collect()
 }

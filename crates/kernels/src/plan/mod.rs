@@ -372,6 +372,12 @@ impl Plan {
         self.choices.iter().try_for_each(|choice| choice.check(catalogue))
     }
 
+    /// Takes a kernel for a kind of op instance, in place of the one that it had.
+    pub fn adopt(&mut self, choice: Choice) {
+        self.choices.retain(|other| other.key != choice.key);
+        self.choices.push(choice);
+    }
+
     /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a single
     /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the instance's
     /// own bucket.

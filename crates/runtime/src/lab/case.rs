@@ -168,9 +168,7 @@ fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut
     let mut dense = vec![0.0; distinct * cols];
     blocks::decode(in_file, &bytes, &mut dense);
     let repeat = |i: usize| i % distinct;
-    let mut bytes: Vec<u8> =
-        (0..rows).flat_map(|i| bytes[repeat(i) * row_bytes..][..row_bytes].iter().copied()).collect();
-    let data = (0..rows).flat_map(|i| dense[repeat(i) * cols..][..cols].iter().copied()).collect();
+    let mut bytes = (0..rows).map(|i| &bytes[repeat(i) * row_bytes..][..row_bytes]).collect::<Vec<_>>().concat();
     if format.is_interleaved() {
         let mut interleaved = vec![0; bytes.len().next_multiple_of(Format::INTERLEAVED_BLOCKS * format.block_bytes())];
         blocks::interleave(in_file, &bytes, &mut interleaved);
@@ -181,5 +179,5 @@ fn matrix(format: Format, rows: usize, cols: usize, range: (f32, f32), rng: &mut
         blocks::to_k_major(in_file, cols, &bytes, &mut k_major);
         bytes = k_major;
     }
-    Data::Matrix(bytes, Dense { cols, data })
+    Data::Matrix(bytes, Dense { rows, cols, data: dense })
 }

@@ -3,6 +3,7 @@
 use crate::RuntimeError;
 use crate::lab::bench::Bench;
 use crate::lab::case::Case;
+use rayon::prelude::*;
 use wgoose_kernels::ops;
 
 /// How far a kernel is from the reference.
@@ -58,12 +59,12 @@ pub(crate) fn packing_error(values: &[f32]) -> f32 {
 pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviation, RuntimeError> {
     let (y, state) = bench.run(case)?;
     let again = bench.run(case)?;
-    let bits = |data: &[f32]| data.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let (written, guards) = y.split_at(case.instance.output_len());
     let mut fault = None;
-    if bits(guards) != vec![Bench::GUARD.to_bits(); guards.len()] {
+    if guards.iter().any(|guard| guard.to_bits() != Bench::GUARD.to_bits()) {
         fault = Some("it wrote past the end of y".to_owned());
-    } else if (bits(&y), state.as_deref().map(bits)) != (bits(&again.0), again.1.as_deref().map(bits)) {
+    } else if !same_bits(&y, &again.0) || !same_bits(state.as_deref().unwrap_or(&[]), again.1.as_deref().unwrap_or(&[]))
+    {
         fault = Some("two runs on the same data differ".to_owned());
     }
     let allowed = expected.tolerance + case.instance.rounding_error(bench.precision());
@@ -91,9 +92,16 @@ pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
         (false, false) => f64::from((g - w).abs()) / rms,
         _ => f64::INFINITY,
     };
-    let largest = |worst: (usize, f64), (i, e)| if e > worst.1 { (i, e) } else { worst };
-    let (at, error) = got.iter().zip(want).map(error).enumerate().fold((0, 0.0), largest);
+    // The first of equals, however the work is cut.
+    let largest = |a: (usize, f64), b: (usize, f64)| if (b.1, a.0) > (a.1, b.0) { b } else { a };
+    let all = got.par_iter().zip(want).map(error).enumerate();
+    let (at, error) = all.with_min_len(1 << 14).reduce(|| (0, 0.0), largest);
     (at, error as f32)
+}
+
+/// Whether both are the same to the bit, NaN or not.
+fn same_bits(a: &[f32], b: &[f32]) -> bool {
+    bytemuck::cast_slice::<f32, u8>(a) == bytemuck::cast_slice::<f32, u8>(b)
 }
 
 /// Of the values that are numbers; not 0.

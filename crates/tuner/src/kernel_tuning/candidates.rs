@@ -264,6 +264,18 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(ns)
     }
 
+    /// What makes a kernel and is one tunable away.
+    pub(super) fn near(&mut self, from: usize) -> Result<Vec<Choice>, KernelTuningError> {
+        let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
+        let mut choices = Vec::new();
+        for i in near {
+            if self.all[i].refusal.is_none() && matches!(self.kernel(i)?, Made::Kernel(_)) {
+                choices.push(self.choice(i)?);
+            }
+        }
+        Ok(choices)
+    }
+
     /// Those that were timed, the fastest first.
     pub(super) fn ranked(&self) -> Vec<usize> {
         let mut timed = self.timed.clone();

@@ -70,6 +70,39 @@ impl KernelTuner<'_> {
         candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
     }
 
+    /// Kernels that can be stages and differ from a choice in one tunable.
+    ///
+    /// # Errors
+    /// The ledger fails.
+    pub(crate) fn stages_near(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        grid: PersistentGrid,
+        choice: &Choice,
+    ) -> Result<Vec<Choice>, KernelTuningError> {
+        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        candidates.find(choice).map_or_else(|| Ok(Vec::new()), |from| candidates.near(from))
+    }
+
+    /// The kernels that are the fastest alone, found until `deadline` (time of the budget): the fastest first, at most
+    /// [`STAGES_KEPT`].
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn ranked(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        deadline: Duration,
+    ) -> Result<Vec<Choice>, KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, memo)?;
+        let default = candidates.default;
+        let known = candidates.measure(default)?.map(|ns| (default, ns));
+        candidates.descend(known, deadline)?;
+        candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
+    }
+
     /// Finds the best kernel until `deadline`, time of the budget.
     ///
     /// # Errors

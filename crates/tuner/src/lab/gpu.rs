@@ -5,7 +5,7 @@ use super::plans::{PlanLab, StepError};
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
-use crate::quality::{QualityError, Reference};
+use crate::quality::{PendingReference, QualityError};
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl GpuLab {
         device: &Arc<Device>,
         model: &Arc<Model>,
         default: &Plan,
-        (catalogue, reference): (&Arc<Catalogue>, Reference),
+        (catalogue, reference): (&Arc<Catalogue>, PendingReference),
         begun: Instant,
     ) -> Result<Self, LabError> {
         let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), Arc::clone(catalogue), 1)?;
@@ -41,10 +41,10 @@ impl GpuLab {
         let largest: Option<&InstanceGroup> = decode.iter().max_by_key(|group| group.instance.bytes());
         let site = largest.ok_or_else(|| LabError::Unknown("a model without ops".to_owned()))?;
         let kernels = KernelLab::new(device, catalogue, site, begun)?;
-        Ok(GpuLab { kernels, plans: PlanLab { root, reference }, catalogue: Arc::clone(catalogue) })
+        Ok(GpuLab { kernels, plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) })
     }
 
-    fn run_plans(&self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
+    fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
         let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         match assignment.job {
             Job::Gate { plan } => Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue)?)),
@@ -52,17 +52,31 @@ impl GpuLab {
                 PersistentStatus::Used { .. } => Outcome::Done,
                 PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
             }),
+            Job::Prepare { plans } => {
+                self.plans.prepare(&plans.iter().map(find).collect::<Result<Vec<_>, _>>()?);
+                Ok(Outcome::Done)
+            }
+            Job::Screen { plans: [a, b], scenario } => {
+                let raise = &mut || self.kernels.raise_clocks();
+                of_steps(self.plans.screen([(a, find(a)?), (b, find(b)?)], *scenario, raise))
+            }
             Job::Steps { plans: [a, b], scenario, .. } => {
-                match self.plans.pair([find(a)?, find(b)?], *scenario, assignment.effort) {
-                    Err(StepError::NotPersistent(why)) => Ok(Outcome::failed(Cause::NotResident, why)),
-                    Err(StepError::Runtime(error)) => Err(error.into()),
-                    Ok(outcome) => Ok(outcome),
-                }
+                let raise = &mut || self.kernels.raise_clocks();
+                of_steps(self.plans.pair([find(a)?, find(b)?], *scenario, assignment.effort, raise))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
                 Err(LabError::Unknown("a kernel as a plan".to_owned()))
             }
         }
+    }
+}
+
+/// What came of steps: a persistent kernel that did not run is a candidate's failure.
+fn of_steps(outcome: Result<Outcome, StepError>) -> Result<Outcome, LabError> {
+    match outcome {
+        Err(StepError::NotPersistent(why)) => Ok(Outcome::failed(Cause::NotResident, why)),
+        Err(StepError::Runtime(error)) => Err(error.into()),
+        Ok(outcome) => Ok(outcome),
     }
 }
 
@@ -82,7 +96,7 @@ impl Lab for GpuLab {
         let seconds = lap.end();
         let cost = match assignment.job {
             Job::Gate { .. } => Cost { check: seconds, ..Cost::default() },
-            Job::Resident { .. } => Cost { compile: seconds, ..Cost::default() },
+            Job::Resident { .. } | Job::Prepare { .. } => Cost { compile: seconds, ..Cost::default() },
             _ => Cost { timed: seconds, ..Cost::default() },
         };
         Ok((outcome, cost))

@@ -1,12 +1,12 @@
 //! Kernels alone on a device: checked against the reference, then timed.
 
+use super::pulse::Pulse;
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, SiteId};
 use crate::ledger::{self, Cause, Gate, Outcome, Timing};
 use crate::memo::site_id;
 use crate::space::InstanceGroup;
 use crate::stats::schedule::{Arm, abba};
-use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
@@ -23,21 +23,11 @@ const MOST_REPEATS: u32 = 2000;
 /// Samples of a candidate.
 const SAMPLES: usize = 5;
 
-/// Most samples of a warm-up.
-const MOST_WARM_UP: usize = 400;
-
-/// How long a device is kept busy before a kernel is measured: an idle GPU takes about that long to raise its clocks, an
-/// emulated device has none of its own.
-const WARM_UP_NS: f64 = 100e6;
-
 /// Pairs of a comparison.
 const PAIRS: usize = 8;
 
 /// Samples of the control kernel.
 const CONTROL_SAMPLES: usize = 9;
-
-/// A device that was busy so recently has not lowered its clocks.
-const STILL_WARM: Duration = Duration::from_millis(20);
 
 /// A site with its operands on the device, and what the reference makes of them.
 struct Place {
@@ -57,8 +47,7 @@ pub struct KernelLab {
     /// The site that was asked for last.
     place: Option<Place>,
     control: Option<(Configured, Bench)>,
-    /// When the device was last busy.
-    busy: Instant,
+    pulse: Pulse,
     /// What took the device.
     gone: Option<String>,
 }
@@ -77,8 +66,9 @@ impl KernelLab {
         let (_, _, kernel) = default_kernel(&site.instance, Precision::F16, device.limits(), catalogue)?;
         let bench = Bench::new(device, &kernel, &Case::random(&site.instance, 0), 1)?;
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
+        let pulse = Pulse::new(device, bench);
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
-        Ok(KernelLab { device, catalogue, clock, begun, place: None, control: None, busy: begun, gone: None })
+        Ok(KernelLab { device, catalogue, clock, begun, place: None, control: None, pulse, gone: None })
     }
 
     /// What an error makes of a candidate. After some nothing can be run any more.
@@ -148,15 +138,13 @@ impl KernelLab {
         let repeats = self.repeats(&bench)?;
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
-        let gate = Some(Gate { passed: true, rms: worst, max: worst, quality_hash: None, detail });
-        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate });
+        let gate = Gate { passed: true, rms: worst, max: worst, quality_hash: None, certified: None, detail };
+        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
 
-    fn samples(&mut self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
-        let samples = (0..count).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect();
-        self.busy = Instant::now();
-        samples
+    fn samples(&self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
+        (0..count).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect()
     }
 
     /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
@@ -175,7 +163,6 @@ impl KernelLab {
                 samples_ns[i].push(benches[i].time(&self.clock, repeats)?.ns);
             }
         }
-        self.busy = Instant::now();
         Ok((Outcome::Pair { samples_ns, repeats, copies }, Cost { compile, check, timed: lap.end() }))
     }
 
@@ -197,29 +184,25 @@ impl KernelLab {
         Ok((outcome, Cost { compile, check: 0.0, timed: lap.end() }))
     }
 
-    /// Warms the device up until its times have stopped moving, and finds how many dispatches make a sample long enough. Clocks
-    /// fall while a kernel is compiled: what is timed while they rise again is too long, and is compared with nothing.
+    /// Finds how many dispatches make a sample long enough, on a device whose clocks are up.
     fn repeats(&mut self, bench: &Bench) -> Result<u32, RuntimeError> {
-        let is_warm = self.device.is_cpu() || self.busy.elapsed() < STILL_WARM;
-        let min_ns = if is_warm { 0.0 } else { WARM_UP_NS };
-        let mut warmup = Warmup::new(WarmupRule { min_ns, cap: MOST_WARM_UP, ..WarmupRule::default() });
+        self.pulse.raise(&self.clock)?;
         let mut n = 1;
-        let repeats = loop {
-            let each = bench.time(&self.clock, n)?.ns;
-            let ns = each * f64::from(n);
+        // The first touch of its operands tells nothing.
+        bench.time(&self.clock, n)?;
+        loop {
+            let ns = bench.time(&self.clock, n)?.ns * f64::from(n);
             if ns >= SAMPLE_NS || n >= MOST_REPEATS {
-                if warmup.push_part(each, ns) != Warmth::Warming {
-                    break n;
-                }
-                // A count that was found on a slow clock is too small on a fast one.
-                n = if ns < SAMPLE_NS { (n + n / 4 + 1).min(MOST_REPEATS) } else { n };
-                continue;
+                return Ok(n);
             }
             let factor = (1.2 * SAMPLE_NS / ns.max(1.0)).clamp(1.2, 50.0);
             n = ((f64::from(n) * factor).ceil() as u32).min(MOST_REPEATS);
-        };
-        self.busy = Instant::now();
-        Ok(repeats)
+        }
+    }
+
+    /// Raises the clocks of a device that was idle.
+    pub(super) fn raise_clocks(&mut self) -> Result<(), RuntimeError> {
+        self.pulse.raise(&self.clock)
     }
 }
 
@@ -233,7 +216,9 @@ impl Lab for KernelLab {
             Job::Kernels { kernels, .. } => self.pair(known()?, kernels),
             Job::Control { kernel, .. } => self.control(known()?, kernel),
             Job::Compile { .. } => Ok((Outcome::Done, Cost::default())),
-            Job::Gate { .. } | Job::Resident { .. } | Job::Steps { .. } => Err(LabError::Unknown("a model".to_owned())),
+            Job::Gate { .. } | Job::Resident { .. } | Job::Prepare { .. } | Job::Screen { .. } | Job::Steps { .. } => {
+                Err(LabError::Unknown("a model".to_owned()))
+            }
         };
         match ran {
             Err(LabError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),

@@ -3,6 +3,7 @@
 mod gpu;
 mod kernels;
 mod plans;
+mod pulse;
 mod replay;
 mod synthetic;
 

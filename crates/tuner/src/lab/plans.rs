@@ -1,12 +1,12 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
+use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
-use crate::quality::{Quality, QualityError, Reference};
+use crate::quality::{PendingReference, Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::is_decided;
-use crate::stats::warmup::{Warmth, Warmup, WarmupRule};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Instant;
 use wgoose_kernels::{Catalogue, Plan, Precision};
@@ -24,6 +24,18 @@ const SAMPLE_NS: f64 = 50e6;
 /// Tokens that a sample of decoding writes.
 const TOKENS: RangeInclusive<u32> = 4..=32;
 
+/// The same where a few samples are to tell whether a plan is worth a comparison.
+const SCREENED_TOKENS: u32 = 16;
+
+/// Pairs of such samples.
+const SCREENED_PAIRS: usize = 4;
+
+/// Two samples that differ by no more tell that a plan is warm.
+const STEADY: f64 = 0.03;
+
+/// Samples of its warm-up at most.
+const MOST_WARM_UP: usize = 5;
+
 /// What stops a comparison.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
@@ -38,20 +50,35 @@ pub(super) enum StepError {
 /// Runs whole plans of one model.
 pub(super) struct PlanLab {
     /// Holds the weights and compiled kernels that all plans share.
-    pub(super) root: GpuExecutor,
+    root: GpuExecutor,
     /// What is right.
-    pub(super) reference: Reference,
+    reference: PendingReference,
+    /// What candidates were screened against last, ready to run.
+    screened: Option<(PlanId, Runs)>,
 }
 
 impl PlanLab {
+    pub(super) fn new(root: GpuExecutor, reference: PendingReference) -> Self {
+        PlanLab { root, reference, screened: None }
+    }
+
     fn engine(&self, plan: &Plan, slots: usize) -> Result<Engine, RuntimeError> {
         let chunk = plan.prefill_chunk as usize;
         Ok(Engine::new(Box::new(self.root.sharing_weights(plan.clone(), slots)?), chunk))
     }
 
+    fn runs(&self, plan: &Plan, scenario: Scenario) -> Result<Runs, StepError> {
+        let engine = self.engine(plan, scenario.sequences as usize)?;
+        let mut runs = Runs::new(engine, plan, scenario);
+        // The first sample compiles and uploads.
+        runs.sample()?;
+        Ok(runs)
+    }
+
     /// The quality gate of a plan.
-    pub(super) fn gate(&self, plan: &Plan, catalogue: &Catalogue) -> Result<Gate, QualityError> {
-        let quality = self.reference.evaluate(&mut self.engine(plan, Reference::SLOTS)?)?;
+    pub(super) fn gate(&mut self, plan: &Plan, catalogue: &Catalogue) -> Result<Gate, QualityError> {
+        let mut engine = self.engine(plan, Reference::SLOTS)?;
+        let quality = self.reference.get()?.evaluate(&mut engine)?;
         Ok(gate_of(&quality, plan.least_precise(catalogue)))
     }
 
@@ -66,44 +93,88 @@ impl PlanLab {
         Ok(engine.report().persistent.unwrap_or_else(none))
     }
 
-    /// Interleaved samples of two plans.
-    pub(super) fn pair(&self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<Outcome, StepError> {
-        let allowance = effort.allowance;
-        let slots = scenario.sequences as usize;
-        let arm = |plan: &Plan| Ok::<_, StepError>(Runs::new(self.engine(plan, slots)?, plan, scenario));
-        let mut arms = [arm(plans[0])?, arm(plans[1])?];
+    /// Compiles what decoding with plans takes, on all cores. A plan that cannot be used says so when it is asked for. What they are
+    /// screened against is set up anew: one instance that lies well in memory must not judge them all.
+    pub(super) fn prepare(&mut self, plans: &[&Plan]) {
+        self.screened = None;
+        let root = &self.root;
+        std::thread::scope(|scope| {
+            for plan in plans {
+                scope.spawn(move || {
+                    root.sharing_weights((*plan).clone(), 1).and_then(|executor| executor.compile_decoding())
+                });
+            }
+        });
+    }
+
+    /// Interleaved samples of two plans. Each may have several instances: where its memory lies makes one half a percent
+    /// faster than the next.
+    pub(super) fn pair(
+        &self,
+        plans: [&Plan; 2],
+        scenario: Scenario,
+        effort: Effort,
+        raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
+    ) -> Result<Outcome, StepError> {
         let start = Instant::now();
-        let mut longest = 0f64;
-        for arm in &mut arms {
-            // The first sample compiles and uploads.
-            arm.sample()?;
-            // The floor on the warm-up is in the rule; a comparison of slow steps must not spend its time on it.
-            let mut warmup = Warmup::new(WarmupRule::default());
-            let begun = Instant::now();
-            let ns = loop {
-                let ns = arm.sample()?;
-                let spent = begun.elapsed() > allowance / 6;
-                if warmup.push_part(ns, ns * f64::from(arm.steps)) != Warmth::Warming || spent {
-                    break ns;
-                }
-            };
-            longest = longest.max(ns);
-        }
-        let steps = arms[0].steps_for(longest);
-        arms.iter_mut().for_each(|arm| arm.steps = steps);
-        let left = allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
-        let pairs = ((left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize).clamp(Effort::FEWEST_PAIRS, PAIRS);
         let mut samples_ns = [Vec::new(), Vec::new()];
-        for pair in abba(pairs) {
-            if is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
-                break;
-            }
-            for arm in pair {
-                let i = usize::from(arm == Arm::Candidate);
-                samples_ns[i].push(arms[i].sample()?);
+        let mut steps = None;
+        for instance in 0..effort.instances {
+            let mut arms = [self.runs(plans[0], scenario)?, self.runs(plans[1], scenario)?];
+            raise_clocks()?;
+            let longest = arms[0].warm_up()?.max(arms[1].warm_up()?);
+            let steps = *steps.get_or_insert(arms[0].steps_for(longest));
+            arms.iter_mut().for_each(|arm| arm.steps = steps);
+            let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
+            let instances_left = effort.instances - instance;
+            let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
+            let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
+            for pair in abba(pairs.clamp(fewest, PAIRS.div_ceil(effort.instances))) {
+                if instances_left == 1 && is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
+                    break;
+                }
+                for arm in pair {
+                    let i = usize::from(arm == Arm::Candidate);
+                    samples_ns[i].push(arms[i].sample()?);
+                }
             }
         }
-        Ok(Outcome::Pair { samples_ns, repeats: steps, copies: 0 })
+        Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
+    }
+
+    /// A few short samples of an incumbent, which stays ready for the next candidate, and of a candidate.
+    pub(super) fn screen(
+        &mut self,
+        plans: [(&PlanId, &Plan); 2],
+        scenario: Scenario,
+        raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
+    ) -> Result<Outcome, StepError> {
+        let [(id, incumbent), (_, candidate)] = plans;
+        let is_same = |(known, runs): &(PlanId, Runs)| known == id && runs.scenario == scenario;
+        let mut incumbent = match self.screened.take().filter(is_same) {
+            Some((_, runs)) => runs,
+            None => self.runs(incumbent, scenario)?,
+        };
+        let candidate = self.runs(candidate, scenario);
+        let sampled = candidate.and_then(|mut candidate| {
+            raise_clocks()?;
+            let steps = if scenario.tokens == 1 { SCREENED_TOKENS } else { 1 };
+            let mut arms = [&mut incumbent, &mut candidate];
+            let mut samples_ns = [Vec::new(), Vec::new()];
+            for arm in &mut arms {
+                arm.steps = steps;
+                arm.sample()?;
+            }
+            for pair in abba(SCREENED_PAIRS) {
+                for arm in pair {
+                    let i = usize::from(arm == Arm::Candidate);
+                    samples_ns[i].push(arms[i].sample()?);
+                }
+            }
+            Ok(Outcome::Pair { samples_ns, repeats: steps, copies: 0 })
+        });
+        self.screened = Some((id.clone(), incumbent));
+        sampled
     }
 }
 
@@ -137,6 +208,19 @@ impl Runs {
             1 => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
             _ => 1,
         }
+    }
+
+    /// Runs until two samples agree; nanoseconds of a step.
+    fn warm_up(&mut self) -> Result<f64, StepError> {
+        let mut before = self.sample()?;
+        for _ in 1..MOST_WARM_UP {
+            let ns = self.sample()?;
+            if (ns - before).abs() <= STEADY * before {
+                return Ok(ns);
+            }
+            before = ns;
+        }
+        Ok(before)
     }
 
     /// Wall-clock nanoseconds of a step.
@@ -177,5 +261,12 @@ fn gate_of(q: &Quality, precision: Precision) -> Gate {
         "{precision}; {certified} of {positions} positions certified, {} disagree; first tokens rms {:.1e}; KL {:.1e} nats",
         q.disagreements, q.first_rms, q.kl
     );
-    Gate { passed: q.passed(precision), rms: q.rms, max: q.max, quality_hash: Some(q.hash.clone()), detail }
+    Gate {
+        passed: q.passed(precision),
+        rms: q.rms,
+        max: q.max,
+        quality_hash: Some(q.hash.clone()),
+        certified: Some(q.certified),
+        detail,
+    }
 }

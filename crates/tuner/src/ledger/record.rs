@@ -271,6 +271,9 @@ pub struct Gate {
     /// Hash of the certified greedy tokens, for whole models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_hash: Option<String>,
+    /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certified: Option<(u32, u32)>,
     /// What was compared, or where it went wrong.
     pub detail: String,
 }

@@ -1,6 +1,6 @@
 //! The end of a sweep: what won, together, against the default plan.
 
-use super::{Candidate, Stage, Step, Sweep, SweepError, Timed, ends};
+use super::{Candidate, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
@@ -18,7 +18,7 @@ impl Sweep<'_> {
         let several = objective.together().map(Scenario::batch);
         let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
-        let effort = Effort::usual(self.left(ends::CONFIRM) / (2 * tuned.len() + scenarios.len()) as u32);
+        let effort = Effort::sure(self.left(1.0) / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
             let rows = match scenario.tokens {
                 1 => bucket(scenario.sequences),
@@ -67,16 +67,21 @@ impl Sweep<'_> {
         let records = self.memo.records();
         let derived = derive(records, &self.options.catalogue, &self.options.objective, &policy)?;
         let ledger = self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let certified = self.problem.certified;
         if let Some(evidence) = derived.plan.evidence.clone() {
-            let evidence = Evidence { certified, ledger, ..evidence };
+            let evidence = Evidence { ledger, ..evidence };
             self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
             return Ok(Plan { evidence: Some(evidence), ..derived.plan });
         }
         let default = self.default.clone();
         let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
-        let (model, quality_hash) = (self.problem.model.clone(), gate.quality_hash.unwrap_or_default());
-        let evidence = Evidence { model, quality_hash, certified, rms_error: gate.rms, scenarios: Vec::new(), ledger };
+        let evidence = Evidence {
+            model: self.problem.model.clone(),
+            quality_hash: gate.quality_hash.unwrap_or_default(),
+            certified: gate.certified.unwrap_or_default(),
+            rms_error: gate.rms,
+            scenarios: Vec::new(),
+            ledger,
+        };
         Ok(Plan { evidence: Some(evidence), ..default })
     }
 
@@ -88,16 +93,8 @@ impl Sweep<'_> {
         scenarios: &[Scenario],
         effort: Effort,
     ) -> Result<bool, SweepError> {
-        match self.memo.gate(plan)? {
-            Ok(gate) if gate.passed => {}
-            Ok(gate) => {
-                self.done(Step::Wrong { candidate, detail: gate.detail })?;
-                return Ok(false);
-            }
-            Err(reason) => {
-                self.done(Step::NotRun { candidate, why: reason.to_string() })?;
-                return Ok(false);
-            }
+        if !self.passes(plan, &candidate)? {
+            return Ok(false);
         }
         let default = self.default.clone();
         for scenario in scenarios.iter().copied() {

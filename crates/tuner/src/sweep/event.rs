@@ -65,6 +65,22 @@ pub enum Step {
         /// Why.
         why: String,
     },
+    /// A few samples of a candidate were so slow that it was not compared.
+    Screened {
+        /// The candidate.
+        candidate: Candidate,
+        /// What was timed.
+        scenario: Scenario,
+        /// How many times as fast it was.
+        gain: f64,
+    },
+    /// Changes of one kernel of a merged step were screened.
+    Moves {
+        /// How many.
+        screened: usize,
+        /// Those that a few samples say are faster.
+        promising: usize,
+    },
     /// A candidate was compared with the best plan so far.
     Compared {
         /// The candidate.
@@ -130,8 +146,8 @@ pub enum Candidate {
         /// Workgroups.
         workgroups: u32,
     },
-    /// Another kernel of the merged step.
-    Stage(Choice),
+    /// Other kernels of the merged step.
+    Move(Vec<Choice>),
     /// All kernels that were tuned for a scenario.
     Kernels(Scenario),
     /// The plan made of all winners.
@@ -213,6 +229,12 @@ impl fmt::Display for Step {
             Step::Reference { hash, detail } => write!(f, "quality hash {hash}: {detail}"),
             Step::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
             Step::NotRun { candidate, why } => write!(f, "{candidate}: did not run ({why})"),
+            Step::Screened { candidate, scenario, gain } => {
+                write!(f, "{candidate}: SLOW ({} x{gain:.2} in a few samples)", scenario.name())
+            }
+            Step::Moves { screened, promising } => {
+                write!(f, "merged step: {screened} changes of a kernel looked at, {promising} promising")
+            }
             Step::Compared { candidate, timed } => {
                 write!(f, "{candidate}: ")?;
                 for (i, timed) in timed.iter().enumerate() {
@@ -248,7 +270,10 @@ impl fmt::Display for Candidate {
             Candidate::Winners => f.write_str("all winners"),
             Candidate::Decode => f.write_str("all winners for decoding"),
             Candidate::Structure => f.write_str("default kernels with what won else"),
-            Candidate::Stage(choice) => write!(f, "merged step, {}: {choice}", choice.key),
+            Candidate::Move(choices) => {
+                f.write_str("merged step")?;
+                choices.iter().try_for_each(|choice| write!(f, ", {}: {choice}", choice.key))
+            }
             Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),
         }
     }

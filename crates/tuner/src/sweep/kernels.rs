@@ -1,6 +1,6 @@
 //! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError, ends};
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::paired::Effort;
@@ -56,8 +56,9 @@ impl<'a> Sweep<'a> {
         let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
         for (scenario, fusions) in passes {
             for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
-                // The head sees one row in decode and in prefill.
-                if !all.iter().any(|(_, g)| g.key == group.key) {
+                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
+                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
+                if !is_merged && !all.iter().any(|(_, g)| g.key == group.key) {
                     all.push((scenario, group));
                 }
             }
@@ -89,8 +90,8 @@ impl<'a> Sweep<'a> {
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;
-        let end = self.end(ends::KERNELS);
-        let half = self.memo.spent() + self.left(ends::KERNELS) / 2;
+        let end = self.end(self.ends.kernels);
+        let half = self.memo.spent() + self.left(self.ends.kernels) / 2;
         let sites: Vec<(f64, InstanceGroup)> = costs.into_iter().map(|(share, _, group)| (share, group)).collect();
         let tuned = self.round(tuner, &sites, half)?;
         // What is left of the time goes to those that are furthest from what the device was seen to do.
@@ -114,7 +115,7 @@ impl<'a> Sweep<'a> {
         first.extend(left.into_iter().map(|(_, group)| group).zip(second));
         let mut said = BTreeSet::new();
         for (_, tuned) in first {
-            plan.choices.extend(tuned.winner);
+            tuned.winner.into_iter().for_each(|choice| plan.adopt(choice));
             for error in tuned.broken {
                 if said.insert(error.to_string()) {
                     self.note(Note::BrokenVariant(error))?;
@@ -154,7 +155,7 @@ impl<'a> Sweep<'a> {
             let mut other = plan.clone();
             other.interleave.insert(format);
             let name = format!("{format} interleaved, with kernels of its own");
-            let left = self.left(ends::LAYOUTS) / (self.open.len() - i) as u32;
+            let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
             if left.is_zero() {
                 self.note(Note::Untried(vec![name]))?;
                 continue;
@@ -168,7 +169,8 @@ impl<'a> Sweep<'a> {
                 groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
             for (j, group) in new.iter().enumerate() {
                 let deadline = self.memo.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
-                other.choices.extend(tuner.tune(group, &mut self.memo, deadline)?.winner);
+                let winner = tuner.tune(group, &mut self.memo, deadline)?.winner;
+                winner.into_iter().for_each(|choice| other.adopt(choice));
             }
             let effort = Effort::usual(left / 20);
             self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;

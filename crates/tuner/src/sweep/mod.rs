@@ -3,9 +3,9 @@
 //! 1. The reference says what is right; the device's default plan must pass the gate.
 //! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
 //!    fusions, with default kernels.
-//! 3. Kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
-//! 4. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far,
-//!    as one dispatch per op and as persistent kernels.
+//! 3. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far, as
+//!    persistent kernels and as one dispatch per op. Then kernels of the merged step are changed, and timed in it.
+//! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //! 5. The plan made of the winners passes the gate and is compared with the default in all of that; where it is not faster, the
 //!    default kernels stay, and where it is slower anywhere, the default plan.
 //!
@@ -14,6 +14,7 @@
 mod confirm;
 mod event;
 mod kernels;
+mod merged;
 mod options;
 mod persistent;
 mod problem;
@@ -23,14 +24,13 @@ pub use options::SweepOptions;
 pub use problem::Problem;
 
 use crate::derive::DeriveError;
-use crate::kernel_tuning::{KernelTuner, KernelTuningError};
+use crate::kernel_tuning::KernelTuningError;
 use crate::lab::{GpuLab, LabError};
 use crate::ledger::{Cause, Ledger, LedgerError, Reason, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
-use crate::quality::{QualityError, Reference};
+use crate::quality::{PendingReference, QualityError, Reference};
 use crate::scenario::Scenario;
-use crate::space::Scope;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
@@ -126,10 +126,13 @@ pub fn sweep(
     for notice in ledger.take_notices() {
         tell(listen, Event::Note(Note::Ledger(notice)))?;
     }
-    tell(listen, Event::Stage { stage: Stage::Reference, steps: 1 })?;
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
-    let reference = Reference::cached(model, &folder)?;
-    let problem = Problem::of(device, model, &reference);
+    let problem = Problem::of(device, model);
+    // A CPU that plays the device has no cores to spare.
+    let reference = match device.is_cpu() {
+        true => Reference::cached(model, &folder)?.into(),
+        false => PendingReference::start(model, folder),
+    };
     let mut lab = GpuLab::new(device, model, &problem.default, (&options.catalogue, reference), options.begun)?;
     let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
     search(&problem, options, memo, listen)
@@ -156,37 +159,50 @@ pub fn search<'a>(
         default: crate::job::PlanId::of(&problem.default),
         budget: options.budget.as_secs_f64(),
     })?;
-    let gate = memo.gate(&problem.default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
-    if !gate.passed {
-        return Err(SweepError::Gate(gate.detail));
-    }
-    let hash = gate.quality_hash.unwrap_or_default();
-    tell(listen, Event::Done(Step::Reference { hash, detail: gate.detail }))?;
-
-    let mut sweep = Sweep { problem, options, memo, default: problem.default.clone(), open: Vec::new(), listen };
+    let ends = if options.persistent && options.objective.decodes() { Ends::MERGED } else { Ends::APART };
+    let mut sweep = Sweep {
+        problem,
+        options,
+        memo,
+        default: problem.default.clone(),
+        open: Vec::new(),
+        ends,
+        gated: false,
+        listen,
+    };
     sweep.report_broken()?;
     if let Some(doubt) = sweep.memo.doubt() {
         sweep.note(Note::WallClock(doubt))?;
     }
     let structure = sweep.structure()?;
+    sweep.check_default()?;
+    let structure = sweep.checked(structure)?;
+    sweep.gated = true;
     let mut plan = structure.clone();
     let tuner = sweep.tuner();
+    sweep.persistent(&tuner, &mut plan)?;
     sweep.kernels(&tuner, &mut plan)?;
     sweep.layouts(&tuner, &mut plan)?;
-    let scope = Scope { allowed: sweep.drop_imprecise(&mut plan)?, ..tuner.scope };
-    sweep.persistent(&KernelTuner { scope, ..tuner }, &mut plan)?;
+    sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
 
-/// The share of the budget at which a stage ends.
-mod ends {
-    pub(super) const STRUCTURE: f64 = 0.25;
-    pub(super) const KERNELS: f64 = 0.42;
-    pub(super) const LAYOUTS: f64 = 0.5;
-    pub(super) const STAGES: f64 = 0.7;
-    pub(super) const MERGED: f64 = 0.9;
-    pub(super) const CONFIRM: f64 = 1.0;
+/// The shares of the budget at which stages end. The last one ends with it.
+struct Ends {
+    structure: f64,
+    stages: f64,
+    merged: f64,
+    kernels: f64,
+    layouts: f64,
+}
+
+impl Ends {
+    /// With persistent kernels, which hold most of what decoding takes.
+    const MERGED: Ends = Ends { structure: 0.15, stages: 0.35, merged: 0.65, kernels: 0.82, layouts: 0.86 };
+
+    /// Without.
+    const APART: Ends = Ends { structure: 0.3, stages: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
 }
 
 struct Sweep<'a> {
@@ -196,6 +212,9 @@ struct Sweep<'a> {
     default: Plan,
     /// Layouts that default kernels left open.
     open: Vec<Format>,
+    ends: Ends,
+    /// Whether what wins must pass the gate at once: the reference may still be computed.
+    gated: bool,
     listen: Listener<'a>,
 }
 
@@ -243,16 +262,39 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
+    /// That the default plan passes the gate.
+    fn check_default(&mut self) -> Result<(), SweepError> {
+        self.begin(Stage::Reference, 1)?;
+        let default = self.default.clone();
+        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
+        if !gate.passed {
+            return Err(SweepError::Gate(gate.detail));
+        }
+        let hash = gate.quality_hash.unwrap_or_default();
+        self.done(Step::Reference { hash, detail: gate.detail })
+    }
+
+    /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.
+    fn checked(&mut self, structure: Plan) -> Result<Plan, SweepError> {
+        if structure.hash() == self.default.hash() || self.passes(&structure, &Candidate::Structure)? {
+            return Ok(structure);
+        }
+        self.gated = true;
+        self.open.clear();
+        // What was timed is remembered.
+        self.structure()
+    }
+
     /// Layouts, chunk and fusions, by whole steps with default kernels.
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits);
         let changes = changes(&best, &self.problem.layouts(), &fusions, &self.options.chunks, &self.options.objective);
         self.begin(Stage::Structure, changes.len())?;
-        let deadline = self.end(ends::STRUCTURE);
+        let deadline = self.end(self.ends.structure);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
         // Most changes lose in their first comparison, and those that win have it twice.
-        let effort = Effort::usual(self.left(ends::STRUCTURE) / (2 * comparisons.max(1)) as u32);
+        let effort = Effort::usual(self.left(self.ends.structure) / (2 * comparisons.max(1)) as u32);
         let mut untried = Vec::new();
         for change in changes {
             if self.memo.spent() >= deadline {
@@ -262,6 +304,9 @@ impl<'a> Sweep<'a> {
             let mut candidate = best.clone();
             (change.apply)(&mut candidate);
             let name = Candidate::Change(change.name);
+            if self.is_screened_out([&best, &candidate], change.scenarios[0], &name)? {
+                continue;
+            }
             let ended = self.challenge(&mut best, candidate, &change.scenarios, effort, name)?;
             self.open.extend(change.interleaves.filter(|_| ended == Ended::Open));
         }
@@ -281,17 +326,6 @@ impl<'a> Sweep<'a> {
         effort: Effort,
         candidate: Candidate,
     ) -> Result<Ended, SweepError> {
-        match self.memo.gate(&plan)? {
-            Ok(gate) if gate.passed => {}
-            Ok(gate) => {
-                self.done(Step::Wrong { candidate, detail: gate.detail })?;
-                return Ok(Ended::Lost);
-            }
-            Err(reason) => {
-                self.done(Step::NotRun { candidate, why: reason.to_string() })?;
-                return Ok(Ended::Lost);
-            }
-        }
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
@@ -317,7 +351,9 @@ impl<'a> Sweep<'a> {
             }
         }
         let verdicts: Vec<Verdict> = timed.iter().map(|timed| timed.verdict).collect();
+        // Most candidates lose, and need not be right.
         let ended = match wins(&verdicts) {
+            true if self.gated && !self.passes(&plan, &candidate)? => return Ok(Ended::Lost),
             true => Ended::Won,
             false if verdicts.contains(&Verdict::Slow) => Ended::Lost,
             false => Ended::Open,
@@ -332,10 +368,45 @@ impl<'a> Sweep<'a> {
         Ok(ended)
     }
 
-    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared;
-    /// the least precise arithmetic that is left to try.
-    fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<Precision, SweepError> {
-        let (catalogue, mut allowed) = (Arc::clone(&self.options.catalogue), self.options.allowed);
+    /// Whether a few samples say that a candidate is so slow that a comparison would only say it again. Where steps take as long as
+    /// on a CPU, a comparison takes no more samples.
+    fn is_screened_out(
+        &mut self,
+        pair: [&Plan; 2],
+        scenario: Scenario,
+        candidate: &Candidate,
+    ) -> Result<bool, SweepError> {
+        if self.problem.limits.is_cpu {
+            return Ok(false);
+        }
+        match self.memo.screen(pair, scenario)? {
+            Ok(screened) if screened.has_lost() => {
+                let (candidate, gain) = (candidate.clone(), screened.log_ratio.exp());
+                self.done(Step::Screened { candidate, scenario, gain })?;
+                Ok(true)
+            }
+            Ok(_) => Ok(false),
+            Err(reason) => {
+                self.done(Step::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether a plan passes the gate.
+    fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
+        let candidate = candidate.clone();
+        match self.memo.gate(plan)? {
+            Ok(gate) if gate.passed => return Ok(true),
+            Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
+            Err(reason) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
+        }
+        Ok(false)
+    }
+
+    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared.
+    fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+        let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {
             let detail = match self.memo.gate(plan)? {
                 Ok(gate) if gate.passed => break,
@@ -346,9 +417,8 @@ impl<'a> Sweep<'a> {
             plan.choices.retain(|c| c.precision(&catalogue) < least);
             plan.precision = Precision::F32;
             plan.state = StateFormat::F32;
-            allowed = if least == Precision::Q8 { Precision::Q15 } else { Precision::F32 };
             self.note(Note::Dropped { precision: least, detail })?;
         }
-        Ok(allowed)
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError, ends};
+use super::merged::MergedStep;
+use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
@@ -11,15 +12,15 @@ use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
 
-/// Widths of workgroups that are tried: those that kernels of a fixed grid have.
+/// Widths of workgroups: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];
+
+/// How many of them are tried, unless everything is.
+const WIDTHS: usize = 2;
 
 /// Numbers of workgroups that are tried, the most first, in halves of the device's multiprocessors. Stages leave the
 /// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
 const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
-
-/// Time for a comparison of two merged steps that differ in one kernel.
-const MOVE: Duration = Duration::from_millis(1500);
 
 /// What is known of how many workgroups run at once.
 struct Resident {
@@ -43,7 +44,9 @@ impl Sweep<'_> {
     /// they are asked for, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.problem.limits.is_cpu;
-        let widths = if is_cpu { &THREADS[THREADS.len() - 1..] } else { &THREADS };
+        let most = if is_cpu { THREADS[THREADS.len() - 1] } else { self.problem.limits.workgroup_threads };
+        let count = if self.options.exhaustive { THREADS.len() } else { WIDTHS };
+        let widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).take(count).collect();
         self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
@@ -59,13 +62,13 @@ impl Sweep<'_> {
             fused.fusions.decode.append(&mut bindable_fusions(&self.problem.shape, &self.problem.limits));
         }
         let format = self.problem.formats_on_gpu(&fused);
-        let mut groups = groups(&self.problem.shape, Scenario::DECODE, &fused.fusions.decode, &format);
-        groups.retain(|group| group.in_layers);
+        let all = groups(&self.problem.shape, Scenario::DECODE, &fused.fusions.decode, &format);
+        let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
         let (mut untried, mut runners_up, mut grid) = (Vec::new(), Vec::new(), None);
-        for (i, &threads) in widths.iter().enumerate() {
-            let share = self.left(ends::STAGES) / (widths.len() - i) as u32;
+        for (i, threads) in widths.iter().copied().enumerate() {
+            let share = self.left(self.ends.stages) / (widths.len() - i) as u32;
             if share.is_zero() {
                 untried.push(format!("persistent kernels of {threads} threads"));
                 continue;
@@ -84,49 +87,9 @@ impl Sweep<'_> {
             self.note(Note::Untried(untried))?;
         }
         match grid {
-            Some(grid) => self.merged(tuner, plan, (&groups, grid), runners_up),
+            Some(grid) => self.merged(tuner, plan, &MergedStep { groups, beside, grid }, runners_up),
             None => Ok(()),
         }
-    }
-
-    /// Changes one kernel of the merged step at a time, for as long as there is time: which is the fastest there is not what
-    /// the fastest alone is, for a boundary between two dispatches costs what none between stages does. Where none is left to try,
-    /// more are looked for.
-    fn merged(
-        &mut self,
-        tuner: &KernelTuner<'_>,
-        plan: &mut Plan,
-        (groups, grid): (&[InstanceGroup], PersistentGrid),
-        mut candidates: Vec<Choice>,
-    ) -> Result<(), SweepError> {
-        let deadline = self.end(ends::MERGED);
-        let mut tried: Vec<Choice> = plan.choices.clone();
-        loop {
-            candidates.retain(|choice| !tried.contains(choice));
-            if candidates.is_empty() || self.memo.spent() >= deadline {
-                break;
-            }
-            for choice in candidates.drain(..) {
-                if self.memo.spent() >= deadline {
-                    break;
-                }
-                tried.push(choice.clone());
-                let candidate = Candidate::Stage(choice.clone());
-                self.challenge(plan, with(plan, vec![choice]), &[Scenario::DECODE], Effort::fine(MOVE), candidate)?;
-            }
-            // Half of what is left, so that there is time to try what is found.
-            let (begun, time) = (self.memo.spent(), self.left(ends::MERGED) / 2);
-            let total = groups.iter().map(bytes).sum::<u64>().max(1) as f64;
-            let (mut claimed, mut found) = (0, Vec::new());
-            for group in groups {
-                claimed += bytes(group);
-                let until = begun + time.mul_f64(claimed as f64 / total);
-                let now = plan.choices.iter().find(|choice| choice.key == group.key).cloned();
-                found.push(tuner.best_stages(group, &mut self.memo, grid, (now.as_ref(), until))?);
-            }
-            candidates = in_turn(&found);
-        }
-        Ok(())
     }
 
     /// The best stages, of as many workgroups as run at once.
@@ -194,6 +157,9 @@ impl Sweep<'_> {
         let per_op = Plan { persistent: None, ..persistent.clone() };
         let workgroups = persistent.persistent.unwrap_or_default();
         let candidate = Candidate::Persistent { threads, workgroups };
+        if self.is_screened_out([plan, &persistent], Scenario::DECODE, &candidate)? {
+            return Ok(Ended::Lost);
+        }
         let ended = self.challenge(plan, persistent, &[Scenario::DECODE], effort, candidate)?;
         // A boundary between two dispatches costs more than one between stages: what has lost so has lost.
         if ended == Ended::Won || plan.persistent.is_some() || per_op.hash() == plan.hash() {
@@ -205,20 +171,19 @@ impl Sweep<'_> {
 }
 
 /// The first of each list, then the second of each, and so on.
-fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
+pub(super) fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
     let most = lists.iter().map(Vec::len).max().unwrap_or(0);
     (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
 }
 
 /// What a step reads and writes at such instances.
-fn bytes(group: &InstanceGroup) -> u64 {
+pub(super) fn bytes(group: &InstanceGroup) -> u64 {
     u64::from(group.count) * group.instance.bytes()
 }
 
 /// A plan with other choices for some keys.
-fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
+pub(super) fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
     let mut plan = plan.clone();
-    plan.choices.retain(|choice| choices.iter().all(|other| other.key != choice.key));
-    plan.choices.extend(choices);
+    choices.into_iter().for_each(|choice| plan.adopt(choice));
     plan
 }

@@ -1,6 +1,5 @@
 //! What is tuned, as plain data: a model's sizes and formats on a device.
 
-use crate::quality::Reference;
 use crate::structure::Layouts;
 use std::collections::BTreeMap;
 use wgoose_graph::{Format, ModelShape, Weight};
@@ -19,22 +18,19 @@ pub struct Problem {
     pub formats: BTreeMap<Weight, Format>,
     /// Content id of the model.
     pub model: String,
-    /// Certified positions of its reference, and positions in all.
-    pub certified: (u32, u32),
     /// What is held against: the device's default.
     pub default: Plan,
 }
 
 impl Problem {
     /// That of a model on a device.
-    pub fn of(device: &Device, model: &Model, reference: &Reference) -> Self {
+    pub fn of(device: &Device, model: &Model) -> Self {
         let shape = *model.shape();
         Problem {
             limits: device.limits().clone(),
             shape,
             formats: Weight::all(&shape).map(|weight| (weight, model.tensor(weight).format())).collect(),
             model: model.fingerprint().to_string(),
-            certified: reference.certified(),
             default: Plan::default_for(device.fingerprint().clone(), shape, device.limits()),
         }
     }

@@ -110,6 +110,21 @@ impl GpuExecutor {
         }
     }
 
+    /// Compiles what decoding one sequence takes, its persistent kernels included, so that it is found on disk once it is run. What
+    /// does not compile, or cannot be fused, says so then.
+    ///
+    /// # Errors
+    /// No kernel serves an op here.
+    pub fn compile_decoding(&self) -> Result<(), RuntimeError> {
+        let recording = self.record(&ONE)?;
+        let compiler = &self.shared.compiler;
+        recording.kernels.iter().for_each(|kernel| drop(compiler.compile(kernel)));
+        if let Some(workgroups) = self.planner.plan.persistent {
+            drop(self.start_building(&ONE, workgroups).join());
+        }
+        Ok(())
+    }
+
     fn start_building(&self, shape: &BatchShape, workgroups: u32) -> Building {
         let outdated = std::mem::take(&mut *self.steps.persistent.outdated.lock());
         Building::start(self, shape, workgroups, outdated)

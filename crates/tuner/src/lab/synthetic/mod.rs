@@ -4,7 +4,7 @@
 mod optimum;
 
 use super::{Assignment, Lab, LabError};
-use crate::job::{Configured, Cost, Job, Plans, SiteId};
+use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::ledger::{Cause, Clock, Gate, Outcome, Timing};
 use crate::memo::site_id;
 use crate::paired::Effort;
@@ -21,6 +21,9 @@ use std::f64::consts::TAU;
 use std::time::Duration;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Catalogue, Plan, PlanError, ops};
+
+/// Seconds that a device may idle and keep its clocks.
+const STILL_WARM: f64 = 0.4;
 
 /// How a made-up device behaves. Spreads and noise are standard deviations of logarithms.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +46,8 @@ pub struct Synthetic {
     pub merged: f64,
     /// How much samples of one thing scatter.
     pub noise: f64,
+    /// How much two instances of one plan differ.
+    pub instance: f64,
     /// Correlation of a sample's noise with that of the sample before.
     pub autocorrelation: f64,
     /// How many times as long the first sample after a pause takes; it falls off with every sample.
@@ -85,11 +90,12 @@ impl Synthetic {
             interaction: 0.02,
             merged: 0.04,
             noise: 0.003,
+            instance: 0.003,
             autocorrelation: 0.2,
             ramp: 1.2,
             wrong: 0.0,
             resident: 132,
-            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.12, cores: 12 },
+            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.35, cores: 12 },
         }
     }
 }
@@ -105,6 +111,8 @@ pub struct SyntheticLab<'a> {
     last: f64,
     known: HashMap<(SiteId, String), f64>,
     compiled: HashSet<(SiteId, Configured)>,
+    /// Plans whose merged steps are compiled.
+    prepared: HashSet<PlanId>,
     /// Whether the last thing that it did was to time a kernel.
     is_warm: bool,
 }
@@ -122,6 +130,7 @@ impl<'a> SyntheticLab<'a> {
             last: 0.0,
             known: HashMap::new(),
             compiled: HashSet::new(),
+            prepared: HashSet::new(),
             is_warm: false,
         }
     }
@@ -267,14 +276,43 @@ impl<'a> SyntheticLab<'a> {
         let longest = true_ns[0].max(true_ns[1]) * 1e-9;
         let steps = if scenario.tokens == 1 { (0.05 / longest).ceil().clamp(4.0, 32.0) } else { 1.0 };
         let each = 2.0 * longest * steps;
-        let warm_up = 0.25f64.max(10.0 * longest);
-        let left = effort.allowance.as_secs_f64() - 2.0 * warm_up;
-        let pairs = ((left / each).max(0.0) as usize).clamp(6, 40);
-        let samples_ns = self.pair(true_ns, pairs, Some(&effort.criteria()));
+        let warm_up = 0.25 + 6.0 * longest * steps;
+        let left = effort.allowance.as_secs_f64() - effort.instances as f64 * warm_up;
+        let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
+        let pairs = ((left / each).max(0.0) as usize / effort.instances).clamp(fewest, 40);
+        let mut samples_ns = [Vec::new(), Vec::new()];
+        for instance in 1..=effort.instances {
+            let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
+            let criteria = effort.criteria();
+            let samples = self.pair(own, pairs, Some(&criteria).filter(|_| instance == effort.instances));
+            samples_ns.iter_mut().zip(samples).for_each(|(all, own)| all.extend(own));
+        }
         let pairs = samples_ns[0].len();
-        let compile = self.device.costs.plan;
-        let cost = self.spend(Cost { compile, check: 0.0, timed: 2.0 * warm_up + pairs as f64 * each });
+        let compile: f64 = plans.iter().map(|plan| self.prepare(plan)).sum();
+        let timed = effort.instances as f64 * warm_up + pairs as f64 * each;
+        let cost = self.spend(Cost { compile, check: 0.0, timed });
         Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
+    }
+
+    fn screen(&mut self, plans: [&Plan; 2], scenario: Scenario) -> Result<(Outcome, Cost), PlanError> {
+        let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
+        let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
+        let repeats = if scenario.tokens == 1 { 16 } else { 1 };
+        let samples_ns = self.pair(own, 4, None);
+        let compile = self.prepare(plans[1]);
+        let timed = 0.15 + 5.0 * f64::from(repeats) * (own[0] + own[1]) * 1e-9;
+        let cost = self.spend(Cost { compile, check: 0.0, timed });
+        Ok((Outcome::Pair { samples_ns, repeats, copies: 0 }, cost))
+    }
+
+    /// Seconds that a plan's kernels take to compile, unless they were before.
+    fn prepare(&mut self, plan: &Plan) -> f64 {
+        let Costs { plan: apart, merged, .. } = self.device.costs;
+        match self.prepared.insert(PlanId::of(plan)) {
+            true if plan.persistent.is_some() => merged,
+            true => apart,
+            false => 0.0,
+        }
     }
 }
 
@@ -301,20 +339,33 @@ impl Lab for SyntheticLab<'_> {
                 let cost = self.spend(Cost { timed: costs.warm_up, ..Cost::default() });
                 (Outcome::Control(Timing { samples_ns, repeats: 1, copies: 1, gate: None }), cost)
             }
-            Job::Gate { .. } => {
+            Job::Gate { plan: id } => {
                 let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
                 let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
-                let cost = self.spend(Cost { compile: costs.plan, check: 0.2, timed: 0.0 });
-                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, detail }), cost)
+                let compile = self.prepare(&plan(id, plans)?);
+                let cost = self.spend(Cost { compile, check: 0.2, timed: 0.0 });
+                let certified = Some((183, 184));
+                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, detail }), cost)
             }
             Job::Resident { plan: id } => {
-                let workgroups = plan(id, plans)?.persistent.unwrap_or_default();
-                let cost = self.spend(Cost { compile: costs.merged, ..Cost::default() });
+                let plan = plan(id, plans)?;
+                let workgroups = plan.persistent.unwrap_or_default();
+                let compile = self.prepare(&plan);
+                let cost = self.spend(Cost { compile, ..Cost::default() });
                 match workgroups <= self.device.resident {
                     true => (Outcome::Done, cost),
                     false => (Outcome::failed(Cause::NotResident, format!("{workgroups} workgroups")), cost),
                 }
             }
+            Job::Prepare { plans: ids } => {
+                let mut slowest = 0f64;
+                for id in ids {
+                    slowest = slowest.max(self.prepare(&plan(id, plans)?));
+                }
+                let compile = slowest * ids.len().div_ceil(costs.cores) as f64;
+                (Outcome::Done, self.spend(Cost { compile, ..Cost::default() }))
+            }
+            Job::Screen { plans: [a, b], scenario } => self.screen([&plan(a, plans)?, &plan(b, plans)?], *scenario)?,
             Job::Steps { plans: [a, b], scenario, .. } => {
                 self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?
             }
@@ -323,8 +374,8 @@ impl Lab for SyntheticLab<'_> {
 
     fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
         self.compiled.extend(kernels.iter().map(|kernel| (site_id(site), kernel.clone())));
-        self.is_warm = false;
         let compile = self.device.costs.kernel * kernels.len().div_ceil(self.device.costs.cores) as f64;
+        self.is_warm &= compile < STILL_WARM;
         Ok(self.spend(Cost { compile, ..Cost::default() }))
     }
 

@@ -45,6 +45,8 @@ fn job() -> impl Strategy<Value = Job> {
         (site(), configured()).prop_map(|(site, kernel)| Job::Control { site, kernel }),
         plan().prop_map(|plan| Job::Gate { plan }),
         plan().prop_map(|plan| Job::Resident { plan }),
+        prop::collection::vec(plan(), 0..3).prop_map(|plans| Job::Prepare { plans }),
+        ([plan(), plan()], scenario.clone()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
         ([plan(), plan()], scenario, any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
             plans,
             scenario,
@@ -81,8 +83,17 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let finite = prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO;
     let samples = prop::collection::vec(finite, 0..20);
     let error = || prop::num::f64::ANY.prop_filter("NaN is not equal to itself", |x| !x.is_nan());
-    let gate = (any::<bool>(), error(), error(), any::<Option<String>>(), any::<String>())
-        .prop_map(|(passed, rms, max, quality_hash, detail)| Gate { passed, rms, max, quality_hash, detail });
+    let whole = (any::<Option<String>>(), any::<Option<(u32, u32)>>());
+    let gate = (any::<bool>(), error(), error(), whole, any::<String>()).prop_map(
+        |(passed, rms, max, (quality_hash, certified), detail)| Gate {
+            passed,
+            rms,
+            max,
+            quality_hash,
+            certified,
+            detail,
+        },
+    );
     let timing = (samples.clone(), any::<[u32; 2]>(), prop::option::of(gate.clone()))
         .prop_map(|(samples_ns, [repeats, copies], gate)| Timing { samples_ns, repeats, copies, gate });
     prop_oneof![

@@ -7,6 +7,9 @@
 //! certified positions and every certified order, given the reference's tokens before them (so that one doubtful
 //! position does not derail the rest), the model's and the prompts' ids.
 
+mod pending;
+
+pub use pending::PendingReference;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -134,6 +137,9 @@ pub enum QualityError {
         /// What the system said.
         why: String,
     },
+    /// It was asked for again.
+    #[error("the reference could not be computed before")]
+    Failed,
 }
 
 impl Reference {
