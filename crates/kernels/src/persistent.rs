@@ -27,6 +27,9 @@ pub const BARRIER_BYTES: u64 = 16;
 pub const TIMED_OUT_WORD: usize = 2;
 
 /// The file of the grid barrier.
+/// Bytes of workgroup memory that the grid barrier takes.
+const BARRIER_MEMORY: u32 = 4;
+
 const GRID_BARRIER: &str = "device/grid_barrier";
 
 /// A kernel as a stage of a layer.
@@ -49,6 +52,30 @@ pub struct StagePart<'a> {
 pub fn can_be_stage(kernel: &Kernel, threads: u32) -> bool {
     let own = kernel.facts.threads();
     own == threads || (threads.is_multiple_of(own) && kernel.facts.workgroup_memory == 0)
+}
+
+/// Workgroup memory of a stage, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageMemory {
+    /// What it shares with the stages before and after it.
+    pub shared: u32,
+    /// What is its own throughout.
+    pub own: u32,
+}
+
+impl StageMemory {
+    /// Of a kernel.
+    pub fn of(kernel: &Kernel) -> Self {
+        let shared = kernel.facts.scratch * 16;
+        StageMemory { shared, own: kernel.facts.workgroup_memory.saturating_sub(shared) }
+    }
+
+    /// Bytes that such stages take as one kernel.
+    pub fn of_all(stages: impl IntoIterator<Item = StageMemory>) -> u32 {
+        let add = |(shared, own): (u32, u32), stage: StageMemory| (shared.max(stage.shared), own + stage.own);
+        let (shared, own) = stages.into_iter().fold((0, 0), add);
+        shared + own + BARRIER_MEMORY
+    }
 }
 
 /// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are.

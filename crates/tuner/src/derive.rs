@@ -239,11 +239,11 @@ impl<'a> Known<'a> {
         let (mut gain, mut evidence) = (0.0, Vec::new());
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
-                derived.missing.push(format!("plan {id} in {} of {}", scenario.name(), scenario.tokens));
+                derived.missing.push(format!("plan {id} in {scenario}"));
                 return Ok(None);
             };
             if result.is_surely_slower() {
-                derived.decisions.push(format!("plan {id} is slower in {} of {}", scenario.name(), scenario.tokens));
+                derived.decisions.push(format!("plan {id} is slower in {scenario}"));
                 return Ok(None);
             }
             gain += share * result.comparison.log_ratio;

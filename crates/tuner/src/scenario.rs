@@ -1,6 +1,7 @@
 //! What people run, and a comparison times.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Passes of a model as people run them, by the loop in which they run them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,6 +34,18 @@ impl Scenario {
             Scenario { tokens: 1, sequences: 1 } => "decode",
             Scenario { tokens: 1, .. } => "batched decode",
             _ => "prefill",
+        }
+    }
+}
+
+impl fmt::Display for Scenario {
+    /// `decode`, `batched decode of 8` or `prefill of 512`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scenario { tokens: 1, sequences: 1 } => f.write_str(self.name()),
+            Scenario { tokens: 1, sequences } => write!(f, "{} of {sequences}", self.name()),
+            Scenario { tokens, sequences: 1 } => write!(f, "{} of {tokens}", self.name()),
+            Scenario { tokens, sequences } => write!(f, "{} of {sequences} x {tokens}", self.name()),
         }
     }
 }

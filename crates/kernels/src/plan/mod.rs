@@ -144,6 +144,15 @@ impl Choice {
         Ok(Choice { key, variant: variant.name().to_owned(), config: variant.spell(config), source })
     }
 
+    /// The same kernel for other instances of the op.
+    ///
+    /// # Errors
+    /// There is no such variant or configuration, or a file is wrong.
+    pub fn for_key(&self, key: TuningKey, catalogue: &Catalogue) -> Result<Choice, PlanError> {
+        let (variant, config) = self.resolve(catalogue)?;
+        Choice::new(key, variant, &config)
+    }
+
     /// The least precise of what its kernel computes with; f32 if there is no such kernel.
     pub fn precision(&self, catalogue: &Catalogue) -> Precision {
         self.resolve(catalogue).map_or(Precision::F32, |(variant, config)| variant.precision(&config))

@@ -1,5 +1,6 @@
 //! The candidates for one kind of instance: tried in an order, each measured once and recorded.
 
+use super::stages::RankedStage;
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::job::Configured;
 use crate::ledger::{Cause, Outcome, Reason};
@@ -13,7 +14,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wgoose_kernels::persistent::can_be_stage;
+use wgoose_kernels::persistent::{StageMemory, can_be_stage};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
 
@@ -49,6 +50,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     timed: Vec<(usize, f64)>,
     /// What they must suit, if they are to be stages.
     grid: Option<PersistentGrid>,
+    /// Workgroup memory of those that were made.
+    memory: BTreeMap<usize, StageMemory>,
 }
 
 impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
@@ -62,8 +65,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let (variant, config, _) = default_kernel(&group.instance, tuner.scope.allowed, limits, tuner.catalogue)?;
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
-        let (made, tried, timed, grid) = (BTreeMap::new(), 0, Vec::new(), None);
-        let mut candidates = Candidates { tuner, group, memo, all, broken, default, made, tried, timed, grid };
+        let (made, tried, timed, grid, memory) = (BTreeMap::new(), 0, Vec::new(), None, BTreeMap::new());
+        let mut candidates = Candidates { tuner, group, memo, all, broken, default, made, tried, timed, grid, memory };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -246,6 +249,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
                     Made::Refused(Refusal::Stage("its workgroups are of another size"))
                 }
                 _ => {
+                    self.memory.insert(i, StageMemory::of(&kernel));
                     let (name, config) = (variant.name().to_owned(), variant.spell(&config));
                     Made::Kernel(Configured { variant: name, config, text: kernel.hash.to_string() })
                 }
@@ -281,6 +285,17 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let mut timed = self.timed.clone();
         timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         timed.into_iter().map(|(i, _)| i).collect()
+    }
+
+    /// Those that were timed, as stages, the fastest first.
+    pub(super) fn ranked_stages(&self) -> Result<Vec<RankedStage>, KernelTuningError> {
+        let mut timed = self.timed.clone();
+        timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let stage = |(i, ns)| {
+            let memory = self.memory.get(&i).copied().unwrap_or_default();
+            Ok(RankedStage { choice: self.choice(i)?, ns, memory })
+        };
+        timed.into_iter().map(stage).collect()
     }
 
     /// What came of a candidate, measured now unless it was before.

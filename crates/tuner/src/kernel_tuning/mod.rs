@@ -8,20 +8,22 @@
 
 mod candidates;
 mod side_by_side;
+mod stages;
 mod tuner;
 
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
 use candidates::Candidates;
 pub use side_by_side::TimedVariant;
+pub(crate) use stages::{RankedStage, fitting};
 use std::time::Duration;
 pub(crate) use tuner::PersistentGrid;
 pub use tuner::{KernelTuner, KernelTuningError};
 use wgoose_kernels::TextError;
 use wgoose_kernels::plan::Choice;
 
-/// Kernels of a stage that are kept: the fastest alone need not be the fastest in a merged step.
-const STAGES_KEPT: usize = 4;
+/// Kernels that are kept where whole steps decide: the fastest alone need not be the fastest there.
+pub(crate) const KEPT: usize = 4;
 
 /// What was found for one kind of instance.
 #[derive(Clone, Debug)]
@@ -49,44 +51,8 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
-    /// Finds kernels that can be stages, until `deadline` (time of the budget), beginning with what is best for an instance like this one: the
-    /// fastest first, at most [`STAGES_KEPT`]; none if none is right.
-    ///
-    /// # Errors
-    /// The ledger or the device fails.
-    pub(crate) fn best_stages(
-        &self,
-        group: &InstanceGroup,
-        memo: &mut Memo<'_>,
-        grid: PersistentGrid,
-        (like, deadline): (Option<&Choice>, Duration),
-    ) -> Result<Vec<Choice>, KernelTuningError> {
-        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
-        let known = match like.and_then(|like| candidates.find(like)) {
-            Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
-            None => None,
-        };
-        candidates.descend(known, deadline)?;
-        candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
-    }
-
-    /// Kernels that can be stages and differ from a choice in one tunable.
-    ///
-    /// # Errors
-    /// The ledger fails.
-    pub(crate) fn stages_near(
-        &self,
-        group: &InstanceGroup,
-        memo: &mut Memo<'_>,
-        grid: PersistentGrid,
-        choice: &Choice,
-    ) -> Result<Vec<Choice>, KernelTuningError> {
-        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
-        candidates.find(choice).map_or_else(|| Ok(Vec::new()), |from| candidates.near(from))
-    }
-
     /// The kernels that are the fastest alone, found until `deadline` (time of the budget): the fastest first, at most
-    /// [`STAGES_KEPT`].
+    /// [`KEPT`].
     ///
     /// # Errors
     /// The ledger or the device fails.
@@ -100,7 +66,7 @@ impl KernelTuner<'_> {
         let default = candidates.default;
         let known = candidates.measure(default)?.map(|ns| (default, ns));
         candidates.descend(known, deadline)?;
-        candidates.ranked().into_iter().take(STAGES_KEPT).map(|i| candidates.choice(i)).collect()
+        candidates.ranked().into_iter().take(KEPT).map(|i| candidates.choice(i)).collect()
     }
 
     /// Finds the best kernel until `deadline`, time of the budget.

@@ -1,11 +1,12 @@
 //! The end of a sweep: what won, together, against the default plan.
 
-use super::{Candidate, Stage, Step, Sweep, SweepError, Timed};
+use super::merged::PROMISING;
+use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use std::collections::BTreeSet;
-use wgoose_kernels::plan::{Evidence, Fusions};
+use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{Plan, bucket};
 
 impl Sweep<'_> {
@@ -36,8 +37,12 @@ impl Sweep<'_> {
                 self.done(Step::Untuned(scenario))?;
                 continue;
             }
-            let mut incumbent = bare;
-            self.challenge(&mut incumbent, plan, &[scenario], effort, Candidate::Kernels(scenario))?;
+            let won = plan.choices.iter().filter(|c| c.key.up_to_rows == rows).cloned().collect::<Vec<Choice>>();
+            let mut incumbent = bare.clone();
+            let ended = self.challenge(&mut incumbent, plan, &[scenario], effort, Candidate::Kernels(scenario))?;
+            if ended != Ended::Won && scenario != Scenario::DECODE {
+                self.some_of(&mut incumbent, &bare, &won, scenario, effort)?;
+            }
             plan = incumbent;
         }
         // What reads prompts may be what fails; then decoding has all that won for it.
@@ -59,6 +64,32 @@ impl Sweep<'_> {
         // A comparison of the default with itself would say nothing.
         self.done(Step::NothingFaster)?;
         self.derived()
+    }
+
+    /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.
+    fn some_of(
+        &mut self,
+        incumbent: &mut Plan,
+        bare: &Plan,
+        won: &[Choice],
+        scenario: Scenario,
+        effort: Effort,
+    ) -> Result<(), SweepError> {
+        let mut candidate = bare.clone();
+        let mut kept = Vec::new();
+        for choice in won {
+            let mut with_one = bare.clone();
+            with_one.adopt(choice.clone());
+            if self.memo.screen([bare, &with_one], scenario)?.is_ok_and(|found| found.log_ratio > PROMISING) {
+                candidate.adopt(choice.clone());
+                kept.push(choice.clone());
+            }
+        }
+        self.done(Step::Moves { screened: won.len(), promising: kept.len() })?;
+        if !kept.is_empty() && kept.len() < won.len() {
+            self.challenge(incumbent, candidate, &[scenario], effort, Candidate::Move(kept))?;
+        }
+        Ok(())
     }
 
     /// The best plan that any sweep of this ledger has compared with the default, with its evidence.

@@ -74,7 +74,7 @@ pub enum Step {
         /// How many times as fast it was.
         gain: f64,
     },
-    /// Changes of one kernel of a merged step were screened.
+    /// Changes of one kernel were screened by whole steps.
     Moves {
         /// How many.
         screened: usize,
@@ -146,7 +146,7 @@ pub enum Candidate {
         /// Workgroups.
         workgroups: u32,
     },
-    /// Other kernels of the merged step.
+    /// Other kernels, chosen by whole steps.
     Move(Vec<Choice>),
     /// All kernels that were tuned for a scenario.
     Kernels(Scenario),
@@ -230,10 +230,10 @@ impl fmt::Display for Step {
             Step::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
             Step::NotRun { candidate, why } => write!(f, "{candidate}: did not run ({why})"),
             Step::Screened { candidate, scenario, gain } => {
-                write!(f, "{candidate}: SLOW ({} x{gain:.2} in a few samples)", scenario.name())
+                write!(f, "{candidate}: SLOW ({scenario} x{gain:.2} in a few samples)")
             }
             Step::Moves { screened, promising } => {
-                write!(f, "merged step: {screened} changes of a kernel looked at, {promising} promising")
+                write!(f, "in whole steps: {screened} changes of a kernel looked at, {promising} promising")
             }
             Step::Compared { candidate, timed } => {
                 write!(f, "{candidate}: ")?;
@@ -252,7 +252,7 @@ impl fmt::Display for Step {
             Step::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
             Step::NotWorthTrying => f.write_str("not tried: they cannot win on a CPU that plays the device"),
             Step::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
-            Step::Untuned(scenario) => write!(f, "{}: default kernels", scenario.name()),
+            Step::Untuned(scenario) => write!(f, "{scenario}: default kernels"),
             Step::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
             Step::Tuned(timed) => write!(f, "tuned plan: {timed}"),
         }
@@ -271,10 +271,10 @@ impl fmt::Display for Candidate {
             Candidate::Decode => f.write_str("all winners for decoding"),
             Candidate::Structure => f.write_str("default kernels with what won else"),
             Candidate::Move(choices) => {
-                f.write_str("merged step")?;
+                f.write_str("other kernels")?;
                 choices.iter().try_for_each(|choice| write!(f, ", {}: {choice}", choice.key))
             }
-            Candidate::Kernels(scenario) => write!(f, "tuned kernels in {}", scenario.name()),
+            Candidate::Kernels(scenario) => write!(f, "tuned kernels in {scenario}"),
         }
     }
 }
@@ -286,8 +286,7 @@ impl fmt::Display for Timed {
         let interval = result.comparison.interval;
         write!(
             f,
-            "{verdict} ({} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
-            scenario.name(),
+            "{verdict} ({scenario} {before:.0} -> {after:.0} us, x{:.2} to x{:.2} over {} pairs)",
             interval.low.exp(),
             interval.high.exp(),
             result.comparison.pairs
@@ -343,7 +342,7 @@ mod tests {
                 "stages of 256 threads, 8 workgroups as persistent kernels: WRONG (rms 1)",
                 "stages of 256 threads, 8 workgroups as persistent kernels: \
                  FAST (decode 20 -> 17 us, x1.10 to x1.20 over 12 pairs); \
-                 SAME (prefill 20 -> 17 us, x1.10 to x1.20 over 12 pairs)",
+                 SAME (prefill of 64 20 -> 17 us, x1.10 to x1.20 over 12 pairs)",
                 "note: out of time, not tried: chunk 64, chunk 256",
             ]
         );

@@ -1,7 +1,7 @@
 //! Moves on a merged step: another kernel for one of its stages, or for what runs beside them, timed in the step itself. Which is the
 //! fastest there is not what is the fastest alone: a boundary between two dispatches costs what none between stages does.
 
-use super::persistent::{bytes, in_turn, with};
+use super::persistent::{bytes, in_turn, runners_up, with};
 use super::{Candidate, Ended, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Effort;
@@ -18,7 +18,7 @@ const AHEAD: usize = 12;
 const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// A move that a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
-const PROMISING: f64 = 0.004;
+pub(super) const PROMISING: f64 = 0.004;
 
 /// Moves that are compared in a round, if none of them wins.
 const COMPARED: usize = 3;
@@ -103,7 +103,8 @@ impl Sweep<'_> {
             claimed += bytes(group);
             let until = begun + time.mul_f64(claimed as f64 / total);
             let now = plan.choices.iter().find(|choice| choice.key == group.key);
-            found.push(tuner.best_stages(group, &mut self.memo, step.grid, (now, until))?);
+            let ranked = tuner.best_stages(group, &mut self.memo, step.grid, (now, until))?;
+            found.push(runners_up(ranked));
         }
         Ok(in_turn(&found))
     }
@@ -122,7 +123,8 @@ impl Sweep<'_> {
             if self.memo.spent() >= deadline {
                 break;
             }
-            let plans: Vec<Plan> = batch.iter().map(|choice| moved(plan, step, [choice])).collect();
+            let moved = batch.iter().map(|choice| self.moved(plan, step, std::slice::from_ref(choice)));
+            let plans: Vec<Plan> = moved.collect::<Result<_, _>>()?;
             self.memo.prepare(&plans)?;
             for (choice, candidate) in batch.iter().zip(&plans) {
                 if self.memo.spent() >= deadline {
@@ -159,7 +161,7 @@ impl Sweep<'_> {
         let alone: Vec<Vec<Choice>> = promising.iter().take(COMPARED).map(|choice| vec![choice.clone()]).collect();
         let together = (best.len() > 1).then_some(best);
         for moves in together.into_iter().chain(alone) {
-            let candidate = moved(plan, step, &moves);
+            let candidate = self.moved(plan, step, &moves)?;
             let name = Candidate::Move(moves.clone());
             let effort = Effort::fine(COMPARISON);
             if self.challenge(plan, candidate, &[Scenario::DECODE], effort, name)? == Ended::Won {
@@ -169,20 +171,21 @@ impl Sweep<'_> {
         }
         Ok(Vec::new())
     }
-}
 
-/// A plan with other kernels for some stages, the first layer's among them.
-fn moved<'a>(plan: &Plan, step: &MergedStep, choices: impl IntoIterator<Item = &'a Choice>) -> Plan {
-    let everywhere = choices.into_iter().flat_map(|choice| {
-        let own = step.groups.iter().find(|group| group.key == choice.key);
-        let like = step.groups.iter().filter(move |group| own.is_some_and(|own| is_like(own, group)));
-        let others = like.filter(|group| group.key != choice.key).map(|group| group.key.clone());
-        others.map(|key| Choice { key, ..choice.clone() }).chain([choice.clone()]).collect::<Vec<_>>()
-    });
-    with(plan, everywhere.collect())
+    /// A plan with other kernels for some stages, the first layer's among them.
+    fn moved(&self, plan: &Plan, step: &MergedStep, choices: &[Choice]) -> Result<Plan, SweepError> {
+        let mut everywhere = choices.to_vec();
+        for choice in choices {
+            let Some(own) = step.groups.iter().find(|group| group.key == choice.key) else { continue };
+            for other in step.groups.iter().filter(|other| other.key != own.key && is_like(own, other)) {
+                everywhere.push(choice.for_key(other.key.clone(), &self.options.catalogue)?);
+            }
+        }
+        Ok(with(plan, everywhere))
+    }
 }
 
 /// Whether instances differ in no more than an operand that the first layer lacks.
-fn is_like(a: &InstanceGroup, b: &InstanceGroup) -> bool {
+pub(super) fn is_like(a: &InstanceGroup, b: &InstanceGroup) -> bool {
     (&a.key.op, a.key.k, a.key.m, a.key.up_to_rows) == (&b.key.op, b.key.k, b.key.m, b.key.up_to_rows)
 }

@@ -1,8 +1,8 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::merged::MergedStep;
+use super::merged::{MergedStep, is_like};
 use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+use crate::kernel_tuning::{KEPT, KernelTuner, PersistentGrid, RankedStage, fitting};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
@@ -119,16 +119,19 @@ impl Sweep<'_> {
             let tries = if resident.is_known { &[true][..] } else { &[false, true] };
             for is_tuned in tries {
                 let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
-                let (mut best, mut others): (Vec<Choice>, Vec<Vec<Choice>>) = (Vec::new(), Vec::new());
-                for group in groups {
+                let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
+                for (i, group) in groups.iter().enumerate() {
                     // The first layer's instances lack an operand of the others': what is best there is a good guess here.
-                    let like = best.iter().find(|c| c.key.op == group.key.op && c.key.k == group.key.k).cloned();
+                    let like = groups[..i].iter().position(|other| is_like(other, group));
+                    let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
                     let deadline = self.memo.spent() + time.mul_f64(bytes(group) as f64 / total as f64);
-                    let mut found =
-                        tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?.into_iter();
-                    best.extend(found.next());
-                    others.push(found.collect());
+                    ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
                 }
+                let Some(best) = self.together(groups, &ranked)? else {
+                    "its stages need more workgroup memory than there is".clone_into(&mut refusal);
+                    break;
+                };
+                let others: Vec<Vec<Choice>> = ranked.into_iter().map(runners_up).collect();
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.memo.resident(&plan)? {
                     Ok(()) if *is_tuned => {
@@ -143,6 +146,31 @@ impl Sweep<'_> {
             }
         }
         Ok(Stages::None(refusal))
+    }
+
+    /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
+    /// what is like them. `None` if none fit.
+    fn together(
+        &self,
+        groups: &[InstanceGroup],
+        ranked: &[Vec<RankedStage>],
+    ) -> Result<Option<Vec<Choice>>, SweepError> {
+        let like = |i: usize| groups[..i].iter().position(|other| is_like(other, &groups[i]));
+        let of_layer: Vec<usize> = (0..groups.len()).filter(|i| like(*i).is_none()).collect();
+        let mut stages: Vec<Vec<RankedStage>> = of_layer.iter().map(|i| ranked[*i].clone()).collect();
+        for (own, i) in stages.iter_mut().zip(&of_layer) {
+            // Each dispatch of a layer is a stage.
+            let dispatches = groups[*i].count.div_ceil(self.problem.shape.layers.max(1));
+            own.iter_mut().for_each(|stage| stage.memory.own *= dispatches);
+        }
+        let counts: Vec<u32> = of_layer.iter().map(|i| groups[*i].count).collect();
+        let Some(picked) = fitting(&stages, &counts, self.problem.limits.workgroup_memory) else { return Ok(None) };
+        let mut best: Vec<Choice> = stages.iter().zip(picked).map(|(all, i)| all[i].choice.clone()).collect();
+        for (i, like) in (0..groups.len()).filter_map(|i| Some((i, like(i)?))) {
+            let Some(at) = of_layer.iter().position(|own| *own == like) else { continue };
+            best.push(best[at].for_key(groups[i].key.clone(), &self.options.catalogue)?);
+        }
+        Ok(Some(best))
     }
 
     /// Compares the stages with a plan, fused and, where that is not faster, as one dispatch per op.
@@ -168,6 +196,11 @@ impl Sweep<'_> {
         self.challenge(plan, per_op, &[Scenario::DECODE], effort, Candidate::PerOp { threads })?;
         Ok(ended)
     }
+}
+
+/// Those that came next, as many as are looked at again.
+pub(super) fn runners_up(ranked: Vec<RankedStage>) -> Vec<Choice> {
+    ranked.into_iter().take(KEPT).map(|stage| stage.choice).collect()
 }
 
 /// The first of each list, then the second of each, and so on.

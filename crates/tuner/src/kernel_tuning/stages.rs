@@ -1,0 +1,130 @@
+//! Kernels for the stages of a persistent kernel: found one kind of op instance at a time, and together in the memory of a workgroup.
+
+use super::candidates::Candidates;
+use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
+use crate::memo::Memo;
+use crate::space::InstanceGroup;
+use std::time::Duration;
+use wgoose_kernels::persistent::StageMemory;
+use wgoose_kernels::plan::Choice;
+
+/// A kernel that can be a stage.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedStage {
+    /// The kernel.
+    pub(crate) choice: Choice,
+    /// Median nanoseconds, alone.
+    pub(crate) ns: f64,
+    /// Workgroup memory.
+    pub(crate) memory: StageMemory,
+}
+
+impl KernelTuner<'_> {
+    /// Finds kernels that can be stages, until `deadline` (time of the budget), beginning with what is best for an
+    /// instance like this one: all that were timed, the fastest first; none if none is right.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn best_stages(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        grid: PersistentGrid,
+        (like, deadline): (Option<&Choice>, Duration),
+    ) -> Result<Vec<RankedStage>, KernelTuningError> {
+        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        let known = match like.and_then(|like| candidates.find(like)) {
+            Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
+            None => None,
+        };
+        candidates.descend(known, deadline)?;
+        candidates.ranked_stages()
+    }
+
+    /// Kernels that can be stages and differ from a choice in one tunable.
+    ///
+    /// # Errors
+    /// The ledger fails.
+    pub(crate) fn stages_near(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        grid: PersistentGrid,
+        choice: &Choice,
+    ) -> Result<Vec<Choice>, KernelTuningError> {
+        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        candidates.find(choice).map_or_else(|| Ok(Vec::new()), |from| candidates.near(from))
+    }
+}
+
+/// One kernel for each stage, of lists that begin with the fastest, that together take no more than `limit` bytes of workgroup
+/// memory, and the others. `counts` says how often a step runs each. `None` if they never fit.
+pub(crate) fn fitting(stages: &[Vec<RankedStage>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
+    let mut bounds: Vec<u32> = stages.iter().flatten().map(|stage| stage.memory.shared).collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    let fits = |bound: u32| {
+        let picked = sharing_at_most(bound, stages, counts, limit)?;
+        let ns = stages.iter().zip(&picked).zip(counts).map(|((all, i), count)| f64::from(*count) * all[*i].ns).sum();
+        Some((ns, picked))
+    };
+    let all: Vec<(f64, Vec<usize>)> = bounds.into_iter().filter_map(fits).collect();
+    all.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, picked)| picked)
+}
+
+/// The same of kernels that share no more than `bound` bytes: from the fastest of these on, what saves memory at the least loss of
+/// time takes the place of what needs more of its own.
+fn sharing_at_most(bound: u32, stages: &[Vec<RankedStage>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
+    let first = |all: &Vec<RankedStage>| all.iter().position(|stage| stage.memory.shared <= bound);
+    let mut picked: Vec<usize> = stages.iter().map(first).collect::<Option<_>>()?;
+    loop {
+        let now = stages.iter().zip(&picked).map(|(all, i)| all[*i].memory);
+        if StageMemory::of_all(now) <= limit {
+            return Some(picked);
+        }
+        let mut cheapest: Option<(f64, usize, usize)> = None;
+        for (stage, all) in stages.iter().enumerate() {
+            let now = &all[picked[stage]];
+            for (i, other) in all.iter().enumerate().skip(picked[stage] + 1) {
+                let saved = now.memory.own.saturating_sub(other.memory.own);
+                if saved == 0 || other.memory.shared > bound {
+                    continue;
+                }
+                let price = f64::from(counts[stage]) * (other.ns - now.ns) / f64::from(saved);
+                if cheapest.is_none_or(|(least, ..)| price < least) {
+                    cheapest = Some((price, stage, i));
+                }
+            }
+        }
+        let (_, stage, i) = cheapest?;
+        picked[stage] = i;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_kernels::plan::TuningKey;
+
+    fn stage(ns: f64, shared: u32, own: u32) -> RankedStage {
+        let key = TuningKey { op: "matmul".to_owned(), k: 1, m: 1, formats: Vec::new(), up_to_rows: 1 };
+        let choice = Choice { key, variant: String::new(), config: Default::default(), source: String::new() };
+        RankedStage { choice, ns, memory: StageMemory { shared, own } }
+    }
+
+    #[test]
+    fn stages_that_are_fast_alone_make_room_for_one_another() {
+        let stages = [
+            vec![stage(10.0, 0, 400), stage(12.0, 0, 100), stage(13.0, 0, 50)],
+            vec![stage(20.0, 600, 100), stage(21.0, 300, 100)],
+            vec![stage(5.0, 600, 0), stage(50.0, 0, 0)],
+        ];
+        let fit = |counts, limit| fitting(&stages, counts, limit);
+        assert_eq!(fit(&[1, 1, 1], 2000), Some(vec![0, 0, 0]));
+        // What costs 2 ns in its own memory, not what costs 46 of the shared.
+        assert_eq!(fit(&[1, 1, 1], 1000), Some(vec![1, 0, 0]));
+        // Where it runs often, less sharing is cheaper.
+        assert_eq!(fit(&[100, 1, 1], 1000), Some(vec![0, 1, 1]));
+        assert_eq!(fit(&[1, 1, 1], 100), None);
+    }
+}
