@@ -104,7 +104,8 @@ fn verb(set: &FusionSet, fusion: Fusion) -> &'static str {
     if set.contains(&fusion) { "without" } else { "with" }
 }
 
-fn toggle(set: &mut FusionSet, fusion: Fusion) {
+/// Adds a fusion to a set, or takes it out.
+pub(crate) fn toggle(set: &mut FusionSet, fusion: Fusion) {
     if !set.remove(&fusion) {
         // Where both are, the other one leaves it nothing to do.
         set.retain(|other| fusion.instead_of() != Some(*other));

@@ -2,11 +2,12 @@
 //! fastest there is not what is the fastest alone: a boundary between two dispatches costs what none between stages does.
 
 use super::persistent::{bytes, in_turn, runners_up, with};
-use super::{Candidate, Ended, Step, Sweep, SweepError};
+use super::{Candidate, Ended, Problem, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
+use crate::space::{InstanceGroup, groups};
+use std::cmp::Reverse;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
@@ -36,6 +37,21 @@ pub(super) struct MergedStep {
     pub(super) grid: PersistentGrid,
 }
 
+impl MergedStep {
+    /// That of a plan.
+    pub(super) fn of(problem: &Problem, plan: &Plan, grid: PersistentGrid) -> Self {
+        let all = groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan));
+        let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
+        groups.sort_by_key(|group| Reverse(bytes(group)));
+        MergedStep { groups, beside, grid }
+    }
+
+    /// Whether it has an op instance that a choice is for.
+    fn has(&self, choice: &Choice) -> bool {
+        self.groups.iter().chain(&self.beside).any(|group| group.key == choice.key)
+    }
+}
+
 impl Sweep<'_> {
     /// Changes kernels of the merged step for as long as there is time: in each round all that is one tunable away from what is
     /// best now, and what was fast alone. Where none is faster, more is looked for.
@@ -47,6 +63,7 @@ impl Sweep<'_> {
         mut moves: Vec<Choice>,
     ) -> Result<(), SweepError> {
         let deadline = self.end(self.ends.merged);
+        moves.retain(|choice| step.has(choice));
         moves.extend(self.beside(tuner, step)?);
         let mut tried: Vec<Choice> = Vec::new();
         while self.memo.spent() < deadline {

@@ -4,7 +4,7 @@
 //! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
 //!    fusions, with default kernels.
 //! 3. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far, as
-//!    persistent kernels and as one dispatch per op. Then kernels of the merged step are changed, and timed in it.
+//!    persistent kernels and as one dispatch per op. Then fusions, layouts and kernels of the merged step are changed, and timed in it.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //! 5. The plan made of the winners passes the gate and is compared with the default in all of that; where it is not faster, the
 //!    default kernels stay, and where it is slower anywhere, the default plan.
@@ -13,6 +13,7 @@
 
 mod confirm;
 mod event;
+mod forms;
 mod kernels;
 mod merged;
 mod options;
@@ -182,7 +183,9 @@ pub fn search<'a>(
     let tuner = sweep.tuner();
     sweep.persistent(&tuner, &mut plan)?;
     sweep.kernels(&tuner, &mut plan)?;
-    sweep.layouts(&tuner, &mut plan)?;
+    if plan.persistent.is_none() {
+        sweep.layouts(&tuner, &mut plan)?;
+    }
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
@@ -192,6 +195,7 @@ pub fn search<'a>(
 struct Ends {
     structure: f64,
     stages: f64,
+    forms: f64,
     merged: f64,
     kernels: f64,
     layouts: f64,
@@ -199,10 +203,10 @@ struct Ends {
 
 impl Ends {
     /// With persistent kernels, which hold most of what decoding takes.
-    const MERGED: Ends = Ends { structure: 0.15, stages: 0.35, merged: 0.65, kernels: 0.82, layouts: 0.86 };
+    const MERGED: Ends = Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.7, kernels: 0.84, layouts: 0.86 };
 
     /// Without.
-    const APART: Ends = Ends { structure: 0.3, stages: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
+    const APART: Ends = Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
 }
 
 struct Sweep<'a> {

@@ -5,8 +5,7 @@ use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KEPT, KernelTuner, PersistentGrid, RankedStage, fitting};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
-use std::cmp::Reverse;
+use crate::space::InstanceGroup;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
@@ -61,10 +60,6 @@ impl Sweep<'_> {
         if !is_cpu {
             fused.fusions.decode.append(&mut bindable_fusions(&self.problem.shape, &self.problem.limits));
         }
-        let format = self.problem.formats_on_gpu(&fused);
-        let all = groups(&self.problem.shape, Scenario::DECODE, &fused.fusions.decode, &format);
-        let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
-        groups.sort_by_key(|group| Reverse(bytes(group)));
         let mut resident = Resident { most: u32::MAX, is_known: false };
         let (mut untried, mut runners_up, mut grid) = (Vec::new(), Vec::new(), None);
         for (i, threads) in widths.iter().copied().enumerate() {
@@ -73,7 +68,7 @@ impl Sweep<'_> {
                 untried.push(format!("persistent kernels of {threads} threads"));
                 continue;
             }
-            match self.stages(tuner, &fused, &groups, (threads, share), &mut resident)? {
+            match self.stages(tuner, &fused, (threads, share), &mut resident)? {
                 Stages::Found(persistent, others) => {
                     let workgroups = persistent.persistent.unwrap_or_default();
                     if self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))? == Ended::Won {
@@ -87,7 +82,11 @@ impl Sweep<'_> {
             self.note(Note::Untried(untried))?;
         }
         match grid {
-            Some(grid) => self.merged(tuner, plan, &MergedStep { groups, beside, grid }, runners_up),
+            Some(grid) => {
+                self.forms(tuner, plan, grid)?;
+                let step = MergedStep::of(self.problem, plan, grid);
+                self.merged(tuner, plan, &step, runners_up)
+            }
             None => Ok(()),
         }
     }
@@ -97,11 +96,11 @@ impl Sweep<'_> {
         &mut self,
         tuner: &KernelTuner<'_>,
         fused: &Plan,
-        groups: &[InstanceGroup],
         (threads, share): (u32, Duration),
         resident: &mut Resident,
     ) -> Result<Stages, SweepError> {
         let multiprocessors = self.problem.limits.multiprocessors;
+        let groups = &MergedStep::of(self.problem, fused, PersistentGrid { workgroups: 1, threads }).groups;
         // A software adapter may have but one of its threads free.
         let counts = match self.problem.limits.is_cpu {
             true => vec![1],
@@ -150,7 +149,7 @@ impl Sweep<'_> {
 
     /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
     /// what is like them. `None` if none fit.
-    fn together(
+    pub(super) fn together(
         &self,
         groups: &[InstanceGroup],
         ranked: &[Vec<RankedStage>],
