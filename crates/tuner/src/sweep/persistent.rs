@@ -21,6 +21,9 @@ const WIDTHS: usize = 2;
 /// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
 const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
 
+/// The share of the time for stages that goes into finding some that fit, to see how many workgroups run at once.
+const PROBE: f64 = 0.15;
+
 /// What is known of how many workgroups run at once.
 struct Resident {
     /// No more than so many.
@@ -107,8 +110,6 @@ impl Sweep<'_> {
             false => HALVES_OF_MULTIPROCESSORS.map(|halves| (halves * multiprocessors / 2).max(1)).to_vec(),
         };
         let mut refusal = "no workgroup passes a barrier".to_owned();
-        // Groups take of the time what they take of a step's bytes.
-        let total = groups.iter().map(bytes).sum::<u64>().max(1);
         // All numbers of workgroups share it.
         let mut left = share.mul_f64(0.8);
         let most = resident.most;
@@ -118,15 +119,14 @@ impl Sweep<'_> {
             let tries = if resident.is_known { &[true][..] } else { &[false, true] };
             for is_tuned in tries {
                 let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
-                let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
-                for (i, group) in groups.iter().enumerate() {
-                    // The first layer's instances lack an operand of the others': what is best there is a good guess here.
-                    let like = groups[..i].iter().position(|other| is_like(other, group));
-                    let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
-                    let deadline = self.memo.spent() + time.mul_f64(bytes(group) as f64 / total as f64);
-                    ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
+                let mut ranked = self.ranked(tuner, groups, grid, time)?;
+                let mut best = self.together(groups, &ranked)?;
+                if best.is_none() && !is_tuned {
+                    // One of each may take too much memory.
+                    ranked = self.ranked(tuner, groups, grid, left.mul_f64(PROBE))?;
+                    best = self.together(groups, &ranked)?;
                 }
-                let Some(best) = self.together(groups, &ranked)? else {
+                let Some(best) = best else {
                     "its stages need more workgroup memory than there is".clone_into(&mut refusal);
                     break;
                 };
@@ -145,6 +145,27 @@ impl Sweep<'_> {
             }
         }
         Ok(Stages::None(refusal))
+    }
+
+    /// Stages for each group, the fastest first, found in that time.
+    fn ranked(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        groups: &[InstanceGroup],
+        grid: PersistentGrid,
+        time: Duration,
+    ) -> Result<Vec<Vec<RankedStage>>, SweepError> {
+        // Groups take of the time what they take of a step's bytes.
+        let total = groups.iter().map(bytes).sum::<u64>().max(1);
+        let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
+        for (i, group) in groups.iter().enumerate() {
+            // The first layer's instances lack an operand of the others': what is best there is a good guess here.
+            let like = groups[..i].iter().position(|other| is_like(other, group));
+            let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
+            let deadline = self.memo.spent() + time.mul_f64(bytes(group) as f64 / total as f64);
+            ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
+        }
+        Ok(ranked)
     }
 
     /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
