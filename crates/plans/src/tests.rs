@@ -9,7 +9,7 @@ use wgoose_loader::synth::Mix;
 
 /// The H200 of the plans that ship.
 pub(crate) fn device() -> DeviceFingerprint {
-    shipped().next().unwrap().plan().unwrap().device
+    ships().device
 }
 
 pub(crate) fn class(preset: &str, mix: Mix) -> ModelClass {
@@ -72,6 +72,14 @@ fn h200() -> Limits {
     }
 }
 
+/// The plan of 2.9B in Q4_K_M that ships.
+const SHIPS: &str = "nvidia-h200-32x2560-q4_k_m";
+
+/// That plan.
+fn ships() -> Plan {
+    shipped().find(|plan| plan.name == SHIPS).unwrap().plan().unwrap()
+}
+
 /// Looks for a plan.
 fn find(store: Option<&Store>, device: &DeviceFingerprint, class: &ModelClass, catalogue: &Catalogue) -> Chosen {
     Place { device, limits: &h200(), class, catalogue }.find(store)
@@ -83,8 +91,9 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
     let q4 = class("2.9B", Mix::Q4_K_M);
     let ships = find(Some(&store), &device(), &q4, &catalogue);
-    assert_eq!(ships.report.origin, Origin::Shipped { name: "nvidia-h200-32x2560-q4_k_m".into() });
-    assert_eq!(ships.report.to_string(), "nvidia-h200-32x2560-q4_k_m (ships with wgoose)");
+    assert_eq!(ships.report.origin, Origin::Shipped { name: SHIPS.into() });
+    let line = ships.report.to_string();
+    assert!(line.starts_with("nvidia-h200-32x2560-q4_k_m (ships with wgoose)"), "{line}");
 
     let mine = Plan { choices: Vec::new(), ..ships.plan };
     let mine = Plan { prefill_chunk: 77, device: device(), ..mine };
@@ -103,11 +112,11 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     let default = Plan::default_for(device(), *q4.shape(), &h200());
     assert_eq!(found.plan.hash(), default.hash(), "today's default, whatever it was then");
 
-    // The same shape in F16, another device, or another API: neither is for them.
+    // The same shape in another mix, another device, or another API: neither is for them.
     let default = Origin::Default { was_asked: false };
-    let f16 = find(Some(&store), &device(), &class("2.9B", Mix::F16), &catalogue);
-    assert_eq!((&f16.report.origin, f16.report.is_current()), (&default, false));
-    assert!(f16.report.to_string().contains("wgoose tune"), "{}", f16.report);
+    let q5 = find(Some(&store), &device(), &class("2.9B", Mix::Q5_K_M), &catalogue);
+    assert_eq!((&q5.report.origin, q5.report.is_current()), (&default, false));
+    assert!(q5.report.to_string().contains("wgoose tune"), "{}", q5.report);
     for change in [
         |d: &mut DeviceFingerprint| d.device += 1,
         |d: &mut DeviceFingerprint| d.vendor += 1,
@@ -127,7 +136,7 @@ fn a_plan_fits_by_shape_formats_and_layouts() {
         let class = class(preset, mix);
         Place { device: &device(), limits: &h200(), class: &class, catalogue: &catalogue }.fits(plan)
     };
-    let shipped = shipped().next().unwrap().plan().unwrap();
+    let shipped = ships();
     assert!(fits(&shipped, "2.9B", Mix::Q4_K_M));
     assert!(!fits(&shipped, "2.9B", Mix::Q5_K_M) && !fits(&shipped, "2.9B", Mix::F16));
     assert!(!fits(&shipped, "1.5B", Mix::Q4_K_M));
@@ -191,7 +200,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
 fn what_a_new_driver_refuses_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
-    let (q4, ships) = (class("2.9B", Mix::Q4_K_M), shipped().next().unwrap().plan().unwrap());
+    let (q4, ships) = (class("2.9B", Mix::Q4_K_M), ships());
     store.file(&q4, &ships).unwrap();
     let here = DeviceFingerprint { driver: "older".into(), ..device() };
     let with = |limits: &Limits| Place { device: &here, limits, class: &q4, catalogue: &catalogue }.find(Some(&store));
@@ -206,7 +215,7 @@ fn what_a_new_driver_refuses_is_left_out() {
 #[test]
 fn defaults_stand_in_for_every_choice() {
     let catalogue = Catalogue::embedded();
-    let mut plan = shipped().next().unwrap().plan().unwrap();
+    let mut plan = ships();
     plan.choices.clear();
     plan.interleave = Format::in_files().filter(|format| format.interleaved().is_some()).collect();
     for (k_major, mix) in Mix::ALL.into_iter().flat_map(|mix| [(false, mix), (true, mix)]) {
@@ -261,14 +270,14 @@ fn choices_have_names() {
 fn likely_fusions_are_those_of_the_class() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::at(folder.path());
-    let (q4, f16) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::F16));
-    let ships = shipped().next().unwrap().plan().unwrap().fusions;
+    let (q4, q5) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::Q5_K_M));
+    let ships = ships().fusions;
     let default = Plan::default_fusions(true);
     assert_eq!(likely_fusions(None, &q4), [default.clone(), ships]);
-    assert!(likely_fusions(Some(&store), &f16) == [default]);
+    assert!(likely_fusions(Some(&store), &q5) == [default]);
     let mut mine = default_plan("2.9B");
     mine.fusions.decode.remove(&Fusion::NormShift);
     store.file(&q4, &mine).unwrap();
     assert_eq!(likely_fusions(Some(&store), &q4), [mine.fusions]);
-    assert_eq!(likely_fusions(Some(&store), &f16).len(), 1);
+    assert_eq!(likely_fusions(Some(&store), &q5).len(), 1);
 }
