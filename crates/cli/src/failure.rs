@@ -1,12 +1,28 @@
 //! What a command returns when it fails, and how the program ends then.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 use wgoose_session::one_line;
 
 /// Any error; [`exit_code`] prints it in one line.
 pub(crate) type Failure = Box<dyn Error>;
+
+/// What an interrupted command exits with, as shells have it: 128 and the signal's number.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The user broke off what was going on, which left this.
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) String);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "interrupted: {}", self.0)
+    }
+}
+
+impl Error for Interrupted {}
 
 /// Says what went wrong, if anything did.
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
@@ -18,7 +34,7 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         }
         Err(e) => {
             eprintln!("wgoose: {}", one_line(e.as_ref()));
-            ExitCode::FAILURE
+            if e.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
         }
     }
 }

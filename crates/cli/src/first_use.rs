@@ -1,9 +1,10 @@
 //! `--tune`, and the question on the first use of a GPU: sessions of verbs that people begin with.
 
 use crate::announce::announce;
-use crate::failure::Failure;
+use crate::failure::{Failure, Interrupted};
 use crate::options::{BackendName, RunOptions};
-use crate::tuning::{Effort, tune};
+use crate::tuning::{Effort, Tuned, tune};
+use crate::verbs::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -125,11 +126,22 @@ fn tune_quickly(
     started: Instant,
 ) -> Result<(), Failure> {
     store.create()?;
-    let model = Arc::new(Model::open(model)?);
-    let device = open_measured(&builder.device_options())?;
+    let (path, model) = (model, Arc::new(Model::open(model)?));
+    let opening = builder.device_options();
+    let device = open_measured(&opening)?;
     let ledger = store.ledger(&plan_name(device.fingerprint(), class));
-    let sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
-    store.file(class, &tune(&device, &model, &sweep)?.plan)?;
+    let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
+    let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
+    sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
+    match tune(&device, &model, &sweep)? {
+        Tuned::Swept(swept) => drop(store.file(class, &swept.plan)?),
+        Tuned::Interrupted(best) => {
+            if let Some(plan) = best {
+                store.file(class, &plan)?;
+            }
+            return Err(Interrupted("tuning goes on from its ledger with `wgoose tune`".to_owned()).into());
+        }
+    }
     Ok(())
 }
 

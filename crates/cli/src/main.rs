@@ -3,6 +3,7 @@
 #[macro_use]
 mod out;
 mod announce;
+mod ctrl_c;
 mod failure;
 mod first_use;
 mod npy;
@@ -21,7 +22,7 @@ use std::time::Instant;
 
 /// RWKV-7 on any GPU through WebGPU: run it, tune it, check it.
 ///
-/// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage.
+/// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 interrupted.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -52,6 +53,8 @@ enum Verb {
     Trace(verbs::trace::Args),
     #[command(hide = true)]
     ColdChild(verbs::bench::child::Args),
+    #[command(hide = true)]
+    Trial(verbs::trial::Args),
 }
 
 fn main() -> ExitCode {
@@ -84,5 +87,6 @@ fn main() -> ExitCode {
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
+        Verb::Trial(args) => verbs::trial::run(&args, started),
     })
 }

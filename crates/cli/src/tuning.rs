@@ -1,17 +1,22 @@
 //! A sweep with its progress on stderr: what `wgoose tune` and `--tune` share.
 
-use crate::failure::Failure;
+use crate::ctrl_c::OnCtrlC;
+use crate::failure::{Failure, INTERRUPTED};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
+use wgoose_tuner::derive::{Policy, best_so_far};
+use wgoose_tuner::interrupt::Interrupt;
+use wgoose_tuner::ledger;
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{Event, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -53,12 +58,28 @@ impl Effort {
             persistent: !device.is_cpu(),
             catalogue,
             allowed: Precision::F16,
+            child: None,
+            interrupt: Interrupt::default(),
         }
     }
 }
 
-/// Sweeps; what happens is said on stderr, with a bar on a terminal.
-pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOptions) -> Result<Swept, Failure> {
+/// How tuning ended.
+pub(crate) enum Tuned {
+    /// It was finished.
+    Swept(Swept),
+    /// It was broken off: the best plan until then, if one that passed the gate is better than the default.
+    Interrupted(Option<Plan>),
+}
+
+/// Sweeps; what happens is said on stderr, with a bar on a terminal. Ctrl-C ends it early, a second one at once.
+pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOptions) -> Result<Tuned, Failure> {
+    let interrupt = options.interrupt.clone();
+    let _on_ctrl_c = OnCtrlC::call(move || {
+        if interrupt.raise() {
+            std::process::exit(INTERRUPTED.into());
+        }
+    })?;
     let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
     eprintln!("tuning {file} on {adapter}, about {seconds} s");
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
@@ -78,10 +99,17 @@ pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOpti
             }
             Event::Note(_) => say(&bar, &format!("   {event}")),
         }
-        ControlFlow::Continue(())
-    })?;
+        if options.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     bar.finish_and_clear();
-    Ok(swept)
+    match swept {
+        Err(SweepError::Stopped) => {
+            let (records, _) = ledger::read(&options.ledger)?;
+            let policy = Policy { allowed: options.allowed, without: BTreeSet::new() };
+            Ok(Tuned::Interrupted(best_so_far(&records, &options.catalogue, &options.objective, &policy)?))
+        }
+        swept => Ok(Tuned::Swept(swept?)),
+    }
 }
 
 /// Above the bar on a terminal, plainly elsewhere.

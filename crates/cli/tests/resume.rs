@@ -37,6 +37,46 @@ fn trial(line: &str) -> Option<(String, String)> {
     Some((text(&line["key"])?, text(&line["outcome"]["kind"])?))
 }
 
+/// Whether a process has an argument with that folder, where the system tells.
+fn runs_anything_in(folder: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let arguments = processes.filter_map(|process| std::fs::read(process.ok()?.path().join("cmdline")).ok());
+    let folder = folder.to_string_lossy().into_owned();
+    arguments.into_iter().any(|arguments| String::from_utf8_lossy(&arguments).contains(&folder))
+}
+
+/// Ctrl-C is no crash: what it broke off is tried again, however often.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sweep_says_so_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
+    succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
+    let (ledger, plan) = (folder.join("plan.jsonl"), folder.join("plan.ron"));
+    let tune = |budget| ["tune", "m.gguf", "--budget", budget, "--out", "plan.ron"];
+    for round in 1..=3 {
+        let mut command = wgoose(folder, &tune("3600"));
+        let sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (begun, before) = (Instant::now(), lines(&ledger).len());
+        while lines(&ledger).len() < before + 8 && begun.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(Command::new("kill").args(["-INT", &sweep.id().to_string()]).status().unwrap().success());
+        let ended = sweep.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(130), "{round}: {said}");
+        let last = said.lines().last().unwrap();
+        assert!(last.starts_with("wgoose: interrupted: ") && last.contains("plan.jsonl"), "{said}");
+        assert_eq!(last.contains("the best plan so far is"), plan.exists(), "{said}");
+    }
+    let failed = |line: &String| trial(line).is_some_and(|(_, kind)| kind == "failed");
+    assert!(!lines(&ledger).iter().any(failed), "an interruption is a failure");
+    assert!(lines(&ledger).iter().any(|line| trial(line).is_some_and(|(_, kind)| kind == "interrupted")));
+    succeed(wgoose(folder, &tune("2")));
+    assert!(plan.exists());
+}
+
 #[test]
 fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,6 +101,11 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     first.wait().unwrap();
     let before = lines(&ledger);
     assert!(before.len() >= 30 && !plan.exists());
+    // The process that ran its trials ends too.
+    while runs_anything_in(folder) {
+        assert!(begun.elapsed() < Duration::from_secs(240), "its trials go on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 
     let second = succeed(wgoose(folder, &tune("2")));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
@@ -72,7 +117,7 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     // No job that had ended was run again; the control kernel is timed again and again, that is its use.
     let mut ended: BTreeMap<String, u32> = BTreeMap::new();
     for (key, kind) in after.iter().filter_map(|line| trial(line)) {
-        if kind != "intent" && kind != "control" {
+        if !["intent", "control", "interrupted"].contains(&kind.as_str()) {
             *ended.entry(key).or_default() += 1;
         }
     }

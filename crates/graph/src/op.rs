@@ -34,7 +34,8 @@ impl Activation {
 }
 
 /// One op with its attributes. Formulas: the RWKV-7 reference (BlinkDL/RWKV-LM, `RWKV-v7/`).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Op {
     /// `y[t] = table[tokens[t]]`
     Embed,

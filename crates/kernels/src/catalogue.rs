@@ -115,6 +115,11 @@ impl Catalogue {
         differing.map(of).collect()
     }
 
+    /// The text of a file, by its path below the folder, with `.wgsl`.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.library.text(&Arc::from(path.strip_suffix(".wgsl")?)).ok()
+    }
+
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.library
     }

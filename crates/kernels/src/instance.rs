@@ -1,7 +1,9 @@
 //! An op instance: one op at its place in a graph, with every size known. What a kernel is specialised for and refused by.
 
 use crate::wgsl::{Fact, Reader};
+use crate::written_instance::WrittenInstance;
 use crate::{Params, StateFormat, bucket};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::{Activation, BatchShape, Format, Graph, Node, NodeId, Op, OperandKind, Source, Weight};
 
@@ -23,7 +25,8 @@ pub struct InstanceInput {
 }
 
 /// One op at its place in a graph, for one batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "WrittenInstance", try_from = "WrittenInstance")]
 pub struct Instance {
     /// The op with its attributes.
     pub op: Op,
@@ -55,7 +58,8 @@ pub struct Instance {
 
 /// What of an op is stored as packed f16, two to a word. Values are stored as their sixteenths: what kernels of the matrix units
 /// make of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All else is f32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Packed {
     /// The operand `x`, all planes of it.
     pub x: bool,
@@ -150,6 +154,29 @@ impl Instance {
             packed: Packed::default(),
             inputs,
         }
+    }
+
+    /// The same op with another number of rows; `None` where its operands do not simply have as many rows as y.
+    pub fn with_rows(&self, rows: u32) -> Option<Instance> {
+        let mut other = Instance { rows, ..self.clone() };
+        for input in &mut other.inputs {
+            match input.kind {
+                OperandKind::Value | OperandKind::Planes | OperandKind::TokenSegments | OperandKind::Tokens
+                    if input.rows == self.rows =>
+                {
+                    input.rows = rows;
+                }
+                OperandKind::Matrix | OperandKind::Vector | OperandKind::Segments => {}
+                OperandKind::State | OperandKind::OldState => {}
+                _ => return None,
+            }
+        }
+        (rows >= self.segments).then_some(other)
+    }
+
+    /// Whether a kernel may write to the binding of that name: y, the state, and what is the kernel's own.
+    pub(crate) fn may_write(&self, binding: &str) -> bool {
+        self.input(binding).is_none_or(|input| input.kind == OperandKind::State)
     }
 
     /// The operand of that name.

@@ -2,7 +2,7 @@
 
 use crate::library::Library;
 use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module, reflect};
-use crate::{Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
+use crate::{Access, Binding, Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
 use std::sync::Arc;
 
 /// Identity of a kernel: the hash of its final text. A name is not an identity.
@@ -50,6 +50,11 @@ impl Kernel {
         let workgroups = variant.workgroups(instance, config, limits)?;
         let partials = variant.partials(instance, config, limits)?;
         let kernel = Kernel::of_outline(variant.label(config), &outline, text, workgroups, limits, variant.library())?;
+        let is_foreign = |b: &&Binding| b.access == Access::ReadWrite && !instance.may_write(&b.name);
+        if let Some(binding) = kernel.facts.bindings.iter().find(is_foreign) {
+            let why = format!("it may write to {}, which other ops read: bind it as 'read'", binding.name);
+            return Err(TextError::at(variant.path(), 1, why).into());
+        }
         Ok(Kernel { partials, ..kernel })
     }
 

@@ -44,6 +44,7 @@ mod segment;
 mod state_format;
 mod variant;
 mod wgsl;
+mod written_instance;
 
 pub use args::{Arg, Args, Dense, Matrix};
 pub use bucket::bucket;

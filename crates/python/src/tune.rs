@@ -14,6 +14,7 @@ use wgoose_plans::Destination;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::model_class;
+use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 
@@ -70,6 +71,8 @@ pub(crate) fn tune(
             persistent: !device.is_cpu(),
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
+            child: None,
+            interrupt: Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         let name = destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?;

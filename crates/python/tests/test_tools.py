@@ -15,7 +15,7 @@ def test_tune(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     plan = tmp_path / "plan.ron"
     report = wgoose.tune(path, plan, budget=1, chunks=[16], listen=lines.append)
     assert report["prefill_chunk"] in (16, 64) and report["measured"] > 0 and (tmp_path / "plan.jsonl").exists()
-    assert lines[0].startswith("reference") and len(lines) > 3
+    assert lines[0].startswith("layouts, chunk and fusions: ") and len(lines) > 3
     tuned = wgoose.Model.load(path, plan)
     want = wgoose.Model.load(path, plan="default").generate("A goose flies", 20, 0.0)
     assert "".join(tuned.generate("A goose flies", 20, 0.0)) == "".join(want)
@@ -39,7 +39,7 @@ def test_a_listener_ends_a_sweep(path: Path, tmp_path: Path) -> None:
     def listen(line: str) -> None:
         raise KeyError(line)
 
-    with pytest.raises(KeyError, match="reference"):
+    with pytest.raises(KeyError, match="layouts, chunk and fusions"):
         wgoose.tune(path, tmp_path / "plan.ron", budget=1, listen=listen)
     assert not (tmp_path / "plan.ron").exists() and (tmp_path / "plan.jsonl").exists()
     with pytest.raises(wgoose.LoadError):

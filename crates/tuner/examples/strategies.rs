@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::memo::Memo;
@@ -68,6 +69,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 persistent: true,
                 catalogue: catalogue.clone(),
                 allowed: Precision::F16,
+                child: None,
+                interrupt: Interrupt::default(),
             };
             let begun = Instant::now();
             let ledger = Ledger::open(&options.ledger)?;

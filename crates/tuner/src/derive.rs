@@ -6,7 +6,7 @@
 //! is put together from kernels that beat their defaults, and what was not measured is named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
-use crate::ledger::{Gate, Outcome, Record, Records, Session, Trial};
+use crate::ledger::{Decision, Gate, Outcome, Record, Records, Session, Trial};
 use crate::memo::paired;
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
@@ -93,6 +93,40 @@ pub fn derive(
         derived.decisions.push("no plan was faster than the default and slower in nothing".to_owned());
     }
     Ok(derived)
+}
+
+/// The best plan of the newest sweep that passed the gate, if any but the default did: what can be used of a sweep that was broken
+/// off. The gains of one that was not compared with the default in everything are not known.
+///
+/// # Errors
+/// The default plan cannot be made under this policy.
+pub fn best_so_far(
+    records: &Records,
+    catalogue: &Catalogue,
+    objective: &Objective,
+    policy: &Policy,
+) -> Result<Option<Plan>, DeriveError> {
+    let derived = match derive(records, catalogue, objective, policy) {
+        // It had hardly begun.
+        Err(DeriveError::NoSession | DeriveError::NoDefault(_)) => return Ok(None),
+        derived => derived?,
+    };
+    if derived.plan.evidence.is_some() {
+        return Ok(Some(derived.plan));
+    }
+    let known = Known::of(records, catalogue, policy)?;
+    let of_device = |decision: &&Decision| known.plans.contains_key(&decision.best);
+    let decisions = records.as_slice().iter().rev().filter_map(|entry| match &entry.record {
+        Record::Decision(decision) => Some(decision),
+        _ => None,
+    });
+    for Decision { best, .. } in decisions.filter(of_device) {
+        let (Some(plan), Some(gate)) = (known.plans.get(best), known.gates.get(best)) else { continue };
+        if gate.passed && *best != known.session.default && known.refusal(plan).is_none() {
+            return Ok(Some(Plan { evidence: Some(known.evidence(gate, Vec::new())), ..plan.clone() }));
+        }
+    }
+    Ok(None)
 }
 
 /// What is known of one device and model.
@@ -249,15 +283,19 @@ impl<'a> Known<'a> {
             gain += share * result.comparison.log_ratio;
             evidence.push(evidence_of(scenario, &result));
         }
-        let evidence = Evidence {
+        Ok(Some((gain, Plan { evidence: Some(self.evidence(gate, evidence)), ..plan.clone() })))
+    }
+
+    /// What a plan that passed the gate can show.
+    fn evidence(&self, gate: &Gate, scenarios: Vec<ScenarioEvidence>) -> Evidence {
+        Evidence {
             model: self.session.model.clone(),
             quality_hash: gate.quality_hash.clone().unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),
             rms_error: gate.rms,
-            scenarios: evidence,
+            scenarios,
             ledger: String::new(),
-        };
-        Ok(Some((gain, Plan { evidence: Some(evidence), ..plan.clone() })))
+        }
     }
 
     /// What the comparisons of a plan with the default say: those held out, else the others.

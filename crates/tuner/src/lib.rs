@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod derive;
+pub mod interrupt;
 pub mod job;
 pub mod kernel_tuning;
 pub mod lab;

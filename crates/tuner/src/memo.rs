@@ -1,5 +1,6 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
+use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
@@ -11,16 +12,19 @@ use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_kernels::{DeviceFingerprint, Plan};
 
-/// A job that took the process or the device with it that often is not tried again.
+/// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
 const ATTEMPTS: usize = 2;
 
-/// What stops a search.
+/// Why a trial gives no result: the candidate's fault, or what stops a search.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
+    /// What was tried does not run, or is wrong.
+    #[error("{0}")]
+    Failed(Reason),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -52,14 +56,62 @@ pub struct Memo<'a> {
     pub(crate) recalled: usize,
     /// Keys that were there at the start, and were not counted yet.
     earlier: BTreeSet<String>,
+    /// What took a process or the device with it, and is not run again, whatever it is compared with.
+    quarantined: BTreeMap<Suspect, Reason>,
+    interrupt: Interrupt,
+}
+
+/// What a job tries out: the last of what it names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Suspect {
+    Kernel(SiteId, Configured),
+    Plan(PlanId),
+}
+
+impl Suspect {
+    /// That of a job; `None` where it could be any of many.
+    fn of(job: &Job) -> Option<Self> {
+        match job {
+            Job::Kernel { site, kernel } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
+            Job::Kernels { site, kernels: [_, kernel], .. } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
+            Job::Gate { plan } | Job::Resident { plan } => Some(Suspect::Plan(plan.clone())),
+            Job::Screen { plans: [_, plan], .. } | Job::Steps { plans: [_, plan], .. } => {
+                Some(Suspect::Plan(plan.clone()))
+            }
+            Job::Prepare { .. } | Job::Compile { .. } | Job::Control { .. } => None,
+        }
+    }
 }
 
 impl<'a> Memo<'a> {
     /// Continues a ledger.
     pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, lab: &'a mut dyn Lab) -> Self {
         let earlier = ledger.records().trials().map(|(_, trial)| trial.identity.key()).collect();
-        let (session, plans) = (None, Plans::new());
-        Memo { ledger, lab, device, model, session, plans, measured: 0, recalled: 0, earlier }
+        let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
+        let interrupt = Interrupt::default();
+        let (measured, recalled) = (0, 0);
+        let mut memo =
+            Memo { ledger, lab, device, model, session, plans, measured, recalled, earlier, quarantined, interrupt };
+        let failed = |trial: &Trial| matches!(trial.outcome, Outcome::Failed(_));
+        let trials = memo.ledger.records().trials().filter(|(_, trial)| failed(trial));
+        let trials: Vec<Trial> = trials.map(|(_, trial)| trial.clone()).collect();
+        trials.iter().for_each(|trial| memo.quarantine(&trial.identity, &trial.outcome));
+        memo
+    }
+
+    /// From now on no job begins once this is raised.
+    pub(crate) fn heed(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// Remembers what must not be run again.
+    fn quarantine(&mut self, identity: &Identity, outcome: &Outcome) {
+        let Outcome::Failed(reason) = outcome else { return };
+        let is_here = identity.device == self.device && (identity.model.is_none() || identity.model == self.model);
+        let is_fatal = matches!(reason.cause, Cause::DeviceLost | Cause::Timeout | Cause::Crash | Cause::OutOfMemory);
+        if let Some(suspect) = identity.tried.job().filter(|_| is_fatal && is_here).and_then(Suspect::of) {
+            self.quarantined.entry(suspect).or_insert_with(|| reason.clone());
+        }
     }
 
     /// Time that was spent of the budget.
@@ -119,28 +171,28 @@ impl<'a> Memo<'a> {
         Ok(())
     }
 
-    /// The gate of a plan; `Err` within if it does not run.
+    /// The gate of a plan.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
-    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Result<Gate, Reason>, TrialError> {
+    /// The plan does not run; the lab or the ledger fails.
+    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
         let plan = self.know(plan)?;
         match self.run(&Job::Gate { plan }, None, Effort::none())? {
-            Outcome::Gate(gate) => Ok(Ok(gate)),
-            Outcome::Failed(reason) => Ok(Err(reason)),
+            Outcome::Gate(gate) => Ok(gate),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
         }
     }
 
-    /// Whether the persistent kernel of a plan runs; `Err` within if not.
+    /// That the persistent kernel of a plan runs.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
-    pub(crate) fn resident(&mut self, plan: &Plan) -> Result<Result<(), Reason>, TrialError> {
+    /// It does not; the lab or the ledger fails.
+    pub(crate) fn resident(&mut self, plan: &Plan) -> Result<(), TrialError> {
         let plan = self.know(plan)?;
         match self.run(&Job::Resident { plan }, None, Effort::none())? {
-            Outcome::Done => Ok(Ok(())),
-            Outcome::Failed(reason) => Ok(Err(reason)),
+            Outcome::Done => Ok(()),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "resident" }),
         }
     }
@@ -158,39 +210,38 @@ impl<'a> Memo<'a> {
         Ok(())
     }
 
-    /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent. `Err` within if one does not run.
+    /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// One of them does not run; the lab or the ledger fails.
     pub(crate) fn screen(
         &mut self,
         [incumbent, candidate]: [&Plan; 2],
         scenario: Scenario,
-    ) -> Result<Result<Screened, Reason>, TrialError> {
+    ) -> Result<Screened, TrialError> {
         let plans = [self.know(incumbent)?, self.know(candidate)?];
         match self.run(&Job::Screen { plans, scenario }, None, Effort::none())? {
-            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(Screened::of(&a, &b))),
-            Outcome::Failed(reason) => Ok(Err(reason)),
+            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Screened::of(&a, &b)),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "screen" }),
         }
     }
 
-    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own. `Err` within if one does not
-    /// run.
+    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// One of them does not run; the lab or the ledger fails.
     pub(crate) fn steps(
         &mut self,
         [incumbent, candidate]: [&Plan; 2],
         scenario: Scenario,
         held_out: bool,
         effort: Effort,
-    ) -> Result<Result<PairedResult, Reason>, TrialError> {
+    ) -> Result<PairedResult, TrialError> {
         let plans = [self.know(incumbent)?, self.know(candidate)?];
         match self.run(&Job::Steps { plans, scenario, held_out }, None, effort)? {
-            Outcome::Pair { samples_ns, .. } => Ok(Ok(paired(&samples_ns, &effort.criteria())?)),
-            Outcome::Failed(reason) => Ok(Err(reason)),
+            Outcome::Pair { samples_ns, .. } => Ok(paired(&samples_ns, &effort.criteria())?),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "steps" }),
         }
     }
@@ -207,15 +258,15 @@ impl<'a> Memo<'a> {
         };
         let new: Vec<Configured> = kernels.iter().filter(is_new).cloned().collect();
         let job = Job::Compile { site: site_id(site) };
-        let has_died = self.ledger.find(&key(&job)).last().is_some_and(|trial| trial.outcome == Outcome::Intent);
+        let last = self.ledger.find(&key(&job)).last();
+        let has_died = last.is_some_and(|trial| matches!(trial.outcome, Outcome::Intent | Outcome::Failed(_)));
         if new.len() < 2 || has_died {
             return Ok(());
         }
         let identity = self.identity(&job);
-        self.append(&identity, None, Outcome::Intent)?;
-        let cost = self.lab.compile_ahead(site, &new)?;
-        self.append(&identity, Some(cost), Outcome::Done)?;
-        Ok(())
+        self.begin_trial(&identity)?;
+        let ran = self.lab.compile_ahead(site, &new);
+        self.end_trial(&identity, ran).map(drop)
     }
 
     /// What came of a kernel at a site.
@@ -226,19 +277,19 @@ impl<'a> Memo<'a> {
         self.run(&Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
 
-    /// Compares two kernels at a site; `Err` within if one does not run.
+    /// Compares two kernels at a site.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// One of them does not run; the lab or the ledger fails.
     pub(crate) fn kernels(
         &mut self,
         site: &InstanceGroup,
         kernels: [Configured; 2],
         held_out: bool,
-    ) -> Result<Result<Comparison, Reason>, TrialError> {
+    ) -> Result<Comparison, TrialError> {
         match self.run(&Job::Kernels { site: site_id(site), kernels, held_out }, Some(site), Effort::none())? {
-            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Ok(compare(&a, &b, &Criteria::kernel())?)),
-            Outcome::Failed(reason) => Ok(Err(reason)),
+            Outcome::Pair { samples_ns: [a, b], .. } => Ok(compare(&a, &b, &Criteria::kernel())?),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "kernels" }),
         }
     }
@@ -276,15 +327,9 @@ impl<'a> Memo<'a> {
         Identity { tried: Tried::Job(job.clone()), device: self.device.clone(), model, clock }
     }
 
-    /// What is known of a job, if it ended. What took the device with it is tried once more.
+    /// What is known of a job, if it ended.
     fn recall(&self, key: &str) -> Option<Outcome> {
-        let all = || self.ledger.find(key).map(|trial| &trial.outcome);
-        let is_lost = |outcome: &&Outcome| match outcome {
-            Outcome::Failed(reason) => matches!(reason.cause, Cause::DeviceLost | Cause::Timeout),
-            _ => false,
-        };
-        let last = all().filter(|outcome| **outcome != Outcome::Intent).last()?;
-        (!is_lost(&last) || all().filter(is_lost).count() >= ATTEMPTS).then(|| last.clone())
+        self.ledger.find(key).map(|trial| &trial.outcome).filter(|outcome| outcome.is_known()).last().cloned()
     }
 
     /// Runs a job, unless its outcome is known.
@@ -294,6 +339,9 @@ impl<'a> Memo<'a> {
         if let Some(outcome) = self.recall(&key) {
             self.recalled += usize::from(self.earlier.remove(&key));
             return Ok(outcome);
+        }
+        if let Some(reason) = Suspect::of(job).and_then(|suspect| self.quarantined.get(&suspect)) {
+            return Ok(Outcome::Failed(reason.clone()));
         }
         let ended = self.ledger.find(&key).filter(|trial| trial.outcome != Outcome::Intent).count();
         if self.ledger.find(&key).count() >= ATTEMPTS + 2 * ended {
@@ -312,10 +360,35 @@ impl<'a> Memo<'a> {
         site: Option<&InstanceGroup>,
         effort: Effort,
     ) -> Result<Outcome, TrialError> {
-        self.append(identity, None, Outcome::Intent)?;
-        let (outcome, cost) = self.lab.run(Assignment { job, site, plans: &self.plans, effort })?;
+        self.begin_trial(identity)?;
+        let ran = self.lab.run(Assignment { job, site, plans: &self.plans, effort, progress: &|_| () });
+        let outcome = self.end_trial(identity, ran)?;
         self.measured += 1;
-        self.append(identity, Some(cost), outcome.clone())?;
+        Ok(outcome)
+    }
+
+    fn begin_trial(&mut self, identity: &Identity) -> Result<(), TrialError> {
+        if self.interrupt.is_raised() {
+            return Err(LabError::Interrupted.into());
+        }
+        Ok(self.append(identity, None, Outcome::Intent)?)
+    }
+
+    fn end_trial(
+        &mut self,
+        identity: &Identity,
+        ran: Result<(Outcome, Cost), LabError>,
+    ) -> Result<Outcome, TrialError> {
+        let (outcome, cost) = match ran {
+            // What was broken off is no failure: another sweep tries it again.
+            Err(LabError::Interrupted) => (Outcome::Interrupted, None),
+            ran => ran.map(|(outcome, cost)| (outcome, Some(cost)))?,
+        };
+        self.append(identity, cost, outcome.clone())?;
+        if outcome == Outcome::Interrupted {
+            return Err(LabError::Interrupted.into());
+        }
+        self.quarantine(identity, &outcome);
         Ok(outcome)
     }
 
@@ -344,4 +417,61 @@ pub(crate) fn paired(samples_ns: &[Vec<f64>; 2], criteria: &Criteria) -> Result<
 /// Seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use wgoose_graph::ModelShape;
+    use wgoose_kernels::Limits;
+
+    /// A lab in which every job hangs.
+    struct Hanging {
+        ran: usize,
+    }
+
+    impl Lab for Hanging {
+        fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+            self.ran += 1;
+            Ok((Outcome::failed(Cause::Timeout, "it did not end".to_owned()), Cost::default()))
+        }
+
+        fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+            Ok((Outcome::Done, Cost::default()))
+        }
+
+        fn spent(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn clock(&self) -> Clock {
+            Clock::Wall
+        }
+    }
+
+    /// Plans that differ in their chunk, screened against one another; how many jobs were run.
+    fn screened(ledger: &Path, pairs: &[[u32; 2]]) -> usize {
+        let text = || "made up".to_owned();
+        let device =
+            DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+        let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
+        let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
+        let mut lab = Hanging { ran: 0 };
+        let mut memo = Memo::new(Ledger::open(ledger).unwrap(), device, Some(text()), &mut lab);
+        for pair in pairs {
+            let [a, b] = pair.map(plan);
+            let failed = memo.screen([&a, &b], Scenario::DECODE).unwrap_err();
+            assert!(matches!(failed, TrialError::Failed(Reason { cause: Cause::Timeout, .. })), "{failed}");
+        }
+        lab.ran
+    }
+
+    #[test]
+    fn what_hung_is_not_run_again_whatever_it_is_compared_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("ledger.jsonl");
+        assert_eq!(screened(&ledger, &[[64, 128], [64, 128], [256, 128], [64, 512]]), 2);
+        assert_eq!(screened(&ledger, &[[1024, 128], [64, 2048]]), 1);
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, Verdict};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What a comparison found.
@@ -49,7 +50,8 @@ impl Screened {
 }
 
 /// How a comparison is made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Effort {
     /// Time for it, but for compiling and the fewest pairs.
     pub(crate) allowance: Duration,

@@ -2,13 +2,15 @@
 //! catalogue's variants, each admitted or refused with a reason.
 
 use crate::scenario::Scenario;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Level, ModelShape, Target, Weight, rewrite, rwkv7};
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Catalogue, Config, Instance, KernelError, Limits, Precision, Refusal, TextError, Variant};
 
 /// Op instances that take the same kernel, and how many a pass has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InstanceGroup {
     /// What a plan calls them.
     pub key: TuningKey,

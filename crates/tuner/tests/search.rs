@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
-use wgoose_tuner::derive::{Policy, derive};
+use wgoose_tuner::derive::{Policy, best_so_far, derive};
+use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Ledger, Outcome, Records};
 use wgoose_tuner::memo::Memo;
@@ -62,6 +63,8 @@ fn options(ledger: &Path, budget: u64) -> SweepOptions {
         persistent: true,
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
+        child: None,
+        interrupt: Interrupt::default(),
     }
 }
 
@@ -173,6 +176,35 @@ fn a_search_that_was_stopped_goes_on() {
     let third =
         search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(third.recalled > second.recalled && third.measured > 0);
+}
+
+#[test]
+fn an_interrupted_search_leaves_its_best_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), 40);
+    let policy = Policy { allowed: options.allowed, ..Policy::all() };
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut bests = Vec::new();
+    let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+        let (records, _) = ledger::read(&options.ledger).unwrap();
+        bests.push(best_so_far(&records, &catalogue, &options.objective, &policy).unwrap());
+        if matches!(event, Event::Stage { stage: Stage::Kernels, .. }) {
+            options.interrupt.raise();
+        }
+        ControlFlow::Continue(())
+    });
+    // No job begins after it was raised.
+    assert!(matches!(stopped, Err(SweepError::Stopped)), "{stopped:?}");
+    let (records, _) = ledger::read(&options.ledger).unwrap();
+    assert_eq!(records.interrupted().count(), 0);
+    assert!(bests[0].is_none(), "a plan before anything was measured");
+    let best = bests.last().unwrap().as_ref().unwrap();
+    assert_ne!(best.hash(), problem.default.hash());
+    assert_eq!(best.evidence.as_ref().unwrap().quality_hash, "0123456789abcdef", "it has not passed the gate");
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut ns = |plan| lab.true_ns(plan, Scenario::DECODE).unwrap();
+    assert!(ns(best) < ns(&problem.default));
 }
 
 #[test]

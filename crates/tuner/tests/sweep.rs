@@ -10,6 +10,7 @@ use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
+use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger::{self, Outcome, Tried};
 use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, sweep};
 
@@ -33,6 +34,8 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         persistent: true,
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
+        child: None,
+        interrupt: Interrupt::default(),
     };
     // A listener stops it; what was measured until then is in the ledger.
     let stopped = sweep(&device, &model, &options, &mut |event| match event {

@@ -17,5 +17,6 @@ pub(crate) mod profile;
 pub(crate) mod roofline;
 pub(crate) mod synth;
 pub(crate) mod trace;
+pub(crate) mod trial;
 pub(crate) mod tune;
 pub(crate) mod verify;

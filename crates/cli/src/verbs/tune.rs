@@ -1,8 +1,9 @@
 //! `wgoose tune`
 
-use crate::failure::Failure;
-use crate::tuning::{Effort, tune};
-use std::path::PathBuf;
+use super::trial;
+use crate::failure::{Failure, Interrupted};
+use crate::tuning::{Effort, Tuned, tune};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::Precision;
@@ -51,6 +52,13 @@ pub(crate) struct Args {
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     device: Option<String>,
+    /// Longest that one candidate may compile, or run, before it is killed and left out, in seconds. Default: 180 and 60, 1800 where
+    /// a CPU plays the device.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    patience: Option<u64>,
+    /// Run the trials in this process: a kernel that hangs or crashes takes the sweep with it.
+    #[arg(long, conflicts_with = "patience")]
+    in_process: bool,
     #[command(flatten)]
     kernels: crate::options::KernelOptions,
     #[command(flatten)]
@@ -66,7 +74,8 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     // Before minutes of work.
     let destination = Destination::new(args.out.clone())?;
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
-    let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
+    let opening = DeviceOptions { adapter, cache, ..DeviceOptions::default() };
+    let device = open_measured(&opening)?;
     let class = model_class(&model);
     let beside = destination.ledger(device.fingerprint(), &class);
     let ledger = args.ledger.as_ref().unwrap_or(&beside);
@@ -83,7 +92,23 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if args.allow_int8 {
         options.allowed = Precision::Q8;
     }
-    let swept = tune(&device, &model, &options)?;
+    if !args.in_process {
+        let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folders = (args.kernels.folder(), folder);
+        let patience = args.patience.map(Duration::from_secs);
+        options.child = Some(trial::command(&args.model, &device, &opening, folders, patience)?);
+    }
+    let swept = match tune(&device, &model, &options)? {
+        Tuned::Swept(swept) => swept,
+        Tuned::Interrupted(best) => {
+            let left = match best {
+                Some(plan) => format!("the best plan so far is {}", destination.save(&class, &plan)?),
+                None => "no plan that passed the gate is better than the default yet".to_owned(),
+            };
+            let text = format!("{left}; run it again and it goes on from {}", ledger.display());
+            return Err(Interrupted(text).into());
+        }
+    };
     let place = destination.save(&class, &swept.plan)?;
     outln!(
         "{place}: {} kernels chosen, chunk {}; {} experiments measured, {} taken from the ledger",

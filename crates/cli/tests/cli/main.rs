@@ -18,5 +18,6 @@ mod refusals;
 mod state_format;
 mod timeline;
 mod trace;
+mod trials;
 mod verbs;
 mod workloads;

@@ -50,8 +50,16 @@ impl Bench {
     /// # Errors
     /// The device fails.
     pub fn run(&self, case: &Case) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
+        self.run_over(case, Before::Poison)
+    }
+
+    /// As [`Bench::run`], over what another op may have left in y.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn run_over(&self, case: &Case, before: Before) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
         let set = &self.sets[0];
-        self.device.queue.write_buffer(&set.y, 0, bytemuck::cast_slice(&initial_y(case)));
+        self.device.queue.write_buffer(&set.y, 0, bytemuck::cast_slice(&initial_y(case, before)));
         if let (Some(buffer), Some(data)) = (&set.state, case.data.get("state")) {
             write(&self.device, buffer, data);
         }
@@ -61,8 +69,7 @@ impl Bench {
             self.encode(&mut pass, 1);
         }
         self.device.queue.submit([encoder.finish()]);
-        let y =
-            self.device.read(&set.y, 0, initial_y(case).len() as u64 * 4, format_args!("running {}", self.label))?;
+        let y = self.device.read(&set.y, 0, y_bytes(case), format_args!("running {}", self.label))?;
         let y = match case.instance.packed.y {
             true => {
                 let (values, guards) = y.split_at(case.instance.output_len() * 2);
@@ -83,6 +90,51 @@ impl Bench {
             _ => None,
         };
         Ok((y, state))
+    }
+
+    /// Bytes of y and the state.
+    pub(crate) fn result_bytes(&self, case: &Case) -> u64 {
+        self.results(case).iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn results(&self, case: &Case) -> Vec<(&wgpu::Buffer, u64)> {
+        let set = &self.sets[0];
+        let state = set.state.as_ref().map(|state| (state, state.size()));
+        [(&set.y, y_bytes(case))].into_iter().chain(state).collect()
+    }
+
+    /// Whether so many runs of the first set give the same bits, y and state each time as they were. They are submitted together:
+    /// a run costs little more than its dispatch.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn repeats_itself(&self, case: &Case, runs: u32) -> Result<bool, RuntimeError> {
+        let during = format_args!("running {}", self.label);
+        let kept = self.results(case);
+        let before: Vec<wgpu::Buffer> = kept.iter().map(|(_, bytes)| self.device.storage("before", *bytes)).collect();
+        self.device.queue.write_buffer(&before[0], 0, bytemuck::cast_slice(&initial_y(case, Before::Poison)));
+        if let (Some(buffer), Some(data)) = (before.get(1), case.data.get("state")) {
+            write(&self.device, buffer, data);
+        }
+        let stride = self.result_bytes(case);
+        let staging = self.device.staging(stride * u64::from(runs));
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for run in 0..u64::from(runs) {
+            for ((buffer, bytes), before) in kept.iter().zip(&before) {
+                encoder.copy_buffer_to_buffer(before, 0, buffer, 0, *bytes);
+            }
+            self.encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()), 1);
+            let mut at = run * stride;
+            for (buffer, bytes) in &kept {
+                encoder.copy_buffer_to_buffer(buffer, 0, &staging, at, *bytes);
+                at += bytes;
+            }
+        }
+        self.device.queue.submit([encoder.finish()]);
+        let all = self.device.read_staging(&staging, stride * u64::from(runs), during)?;
+        let mut each = all.chunks_exact(stride as usize);
+        let first = each.next();
+        Ok(each.all(|run| Some(run) == first))
     }
 
     /// Encodes `n` dispatches, taking the copies of the operands in turn.
@@ -114,14 +166,31 @@ impl Bench {
     }
 }
 
-fn initial_y(case: &Case) -> Vec<f32> {
+/// What y holds before a kernel runs that does not read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// NaN: what is not written shows.
+    Poison,
+    /// A number, as in the memory of a step, where other ops were before.
+    Stale,
+}
+
+fn initial_y(case: &Case, before: Before) -> Vec<f32> {
     let guards = std::iter::repeat_n(Bench::GUARD, Bench::GUARDS);
-    // Packed, both values of a word are NaN.
-    let before = match case.instance.packed.y {
-        true => vec![f32::from_bits(u32::MAX); case.before.len() / 2],
-        false => case.before.clone(),
+    // Packed, both values of a word are NaN, or a half.
+    let before = match (case.instance.packed.y, before) {
+        (true, Before::Poison) => vec![f32::from_bits(u32::MAX); case.before.len() / 2],
+        (true, Before::Stale) => vec![f32::from_bits(0x3800_3800); case.before.len() / 2],
+        (false, Before::Poison) => case.before.clone(),
+        (false, Before::Stale) => case.before.iter().map(|y| if y.is_nan() { 0.5 } else { *y }).collect(),
     };
     before.into_iter().chain(guards).collect()
+}
+
+/// Bytes of y with its guard words.
+fn y_bytes(case: &Case) -> u64 {
+    let values = if case.instance.packed.y { case.before.len() / 2 } else { case.before.len() };
+    (values + Bench::GUARDS) as u64 * 4
 }
 
 fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
@@ -155,7 +224,7 @@ impl Operands {
     /// # Errors
     /// The device fails.
     pub fn upload(device: &Arc<Device>, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
-        let initial = initial_y(case);
+        let initial = initial_y(case, Before::Poison);
         let y = device.storage("y", initial.len() as u64 * 4);
         device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial));
         let copy = |_| upload(device, case, &y);
@@ -174,13 +243,31 @@ impl Operands {
     /// # Errors
     /// It does not compile, the device fails, or the dispatch is too large.
     pub fn bench(&mut self, kernel: &Kernel) -> Result<Bench, RuntimeError> {
+        let pipeline = self.pipeline(kernel)?;
+        self.bound(kernel, &pipeline)
+    }
+
+    /// A kernel with the operands of another case, compiled here.
+    ///
+    /// # Errors
+    /// As [`Operands::bench`].
+    pub fn bench_on(&mut self, kernel: &Kernel, other: &Operands) -> Result<Bench, RuntimeError> {
+        let pipeline = self.pipeline(kernel)?;
+        other.bound(kernel, &pipeline)
+    }
+
+    fn pipeline(&mut self, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {
         self.pipelines.compile(&[kernel])?;
+        let missing = || RuntimeError::Compile { kernel: kernel.label.clone(), why: "it is not there".to_owned() };
+        self.pipelines.get(&kernel.hash).cloned().ok_or_else(missing)
+    }
+
+    fn bound(&self, kernel: &Kernel, pipeline: &Pipeline) -> Result<Bench, RuntimeError> {
         let label = kernel.label.clone();
         let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
         let grid = dispatch_size(kernel.workgroups, self.device.limits()).ok_or_else(too_large)?;
-        let pipeline = self.pipelines.get(&kernel.hash).cloned().ok_or_else(too_large)?;
-        let sets = self.copies.iter().map(|copy| self.bind(copy, &pipeline, kernel)).collect();
-        let device = Arc::clone(&self.device);
+        let sets = self.copies.iter().map(|copy| self.bind(copy, pipeline, kernel)).collect();
+        let (device, pipeline) = (Arc::clone(&self.device), pipeline.clone());
         device.check("binding a case")?;
         Ok(Bench { device, pipeline, sets, grid, label, precision: kernel.facts.precision })
     }

@@ -12,7 +12,7 @@ pub mod upload;
 
 pub use bench::{Bench, Operands, Timing};
 pub use case::Case;
-pub use check::{Deviation, Expected, check};
+pub use check::{Deviation, Expected, check, is_steady};
 pub(crate) use check::{largest_error, packing_error, share};
 pub use clock::{Clock, ClockSource};
 pub use repack::repack;

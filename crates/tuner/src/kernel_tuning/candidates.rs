@@ -1,10 +1,9 @@
 //! The candidates for one kind of instance: tried in an order, each measured once and recorded.
 
-use super::stages::RankedStage;
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::job::Configured;
 use crate::ledger::{Cause, Outcome, Reason};
-use crate::memo::Memo;
+use crate::memo::{Memo, TrialError};
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
 use crate::stats::rng::below;
 use crate::stats::summary::median;
@@ -32,6 +31,17 @@ const AHEAD: usize = 16;
 enum Made {
     Kernel(Configured),
     Refused(Refusal),
+}
+
+/// A kernel that can be a stage.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedStage {
+    /// The kernel.
+    pub(crate) choice: Choice,
+    /// Median nanoseconds, alone.
+    pub(crate) ns: f64,
+    /// Workgroup memory.
+    pub(crate) memory: StageMemory,
 }
 
 /// The candidates of one group.
@@ -336,17 +346,19 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         self.all[i].variant.label(&self.all[i].config)
     }
 
-    /// Whether the candidate beats the incumbent in interleaved pairs.
+    /// Whether the candidate beats the incumbent in interleaved pairs; `None` if one of them fails.
     pub(super) fn is_faster(
         &mut self,
         incumbent: usize,
         candidate: usize,
         held_out: bool,
-    ) -> Result<bool, KernelTuningError> {
+    ) -> Result<Option<bool>, KernelTuningError> {
         let made = [self.kernel(incumbent)?, self.kernel(candidate)?];
-        let [Made::Kernel(a), Made::Kernel(b)] = made else { return Ok(false) };
-        let compared = self.memo.kernels(self.group, [a, b], held_out)?;
-        Ok(compared.is_ok_and(|comparison| comparison.verdict == Verdict::Fast))
+        let [Made::Kernel(a), Made::Kernel(b)] = made else { return Ok(None) };
+        match self.memo.kernels(self.group, [a, b], held_out) {
+            Err(TrialError::Failed(_)) => Ok(None),
+            compared => Ok(Some(compared?.verdict == Verdict::Fast)),
+        }
     }
 
     pub(super) fn choice(&self, i: usize) -> Result<Choice, KernelTuningError> {

@@ -14,8 +14,9 @@ mod tuner;
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
 use candidates::Candidates;
+pub(crate) use candidates::RankedStage;
 pub use side_by_side::TimedVariant;
-pub(crate) use stages::{RankedStage, fitting};
+pub(crate) use stages::fitting;
 use std::time::Duration;
 pub(crate) use tuner::PersistentGrid;
 pub use tuner::{KernelTuner, KernelTuningError};
@@ -27,17 +28,17 @@ pub(crate) const KEPT: usize = 4;
 
 /// What was found for one kind of instance.
 #[derive(Clone, Debug)]
-pub(crate) struct TunedKernel {
+pub struct TunedKernel {
     /// What beat the default, if anything did.
-    pub(crate) winner: Option<Choice>,
+    pub winner: Option<Choice>,
     /// Median nanoseconds of the default.
-    pub(crate) default_ns: f64,
+    pub default_ns: f64,
     /// Median nanoseconds of the best.
-    pub(crate) best_ns: f64,
+    pub best_ns: f64,
     /// Candidates measured.
-    pub(crate) tried: usize,
+    pub tried: usize,
     /// What is wrong with the files of variants that were left out.
-    pub(crate) broken: Vec<TextError>,
+    pub broken: Vec<TextError>,
 }
 
 impl KernelTuner<'_> {
@@ -73,7 +74,7 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The ledger or the device fails.
-    pub(crate) fn tune(
+    pub fn tune(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo<'_>,
@@ -84,10 +85,16 @@ impl KernelTuner<'_> {
         let default = candidates.default;
         let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
         let best = candidates.descend(Some((default, default_ns)), deadline)?.unwrap_or((default, default_ns));
-        let won = best.0 != default
-            && candidates.is_faster(default, best.0, false)?
-            && candidates.is_faster(default, best.0, true)?;
-        let winner = if won { Some(candidates.choice(best.0)?) } else { None };
-        Ok(TunedKernel { winner, default_ns, best_ns: best.1, tried: candidates.tried, broken: candidates.broken() })
+        let (mut winner, mut best_ns) = (None, best.1);
+        for i in candidates.ranked().into_iter().take_while(|i| *i != default) {
+            // What fails when it is compared was no candidate: the next one has its turn.
+            let Some(is_faster) = candidates.is_faster(default, i, false)? else { continue };
+            best_ns = candidates.measure(i)?.unwrap_or(best_ns);
+            if is_faster && candidates.is_faster(default, i, true)? == Some(true) {
+                winner = Some(candidates.choice(i)?);
+            }
+            break;
+        }
+        Ok(TunedKernel { winner, default_ns, best_ns, tried: candidates.tried, broken: candidates.broken() })
     }
 }

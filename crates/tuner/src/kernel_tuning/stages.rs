@@ -1,23 +1,12 @@
 //! Kernels for the stages of a persistent kernel: found one kind of op instance at a time, and together in the memory of a workgroup.
 
-use super::candidates::Candidates;
+use super::candidates::{Candidates, RankedStage};
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
 use std::time::Duration;
 use wgoose_kernels::persistent::StageMemory;
 use wgoose_kernels::plan::Choice;
-
-/// A kernel that can be a stage.
-#[derive(Clone, Debug)]
-pub(crate) struct RankedStage {
-    /// The kernel.
-    pub(crate) choice: Choice,
-    /// Median nanoseconds, alone.
-    pub(crate) ns: f64,
-    /// Workgroup memory.
-    pub(crate) memory: StageMemory,
-}
 
 impl KernelTuner<'_> {
     /// Finds kernels that can be stages, until `deadline` (time of the budget), beginning with what is best for an

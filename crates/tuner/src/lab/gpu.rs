@@ -47,7 +47,9 @@ impl GpuLab {
     fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
         let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         match assignment.job {
-            Job::Gate { plan } => Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue)?)),
+            Job::Gate { plan } => {
+                Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue, assignment.progress)?))
+            }
             Job::Resident { plan } => Ok(match self.plans.resident(find(plan)?)? {
                 PersistentStatus::Used { .. } => Outcome::Done,
                 PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
@@ -58,11 +60,13 @@ impl GpuLab {
             }
             Job::Screen { plans: [a, b], scenario } => {
                 let raise = &mut || self.kernels.raise_clocks();
-                of_steps(self.plans.screen([(a, find(a)?), (b, find(b)?)], *scenario, raise))
+                let plans = [(a, find(a)?), (b, find(b)?)];
+                of_steps(self.plans.screen(plans, *scenario, raise, assignment.progress))
             }
             Job::Steps { plans: [a, b], scenario, .. } => {
                 let raise = &mut || self.kernels.raise_clocks();
-                of_steps(self.plans.pair([find(a)?, find(b)?], *scenario, assignment.effort, raise))
+                let (plans, effort) = ([find(a)?, find(b)?], assignment.effort);
+                of_steps(self.plans.pair(plans, *scenario, effort, raise, assignment.progress))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
                 Err(LabError::Unknown("a kernel as a plan".to_owned()))
@@ -102,7 +106,7 @@ impl Lab for GpuLab {
         Ok((outcome, cost))
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
         self.kernels.compile_ahead(site, kernels)
     }
 

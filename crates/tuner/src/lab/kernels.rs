@@ -1,7 +1,7 @@
 //! Kernels alone on a device: checked against the reference, then timed.
 
 use super::pulse::Pulse;
-use super::{Assignment, Lab, LabError};
+use super::{Assignment, Lab, LabError, Phase};
 use crate::job::{Configured, Cost, Job, SiteId};
 use crate::ledger::{self, Cause, Gate, Outcome, Timing};
 use crate::memo::site_id;
@@ -10,8 +10,8 @@ use crate::stats::schedule::{Arm, abba};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
-use wgoose_kernels::{Catalogue, Kernel, Limits, Precision};
-use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Expected, Operands, check};
+use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision};
+use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Deviation, Expected, Operands, check, is_steady};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -29,6 +29,9 @@ const PAIRS: usize = 8;
 /// Samples of the control kernel.
 const CONTROL_SAMPLES: usize = 9;
 
+/// Rows of a pass that is no multiple of any tile: what is left of a text.
+const ODD_ROWS: u32 = 33;
+
 /// A site with its operands on the device, and what the reference makes of them.
 struct Place {
     id: SiteId,
@@ -36,6 +39,30 @@ struct Place {
     expected: Expected,
     operands: Operands,
     copies: usize,
+    /// The same with fewer rows, as the last chunk of a prompt has.
+    rest: Option<Rest>,
+}
+
+/// An instance like that of a site, with its operands.
+struct Rest {
+    instance: Instance,
+    case: Case,
+    expected: Expected,
+    operands: Operands,
+}
+
+impl Rest {
+    /// What a site's kernels are asked for where a text ends; `None` if it always has one row, or its rows cannot be fewer.
+    fn of(device: &Arc<Device>, instance: &Instance) -> Result<Option<Self>, RuntimeError> {
+        let rows = if instance.rows > ODD_ROWS { ODD_ROWS } else { instance.rows / 2 + 1 };
+        if rows >= instance.rows {
+            return Ok(None);
+        }
+        let Some(instance) = instance.with_rows(rows) else { return Ok(None) };
+        let case = Case::random(&instance, 1);
+        let (expected, operands) = (Expected::of(&case), Operands::upload(device, &case, 1)?);
+        Ok(Some(Rest { instance, case, expected, operands }))
+    }
 }
 
 /// Times kernels on a device.
@@ -76,6 +103,7 @@ impl KernelLab {
         let cause = match error {
             RuntimeError::DeviceLost { .. } => Cause::DeviceLost,
             RuntimeError::TimedOut { .. } => Cause::Timeout,
+            RuntimeError::OutOfMemory { .. } => Cause::OutOfMemory,
             RuntimeError::Compile { .. } => Cause::Compile,
             _ => Cause::Runtime,
         };
@@ -95,11 +123,17 @@ impl KernelLab {
     }
 
     fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<Kernel, LabError> {
+        let kernel = self.kernel_at(&site.key.op, &site.instance, which)?;
         let unknown = || LabError::Unknown(format!("{}/{which}", site.key.op));
-        let variant = self.catalogue.variant(&site.key.op, &which.variant).ok_or_else(unknown)?;
-        let config = variant.config(&which.config).map_err(|_| unknown())?;
-        let kernel = Kernel::new(variant, &site.instance, &config, self.device.limits())?;
         if kernel.hash.to_string() == which.text { Ok(kernel) } else { Err(unknown()) }
+    }
+
+    /// What a variant makes at an instance.
+    fn kernel_at(&self, op: &str, instance: &Instance, which: &Configured) -> Result<Kernel, LabError> {
+        let unknown = || LabError::Unknown(format!("{op}/{which}"));
+        let variant = self.catalogue.variant(op, &which.variant).ok_or_else(unknown)?;
+        let config = variant.config(&which.config).map_err(|_| unknown())?;
+        Ok(Kernel::new(variant, instance, &config, self.device.limits())?)
     }
 
     /// A site, its operands on the device.
@@ -114,27 +148,37 @@ impl KernelLab {
             let copies = rotate_bytes(self.device.limits()) / site.instance.held_bytes().max(1);
             let copies = copies.clamp(1, 16) as usize;
             let operands = Operands::upload(&self.device, &case, copies)?;
-            self.place = Some(Place { id, case, expected, operands, copies });
+            let rest = Rest::of(&self.device, &site.instance)?;
+            self.place = Some(Place { id, case, expected, operands, copies, rest });
         }
         self.place.as_mut().ok_or_else(|| LabError::Unknown("no site".to_owned()))
     }
 
     /// Checks a kernel against the reference, then times it.
-    fn measure(&mut self, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+    fn measure(
+        &mut self,
+        site: &InstanceGroup,
+        which: &Configured,
+        progress: &dyn Fn(Phase),
+    ) -> Result<(Outcome, Cost), LabError> {
         let kernel = self.kernel(site, which)?;
         let mut lap = Lap::begin();
         let place = self.place(site)?;
         let prepared = lap.end();
         let bench = place.operands.bench(&kernel)?;
         let compile = lap.end();
+        progress(Phase::Running);
         let deviation = check(&bench, &place.case, &place.expected)?;
         let copies = place.copies as u32;
+        let mut wrong = fault_of(&deviation);
+        if wrong.is_none() {
+            wrong = self.fault_of_rest(&site.key.op, which, progress)?;
+        }
         let cost = Cost { compile, check: prepared + lap.end(), timed: 0.0 };
-        let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
-        if !deviation.passed() {
-            let why = deviation.fault.unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
+        if let Some(why) = wrong {
             return Ok((Outcome::failed(Cause::WrongResult, why), cost));
         }
+        let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
         let repeats = self.repeats(&bench)?;
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
@@ -143,27 +187,69 @@ impl KernelLab {
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
 
+    /// What is wrong with a kernel of the current site where a pass has fewer rows, if anything. Where its file says that it has no
+    /// kernel for so few, another one stands there.
+    fn fault_of_rest(
+        &mut self,
+        op: &str,
+        which: &Configured,
+        progress: &dyn Fn(Phase),
+    ) -> Result<Option<String>, LabError> {
+        let Some(rest) = self.place.as_ref().and_then(|place| place.rest.as_ref()) else { return Ok(None) };
+        let kernel = match self.kernel_at(op, &rest.instance, which) {
+            Err(LabError::Kernel(KernelError::Refused(_))) => return Ok(None),
+            Err(LabError::Kernel(wrong)) => return Ok(Some(wrong.to_string())),
+            kernel => kernel?,
+        };
+        let Some(Place { operands, rest: Some(rest), .. }) = &mut self.place else { return Ok(None) };
+        progress(Phase::Compiling);
+        let bench = operands.bench_on(&kernel, &rest.operands)?;
+        progress(Phase::Running);
+        let fault = fault_of(&check(&bench, &rest.case, &rest.expected)?);
+        Ok(fault.map(|fault| format!("at {} rows: {fault}", rest.instance.rows)))
+    }
+
     fn samples(&self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
         (0..count).map(|_| bench.time(&self.clock, repeats).map(|t| t.ns)).collect()
     }
 
     /// Interleaved samples of two kernels on the same data, the same number of dispatches in both.
-    fn pair(&mut self, site: &InstanceGroup, which: &[Configured; 2]) -> Result<(Outcome, Cost), LabError> {
+    fn pair(
+        &mut self,
+        site: &InstanceGroup,
+        which: &[Configured; 2],
+        progress: &dyn Fn(Phase),
+    ) -> Result<(Outcome, Cost), LabError> {
         let kernels = [self.kernel(site, &which[0])?, self.kernel(site, &which[1])?];
         let mut lap = Lap::begin();
         let place = self.place(site)?;
-        let (check, copies) = (lap.end(), place.copies as u32);
+        let (prepared, copies) = (lap.end(), place.copies as u32);
         let benches = [place.operands.bench(&kernels[0])?, place.operands.bench(&kernels[1])?];
         let compile = lap.end();
+        progress(Phase::Running);
         let repeats = self.repeats(&benches[0])?.max(self.repeats(&benches[1])?);
+        let mut cost = Cost { compile, check: prepared, timed: lap.end() };
+        // A race that is seldom lost was right when it was checked.
+        let ns = benches[1].time(&self.clock, 1)?.ns;
+        let is_steady = match &self.place {
+            Some(place) => is_steady(&benches[1], &place.case, ns)?,
+            None => true,
+        };
+        cost.check += lap.end();
+        if !is_steady {
+            let why = "some of many runs on the same data differ".to_owned();
+            return Ok((Outcome::failed(Cause::WrongResult, why), cost));
+        }
         let mut samples_ns = [Vec::new(), Vec::new()];
         for pair in abba(PAIRS) {
             for arm in pair {
+                progress(Phase::Running);
                 let i = usize::from(arm == Arm::Candidate);
                 samples_ns[i].push(benches[i].time(&self.clock, repeats)?.ns);
             }
         }
-        Ok((Outcome::Pair { samples_ns, repeats, copies }, Cost { compile, check, timed: lap.end() }))
+        cost.timed += lap.end();
+        Ok((Outcome::Pair { samples_ns, repeats, copies }, cost))
     }
 
     /// Times the control kernel.
@@ -212,8 +298,8 @@ impl Lab for KernelLab {
         let job = assignment.job;
         let known = || assignment.site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let ran = match job {
-            Job::Kernel { kernel, .. } => self.measure(known()?, kernel),
-            Job::Kernels { kernels, .. } => self.pair(known()?, kernels),
+            Job::Kernel { kernel, .. } => self.measure(known()?, kernel, assignment.progress),
+            Job::Kernels { kernels, .. } => self.pair(known()?, kernels, assignment.progress),
             Job::Control { kernel, .. } => self.control(known()?, kernel),
             Job::Compile { .. } => Ok((Outcome::Done, Cost::default())),
             Job::Gate { .. } | Job::Resident { .. } | Job::Prepare { .. } | Job::Screen { .. } | Job::Steps { .. } => {
@@ -226,13 +312,20 @@ impl Lab for KernelLab {
         }
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
         self.alive()?;
         let mut lap = Lap::begin();
         // What cannot be made says so when it is asked for.
         let made: Vec<Kernel> = kernels.iter().filter_map(|which| self.kernel(site, which).ok()).collect();
-        self.place(site)?.operands.compile_ahead(&made.iter().collect::<Vec<_>>());
-        Ok(Cost { compile: lap.end(), ..Cost::default() })
+        let outcome = match self.place(site) {
+            Ok(place) => {
+                place.operands.compile_ahead(&made.iter().collect::<Vec<_>>());
+                Outcome::Done
+            }
+            Err(LabError::Runtime(error)) => self.failed(&Job::Compile { site: site_id(site) }, &error),
+            Err(error) => return Err(error),
+        };
+        Ok((outcome, Cost { compile: lap.end(), ..Cost::default() }))
     }
 
     fn spent(&self) -> Duration {
@@ -249,6 +342,13 @@ impl Lab for KernelLab {
     fn doubt(&self) -> Option<&str> {
         self.clock.doubt.as_deref()
     }
+}
+
+/// What is wrong with a result, if anything.
+fn fault_of(deviation: &Deviation) -> Option<String> {
+    let Deviation { worst, tolerance, .. } = *deviation;
+    let said = || deviation.fault.clone().unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
+    (!deviation.passed()).then(said)
 }
 
 /// Seconds between two moments.

@@ -1,5 +1,6 @@
 //! Where jobs run, and time passes: a GPU, or something that answers as one would.
 
+mod child;
 mod gpu;
 mod kernels;
 mod plans;
@@ -7,6 +8,7 @@ mod pulse;
 mod replay;
 mod synthetic;
 
+pub use child::{ChildCommand, ChildError, ChildLab, ChildSetup, Deadlines, replay, serve};
 pub use gpu::GpuLab;
 pub use kernels::KernelLab;
 pub use replay::ReplayLab;
@@ -17,6 +19,8 @@ use crate::ledger::{Clock, Outcome};
 use crate::paired::Effort;
 use crate::quality::QualityError;
 use crate::space::InstanceGroup;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 use wgoose_kernels::{KernelError, PlanError};
 use wgoose_runtime::RuntimeError;
@@ -32,6 +36,27 @@ pub struct Assignment<'a> {
     pub(crate) plans: &'a Plans,
     /// How a comparison is made.
     pub(crate) effort: Effort,
+    /// Is told what the job is at, again for each sample of a step.
+    pub(crate) progress: &'a dyn Fn(Phase),
+}
+
+/// What a job is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Operands are made, weights are uploaded, kernels are compiled.
+    Compiling,
+    /// Kernels run.
+    Running,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Compiling => "compiling",
+            Phase::Running => "running",
+        })
+    }
 }
 
 /// Where jobs run.
@@ -42,11 +67,12 @@ pub trait Lab {
     /// Nothing more can be run here.
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError>;
 
-    /// Compiles kernels of a site that will be asked for, on all cores. One that does not compile says so when it is asked for.
+    /// Compiles kernels of a site that will be asked for, on all cores: done, or failed as a whole. One that does not compile says
+    /// so when it is asked for.
     ///
     /// # Errors
     /// Nothing more can be run here.
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError>;
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError>;
 
     /// Time that was spent of the budget.
     fn spent(&self) -> Duration;
@@ -75,6 +101,12 @@ pub enum LabError {
     /// The reference.
     #[error(transparent)]
     Quality(#[from] QualityError),
+    /// The process that runs the trials.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// The user wants no more.
+    #[error("interrupted")]
+    Interrupted,
     /// A job before this one took the device with it.
     #[error("the device is gone: {0}")]
     Gone(String),

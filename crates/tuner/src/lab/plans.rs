@@ -1,5 +1,6 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
+use super::Phase;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
@@ -76,9 +77,18 @@ impl PlanLab {
     }
 
     /// The quality gate of a plan.
-    pub(super) fn gate(&mut self, plan: &Plan, catalogue: &Catalogue) -> Result<Gate, QualityError> {
+    pub(super) fn gate(
+        &mut self,
+        plan: &Plan,
+        catalogue: &Catalogue,
+        progress: &dyn Fn(Phase),
+    ) -> Result<Gate, QualityError> {
         let mut engine = self.engine(plan, Reference::SLOTS)?;
-        let quality = self.reference.get()?.evaluate(&mut engine)?;
+        let reference = self.reference.get()?;
+        // The first pass uploads what is not on the device yet.
+        engine.forward(&[Sequence { slot: 0, tokens: &[0], outputs: Outputs::Last }])?;
+        progress(Phase::Running);
+        let quality = reference.evaluate(&mut engine)?;
         Ok(gate_of(&quality, plan.least_precise(catalogue)))
     }
 
@@ -115,12 +125,15 @@ impl PlanLab {
         scenario: Scenario,
         effort: Effort,
         raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
+        progress: &dyn Fn(Phase),
     ) -> Result<Outcome, StepError> {
         let start = Instant::now();
         let mut samples_ns = [Vec::new(), Vec::new()];
         let mut steps = None;
         for instance in 0..effort.instances {
+            progress(Phase::Compiling);
             let mut arms = [self.runs(plans[0], scenario)?, self.runs(plans[1], scenario)?];
+            progress(Phase::Running);
             raise_clocks()?;
             let longest = arms[0].warm_up()?.max(arms[1].warm_up()?);
             let steps = *steps.get_or_insert(arms[0].steps_for(longest));
@@ -135,6 +148,7 @@ impl PlanLab {
                 }
                 for arm in pair {
                     let i = usize::from(arm == Arm::Candidate);
+                    progress(Phase::Running);
                     samples_ns[i].push(arms[i].sample()?);
                 }
             }
@@ -148,6 +162,7 @@ impl PlanLab {
         plans: [(&PlanId, &Plan); 2],
         scenario: Scenario,
         raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
+        progress: &dyn Fn(Phase),
     ) -> Result<Outcome, StepError> {
         let [(id, incumbent), (_, candidate)] = plans;
         let is_same = |(known, runs): &(PlanId, Runs)| known == id && runs.scenario == scenario;
@@ -157,6 +172,7 @@ impl PlanLab {
         };
         let candidate = self.runs(candidate, scenario);
         let sampled = candidate.and_then(|mut candidate| {
+            progress(Phase::Running);
             raise_clocks()?;
             let steps = if scenario.tokens == 1 { SCREENED_TOKENS } else { 1 };
             let mut arms = [&mut incumbent, &mut candidate];

@@ -24,7 +24,7 @@ impl ReplayLab {
     pub fn new(records: &Records) -> Self {
         let mut known: BTreeMap<Job, Vec<(Outcome, Cost)>> = BTreeMap::new();
         let mut clock = Clock::Wall;
-        let ended = |trial: &&Trial| trial.outcome != Outcome::Intent;
+        let ended = |trial: &&Trial| trial.outcome.is_known();
         for (_, trial) in records.trials().filter(|(_, trial)| ended(trial)) {
             let Some(job) = trial.identity.tried.job() else { continue };
             if matches!(job, Job::Kernel { .. }) {
@@ -59,9 +59,8 @@ impl Lab for ReplayLab {
         Ok(self.answer(assignment.job))
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, _: &[Configured]) -> Result<Cost, LabError> {
-        let (_, cost) = self.answer(&Job::Compile { site: crate::memo::site_id(site) });
-        Ok(cost)
+    fn compile_ahead(&mut self, site: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        Ok(self.answer(&Job::Compile { site: crate::memo::site_id(site) }))
     }
 
     fn spent(&self) -> Duration {

@@ -1,68 +1,10 @@
 //! Records of schema 1: one for each arm, subjects as words. They are read, and never written.
 
-use super::line::LineError;
-use super::record::{Cause, Clock, Gate, Identity, Outcome, Reason, Record, Timing, Trial, Tried, short_hex};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use wgoose_graph::Format;
+use super::error::LineError;
+use super::identity::{Earlier, Identity, Policy, Subject, Tried};
+use super::record::{Cause, Gate, Outcome, Reason, Record, Timing, Trial};
+use serde::Deserialize;
 use wgoose_kernels::DeviceFingerprint;
-
-/// What schema 1 says of what was tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Earlier {
-    /// What.
-    pub subject: Subject,
-    /// How.
-    pub policy: Policy,
-}
-
-/// A kernel variant on a shape, or a whole step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Subject {
-    /// Operation, or the loop of a whole plan.
-    pub op: String,
-    /// Variant of the operation, or the plan's name.
-    pub variant: String,
-    /// Choices made: tunable to literal; and what had no field of its own.
-    pub tunables: BTreeMap<String, String>,
-    /// Sizes it ran on: dimension to elements.
-    pub shape: BTreeMap<String, u64>,
-    /// Format of its first matrix.
-    pub format: Option<Format>,
-    /// Content hash of the final WGSL, or of the plan.
-    pub kernel_hash: String,
-}
-
-/// How samples were taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// State of the caches before each sample, such as `weights-rotated`.
-    pub cache: String,
-    /// Dispatches per sample, as far as was said.
-    pub repeats: u32,
-    /// Which clock.
-    pub clock: Clock,
-}
-
-impl Earlier {
-    /// The content hash of an identity, as schema 1 has it.
-    pub(super) fn key(&self, identity: &Identity) -> String {
-        #[derive(Serialize)]
-        struct Fields<'a> {
-            subject: &'a Subject,
-            device: &'a DeviceFingerprint,
-            model: &'a Option<String>,
-            policy: &'a Policy,
-        }
-        let Identity { device, model, .. } = identity;
-        let fields = Fields { subject: &self.subject, device, model, policy: &self.policy };
-        let text = serde_json::to_vec(&fields).expect("an identity is plain JSON");
-        short_hex(&blake3::hash(&text))
-    }
-}
 
 /// Everything behind the id, flat, in the order in which it was written.
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
-//! Why a ledger cannot be opened or written.
+//! Why a ledger, or a line of one, cannot be read or written.
 
-use super::line::LineError;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,4 +37,60 @@ pub enum LedgerError {
 /// Says what was tried and where, for `map_err`.
 pub(super) fn at<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> LedgerError + 'a {
     move |source| LedgerError::Io { action, path: path.to_path_buf(), source }
+}
+
+/// The version of the record's layout that this build writes; it also reads those before.
+pub(super) const SCHEMA: u32 = 3;
+
+/// How every line, and therefore every ledger, begins.
+pub(super) const OPENING: &str = "{\"schema\":";
+
+/// Why a line cannot be read, or a record cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// The line does not begin as every line does.
+    #[error("it does not begin with {Head}")]
+    Head,
+    /// Written by another version of the program.
+    #[error("its schema is {found}, this program reads {SCHEMA} and those before: use the version that wrote it")]
+    Schema {
+        /// The schema it names.
+        found: u32,
+    },
+    /// Bytes have changed since it was written.
+    #[error("its content does not match its id {id}: it was damaged or edited")]
+    Damaged {
+        /// The id it names.
+        id: String,
+    },
+    /// It is not JSON of the right shape.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// Its key is not that of its identity.
+    #[error("its key {key} is not that of its identity")]
+    Key {
+        /// The key it names.
+        key: String,
+    },
+    /// A field is missing or does not belong.
+    #[error("its fields do not make a record of its kind")]
+    Fields,
+    /// JSON has no word for it.
+    #[error("`{field}` holds {value}, which is not a finite number")]
+    NotFinite {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+/// The line's opening, for messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head;
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{OPENING}{SCHEMA},\"id\":\"")
+    }
 }

@@ -1,72 +1,17 @@
 //! A record as one line of JSON, and back.
 //!
 //! ```text
-//! {"schema":2,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
+//! {"schema":3,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
 //! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`].
 
 use super::earlier;
-use super::record::{Record, short_hex};
+use super::error::{LineError, OPENING, SCHEMA};
+use super::identity::short_hex;
+use super::record::Record;
 use super::records::Entry;
 use serde::Serialize;
-use std::fmt;
-
-/// The version of the record's layout that this build writes; it also reads the one before.
-const SCHEMA: u32 = 2;
-
-/// How every line, and therefore every ledger, begins.
-pub(super) const OPENING: &str = "{\"schema\":";
-
-/// Why a line cannot be read, or a record cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum LineError {
-    /// The line does not begin as every line does.
-    #[error("it does not begin with {Head}")]
-    Head,
-    /// Written by another version of the program.
-    #[error("its schema is {found}, this program reads {SCHEMA} and those before: use the version that wrote it")]
-    Schema {
-        /// The schema it names.
-        found: u32,
-    },
-    /// Bytes have changed since it was written.
-    #[error("its content does not match its id {id}: it was damaged or edited")]
-    Damaged {
-        /// The id it names.
-        id: String,
-    },
-    /// It is not JSON of the right shape.
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
-    /// Its key is not that of its identity.
-    #[error("its key {key} is not that of its identity")]
-    Key {
-        /// The key it names.
-        key: String,
-    },
-    /// A field is missing or does not belong.
-    #[error("its fields do not make a record of its kind")]
-    Fields,
-    /// JSON has no word for it.
-    #[error("`{field}` holds {value}, which is not a finite number")]
-    NotFinite {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-    },
-}
-
-/// The line's opening, for messages.
-#[derive(Clone, Copy, Debug)]
-struct Head;
-
-impl fmt::Display for Head {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{OPENING}{SCHEMA},\"id\":\"")
-    }
-}
 
 /// Everything behind the id. The key stands first, for whoever looks for one without reading all.
 #[derive(Serialize)]

@@ -7,18 +7,16 @@
 
 mod earlier;
 mod error;
+mod identity;
 mod line;
 mod number;
 mod record;
 mod records;
 mod scan;
 
-pub use earlier::{Earlier, Policy, Subject};
-pub use error::LedgerError;
-pub use line::LineError;
-pub use record::{
-    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial, Tried,
-};
+pub use error::{LedgerError, LineError};
+pub use identity::{Clock, Earlier, Identity, Policy, Subject, Tried};
+pub use record::{Cause, Decision, Gate, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial};
 pub use records::{Entry, Records};
 pub use scan::Notice;
 

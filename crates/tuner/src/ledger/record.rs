@@ -1,8 +1,8 @@
 //! What a ledger remembers: what was tried, on what, and what came of it; the plans that were tried; why what was left out was.
 
-use super::earlier::Earlier;
+use super::identity::Identity;
 use super::number;
-use crate::job::{Cost, Job, PlanId, SiteId};
+use crate::job::{Cost, PlanId, SiteId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::ModelShape;
@@ -52,73 +52,6 @@ pub struct Trial {
     pub outcome: Outcome,
 }
 
-/// Everything that makes two measurements comparable. A name is not an identity: an edited kernel or another driver is another
-/// experiment, and does not inherit the old one's numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Identity {
-    /// The candidate.
-    pub tried: Tried,
-    /// Where it ran.
-    pub device: DeviceFingerprint,
-    /// Content id of the model, where weights matter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Which clock.
-    pub clock: Clock,
-}
-
-impl Identity {
-    /// The identity's content hash, 32 hex digits: equal for all records of one experiment. It covers strings and integers only,
-    /// in a fixed order, so that it does not depend on how floats are printed.
-    pub fn key(&self) -> String {
-        if let Tried::Earlier(earlier) = &self.tried {
-            return earlier.key(self);
-        }
-        let mut hasher = blake3::Hasher::new();
-        // Strings, integers and string-keyed maps always serialise; a hasher never fails to take them.
-        serde_json::to_writer(&mut hasher, self).expect("an identity is plain JSON");
-        short_hex(&hasher.finalize())
-    }
-}
-
-/// The first 128 bits of a hash: ample for a ledger, and readable.
-pub(super) fn short_hex(hash: &blake3::Hash) -> String {
-    hash.to_hex()[..32].to_owned()
-}
-
-/// What is tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Tried {
-    /// A job.
-    Job(Job),
-    /// What schema 1 has instead; nothing new is written so.
-    Earlier(Earlier),
-}
-
-impl Tried {
-    /// The job, if it is one.
-    pub fn job(&self) -> Option<&Job> {
-        match self {
-            Tried::Job(job) => Some(job),
-            Tried::Earlier(_) => None,
-        }
-    }
-}
-
-/// Where times come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// The GPU's timestamp queries.
-    Timestamps,
-    /// Wall clock around submit and poll.
-    Wall,
-    /// None: the times are made up.
-    Simulated,
-}
-
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -146,6 +79,8 @@ pub enum Outcome {
     Done,
     /// It was refused (by a constraint, before compiling) or it failed.
     Failed(Reason),
+    /// The user broke it off: nothing is known of it.
+    Interrupted,
 }
 
 /// Times of one kernel.
@@ -169,11 +104,17 @@ impl Outcome {
         Outcome::Failed(Reason { cause, text })
     }
 
+    /// Whether it says what came of the try.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Outcome::Intent | Outcome::Interrupted)
+    }
+
     /// Raw times of one kernel or arm; empty where nothing was timed.
     pub fn samples_ns(&self) -> &[f64] {
         match self {
             Outcome::Kernel(timing) | Outcome::Control(timing) | Outcome::Arm(timing) => &timing.samples_ns,
-            Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Done | Outcome::Failed(_) => &[],
+            Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Done => &[],
+            Outcome::Failed(_) | Outcome::Interrupted => &[],
         }
     }
 
@@ -301,6 +242,8 @@ pub enum Cause {
     Runtime,
     /// It did not end in time and was killed.
     Timeout,
+    /// The device, or the machine, had no memory left.
+    OutOfMemory,
     /// The device was lost.
     DeviceLost,
     /// It ran, and its numbers are wrong.
@@ -318,6 +261,7 @@ impl fmt::Display for Cause {
             Cause::Compile => "compile",
             Cause::Runtime => "runtime",
             Cause::Timeout => "timeout",
+            Cause::OutOfMemory => "out of memory",
             Cause::DeviceLost => "device lost",
             Cause::WrongResult => "wrong result",
             Cause::NotResident => "not resident",

@@ -1,6 +1,7 @@
 //! Reading a ledger's bytes: what is sound, what is damaged, what is torn.
 
-use super::line::{LineError, OPENING, decode};
+use super::error::{LineError, OPENING};
+use super::line::decode;
 use super::records::Records;
 
 /// Something amiss in a ledger; nothing of it is lost.

@@ -16,6 +16,8 @@ pub enum PendingReference {
     Ready(Box<Reference>),
     /// It is computed.
     Computing(JoinHandle<Result<Reference, QualityError>>),
+    /// It lies in a file, or is computed when it is asked for.
+    Filed(Arc<Model>, PathBuf),
     /// It was waited for in vain.
     Failed,
 }
@@ -36,6 +38,14 @@ impl PendingReference {
         PendingReference::Computing(std::thread::spawn(compute))
     }
 
+    /// Whether asking for it takes no more than reading a file.
+    pub fn is_known(&self) -> bool {
+        match self {
+            PendingReference::Computing(thread) => thread.is_finished(),
+            PendingReference::Ready(_) | PendingReference::Filed(..) | PendingReference::Failed => true,
+        }
+    }
+
     /// The reference, once it is there.
     ///
     /// # Errors
@@ -46,6 +56,9 @@ impl PendingReference {
         {
             let reference = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             *self = PendingReference::Ready(Box::new(reference));
+        }
+        if let PendingReference::Filed(model, folder) = self {
+            *self = PendingReference::Ready(Box::new(Reference::cached(model, folder)?));
         }
         match self {
             PendingReference::Ready(reference) => Ok(reference),

@@ -3,6 +3,7 @@
 use super::merged::PROMISING;
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
+use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use std::collections::BTreeSet;
@@ -80,7 +81,7 @@ impl Sweep<'_> {
         for choice in won {
             let mut with_one = bare.clone();
             with_one.adopt(choice.clone());
-            if self.memo.screen([bare, &with_one], scenario)?.is_ok_and(|found| found.log_ratio > PROMISING) {
+            if self.screened_gain([bare, &with_one], scenario)?.is_some_and(|gain| gain > PROMISING) {
                 candidate.adopt(choice.clone());
                 kept.push(choice.clone());
             }
@@ -103,8 +104,7 @@ impl Sweep<'_> {
             self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
             return Ok(Plan { evidence: Some(evidence), ..derived.plan });
         }
-        let default = self.default.clone();
-        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
+        let (default, gate) = (self.default.clone(), self.default_gate()?);
         let evidence = Evidence {
             model: self.problem.model.clone(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
@@ -129,12 +129,13 @@ impl Sweep<'_> {
         }
         let default = self.default.clone();
         for scenario in scenarios.iter().copied() {
-            let result = match self.memo.steps([&default, plan], scenario, true, effort)? {
+            let result = match self.memo.steps([&default, plan], scenario, true, effort) {
                 Ok(result) => result,
-                Err(reason) => {
+                Err(TrialError::Failed(reason)) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(false);
                 }
+                Err(error) => return Err(error.into()),
             };
             let verdict = result.comparison.verdict;
             self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;

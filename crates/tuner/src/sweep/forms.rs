@@ -1,8 +1,7 @@
 //! Forms of a merged step: other fusions, other layouts, each with stages of its own. Which form is the fastest with default kernels
 //! says little of that.
 
-use super::merged::MergedStep;
-use super::persistent::{bytes, with};
+use super::merged_step::{MergedStep, bytes, with};
 use super::{Candidate, Note, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
 use crate::paired::Effort;

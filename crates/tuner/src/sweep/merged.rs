@@ -1,13 +1,12 @@
 //! Moves on a merged step: another kernel for one of its stages, or for what runs beside them, timed in the step itself. Which is the
 //! fastest there is not what is the fastest alone: a boundary between two dispatches costs what none between stages does.
 
-use super::persistent::{bytes, in_turn, runners_up, with};
-use super::{Candidate, Ended, Problem, Step, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+use super::merged_step::{MergedStep, bytes, in_turn, is_like, runners_up, with};
+use super::{Candidate, Ended, Step, Sweep, SweepError};
+use crate::kernel_tuning::KernelTuner;
+use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
-use std::cmp::Reverse;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
@@ -26,31 +25,6 @@ const COMPARED: usize = 3;
 
 /// The share of what is left that goes into a search for kernels of what runs beside the layers.
 const BESIDE: f64 = 0.1;
-
-/// A step whose layers are one kernel.
-pub(super) struct MergedStep {
-    /// Its stages, those first that read the most.
-    pub(super) groups: Vec<InstanceGroup>,
-    /// What runs before and after the layers.
-    pub(super) beside: Vec<InstanceGroup>,
-    /// The grid.
-    pub(super) grid: PersistentGrid,
-}
-
-impl MergedStep {
-    /// That of a plan.
-    pub(super) fn of(problem: &Problem, plan: &Plan, grid: PersistentGrid) -> Self {
-        let all = groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan));
-        let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
-        groups.sort_by_key(|group| Reverse(bytes(group)));
-        MergedStep { groups, beside, grid }
-    }
-
-    /// Whether it has an op instance that a choice is for.
-    fn has(&self, choice: &Choice) -> bool {
-        self.groups.iter().chain(&self.beside).any(|group| group.key == choice.key)
-    }
-}
 
 impl Sweep<'_> {
     /// Changes kernels of the merged step for as long as there is time: in each round all that is one tunable away from what is
@@ -150,16 +124,24 @@ impl Sweep<'_> {
                 tried.push(choice.clone());
                 screened += 1;
                 // What does not run is no move.
-                if let Ok(found) = self.memo.screen([plan, candidate], Scenario::DECODE)?
-                    && found.log_ratio > PROMISING
+                if let Some(gain) = self.screened_gain([plan, candidate], Scenario::DECODE)?
+                    && gain > PROMISING
                 {
-                    promising.push((found.log_ratio, choice.clone()));
+                    promising.push((gain, choice.clone()));
                 }
             }
         }
         promising.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         self.done(Step::Moves { screened, promising: promising.len() })?;
         Ok(promising.into_iter().map(|(_, choice)| choice).collect())
+    }
+
+    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run.
+    pub(super) fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
+        match self.memo.screen(pair, scenario) {
+            Err(TrialError::Failed(_)) => Ok(None),
+            found => Ok(Some(found?.log_ratio)),
+        }
     }
 
     /// Makes the promising moves: the best of each stage at once, else the best of all alone. Those that are left.
@@ -200,9 +182,4 @@ impl Sweep<'_> {
         }
         Ok(with(plan, everywhere))
     }
-}
-
-/// Whether instances differ in no more than an operand that the first layer lacks.
-pub(super) fn is_like(a: &InstanceGroup, b: &InstanceGroup) -> bool {
-    (&a.key.op, a.key.k, a.key.m, a.key.up_to_rows) == (&b.key.op, b.key.k, b.key.m, b.key.up_to_rows)
 }

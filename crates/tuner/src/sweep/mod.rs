@@ -16,6 +16,7 @@ mod event;
 mod forms;
 mod kernels;
 mod merged;
+mod merged_step;
 mod options;
 mod persistent;
 mod problem;
@@ -26,8 +27,8 @@ pub use problem::Problem;
 
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
-use crate::lab::{GpuLab, LabError};
-use crate::ledger::{Cause, Ledger, LedgerError, Reason, Session};
+use crate::lab::{ChildLab, ChildSetup, GpuLab, Lab, LabError};
+use crate::ledger::{Cause, Gate, Ledger, LedgerError, Reason, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{PendingReference, QualityError, Reference};
@@ -52,10 +53,10 @@ pub enum SweepError {
     Ledger(#[from] LedgerError),
     /// The lab cannot be set up.
     #[error(transparent)]
-    Lab(#[from] LabError),
+    Lab(LabError),
     /// A trial.
     #[error(transparent)]
-    Trial(#[from] TrialError),
+    Trial(TrialError),
     /// The plan at the end.
     #[error(transparent)]
     Derive(#[from] DeriveError),
@@ -67,7 +68,7 @@ pub enum SweepError {
     Quality(#[from] QualityError),
     /// Tuning kernels.
     #[error(transparent)]
-    Kernels(#[from] KernelTuningError),
+    Kernels(KernelTuningError),
     /// Chunks or sequences that no pass has.
     #[error("{what} {got}: it must be between {least} and {most}")]
     Size {
@@ -83,9 +84,36 @@ pub enum SweepError {
     /// The device computes wrong results whatever is chosen.
     #[error("the default plan fails the quality gate on this device: {0}; nothing is tuned on wrong results")]
     Gate(String),
-    /// The listener broke it off. What was measured until then is in the ledger, and another sweep goes on from there.
+    /// The listener broke it off, or the user. What was measured until then is in the ledger, and another sweep goes on from there.
     #[error("the sweep was stopped; it goes on from its ledger when it is run again")]
     Stopped,
+}
+
+impl From<LabError> for SweepError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Interrupted => SweepError::Stopped,
+            error => SweepError::Lab(error),
+        }
+    }
+}
+
+impl From<TrialError> for SweepError {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Lab(LabError::Interrupted) => SweepError::Stopped,
+            error => SweepError::Trial(error),
+        }
+    }
+}
+
+impl From<KernelTuningError> for SweepError {
+    fn from(error: KernelTuningError) -> Self {
+        match error {
+            KernelTuningError::Trial(error) => error.into(),
+            error => SweepError::Kernels(error),
+        }
+    }
 }
 
 /// A finished sweep.
@@ -132,10 +160,25 @@ pub fn sweep(
     // A CPU that plays the device has no cores to spare.
     let reference = match device.is_cpu() {
         true => Reference::cached(model, &folder)?.into(),
-        false => PendingReference::start(model, folder),
+        false => PendingReference::start(model, folder.clone()),
     };
-    let mut lab = GpuLab::new(device, model, &problem.default, (&options.catalogue, reference), options.begun)?;
-    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
+    let (catalogue, begun) = (&options.catalogue, options.begun);
+    let mut lab: Box<dyn Lab> = match &options.child {
+        None => Box::new(GpuLab::new(device, model, &problem.default, (catalogue, reference), begun)?),
+        Some(command) => {
+            let setup = ChildSetup {
+                device: &problem.default.device,
+                limits: &problem.limits,
+                catalogue,
+                reference: Some(reference),
+                quarantine: folder.join("quarantine"),
+                interrupt: options.interrupt.clone(),
+                begun,
+            };
+            Box::new(ChildLab::new(command.clone(), setup)?)
+        }
+    };
+    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *lab);
     search(&problem, options, memo, listen)
 }
 
@@ -150,6 +193,7 @@ pub fn search<'a>(
     mut memo: Memo<'a>,
     listen: Listener<'a>,
 ) -> Result<Swept, SweepError> {
+    memo.heed(options.interrupt.clone());
     memo.begin(Session {
         at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -269,13 +313,20 @@ impl<'a> Sweep<'a> {
     /// That the default plan passes the gate.
     fn check_default(&mut self) -> Result<(), SweepError> {
         self.begin(Stage::Reference, 1)?;
-        let default = self.default.clone();
-        let gate = self.memo.gate(&default)?.map_err(|reason| SweepError::Gate(reason.to_string()))?;
+        let gate = self.default_gate()?;
         if !gate.passed {
             return Err(SweepError::Gate(gate.detail));
         }
         let hash = gate.quality_hash.unwrap_or_default();
         self.done(Step::Reference { hash, detail: gate.detail })
+    }
+
+    /// The gate of the default plan, without which nothing is known to be right.
+    fn default_gate(&mut self) -> Result<Gate, SweepError> {
+        match self.memo.gate(&self.default) {
+            Err(TrialError::Failed(reason)) => Err(SweepError::Gate(reason.to_string())),
+            gate => Ok(gate?),
+        }
     }
 
     /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.
@@ -333,19 +384,18 @@ impl<'a> Sweep<'a> {
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
-            let compared = match self.memo.steps(pair, scenario, false, effort)? {
+            let compared = match self.memo.steps(pair, scenario, false, effort) {
                 // The second comparison decides, on samples that did not choose.
-                Ok(first) if first.comparison.verdict == Verdict::Fast => {
-                    self.memo.steps(pair, scenario, true, effort)?
-                }
+                Ok(first) if first.comparison.verdict == Verdict::Fast => self.memo.steps(pair, scenario, true, effort),
                 compared => compared,
             };
             let result = match compared {
                 Ok(result) => result,
-                Err(reason) => {
+                Err(TrialError::Failed(reason)) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(Ended::Lost);
                 }
+                Err(error) => return Err(error.into()),
             };
             let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
             timed.push(Timed { scenario, result, verdict });
@@ -383,27 +433,29 @@ impl<'a> Sweep<'a> {
         if self.problem.limits.is_cpu {
             return Ok(false);
         }
-        match self.memo.screen(pair, scenario)? {
+        match self.memo.screen(pair, scenario) {
             Ok(screened) if screened.has_lost() => {
                 let (candidate, gain) = (candidate.clone(), screened.log_ratio.exp());
                 self.done(Step::Screened { candidate, scenario, gain })?;
                 Ok(true)
             }
             Ok(_) => Ok(false),
-            Err(reason) => {
+            Err(TrialError::Failed(reason)) => {
                 self.done(Step::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
                 Ok(true)
             }
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Whether a plan passes the gate.
     fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
         let candidate = candidate.clone();
-        match self.memo.gate(plan)? {
+        match self.memo.gate(plan) {
             Ok(gate) if gate.passed => return Ok(true),
             Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
-            Err(reason) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
+            Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
+            Err(error) => return Err(error.into()),
         }
         Ok(false)
     }
@@ -412,10 +464,11 @@ impl<'a> Sweep<'a> {
     fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {
-            let detail = match self.memo.gate(plan)? {
+            let detail = match self.memo.gate(plan) {
                 Ok(gate) if gate.passed => break,
                 Ok(gate) => gate.detail,
-                Err(reason) => reason.to_string(),
+                Err(TrialError::Failed(reason)) => reason.to_string(),
+                Err(error) => return Err(error.into()),
             };
             let least = plan.least_precise(&catalogue);
             plan.choices.retain(|c| c.precision(&catalogue) < least);

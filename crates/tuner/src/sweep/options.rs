@@ -1,5 +1,7 @@
 //! How to sweep.
 
+use crate::interrupt::Interrupt;
+use crate::lab::ChildCommand;
 use crate::objective::Objective;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +30,10 @@ pub struct SweepOptions {
     pub catalogue: Arc<Catalogue>,
     /// The least precise arithmetic that a kernel may use. Int8 activations have a quality gate of their own.
     pub allowed: Precision,
+    /// How to start a process for the trials, which may die; without it they run in this one.
+    pub child: Option<ChildCommand>,
+    /// Ends the sweep early.
+    pub interrupt: Interrupt,
 }
 
 impl SweepOptions {

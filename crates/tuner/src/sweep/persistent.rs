@@ -1,8 +1,9 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::merged::{MergedStep, is_like};
+use super::merged_step::{MergedStep, bytes, in_turn, is_like, runners_up, with};
 use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError};
-use crate::kernel_tuning::{KEPT, KernelTuner, PersistentGrid, RankedStage, fitting};
+use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, fitting};
+use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
@@ -132,15 +133,16 @@ impl Sweep<'_> {
                 };
                 let others: Vec<Vec<Choice>> = ranked.into_iter().map(runners_up).collect();
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
-                match self.memo.resident(&plan)? {
+                match self.memo.resident(&plan) {
                     Ok(()) if *is_tuned => {
                         return Ok(Stages::Found(Box::new(plan), in_turn(&others)));
                     }
                     Ok(()) => *resident = Resident { most: workgroups, is_known: true },
-                    Err(reason) => {
+                    Err(TrialError::Failed(reason)) => {
                         refusal = reason.text;
                         break;
                     }
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
@@ -216,27 +218,4 @@ impl Sweep<'_> {
         self.challenge(plan, per_op, &[Scenario::DECODE], effort, Candidate::PerOp { threads })?;
         Ok(ended)
     }
-}
-
-/// Those that came next, as many as are looked at again.
-pub(super) fn runners_up(ranked: Vec<RankedStage>) -> Vec<Choice> {
-    ranked.into_iter().take(KEPT).map(|stage| stage.choice).collect()
-}
-
-/// The first of each list, then the second of each, and so on.
-pub(super) fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
-    let most = lists.iter().map(Vec::len).max().unwrap_or(0);
-    (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
-}
-
-/// What a step reads and writes at such instances.
-pub(super) fn bytes(group: &InstanceGroup) -> u64 {
-    u64::from(group.count) * group.instance.bytes()
-}
-
-/// A plan with other choices for some keys.
-pub(super) fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
-    let mut plan = plan.clone();
-    choices.into_iter().for_each(|choice| plan.adopt(choice));
-    plan
 }

@@ -318,7 +318,7 @@ impl<'a> SyntheticLab<'a> {
 
 impl Lab for SyntheticLab<'_> {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
-        let Assignment { job, site, plans, effort } = assignment;
+        let Assignment { job, site, plans, effort, .. } = assignment;
         self.is_warm &= matches!(job, Job::Kernel { .. });
         let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
@@ -372,11 +372,11 @@ impl Lab for SyntheticLab<'_> {
         })
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<Cost, LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
         self.compiled.extend(kernels.iter().map(|kernel| (site_id(site), kernel.clone())));
         let compile = self.device.costs.kernel * kernels.len().div_ceil(self.device.costs.cores) as f64;
         self.is_warm &= compile < STILL_WARM;
-        Ok(self.spend(Cost { compile, ..Cost::default() }))
+        Ok((Outcome::Done, self.spend(Cost { compile, ..Cost::default() })))
     }
 
     fn spent(&self) -> Duration {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::job::{Configured, Cost, Job, PlanId, SiteId};
-use crate::ledger::record::{
-    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Refused, Session, Timing, Trial, Tried,
+use crate::ledger::error::Head;
+use crate::ledger::{
+    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial, Tried,
 };
 use crate::scenario::Scenario;
 use proptest::prelude::*;
@@ -71,6 +72,7 @@ fn reason() -> impl Strategy<Value = Reason> {
         Cause::Compile,
         Cause::Runtime,
         Cause::Timeout,
+        Cause::OutOfMemory,
         Cause::DeviceLost,
         Cause::WrongResult,
         Cause::NotResident,
@@ -99,6 +101,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Intent),
         Just(Outcome::Done),
+        Just(Outcome::Interrupted),
         timing.clone().prop_map(Outcome::Kernel),
         timing.clone().prop_map(Outcome::Control),
         timing.prop_map(Outcome::Arm),
@@ -217,8 +220,8 @@ fn meaning_is_checked_even_where_the_id_agrees() {
 
 #[test]
 fn another_schema_is_named_before_anything_else() {
-    let error = decode(b"{\"schema\":3,\"who\":\"knows\"}").unwrap_err();
-    assert!(matches!(error, LineError::Schema { found: 3 }), "{error}");
+    let error = decode(b"{\"schema\":4,\"who\":\"knows\"}").unwrap_err();
+    assert!(matches!(error, LineError::Schema { found: 4 }), "{error}");
 }
 
 /// The first lines of the ledger of a plan that ships, of schema 1.
@@ -234,7 +237,7 @@ fn ledgers_of_schema_1_are_read() {
         Outcome::Arm(_) => "arm",
         Outcome::Gate(_) => "gate",
         Outcome::Failed(_) => "failed",
-        Outcome::Pair { .. } | Outcome::Done => "new",
+        Outcome::Pair { .. } | Outcome::Done | Outcome::Interrupted => "new",
     });
     assert_eq!(kinds.collect::<Vec<_>>(), ["gate", "arm", "arm", "control", "intent", "kernel", "failed", "arm"]);
     assert!(entries.iter().all(|entry| EARLIER.contains(entry.key.as_deref().unwrap())));

@@ -1,0 +1,127 @@
+//! `wgoose trial`: the process in which `wgoose tune` runs its trials.
+
+use crate::ctrl_c::OnCtrlC;
+use crate::failure::Failure;
+use crate::options::argument;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::Plan;
+use wgoose_loader::Model;
+use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_tuner::job::{Configured, Cost, Job};
+use wgoose_tuner::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
+use wgoose_tuner::ledger::{Clock, Outcome};
+use wgoose_tuner::quality::PendingReference;
+use wgoose_tuner::space::InstanceGroup;
+
+/// Run trials for `wgoose tune`, as stdin asks for them; or run again one that failed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Model file.
+    #[arg(required_unless_present = "replay")]
+    model: Option<PathBuf>,
+    /// Folder with the reference of the model.
+    #[arg(long, default_value = ".")]
+    reference: PathBuf,
+    /// Multiprocessors of the device, which were counted.
+    #[arg(long)]
+    multiprocessors: Option<u32>,
+    /// Adapter, as for `wgoose tune`.
+    #[arg(long)]
+    device: Option<String>,
+    /// Abort where a kernel of this variant is to be checked: how tests see a process die.
+    #[arg(long, hide = true)]
+    abort_at: Option<String>,
+    /// Run again what this folder of a ledger's `quarantine` holds: exits with 1 where it fails again.
+    #[arg(long, value_name = "BUNDLE", exclusive = true)]
+    replay: Option<PathBuf>,
+    #[command(flatten)]
+    kernels: crate::options::KernelOptions,
+    #[command(flatten)]
+    cache: crate::options::CacheOptions,
+}
+
+/// The command that runs the trials of a model on a device, which was opened with those options.
+pub(crate) fn command(
+    model: &Path,
+    device: &Device,
+    options: &DeviceOptions,
+    (kernels, reference): (Option<&Path>, &Path),
+    patience: Option<Duration>,
+) -> Result<ChildCommand, Failure> {
+    let mut arguments: Vec<OsString> = vec!["trial".into(), std::path::absolute(model)?.into()];
+    arguments.push(argument("--reference", std::path::absolute(reference)?));
+    arguments.push(argument("--multiprocessors", device.limits().multiprocessors.to_string()));
+    arguments.extend(options.adapter.iter().map(|adapter| argument("--device", adapter)));
+    arguments.push(match &options.cache {
+        Some(folder) => argument("--cache-dir", std::path::absolute(folder)?),
+        None => "--no-cache".into(),
+    });
+    let usual = Deadlines::usual(device.is_cpu());
+    let deadlines = patience.map_or(usual, |seconds| Deadlines { compile: seconds, run: seconds });
+    let kernels = kernels.map(std::path::absolute).transpose()?;
+    Ok(ChildCommand { program: std::env::current_exe()?, arguments, kernels, deadlines })
+}
+
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
+    // Ctrl-C is the parent's, which says what it means for this process.
+    let _ignored = OnCtrlC::call(|| {})?;
+    let Some(path) = &args.model else { return run_again(args.replay.as_deref().unwrap_or(Path::new("."))) };
+    let catalogue = args.kernels.catalogue_in_part()?;
+    let (adapter, cache) = (args.device.clone(), args.cache.folder());
+    let options = DeviceOptions { adapter, cache, ..DeviceOptions::default() };
+    let device = Device::open_limited(&options, &|limits| {
+        limits.multiprocessors = args.multiprocessors.unwrap_or(limits.multiprocessors);
+    })?;
+    let model = Arc::new(Model::open(path)?);
+    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+    let reference = PendingReference::Filed(Arc::clone(&model), args.reference.clone());
+    let mut lab = GpuLab::new(&device, &model, &default, (&catalogue, reference), started)?;
+    match &args.abort_at {
+        Some(variant) => serve(&device, &mut Aborting { lab, variant: variant.clone() })?,
+        None => serve(&device, &mut lab)?,
+    }
+    Ok(())
+}
+
+/// Runs a bundle again.
+fn run_again(bundle: &Path) -> Result<(), Failure> {
+    let (then, now) = replay(bundle, std::env::current_exe()?)?;
+    outln!("then: {then}");
+    match now {
+        Outcome::Failed(now) => Err(format!("it fails again: {now}").into()),
+        _ => {
+            outln!("now: it does not fail");
+            Ok(())
+        }
+    }
+}
+
+/// A lab that takes its process with it.
+struct Aborting {
+    lab: GpuLab,
+    variant: String,
+}
+
+impl Lab for Aborting {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        match assignment.job {
+            Job::Kernel { kernel, .. } if kernel.variant == self.variant => std::process::abort(),
+            _ => self.lab.run(assignment),
+        }
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        self.lab.compile_ahead(site, kernels)
+    }
+
+    fn spent(&self) -> Duration {
+        self.lab.spent()
+    }
+
+    fn clock(&self) -> Clock {
+        self.lab.clock()
+    }
+}

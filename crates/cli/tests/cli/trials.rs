@@ -1,0 +1,283 @@
+//! Trials in a process of their own: kernels that are wrong in every way are caught, kept and not tried again, and what is left is
+//! right.
+
+use crate::binary::{synth, wgoose};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_graph::{Format, FusionSet};
+use wgoose_kernels::{Catalogue, Precision};
+use wgoose_loader::Model;
+use wgoose_runtime::Device;
+use wgoose_tuner::interrupt::Interrupt;
+use wgoose_tuner::job::Job;
+use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
+use wgoose_tuner::lab::{ChildCommand, ChildLab, ChildSetup, Deadlines};
+use wgoose_tuner::ledger::{self, Cause, Ledger, Outcome};
+use wgoose_tuner::memo::Memo;
+use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::space::{InstanceGroup, Scope, groups};
+
+/// The kernel that all others are made of.
+const MUL: &str = include_str!("../../../../kernels-wgsl/ops/mul/elements.wgsl");
+
+/// What each thread does there.
+const RIGHT: &str = "    y[i] = a[i] * b[i];\n";
+
+/// The variants, each with what its threads do instead, and the cause that it must fail with.
+const PLANTED: [(&str, &str, Option<Cause>); 10] = [
+    ("good", "    y[i] = a[i] * b[i] * spin(50u);\n", None),
+    // Software devices cut loops after 65,535 rounds: thousands of workgroups go round.
+    ("endless", ENDLESS, Some(Cause::Timeout)),
+    (
+        "past_the_end",
+        "    y[i] = a[i] * b[i];\n    if i == 0u {\n        y[params.rows * params.m + 3u] = 1.0;\n    }\n",
+        Some(Cause::WrongResult),
+    ),
+    // One dispatch in a hundred loses: they are counted in what workgroups hand to one another.
+    (
+        "race",
+        "    y[i] = a[i] * b[i];
+    if i == 0u {
+        partials[0] += 1.0;
+        if u32(partials[0]) % 100u == 99u {
+            y[0] += 1.0;
+        }
+    }\n",
+        Some(Cause::WrongResult),
+    ),
+    (
+        "one_nan",
+        "    y[i] = a[i] * b[i];\n    if i == 17u {\n        y[i] = bitcast<f32>(0x7fc00000u + 0u * params.k);\n    }\n",
+        Some(Cause::WrongResult),
+    ),
+    ("one_percent_off", "    y[i] = a[i] * b[i] * 1.01;\n", Some(Cause::WrongResult)),
+    // naga knows these floats, the device was opened without them.
+    ("uncompiled", "    y[i] = f32(f64(a[i]) * f64(b[i]));\n", Some(Cause::Compile)),
+    // The process is told to abort where it comes to this one.
+    ("aborting", RIGHT, Some(Cause::Crash)),
+    (
+        "of_64_rows",
+        "    y[i] = a[i] * b[i];\n    if params.rows == 33u {\n        y[i] = 0.0;\n    }\n",
+        Some(Cause::WrongResult),
+    ),
+    // Fast where y has its answer from the run before.
+    (
+        "of_the_cache",
+        "    if (bitcast<u32>(y[i]) & 0x7f800000u) == 0x7f800000u {\n        y[i] = a[i] * b[i] * spin(50u);\n    }\n",
+        Some(Cause::WrongResult),
+    ),
+];
+
+/// Goes round 2^32 times.
+const ENDLESS: &str = "    var x = params.k;
+    var rounds = 0u;
+    loop {
+        x = x * 1664525u + 1013904223u;
+        rounds++;
+        if x == params.k {
+            break;
+        }
+    }
+    y[i] = a[i] * b[i] + f32(rounds);\n";
+
+/// Takes time, and is 1.
+const SPIN: &str = "
+fn spin(rounds: u32) -> f32 {
+    var x = params.k;
+    for (var n = 0u; n < rounds; n++) {
+        x = x * 1664525u + 1013904223u;
+    }
+    return select(1.0, 2.0, x == 12345u);
+}
+";
+
+/// A variant that does something else.
+fn variant(threads: &str) -> String {
+    assert!(MUL.contains(RIGHT));
+    let text = MUL.replace(RIGHT, threads).replace("// tune: 64 256", "").replace("// default: 10\n", "") + SPIN;
+    if threads == ENDLESS {
+        let many =
+            text.replace("// grid: ", "// grid: 4096 * ").replace("WG + tid;", "WG + tid) % (params.rows * params.m);");
+        return many.replace("let i = ", "let i = (");
+    }
+    if threads.contains("partials") {
+        let bound = "@group(0) @binding(4) var<storage, read_write> partials: array<f32>;\n\n@compute";
+        return text.replace("#import lib/op\n", "// partials: 1\n#import lib/op\n").replace("@compute", bound);
+    }
+    text
+}
+
+/// A folder with a model and the planted kernels; the default is replaced by a slow one, so that any other would win.
+fn plant() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let kernels = folder.path().join("kernels/ops/mul");
+    std::fs::create_dir_all(&kernels).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(kernels.join(format!("{name}.wgsl")), text).unwrap();
+    write(
+        "elements",
+        &variant("    y[i] = a[i] * b[i] * spin(1000u);\n").replace("// grid", "// default: 10\n// grid"),
+    );
+    PLANTED.iter().for_each(|(name, threads, _)| write(name, &variant(threads)));
+    folder
+}
+
+/// What is planted in, and where.
+struct World {
+    folder: tempfile::TempDir,
+    device: Arc<Device>,
+    model: Arc<Model>,
+    catalogue: Arc<Catalogue>,
+    site: InstanceGroup,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = plant();
+        let model = Arc::new(Model::open(folder.path().join("tiny.gguf")).unwrap());
+        let catalogue = Catalogue::with_folder(&folder.path().join("kernels")).unwrap();
+        let all = groups(model.shape(), Scenario::prefill(64), &FusionSet::new(), &|_| Format::F16);
+        let site = all.into_iter().find(|group| group.key.op == "mul").unwrap();
+        World { device: Device::open(None).unwrap(), model, catalogue, site, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self) -> ChildCommand {
+        let arguments = ["trial", "tiny.gguf", "--no-cache", "--abort-at=aborting"]
+            .map(|argument| if argument.ends_with(".gguf") { self.path(argument).into() } else { argument.into() });
+        let deadlines = Deadlines { compile: Duration::from_secs(60), run: Duration::from_secs(6) };
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_wgoose"));
+        ChildCommand { program, arguments: arguments.into(), kernels: Some(self.path("kernels")), deadlines }
+    }
+
+    /// Tunes the site in a child process.
+    fn tune(&self) -> TunedKernel {
+        let setup = ChildSetup {
+            device: self.device.fingerprint(),
+            limits: self.device.limits(),
+            catalogue: &self.catalogue,
+            reference: None,
+            quarantine: self.path("quarantine"),
+            interrupt: Interrupt::default(),
+            begun: Instant::now(),
+        };
+        let mut lab = ChildLab::new(self.command(), setup).unwrap();
+        let ledger = Ledger::open(self.path("ledger.jsonl")).unwrap();
+        let fingerprint = self.device.fingerprint().clone();
+        let mut memo = Memo::new(ledger, fingerprint, Some(self.model.fingerprint().to_string()), &mut lab);
+        let scope = Scope { allowed: Precision::F32, exhaustive: false };
+        let tuner = KernelTuner { limits: self.device.limits(), catalogue: &self.catalogue, scope };
+        tuner.tune(&self.site, &mut memo, Duration::from_secs(3600)).unwrap()
+    }
+
+    /// What failed, and how: of a comparison, the kernel that was to win.
+    fn failures(&self) -> BTreeMap<String, Cause> {
+        let (records, _) = ledger::read(&self.path("ledger.jsonl")).unwrap();
+        let failed = records.trials().filter_map(|(_, trial)| {
+            let Outcome::Failed(reason) = &trial.outcome else { return None };
+            match trial.identity.tried.job()? {
+                Job::Kernel { kernel, .. } | Job::Kernels { kernels: [_, kernel], .. } => {
+                    Some((kernel.variant.clone(), reason.cause))
+                }
+                _ => None,
+            }
+        });
+        failed.collect()
+    }
+
+    /// The bundles, by the variant that failed.
+    fn bundles(&self) -> BTreeMap<String, PathBuf> {
+        let bundle = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            let job = json(&path.join("request.json"))["job"].take();
+            let kernel = if job["kernel"].is_null() { &job["kernels"][1] } else { &job["kernel"] };
+            (kernel["variant"].as_str().unwrap_or("none").to_owned(), path)
+        };
+        std::fs::read_dir(self.path("quarantine")).unwrap().map(bundle).collect()
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn planted_kernels_are_caught_kept_and_not_tried_again() {
+    let world = World::new();
+    let tuned = world.tune();
+    // The race shows only where a kernel is about to win.
+    let wanted = PLANTED.iter().filter_map(|(name, _, cause)| Some(((*name).to_owned(), (*cause)?)));
+    let failures = world.failures();
+    assert_eq!(failures, wanted.collect());
+    let winner = tuned.winner.map(|choice| choice.variant);
+    assert!(winner.as_deref().is_none_or(|winner| winner == "good"), "{winner:?}");
+
+    // Each has a bundle, complete by itself.
+    let bundles = world.bundles();
+    let names = |all: &mut dyn Iterator<Item = &String>| all.cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(&mut bundles.keys()), names(&mut failures.keys()));
+    for (name, bundle) in &bundles {
+        let sources = std::fs::read_to_string(bundle.join(format!("kernels/ops/mul/{name}.wgsl"))).unwrap();
+        assert_eq!(sources, variant(PLANTED.iter().find(|(planted, ..)| planted == name).unwrap().1));
+        let texts = std::fs::read_dir(bundle)
+            .unwrap()
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(&format!("-{name}.wgsl")));
+        assert_eq!(texts.count(), 1, "{name}");
+    }
+
+    // The ledger answers for all of them.
+    let trials = || ledger::read(&world.path("ledger.jsonl")).unwrap().0.trials().count();
+    let before = trials();
+    world.tune();
+    assert_eq!(trials(), before);
+
+    // They fail again without the folder of kernels, and nothing else does.
+    std::fs::remove_dir_all(world.path("kernels")).unwrap();
+    for (name, said) in [("one_percent_off", "wrong result: error"), ("aborting", "crash: "), ("race", "wrong result")]
+    {
+        let bundle = bundles[name].to_str().unwrap();
+        let output = wgoose(world.folder.path(), ["trial", "--replay", bundle]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && stderr.contains(&format!("it fails again: {said}")), "{stderr}");
+    }
+    ends_without_its_parent(&world, &bundles["endless"]);
+}
+
+/// A process whose parent was killed ends in the middle of a kernel that does not.
+fn ends_without_its_parent(world: &World, bundle: &Path) {
+    let ChildCommand { program, arguments, .. } = world.command();
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--kernels").arg(bundle.join("kernels"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut requests, replies) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    writeln!(requests, "{}", json(&bundle.join("request.json"))).unwrap();
+    let is_running = |line: &String| line.contains("\"running\"");
+    assert!(replies.lines().map(Result::unwrap).any(|line| is_running(&line)));
+    drop(requests);
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it goes on without its parent");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_kernel_that_may_write_to_what_it_reads_is_refused() {
+    let folder = plant();
+    let read_write = variant(RIGHT).replace("var<storage, read> a", "var<storage, read_write> a");
+    std::fs::write(folder.path().join("kernels/ops/mul/good.wgsl"), read_write).unwrap();
+    let output = wgoose(folder.path(), "kernel mul/good --kernels kernels --cases 1".split(' '));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && stderr.contains("it may write to a, which other ops read"), "{stderr}");
+}

@@ -1,0 +1,234 @@
+//! A lab in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a failure like
+//! any other, and the next job finds a fresh process. The device's memory is that process' alone.
+
+mod bundle;
+mod process;
+mod serve;
+mod supervisor;
+mod wire;
+
+pub use bundle::replay;
+pub use serve::serve;
+
+use super::{Assignment, Lab, LabError, Phase};
+use crate::interrupt::Interrupt;
+use crate::job::{Configured, Cost, Job};
+use crate::ledger::{Clock, Outcome};
+use crate::quality::PendingReference;
+use crate::space::InstanceGroup;
+use bundle::Quarantine;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use supervisor::{Ready, Supervisor};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits};
+use wire::Request;
+
+/// How to start a process that calls [`serve`].
+#[derive(Clone, Debug)]
+pub struct ChildCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, paths absolute.
+    pub arguments: Vec<OsString>,
+    /// The folder of kernels that it reads beside its own: passed on as `--kernels`.
+    pub kernels: Option<PathBuf>,
+    /// How long parts of a job may take.
+    pub deadlines: Deadlines,
+}
+
+/// How long parts of a job may take before its process is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deadlines {
+    /// Making operands, uploading weights, compiling.
+    pub compile: Duration,
+    /// A check, or one sample of a step.
+    pub run: Duration,
+}
+
+impl Deadlines {
+    /// Many times what a candidate takes that is worth its time. A CPU that plays the device has few hundredths of a GPU's speed.
+    pub fn usual(is_cpu: bool) -> Self {
+        let [compile, run] = if is_cpu { [1800, 1800] } else { [180, 60] };
+        Deadlines { compile: Duration::from_secs(compile), run: Duration::from_secs(run) }
+    }
+
+    /// That of a phase.
+    pub(crate) fn of(self, phase: Phase) -> Duration {
+        match phase {
+            Phase::Compiling => self.compile,
+            Phase::Running => self.run,
+        }
+    }
+}
+
+/// What is wrong with the process that runs trials, beyond one candidate's failure.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// It cannot be started.
+    #[error("{program}, which runs the trials, cannot be started: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("the process that runs the trials ended before it was ready: {why}")]
+    Silent {
+        /// What it said last.
+        why: String,
+    },
+    /// It has another device.
+    #[error("the process that runs the trials has {got}, this one has {want}: name one with --device")]
+    OtherDevice {
+        /// Its device.
+        got: String,
+        /// This process' device.
+        want: String,
+    },
+    /// It was asked before it was started.
+    #[error("no process runs the trials")]
+    NotStarted,
+    /// It can run nothing more.
+    #[error("the process that runs the trials cannot go on: {why}")]
+    Stopped {
+        /// Why.
+        why: String,
+    },
+    /// It said something that was not asked for.
+    #[error("the process that runs the trials is of another version: end other installations")]
+    Unasked,
+    /// A message cannot be made, or a bundle's not read.
+    #[error("a request cannot be written or read: {0}")]
+    Message(serde_json::Error),
+    /// A bundle.
+    #[error("{}: {source}", path.display())]
+    Bundle {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What a lab in a child process needs of its parent.
+pub struct ChildSetup<'a> {
+    /// The device that it must have.
+    pub device: &'a DeviceFingerprint,
+    /// What that can do: kernels are made for it.
+    pub limits: &'a Limits,
+    /// The variants: the same files as the child's.
+    pub catalogue: &'a Arc<Catalogue>,
+    /// What is right. The child reads it from the file that this leaves.
+    pub reference: Option<PendingReference>,
+    /// Where bundles of what failed are kept.
+    pub quarantine: PathBuf,
+    /// What ends a job early.
+    pub interrupt: Interrupt,
+    /// When the time to spend began.
+    pub begun: Instant,
+}
+
+/// Runs jobs in a process that can be killed.
+pub struct ChildLab {
+    supervisor: Supervisor,
+    device: DeviceFingerprint,
+    limits: Limits,
+    reference: Option<PendingReference>,
+    quarantine: Quarantine,
+    clock: Clock,
+    doubt: Option<String>,
+    begun: Instant,
+}
+
+impl ChildLab {
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// It cannot be started, ends before it is ready, or has another device.
+    pub fn new(command: ChildCommand, setup: ChildSetup<'_>) -> Result<Self, LabError> {
+        let ChildSetup { device, limits, catalogue, reference, quarantine, interrupt, begun } = setup;
+        let (device, limits) = (device.clone(), limits.clone());
+        let quarantine = Quarantine::new(quarantine, Arc::clone(catalogue));
+        let supervisor = Supervisor::new(command, interrupt);
+        let (clock, doubt) = (Clock::Wall, None);
+        let mut lab = ChildLab { supervisor, device, limits, reference, quarantine, clock, doubt, begun };
+        let ready = lab.supervisor.start(1)?;
+        lab.accept(ready)?;
+        Ok(lab)
+    }
+
+    /// Takes a fresh process, if it has the same device.
+    fn accept(&mut self, ready: Option<Ready>) -> Result<(), ChildError> {
+        let Some(Ready { device, limits, clock, doubt }) = ready else { return Ok(()) };
+        if device != self.device || limits != self.limits {
+            let name = |device: &DeviceFingerprint| format!("{}, {}", device.adapter, device.driver);
+            return Err(ChildError::OtherDevice { got: name(&device), want: name(&self.device) });
+        }
+        (self.clock, self.doubt) = (clock, doubt);
+        Ok(())
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(Outcome, Cost), LabError> {
+        let ready = self.supervisor.restart()?;
+        self.accept(ready)?;
+        let answer = self.supervisor.ask(request)?;
+        if let Outcome::Failed(reason) = &answer.outcome {
+            let (device, command) = ((&self.device, &self.limits), self.supervisor.command());
+            self.quarantine.keep(request, reason, &answer.said, device, command)?;
+        }
+        Ok((answer.outcome, answer.cost))
+    }
+
+    /// Waits until the reference lies in its file; seconds.
+    fn wait_for_reference(&mut self) -> Result<f64, LabError> {
+        let begun = Instant::now();
+        if let Some(reference) = &mut self.reference {
+            while !reference.is_known() {
+                if self.supervisor.interrupt().is_raised() {
+                    return Err(LabError::Interrupted);
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            reference.get()?;
+        }
+        Ok(begun.elapsed().as_secs_f64())
+    }
+}
+
+impl Lab for ChildLab {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        let Assignment { job, site, plans, effort, .. } = assignment;
+        let waited = match job {
+            Job::Gate { .. } => self.wait_for_reference()?,
+            _ => 0.0,
+        };
+        let contents = |id| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+        let plans = job.plans().iter().map(contents).collect::<Result<Vec<_>, _>>()?;
+        let request = Request::Run { job: Box::new(job.clone()), site: site.cloned().map(Box::new), plans, effort };
+        let (outcome, cost) = self.ask(&request)?;
+        Ok((outcome, Cost { check: cost.check + waited, ..cost }))
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        self.ask(&Request::CompileAhead { site: Box::new(site.clone()), kernels: kernels.to_vec() })
+    }
+
+    fn spent(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
+    }
+}

@@ -1,0 +1,183 @@
+//! Keeps a process that runs trials, and starts another one where a trial has taken it.
+
+use super::process::{Process, Received};
+use super::wire::{Reply, Request};
+use super::{ChildCommand, ChildError};
+use crate::interrupt::Interrupt;
+use crate::job::Cost;
+use crate::lab::{LabError, Phase};
+use crate::ledger::{Cause, Clock, Outcome};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+use wgoose_kernels::{DeviceFingerprint, Limits};
+
+/// How long a process may take to open the device and the model.
+const START: Duration = Duration::from_secs(300);
+
+/// Starts of a fresh process, where one has died: a driver that is reset refuses for a while.
+const STARTS: usize = 5;
+
+/// Between two of them.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a process says of itself.
+pub(super) struct Ready {
+    /// Its device.
+    pub(super) device: DeviceFingerprint,
+    /// What that can do.
+    pub(super) limits: Limits,
+    /// What kernels are timed with.
+    pub(super) clock: Clock,
+    /// Why it is not the device's.
+    pub(super) doubt: Option<String>,
+}
+
+/// What came of a request.
+pub(super) struct Answer {
+    /// That.
+    pub(super) outcome: Outcome,
+    /// What it took.
+    pub(super) cost: Cost,
+    /// What a process that is no more said on stderr last.
+    pub(super) said: Vec<String>,
+}
+
+/// Asks one process after another.
+pub(super) struct Supervisor {
+    command: ChildCommand,
+    interrupt: Interrupt,
+    process: Option<Process>,
+}
+
+impl Supervisor {
+    /// One that has not started a process yet.
+    pub(super) fn new(command: ChildCommand, interrupt: Interrupt) -> Self {
+        Supervisor { command, interrupt, process: None }
+    }
+
+    pub(super) fn command(&self) -> &ChildCommand {
+        &self.command
+    }
+
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Starts a process if there is none; what it says of itself.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends before it is ready; the user interrupts.
+    pub(super) fn start(&mut self, starts: usize) -> Result<Option<Ready>, LabError> {
+        let mut starts = starts.max(1);
+        while self.process.is_none() {
+            starts -= 1;
+            match self.try_start() {
+                Ok((process, ready)) => {
+                    self.process = Some(process);
+                    return Ok(Some(ready));
+                }
+                Err(LabError::Child(ChildError::Silent { .. })) if starts > 0 => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`Supervisor::start`], after a process has died.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn restart(&mut self) -> Result<Option<Ready>, LabError> {
+        self.start(STARTS)
+    }
+
+    fn try_start(&self) -> Result<(Process, Ready), LabError> {
+        let mut command = Command::new(&self.command.program);
+        command.args(&self.command.arguments);
+        if let Some(folder) = &self.command.kernels {
+            command.arg("--kernels").arg(folder);
+        }
+        let program = || self.command.program.display().to_string();
+        let process = Process::start(command).map_err(|source| ChildError::Start { program: program(), source })?;
+        match process.receive(Instant::now() + START, &self.interrupt) {
+            Received::Reply(Reply::Ready { device, limits, clock, doubt }) => {
+                Ok((process, Ready { device, limits: *limits, clock, doubt }))
+            }
+            Received::Interrupted => Err(LabError::Interrupted),
+            Received::Reply(_) | Received::Late | Received::Closed => {
+                let (status, said) = process.end();
+                let last = said.iter().rfind(|line| !line.is_empty()).cloned();
+                Err(ChildError::Silent { why: last.unwrap_or_else(|| ended(status)) }.into())
+            }
+        }
+    }
+
+    /// Has a request done. A process that does not end in time is killed; one that has died is a failure of what was asked for.
+    ///
+    /// # Errors
+    /// There is no process and none can be started, nothing more can be run, or the user interrupts.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Answer, LabError> {
+        let begun = Instant::now();
+        let mut process = self.process.take().ok_or(ChildError::NotStarted)?;
+        process.send(request).map_err(ChildError::Message)?;
+        let mut phase = Phase::Compiling;
+        let mut until = begun + self.command.deadlines.of(phase);
+        loop {
+            let (cause, text) = match process.receive(until, &self.interrupt) {
+                Received::Reply(Reply::Phase { phase: next }) => {
+                    phase = next;
+                    until = Instant::now() + self.command.deadlines.of(phase);
+                    continue;
+                }
+                Received::Reply(Reply::Ended { outcome, cost }) => {
+                    let said = if leaves_a_sound_device(&outcome) {
+                        self.process = Some(process);
+                        Vec::new()
+                    } else {
+                        process.end().1
+                    };
+                    return Ok(Answer { outcome: *outcome, cost, said });
+                }
+                Received::Reply(Reply::Stopped { why }) => return Err(ChildError::Stopped { why }.into()),
+                Received::Reply(Reply::Ready { .. }) => return Err(ChildError::Unasked.into()),
+                Received::Interrupted => return Err(LabError::Interrupted),
+                Received::Late => {
+                    let seconds = self.command.deadlines.of(phase).as_secs_f64();
+                    (Cause::Timeout, format!("{phase} did not end within {seconds} s, its process was killed"))
+                }
+                Received::Closed => (Cause::Crash, String::new()),
+            };
+            let (status, said) = process.end();
+            let text = match cause {
+                Cause::Crash => died(phase, status, &said),
+                _ => text,
+            };
+            let seconds = begun.elapsed().as_secs_f64();
+            let cost = match phase {
+                Phase::Compiling => Cost { compile: seconds, ..Cost::default() },
+                Phase::Running => Cost { timed: seconds, ..Cost::default() },
+            };
+            return Ok(Answer { outcome: Outcome::failed(cause, text), cost, said });
+        }
+    }
+}
+
+/// Whether other jobs can go on where this came of one.
+fn leaves_a_sound_device(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed(reason) => {
+            !matches!(reason.cause, Cause::DeviceLost | Cause::Timeout | Cause::OutOfMemory | Cause::Runtime)
+        }
+        _ => true,
+    }
+}
+
+/// How a process died, for people.
+fn died(phase: Phase, status: Option<ExitStatus>, said: &[String]) -> String {
+    let last = said.iter().rfind(|line| !line.is_empty()).map_or_else(String::new, |line| format!(": {line}"));
+    format!("{phase} ended its process ({}){last}", ended(status))
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| "nobody knows how".to_owned(), |status| status.to_string())
+}
