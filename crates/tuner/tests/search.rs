@@ -182,9 +182,9 @@ fn a_search_that_was_stopped_goes_on() {
 fn an_interrupted_search_leaves_its_best_plan() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
-    let options = options(&folder.path().join("ledger.jsonl"), 40);
+    let options = options(&folder.path().join("ledger.jsonl"), 120);
     let policy = Policy { allowed: options.allowed, ..Policy::all() };
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
     let mut bests = Vec::new();
     let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
         let (records, _) = ledger::read(&options.ledger).unwrap();
@@ -202,7 +202,7 @@ fn an_interrupted_search_leaves_its_best_plan() {
     let best = bests.last().unwrap().as_ref().unwrap();
     assert_ne!(best.hash(), problem.default.hash());
     assert_eq!(best.evidence.as_ref().unwrap().quality_hash, "0123456789abcdef", "it has not passed the gate");
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
     let mut ns = |plan| lab.true_ns(plan, Scenario::DECODE).unwrap();
     assert!(ns(best) < ns(&problem.default));
 }
