@@ -168,7 +168,7 @@ pub struct Cost {
 
 impl Cost {
     /// All of it.
-    pub fn total(&self) -> f64 {
+    pub fn total(self) -> f64 {
         self.compile + self.check + self.timed
     }
 }

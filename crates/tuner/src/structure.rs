@@ -64,7 +64,9 @@ pub(crate) fn changes(
         // Shorter prompts are one pass of either.
         let is_cut = |prompt: &&Scenario| prompt.tokens > chunk.min(start.prefill_chunk);
         let prompts: Vec<Scenario> = prompts.iter().filter(is_cut).copied().collect();
-        changes.push(Change::new(format!("chunk {chunk}"), &prompts, move |plan| plan.prefill_chunk = chunk));
+        if !prompts.is_empty() {
+            changes.push(Change::new(format!("chunk {chunk}"), &prompts, move |plan| plan.prefill_chunk = chunk));
+        }
     }
     for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
@@ -157,6 +159,9 @@ mod tests {
         // The default reads 64 at once.
         let chunk = |name: &str| all.iter().find(|c| c.name == name).unwrap().scenarios.clone();
         assert_eq!((chunk("chunk 16"), chunk("chunk 256")), (prompts.to_vec(), prompts[1..].to_vec()));
+        // No prompt is longer than either chunk: there is nothing to compare.
+        let long = Plan { prefill_chunk: 256, ..default };
+        assert_eq!(changes(&long, &Layouts::default(), &FusionSet::new(), &[512], &objective).len(), 0);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Ledger, Outcome, Records};
 use wgoose_tuner::memo::Memo;
+use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::sweep::{Candidate, Event, Problem, Stage, Step, SweepError, SweepOptions, Swept, search};
 
@@ -205,6 +206,24 @@ fn an_interrupted_search_leaves_its_best_plan() {
     let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
     let mut ns = |plan| lab.true_ns(plan, Scenario::DECODE).unwrap();
     assert!(ns(best) < ns(&problem.default));
+}
+
+#[test]
+fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
+    for (workload, budget) in [("embed", 15), ("batch", 20), ("chat", 10)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), Catalogue::embedded());
+        // No prompt of the workload fills a larger chunk.
+        problem.default.prefill_chunk = 4096;
+        let objective = Objective::named(workload, false).unwrap();
+        let chunks = vec![512, 8192];
+        let options = SweepOptions { objective, chunks, ..options(&folder.path().join("ledger.jsonl"), budget) };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+        let ledger = memo(&problem, &options, &mut lab);
+        search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
+        let spent = lab.spent().as_secs_f64();
+        assert!(spent < 1.1 * budget as f64, "{workload}: {spent} of {budget} s");
+    }
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use super::merged::PROMISING;
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
+use crate::job::{Cost, Job};
 use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{Plan, bucket};
 
@@ -20,7 +22,8 @@ impl Sweep<'_> {
         let several = objective.together().map(Scenario::batch);
         let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
-        let effort = Effort::sure(self.left(1.0) / (2 * tuned.len() + scenarios.len()) as u32);
+        let left = self.options.budget.saturating_sub(self.memo.spent());
+        let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
             let rows = match scenario.tokens {
                 1 => bucket(scenario.sequences),
@@ -65,6 +68,33 @@ impl Sweep<'_> {
         // A comparison of the default with itself would say nothing.
         self.done(Step::NothingFaster)?;
         self.derived()
+    }
+
+    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: one of each scenario, and two
+    /// of those for which kernels are tuned.
+    pub(super) fn confirming(&self) -> Duration {
+        let objective = &self.options.objective;
+        let mut least: Vec<(Scenario, f64)> = Vec::new();
+        let mut gate = 0.0_f64;
+        for (_, trial) in self.memo.records().trials() {
+            let Some(cost) = trial.cost.map(Cost::total) else { continue };
+            match trial.identity.tried.job() {
+                Some(Job::Screen { scenario, .. } | Job::Steps { scenario, .. }) => {
+                    match least.iter_mut().find(|(known, _)| known == scenario) {
+                        Some((_, known)) => *known = known.min(cost),
+                        None => least.push((*scenario, cost)),
+                    }
+                }
+                // The first one waits for the reference.
+                Some(Job::Gate { .. }) => gate = if gate == 0.0 { cost } else { gate.min(cost) },
+                _ => {}
+            }
+        }
+        let of = |scenario: &Scenario| least.iter().find(|(known, _)| known == scenario).map_or(0.0, |(_, cost)| *cost);
+        let all: f64 = objective.scenarios().iter().map(of).sum();
+        let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
+        let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
+        Duration::from_secs_f64(gate + all + 2.0 * tuned.map(|scenario| of(&scenario)).sum::<f64>())
     }
 
     /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.

@@ -1,5 +1,6 @@
 //! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
 
+use super::merged_step::bytes;
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
@@ -7,6 +8,7 @@ use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::plan::{Fusions, default_kernel};
@@ -63,16 +65,26 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+        // What reads and writes the most comes first: time may end before all defaults are timed.
+        all.sort_by_key(|(_, group)| Reverse(bytes(group)));
         self.begin(Stage::Costs, all.len())?;
         let control = self.control_kernel()?;
         let speed_before = self.control(control.as_ref())?;
-        let mut costs = Vec::new();
+        let end = self.end(self.ends.kernels);
+        let (mut costs, mut untried) = (Vec::new(), 0);
         for (scenario, group) in all {
+            if self.memo.spent() >= end {
+                untried += 1;
+                continue;
+            }
             let ns = tuner.default_ns(&group, &mut self.memo)?;
             let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
             let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
             self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
             costs.push((ns * f64::from(group.count), scenario, group));
+        }
+        if untried > 0 {
+            self.note(Note::Untried(vec![format!("kernels of {untried} kinds of op instance")]))?;
         }
         // Scenarios weigh what the objective says, however long they are.
         let mut totals: Vec<(Scenario, f64)> = Vec::new();
@@ -90,7 +102,6 @@ impl<'a> Sweep<'a> {
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;
-        let end = self.end(self.ends.kernels);
         let half = self.memo.spent() + self.left(self.ends.kernels) / 2;
         let sites: Vec<(f64, InstanceGroup)> = costs.into_iter().map(|(share, _, group)| (share, group)).collect();
         let tuned = self.round(tuner, &sites, half)?;

@@ -290,9 +290,10 @@ impl<'a> Sweep<'a> {
         tell(self.listen, Event::Note(note))
     }
 
-    /// When a stage ends, in time of the budget.
+    /// When a stage before the last one ends, in time of the budget.
     fn end(&self, share: f64) -> Duration {
-        self.options.budget.mul_f64(share)
+        let budget = self.options.budget;
+        budget.mul_f64(share).min(budget.saturating_sub(self.confirming()))
     }
 
     /// What is left until a stage ends.
