@@ -77,7 +77,7 @@ fn a_new_file_is_listed_tested_timed_and_swept() {
     let mul = printed(folder, words("kernel mul --model tiny.gguf --cases 1 --tokens 2"));
     assert!(mul.contains("not in the default plan, which fuses it into another op"), "{mul}");
 
-    // Before its sibling, so that a sweep of this little time measures it.
+    // Before its sibling: the shortest sweep times the default kernels of such ops.
     write(folder, &PAIRS.replacen("#import", "// default: 5\n#import", 1));
     // A sweep goes on without a file that is wrong, and says so.
     std::fs::write(folder.join("mine/ops/embed/broken.wgsl"), PAIRS.replace("// idea:", "// ideas:")).unwrap();
