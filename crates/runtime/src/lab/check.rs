@@ -17,6 +17,8 @@ pub struct Deviation {
     pub tolerance: f32,
     /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second time.
     pub fault: Option<String>,
+    /// Hash of the bits of y and the state, 16 hex digits: kernels with the same one can take each other's place, and no text changes.
+    pub bits: String,
 }
 
 impl Deviation {
@@ -83,7 +85,11 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
             (worst, tolerance) = of_state;
         }
     }
-    Ok(Deviation { worst, tolerance, fault })
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(bytemuck::cast_slice(&defined(&y, &expected.y)));
+    hasher.update(bytemuck::cast_slice(state.as_deref().unwrap_or(&[])));
+    let bits = hasher.finalize().to_hex()[..16].to_owned();
+    Ok(Deviation { worst, tolerance, fault, bits })
 }
 
 /// Bytes of results that [`is_steady`] compares at most.

@@ -2,7 +2,7 @@
 
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::job::Configured;
-use crate::ledger::{Cause, Outcome, Reason};
+use crate::ledger::{Cause, Gate, Outcome, Reason, Timing};
 use crate::memo::{Memo, TrialError};
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
 use crate::stats::rng::below;
@@ -25,6 +25,10 @@ const DRAWN: usize = 6;
 
 /// Kernels that are compiled at once: as many as cores can take up before the first is measured.
 const AHEAD: usize = 16;
+
+/// Two kernels are as fast as each other whose times alone differ by no more than this share: which is ahead changes from sweep to
+/// sweep.
+const NOISE: f64 = 0.01;
 
 /// What a configuration makes.
 #[derive(Clone)]
@@ -58,6 +62,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     pub(super) tried: usize,
     /// Median nanoseconds of those that were measured or recalled.
     timed: Vec<(usize, f64)>,
+    /// Hashes of the bits that they make.
+    bits: BTreeMap<usize, String>,
     /// What they must suit, if they are to be stages.
     grid: Option<PersistentGrid>,
     /// Workgroup memory of those that were made.
@@ -75,8 +81,10 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let (variant, config, _) = default_kernel(&group.instance, tuner.scope.allowed, limits, tuner.catalogue)?;
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
-        let (made, tried, timed, grid, memory) = (BTreeMap::new(), 0, Vec::new(), None, BTreeMap::new());
-        let mut candidates = Candidates { tuner, group, memo, all, broken, default, made, tried, timed, grid, memory };
+        let (made, tried, timed, bits) = (BTreeMap::new(), 0, Vec::new(), BTreeMap::new());
+        let (grid, memory) = (None, BTreeMap::new());
+        let mut candidates =
+            Candidates { tuner, group, memo, all, broken, default, made, tried, timed, bits, grid, memory };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -271,7 +279,11 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
 
     /// Median nanoseconds of a candidate; `None` if it is refused, fails or is wrong.
     pub(super) fn measure(&mut self, i: usize) -> Result<Option<f64>, KernelTuningError> {
-        let ns = median(self.outcome(i)?.samples_ns());
+        let outcome = self.outcome(i)?;
+        let ns = median(outcome.samples_ns());
+        if let Outcome::Kernel(Timing { gate: Some(Gate { bits: Some(bits), .. }), .. }) = outcome {
+            self.bits.insert(i, bits);
+        }
         if let Some(ns) = ns.filter(|_| self.timed.iter().all(|(known, _)| *known != i)) {
             self.timed.push((i, ns));
         }
@@ -290,11 +302,11 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(choices)
     }
 
-    /// Those that were timed, the fastest first.
+    /// Those that were timed, the fastest first. Of those that are as fast as the fastest those come first that make the default's
+    /// bits, in the order of the catalogue: two sweeps of one machine choose alike.
     pub(super) fn ranked(&self) -> Vec<usize> {
-        let mut timed = self.timed.clone();
-        timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-        timed.into_iter().map(|(i, _)| i).collect()
+        let own = self.bits.get(&self.default);
+        canonical(&self.timed, &|i| own.is_some() && self.bits.get(&i) == own)
     }
 
     /// Those that were timed, as stages, the fastest first.
@@ -364,5 +376,31 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     pub(super) fn choice(&self, i: usize) -> Result<Choice, KernelTuningError> {
         let c = &self.all[i];
         Ok(Choice::new(self.group.key.clone(), c.variant, &c.config)?)
+    }
+}
+
+/// Configurations with their times, the fastest first; within [`NOISE`] of the fastest, those that change no bit first, then by number.
+fn canonical(timed: &[(usize, f64)], changes_nothing: &dyn Fn(usize) -> bool) -> Vec<usize> {
+    let mut timed = timed.to_vec();
+    timed.sort_by(|(i, a), (j, b)| a.total_cmp(b).then(i.cmp(j)));
+    let bound = timed.first().map_or(0.0, |(_, ns)| ns * (1.0 + NOISE));
+    let alike = timed.partition_point(|(_, ns)| *ns <= bound);
+    timed[..alike].sort_by_key(|(i, _)| (!changes_nothing(*i), *i));
+    timed.into_iter().map(|(i, _)| i).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_as_fast_comes_in_one_order_whatever_the_noise() {
+        let nothing = |_| false;
+        assert_eq!(canonical(&[], &nothing), Vec::<usize>::new());
+        assert_eq!(canonical(&[(5, 100.0), (2, 100.9), (9, 101.1), (1, 150.0)], &nothing), [2, 5, 9, 1]);
+        assert_eq!(canonical(&[(2, 100.0), (5, 100.9), (1, 150.0), (9, 101.1)], &nothing), [2, 5, 9, 1]);
+        // One that changes no bit is not chosen for that where it is slower.
+        let same_bits = |i| i == 5 || i == 9;
+        assert_eq!(canonical(&[(2, 100.0), (5, 100.9), (9, 101.1), (1, 99.95)], &same_bits), [5, 1, 2, 9]);
     }
 }

@@ -182,7 +182,8 @@ impl KernelLab {
         let repeats = self.repeats(&bench)?;
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
-        let gate = Gate { passed: true, rms: worst, max: worst, quality_hash: None, certified: None, detail };
+        let (max, bits) = (worst, Some(deviation.bits));
+        let gate = Gate { passed: true, rms: worst, max, quality_hash: None, certified: None, bits, detail };
         let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }

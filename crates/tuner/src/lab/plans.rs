@@ -283,6 +283,7 @@ fn gate_of(q: &Quality, precision: Precision) -> Gate {
         max: q.max,
         quality_hash: Some(q.hash.clone()),
         certified: Some(q.certified),
+        bits: None,
         detail,
     }
 }

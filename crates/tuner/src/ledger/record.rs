@@ -215,6 +215,9 @@ pub struct Gate {
     /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<(u32, u32)>,
+    /// Hash of the very bits of the results, for kernels: those with the same one are interchangeable. Ledgers from before lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits: Option<String>,
     /// What was compared, or where it went wrong.
     pub detail: String,
 }

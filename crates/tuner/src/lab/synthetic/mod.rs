@@ -345,7 +345,7 @@ impl Lab for SyntheticLab<'_> {
                 let compile = self.prepare(&plan(id, plans)?);
                 let cost = self.spend(Cost { compile, check: 0.2, timed: 0.0 });
                 let certified = Some((183, 184));
-                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, detail }), cost)
+                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, bits: None, detail }), cost)
             }
             Job::Resident { plan: id } => {
                 let plan = plan(id, plans)?;

@@ -85,14 +85,15 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let finite = prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO;
     let samples = prop::collection::vec(finite, 0..20);
     let error = || prop::num::f64::ANY.prop_filter("NaN is not equal to itself", |x| !x.is_nan());
-    let whole = (any::<Option<String>>(), any::<Option<(u32, u32)>>());
+    let whole = (any::<Option<String>>(), any::<Option<(u32, u32)>>(), any::<Option<String>>());
     let gate = (any::<bool>(), error(), error(), whole, any::<String>()).prop_map(
-        |(passed, rms, max, (quality_hash, certified), detail)| Gate {
+        |(passed, rms, max, (quality_hash, certified, bits), detail)| Gate {
             passed,
             rms,
             max,
             quality_hash,
             certified,
+            bits,
             detail,
         },
     );
