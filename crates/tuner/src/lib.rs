@@ -12,6 +12,7 @@ pub mod memo;
 pub mod objective;
 pub mod paired;
 pub mod quality;
+pub mod report;
 pub mod scenario;
 pub mod space;
 pub mod stats;

@@ -8,6 +8,9 @@ use std::fmt;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Feature, Precision, TextError};
 
+/// The stage of decisions that say what no time was left for.
+pub(crate) const UNTRIED: &str = "not tried";
+
 /// What happens in a sweep. Its text is one line for people.
 #[derive(Debug)]
 pub enum Event {

@@ -157,7 +157,7 @@ impl<'a> Sweep<'a> {
             let name = format!("{format} interleaved, with kernels of its own");
             let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
             if left.is_zero() {
-                self.note(Note::Untried(vec![name]))?;
+                self.leave_untried(vec![name], plan)?;
                 continue;
             }
             let problem = self.problem;

@@ -21,6 +21,7 @@ mod options;
 mod persistent;
 mod problem;
 
+pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::SweepOptions;
 pub use problem::Problem;
@@ -290,6 +291,15 @@ impl<'a> Sweep<'a> {
         tell(self.listen, Event::Note(note))
     }
 
+    /// Says what no time was left for, on the screen and in the ledger.
+    fn leave_untried(&mut self, names: Vec<String>, best: &Plan) -> Result<(), SweepError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.memo.decide(UNTRIED, names.join(", "), best)?;
+        self.note(Note::Untried(names))
+    }
+
     /// When a stage ends, in time of the budget.
     fn end(&self, share: f64) -> Duration {
         self.options.budget.mul_f64(share)
@@ -365,9 +375,7 @@ impl<'a> Sweep<'a> {
             let ended = self.challenge(&mut best, candidate, &change.scenarios, effort, name)?;
             self.open.extend(change.interleaves.filter(|_| ended == Ended::Open));
         }
-        if !untried.is_empty() {
-            self.note(Note::Untried(untried))?;
-        }
+        self.leave_untried(untried, &best)?;
         Ok(best)
     }
 
