@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(map.cells[0][1], None);
         assert_eq!(map.cells[1][0], Some(Cell { ns: 64e4, measured: 2 }));
         assert_eq!(map.least_ns(), 64e4);
-        assert!(map.explained[0] > map.explained[1] && map.explained.iter().sum::<f64>() <= 1.0 + 1e-9);
+        assert!(map.explained[0] > map.explained[1] && map.explained[1] > 0.1);
         // One that varies is no map.
         points.retain(|point| point.config["ROWS"] == "1" && point.config["IDLE"] == "0");
         assert_eq!(HeatMap::of(&points, None), None);

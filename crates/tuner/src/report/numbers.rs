@@ -83,7 +83,7 @@ mod tests {
         let date = |seconds| utc(seconds).unwrap_or_default();
         assert_eq!(date(0.0), "1970-01-01T00:00:00Z");
         assert_eq!(date(951_782_400.0), "2000-02-29T00:00:00Z");
-        assert_eq!(date(1_795_523_059.6), "2026-11-24T11:44:19Z");
+        assert_eq!(date(1_795_523_059.6), "2026-11-24T12:24:19Z");
         assert_eq!(date(253_402_300_799.0), "9999-12-31T23:59:59Z");
         assert_eq!([-1.0, 1e300, f64::NAN].map(utc), [None, None, None]);
     }

@@ -151,10 +151,10 @@ fn whole(derived: &Derived, name: &str) -> String {
     }
     let id = derived.plan.hash();
     let mut html = format!(
-        "<p class=\"lead\">{} as fast as the default for <b>{name}</b>, by the weighted mean of the logarithms of its scenarios' gains.</p>\n\
+        "<p class=\"lead\">{} times as fast as the default for <b>{name}</b>, by the weighted mean of the logarithms of its scenarios' gains.</p>\n\
          <p>Plan <code>{id}</code>. Dots are medians of paired samples, bars their 95 % intervals (bootstrap of the median log-ratio, 10,000 \
          resamples); those of the weighted mean are the weighted ends, which is wider than it need be.</p>\n<div class=\"grid\"><div>\n{}</div>\n",
-        gain(all),
+        digits(all),
         gains(&rows)
     );
     if let Some(evidence) = &derived.plan.evidence {
@@ -232,11 +232,7 @@ fn course(course: &Course) -> String {
     }
     html += "<div class=\"grid\">\n";
     for own in &course.progress {
-        html += &format!(
-            "<figure style=\"margin:0\"><h3>{}</h3>\n{}",
-            escape(&own.scenario.to_string(), SHORT),
-            progress(own, course)
-        );
+        html += &format!("<figure><h3>{}</h3>\n{}", escape(&own.scenario.to_string(), SHORT), progress(own, course));
         let rows: Vec<(f64, f64)> = own.best.clone();
         let table =
             Table::of(&["#Seconds", "#Times as fast"], &rows, MOST_ROWS, |(at, x)| vec![format!("{at:.1}"), gain(*x)]);
@@ -244,7 +240,7 @@ fn course(course: &Course) -> String {
     }
     if let Some(chart) = control(course) {
         html += &format!(
-            "<figure style=\"margin:0\"><h3>Control kernel</h3>\n{chart}<p class=\"note\">It never changes: what moves is the machine. Change \
+            "<figure><h3>Control kernel</h3>\n{chart}<p class=\"note\">It never changes: what moves is the machine. Change \
              against the first visit; dots are medians, bars quartiles; within the band of ±2 % nothing is void.</p>\n"
         );
         let row = |visit: &super::course::ControlVisit| {
@@ -302,7 +298,7 @@ fn one_site(site: &Site) -> String {
         facts.push(format!("{} failed", site.failed));
     }
     if let (Some(least), Some(best)) = (site.least_ns, site.points.first()) {
-        facts.push(format!("fastest at {:.0} % of the roofline", 100.0 * least / best.ns.median));
+        facts.push(format!("fastest at {} % of the roofline", digits(100.0 * least / best.ns.median)));
     }
     let mut html = format!("<article><h3>{name}</h3>\n<p class=\"note\">{}</p>\n", facts.join(" · "));
     if site.points.is_empty() {

@@ -106,28 +106,31 @@ impl Axis {
     /// Values to be named, at least `apart` units from one another.
     pub(super) fn ticks(&self, apart: f64) -> Vec<f64> {
         let [from, to] = self.values;
-        let sets: Vec<Vec<f64>> = match self.is_log {
-            true => [&[1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0][..]]
-                .into_iter()
-                .chain([&[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]])
-                .map(|steps| decades(from, to, 1).flat_map(|d| steps.iter().map(move |s| s * d)).collect())
-                .chain([2, 3, 6, 20, 100].map(|step| decades(from, to, step).collect()))
-                .collect(),
-            false => {
-                let magnitude = 10f64.powf(((to - from) / 10.0).log10().floor());
-                let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].map(|step| step * magnitude);
-                let multiples = |step: f64| {
-                    let first = (from / step).ceil();
-                    (0..=100).map(|i| (first + f64::from(i)) * step).take_while(|x| *x <= to).collect()
-                };
-                steps.into_iter().map(multiples).collect()
-            }
-        };
+        // A short piece of a logarithmic axis is all but linear.
+        let sets = if self.is_log && to > 3.0 * from { powers(from, to) } else { multiples(from, to) };
         let inside = |ticks: Vec<f64>| ticks.into_iter().filter(|x| (from..=to).contains(x)).collect::<Vec<f64>>();
         let is_apart =
             |ticks: &Vec<f64>| ticks.windows(2).all(|pair| (self.at(pair[1]) - self.at(pair[0])).abs() >= apart);
         sets.into_iter().map(inside).find(is_apart).unwrap_or_default()
     }
+}
+
+/// Round numbers of a logarithmic axis, the closest first.
+fn powers(from: f64, to: f64) -> Vec<Vec<f64>> {
+    let steps: [&[f64]; 4] = [&[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+    let within = |steps: &[f64]| decades(from, to, 1).flat_map(|d| steps.iter().map(move |s| s * d)).collect();
+    let beyond = [2, 3, 6, 20, 100].map(|step| decades(from, to, step).collect());
+    steps.map(within).into_iter().chain(beyond).collect()
+}
+
+/// Round numbers of a linear axis, the closest first.
+fn multiples(from: f64, to: f64) -> Vec<Vec<f64>> {
+    let magnitude = 10f64.powf(((to - from) / 20.0).log10().floor());
+    let of = |step: f64| {
+        let first = (from / step).ceil();
+        (0..=100).map(|i| (first + f64::from(i)) * step).take_while(|x| *x <= to).collect()
+    };
+    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].map(|step| of(step * magnitude)).into()
 }
 
 /// Powers of ten from the one below `from` to the one above `to`.
@@ -143,8 +146,8 @@ mod tests {
     #[test]
     fn ticks_are_round_apart_and_inside() {
         let log = Axis::log([9_800.0, 3_200_000.0], [0.0, 340.0]);
-        assert_eq!(log.ticks(40.0), [1e4, 3e4, 1e5, 3e5, 1e6, 3e6]);
-        assert_eq!(Axis::log([0.9, 2.2], [0.0, 340.0]).ticks(44.0), [1.0, 1.2, 1.5, 2.0]);
+        assert_eq!(log.ticks(50.0), [1e4, 3e4, 1e5, 3e5, 1e6, 3e6]);
+        assert_eq!(Axis::log([0.9, 2.2], [0.0, 340.0]).ticks(44.0), [1.0, 1.5, 2.0]);
         assert_eq!(Axis::linear([0.0, 285.0], [0.0, 340.0]).ticks(40.0), [0.0, 50.0, 100.0, 150.0, 200.0, 250.0]);
         // Whatever a ledger says.
         for values in [[1.0, 1.0], [1e-300, 1e300], [0.0, f64::MAX], [0.0, 0.0]] {

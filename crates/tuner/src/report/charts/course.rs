@@ -17,7 +17,7 @@ const SLOWEST: f64 = 0.7;
 pub(in super::super) fn progress(progress: &Progress, course: &Course) -> String {
     let gains = progress.attempts.iter().map(|a| a.gain).chain(progress.best.iter().map(|(_, gain)| *gain));
     let (least, most) = gains.fold((0.98f64, 1.05f64), |(a, b), x| (a.min(x), b.max(x)));
-    let y = Axis::log([least.max(SLOWEST) / 1.03, most * 1.03], [BOTTOM, TOP]);
+    let y = Axis::log([least.max(SLOWEST) / 1.01, most * 1.01], [BOTTOM, TOP + 16.0]);
     let x = seconds(course);
     let last = progress.best.last().map_or(1.0, |(_, gain)| *gain);
     let described = format!(
@@ -39,7 +39,7 @@ pub(in super::super) fn progress(progress: &Progress, course: &Course) -> String
     }
     points.push((x.at(course.spent), points.last().map_or(y.at(1.0), |(_, y)| *y)));
     drawing.polyline(&points, "best");
-    let end = (x.at(course.spent), (y.at(last) - 6.0).max(TOP + 8.0));
+    let end = (x.at(course.spent), y.at(last) - 8.0);
     drawing.text(end, Anchor::End, "value", &gain(last));
     drawing.svg(BOTTOM + 36.0)
 }

@@ -38,7 +38,7 @@ pub(in super::super) fn gains(rows: &[Row]) -> String {
     for (i, row) in rows.iter().enumerate() {
         let y = ROW * i as f64 + 33.0;
         let [low, high] = row.interval.map(|x| axis.at(x));
-        drawing.rect((MARGIN, y - 26.0), (WIDTH - 2.0 * MARGIN, 14.0), "plate", 0.85);
+        drawing.rect((MARGIN, y - 26.0), (WIDTH - 2.0 * MARGIN, 14.0), "plate", 1.0);
         drawing.text((MARGIN, y - 15.0), Anchor::Start, "name", &row.name);
         drawing.text((WIDTH - MARGIN, y - 15.0), Anchor::End, "value", &row.detail);
         drawing.line((low, y), (high, y), "interval");

@@ -25,7 +25,6 @@ pub(in super::super) fn heat(map: &HeatMap, site: &str) -> String {
     let left = (6.5 * longest as f64 + 12.0).max(24.0);
     let width = ((WIDTH - left - 4.0) / map.columns.1.len().max(1) as f64).min(64.0);
     drawing.text((left, 12.0), Anchor::Start, "name", &format!("{} →", map.columns.0));
-    drawing.text((0.0, TOP - 6.0), Anchor::Start, "name", "");
     for (c, value) in map.columns.1.iter().enumerate() {
         let fits = (width / 6.5) as usize;
         drawing.text((left + width * (c as f64 + 0.5), TOP - 7.0), Anchor::Middle, "tick", &cut(value, fits));
@@ -44,12 +43,21 @@ pub(in super::super) fn heat(map: &HeatMap, site: &str) -> String {
             drawing.rect((x + 1.0, y + 1.0), (width - 2.0, CELL - 2.0), "cell", opacity);
             let number = if times < 9.95 { format!("{times:.2}") } else { digits(times) };
             let number = if width < 27.0 { cut(&number, 3) } else { number };
-            drawing.text(middle, Anchor::Middle, if opacity > 0.5 { "dark" } else { "light" }, &number);
+            drawing.text(middle, Anchor::Middle, shade(opacity), &number);
         }
     }
     let bottom = TOP + CELL * map.cells.len() as f64;
     drawing.text((0.0, bottom + 14.0), Anchor::Start, "name", &format!("↑ {}", map.rows.0));
     drawing.svg(bottom + 20.0)
+}
+
+/// The class of a number on a cell of such an opacity: what can be read there in light and in dark.
+fn shade(opacity: f64) -> &'static str {
+    match opacity {
+        o if o > 0.8 => "full",
+        o if o > 0.5 => "half",
+        _ => "faint",
+    }
 }
 
 /// At most so many characters; a point at the end says nothing.

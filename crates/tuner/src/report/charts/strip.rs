@@ -57,7 +57,7 @@ pub(in super::super) fn strip(site: &Site) -> String {
         let y = ROW * row as f64 + 30.0;
         let best = own.first().map_or(f64::NAN, |(_, point)| point.ns.median);
         // Behind the names the lines of the grid would be in the way.
-        drawing.rect((MARGIN, y - 23.0), (WIDTH - 2.0 * MARGIN, 13.0), "plate", 0.85);
+        drawing.rect((MARGIN, y - 23.0), (WIDTH - 2.0 * MARGIN, 13.0), "plate", 1.0);
         drawing.text((MARGIN, y - 12.0), Anchor::Start, "name", &format!("{name} · {}", count(own.len() as u64)));
         drawing.text((WIDTH - MARGIN, y - 12.0), Anchor::End, "value", &format!("fastest {}", time(best)));
         for (_, point) in own.iter().take(MOST_POINTS) {
