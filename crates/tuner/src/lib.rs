@@ -14,6 +14,7 @@ pub mod paired;
 pub mod quality;
 pub mod report;
 pub mod scenario;
+pub mod seeds;
 pub mod space;
 pub mod stats;
 mod structure;

@@ -181,6 +181,13 @@ pub enum Note {
     BrokenFile(TextError),
     /// A variant's text is wrong.
     BrokenVariant(TextError),
+    /// A configuration that was proposed from outside does not fit.
+    Seed {
+        /// The configuration.
+        seed: String,
+        /// Why.
+        refusal: String,
+    },
     /// Changes that no time was left for, by name.
     Untried(Vec<String>),
     /// The device's speed changed by this share.
@@ -306,6 +313,7 @@ impl fmt::Display for Note {
             Note::Ledger(notice) => write!(f, "ledger: a line was skipped: {notice}"),
             Note::BrokenFile(error) => write!(f, "a file is left out: {error}"),
             Note::BrokenVariant(error) => write!(f, "a variant is left out: {error}"),
+            Note::Seed { seed, refusal } => write!(f, "seed {seed}: {refusal}"),
             Note::Untried(names) => write!(f, "out of time, not tried: {}", names.join(", ")),
             Note::Drift(share) => write!(
                 f,

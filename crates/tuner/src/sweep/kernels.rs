@@ -189,7 +189,7 @@ impl<'a> Sweep<'a> {
         'a: 'c,
     {
         let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
-        KernelTuner { limits: &self.problem.limits, catalogue: &self.options.catalogue, scope }
+        KernelTuner::new(&self.problem.limits, &self.options.catalogue, scope)
     }
 
     /// Times the control kernel, which never changes, to see whether the machine did.

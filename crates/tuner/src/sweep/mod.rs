@@ -34,6 +34,7 @@ use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{PendingReference, QualityError, Reference};
 use crate::scenario::Scenario;
+use crate::seeds::{Planted, Seed, SeedRefusal};
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
@@ -220,17 +221,20 @@ pub fn search<'a>(
     if let Some(doubt) = sweep.memo.doubt() {
         sweep.note(Note::WallClock(doubt))?;
     }
+    let planted = Planted::new(&options.seeds, &options.catalogue);
+    sweep.refuse_seeds(planted.unfit())?;
     let structure = sweep.structure()?;
     sweep.check_default()?;
     let structure = sweep.checked(structure)?;
     sweep.gated = true;
     let mut plan = structure.clone();
-    let tuner = sweep.tuner();
+    let tuner = sweep.tuner().with_seeds(&planted);
     sweep.persistent(&tuner, &mut plan)?;
     sweep.kernels(&tuner, &mut plan)?;
     if plan.persistent.is_none() {
         sweep.layouts(&tuner, &mut plan)?;
     }
+    sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
@@ -316,6 +320,16 @@ impl<'a> Sweep<'a> {
             let reason = Reason { cause: Cause::Compile, text: error.to_string() };
             self.memo.refuse(None, &error.path, [0, 0], reason)?;
             self.note(Note::BrokenFile(error.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Records seeds that are not measured, or not everywhere that they fit, and says so.
+    fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
+        for (seed, refusal) in refused {
+            let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
+            self.memo.refuse(None, &seed.to_string(), [1, 1], reason)?;
+            self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
         }
         Ok(())
     }
