@@ -19,3 +19,4 @@ pub mod space;
 pub mod stats;
 mod structure;
 pub mod sweep;
+pub mod t4;

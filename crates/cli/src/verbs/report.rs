@@ -9,6 +9,7 @@ use wgoose_tuner::derive::Policy;
 use wgoose_tuner::ledger::{Records, read};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::report::{Ceiling, Report, Source, page};
+use wgoose_tuner::t4;
 
 /// Say what a search measured, chose and left out, as one HTML file: no GPU is asked, nothing is measured.
 ///
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// Where the page goes; default: beside the first ledger, with the extension .html.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     out: Option<PathBuf>,
+    /// Also write the results of single kernels here, as JSON in T4, the format in which tuners such as Kernel Tuner exchange them.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    t4: Option<PathBuf>,
     /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
@@ -53,6 +57,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     out::file(&path, page(&report, &sources).as_bytes())?;
     let (sites, failures) = (report.sites.len(), report.failures.len());
     outln!("{}: {} records, {sites} sites, {failures} failures", path.display(), records.as_slice().len());
+    if let Some(path) = &args.t4 {
+        let results = t4::results(&records);
+        out::file(path, &serde_json::to_vec_pretty(&results)?)?;
+        outln!("{}: {} results", path.display(), results.results.len());
+    }
     Ok(())
 }
 

@@ -21,6 +21,12 @@ fn a_ledger_becomes_a_page_beside_it() {
     let derived = printed(folder.path(), ["plan", "--from", "q4.jsonl.gz"]);
     assert!(derived.contains("persistent: Some(132)"), "{derived}");
 
+    // What was measured, for other tools.
+    assert!(printed(folder.path(), ["report", "q4.jsonl.gz", "--t4", "q4.json"]).ends_with("q4.json: 554 results\n"));
+    let results: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("q4.json")).unwrap()).unwrap();
+    assert_eq!(results["schema_version"], "1.0.0");
+
     // Another place, and another objective that it does not have.
     let earlier = shipped("32x2560-q4_k_m-int8.jsonl");
     let all = ["report", "q4.jsonl.gz", earlier.to_str().unwrap(), "--out", "both.html", "--workload", "batch"];

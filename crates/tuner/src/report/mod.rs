@@ -20,6 +20,7 @@ pub use failures::Failed;
 pub use gather::{Decided, Report, Searched, Subject};
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
+pub(crate) use numbers::utc;
 pub use page::{Source, page};
 pub use roof::Ceiling;
 pub use sites::{Compared, Point, Site};
