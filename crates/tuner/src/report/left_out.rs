@@ -4,6 +4,7 @@ use super::gather::View;
 use super::sites::Site;
 use crate::ledger::{Cause, Outcome, Record, Tried};
 use crate::sweep::UNTRIED;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was not run.
@@ -69,7 +70,7 @@ impl LeftOut {
             }
         }
         let mut refusals: Vec<Refusals> = reasons.into_values().collect();
-        refusals.sort_by(|a, b| b.configurations.cmp(&a.configurations));
+        refusals.sort_by_key(|refusals| Reverse(refusals.configurations));
         let untried = view.decisions().filter(|decision| decision.stage == UNTRIED);
         let mut configurations = [0; 3];
         for site in sites {

@@ -152,7 +152,7 @@ pub(super) fn sites(
     let mut sites: Vec<(bool, f64, Site)> = Vec::new();
     for ((name, own), work) in all.into_iter().zip(works) {
         let is_prompt = name.rows > name.segments;
-        let site = site(name, own, work.zip(ceiling), &mut instances, catalogue, plan);
+        let site = site(&name, own, work.zip(ceiling), &mut instances, catalogue, plan);
         let cost = site.points.first().map_or(0.0, |point| point.ns.median * work.map_or(1.0, |w| f64::from(w.count)));
         sites.push((is_prompt, cost, site));
     }
@@ -208,7 +208,7 @@ fn reached<'a>(all: impl Iterator<Item = (&'a Gathered, &'a Option<Work>)>) -> O
 }
 
 fn site(
-    name: Name,
+    name: &Name,
     own: Gathered,
     work: Option<(Work, Ceiling)>,
     instances: &mut Instances<'_>,

@@ -3,8 +3,10 @@
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
+use crate::ledger::{Cause, Reason};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
+use crate::seeds::{Seed, SeedRefusal};
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
 use std::collections::BTreeSet;
@@ -174,6 +176,16 @@ impl<'a> Sweep<'a> {
             }
             let effort = Effort::usual(left / 20);
             self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;
+        }
+        Ok(())
+    }
+
+    /// Records seeds that are not measured, or not everywhere that they fit, and says so.
+    pub(super) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
+        for (seed, refusal) in refused {
+            let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
+            self.memo.refuse(None, &seed.to_string(), [1, 1], reason)?;
+            self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
         }
         Ok(())
     }

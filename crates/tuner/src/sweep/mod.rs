@@ -34,7 +34,7 @@ use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{PendingReference, QualityError, Reference};
 use crate::scenario::Scenario;
-use crate::seeds::{Planted, Seed, SeedRefusal};
+use crate::seeds::Planted;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
@@ -320,16 +320,6 @@ impl<'a> Sweep<'a> {
             let reason = Reason { cause: Cause::Compile, text: error.to_string() };
             self.memo.refuse(None, &error.path, [0, 0], reason)?;
             self.note(Note::BrokenFile(error.clone()))?;
-        }
-        Ok(())
-    }
-
-    /// Records seeds that are not measured, or not everywhere that they fit, and says so.
-    fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
-        for (seed, refusal) in refused {
-            let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
-            self.memo.refuse(None, &seed.to_string(), [1, 1], reason)?;
-            self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
         }
         Ok(())
     }
