@@ -59,6 +59,7 @@ impl Effort {
             catalogue,
             allowed: Precision::F16,
             child: None,
+            seeds: Vec::new(),
             interrupt: Interrupt::default(),
         }
     }

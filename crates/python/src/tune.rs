@@ -72,6 +72,7 @@ pub(crate) fn tune(
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
             child: None,
+            seeds: Vec::new(),
             interrupt: Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;

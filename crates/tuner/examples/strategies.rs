@@ -70,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 catalogue: catalogue.clone(),
                 allowed: Precision::F16,
                 child: None,
+                seeds: Vec::new(),
                 interrupt: Interrupt::default(),
             };
             let begun = Instant::now();

@@ -40,10 +40,23 @@ impl Policy {
 pub struct Derived {
     /// The plan, with evidence if it was compared as a whole.
     pub plan: Plan,
+    /// How it does against the default in each scenario of the objective; empty where it was not compared as a whole.
+    pub gains: Vec<Gain>,
     /// Why, line by line.
     pub decisions: Vec<String>,
     /// What was not measured, or is out of date.
     pub missing: Vec<String>,
+}
+
+/// A plan against the default in one scenario.
+#[derive(Clone, Debug)]
+pub struct Gain {
+    /// What was timed.
+    pub scenario: Scenario,
+    /// How much it counts for the objective: all shares add up to 1.
+    pub share: f64,
+    /// What the comparison found; the default is the incumbent.
+    pub result: PairedResult,
 }
 
 /// Why no plan can be derived.
@@ -71,22 +84,23 @@ pub fn derive(
     policy: &Policy,
 ) -> Result<Derived, DeriveError> {
     let known = Known::of(records, catalogue, policy)?;
-    let mut derived = Derived { plan: known.default.clone(), decisions: Vec::new(), missing: Vec::new() };
+    let mut derived =
+        Derived { plan: known.default.clone(), gains: Vec::new(), decisions: Vec::new(), missing: Vec::new() };
     if known.others > 0 {
         derived.missing.push(format!("{} trials of other devices or models are left out", known.others));
     }
-    let mut qualified: Vec<(f64, Plan)> = Vec::new();
+    let mut qualified: Vec<(f64, Plan, Vec<Gain>)> = Vec::new();
     for (id, plan) in &known.plans {
-        if let Some((gain, plan)) = known.judge(id, plan, objective, &mut derived)? {
-            qualified.push((gain, plan));
+        if let Some((plan, gains)) = known.judge(id, plan, objective, &mut derived)? {
+            qualified.push((overall(&gains), plan, gains));
         }
     }
-    let best = qualified.iter().map(|(gain, _)| *gain).fold(f64::NEG_INFINITY, f64::max);
-    let among = qualified.into_iter().filter(|(gain, _)| *gain > best - NOISE && *gain > 0.0);
-    let canonical = among.min_by_key(|(_, plan)| (plan.choices.len(), plan.hash()));
-    if let Some((gain, plan)) = canonical {
+    let best = qualified.iter().map(|(gain, ..)| *gain).fold(f64::NEG_INFINITY, f64::max);
+    let among = qualified.into_iter().filter(|(gain, ..)| *gain > best - NOISE && *gain > 0.0);
+    let canonical = among.min_by_key(|(_, plan, _)| (plan.choices.len(), plan.hash()));
+    if let Some((gain, plan, gains)) = canonical {
         derived.decisions.push(format!("plan {}: x{:.3} for {}", plan.hash(), gain.exp(), objective.name));
-        derived.plan = plan;
+        (derived.plan, derived.gains) = (plan, gains);
     } else if !known.compared {
         known.assemble(&mut derived);
     } else {
@@ -241,14 +255,14 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The weighted gain of a plan, and the plan with its evidence, if it qualifies.
+    /// A plan with its evidence, and its gains, if it qualifies.
     fn judge(
         &self,
         id: &PlanId,
         plan: &Plan,
         objective: &Objective,
         derived: &mut Derived,
-    ) -> Result<Option<(f64, Plan)>, DeriveError> {
+    ) -> Result<Option<(Plan, Vec<Gain>)>, DeriveError> {
         let scenarios = objective.scenarios();
         let timed = |scenario: &Scenario| self.compared_in(id, *scenario);
         let measured = scenarios.iter().filter(|scenario| timed(scenario).is_some()).count();
@@ -270,7 +284,7 @@ impl<'a> Known<'a> {
                 return Ok(None);
             }
         };
-        let (mut gain, mut evidence) = (0.0, Vec::new());
+        let mut gains = Vec::new();
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
                 derived.missing.push(format!("plan {id} in {scenario}"));
@@ -280,10 +294,10 @@ impl<'a> Known<'a> {
                 derived.decisions.push(format!("plan {id} is slower in {scenario}"));
                 return Ok(None);
             }
-            gain += share * result.comparison.log_ratio;
-            evidence.push(evidence_of(scenario, &result));
+            gains.push(Gain { scenario, share, result });
         }
-        Ok(Some((gain, Plan { evidence: Some(self.evidence(gate, evidence)), ..plan.clone() })))
+        let evidence = gains.iter().map(|gain| evidence_of(gain.scenario, &gain.result)).collect();
+        Ok(Some((Plan { evidence: Some(self.evidence(gate, evidence)), ..plan.clone() }, gains)))
     }
 
     /// What a plan that passed the gate can show.
@@ -329,6 +343,11 @@ impl<'a> Known<'a> {
         }
         derived.missing.push("the gate, and every comparison of the whole plan with the default".to_owned());
     }
+}
+
+/// The weighted mean of the logarithms of gains: what an objective counts.
+pub(crate) fn overall(gains: &[Gain]) -> f64 {
+    gains.iter().map(|gain| gain.share * gain.result.comparison.log_ratio).sum()
 }
 
 /// Adds samples to others of the same comparison.

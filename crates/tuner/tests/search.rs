@@ -2,77 +2,22 @@
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
+mod made_up;
+
+use made_up::{memo, options, problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+use std::time::Duration;
+use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_kernels::{Catalogue, Feature};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
-use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Ledger, Outcome, Records};
-use wgoose_tuner::memo::Memo;
+use wgoose_tuner::ledger::{self, Outcome, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::sweep::{Candidate, Event, Problem, Stage, Step, SweepError, SweepOptions, Swept, search};
-
-/// A device like an H200.
-fn limits() -> Limits {
-    Limits {
-        workgroup_threads: 1024,
-        workgroup_memory: 48 << 10,
-        storage_binding: 2 << 30,
-        buffer: 2 << 30,
-        storage_buffers: 16,
-        min_subgroup: 32,
-        multiprocessors: 132,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
-        ..Limits::webgpu()
-    }
-}
-
-fn problem(shape: &str, format: Format) -> Problem {
-    let shape = ModelShape::preset(shape).unwrap();
-    let formats: BTreeMap<Weight, Format> = Weight::all(&shape)
-        .map(|weight| {
-            let [rows, cols] = weight.shape(&shape).map(|n| n as usize);
-            let stored = match weight.class() {
-                WeightClass::Vector => Format::F32,
-                WeightClass::Matrix if format.bytes(rows, cols).is_some() => format,
-                _ => Format::F16,
-            };
-            (weight, stored)
-        })
-        .collect();
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
-    let default = Plan::default_for(device, shape, &limits());
-    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), default }
-}
-
-fn options(ledger: &Path, budget: u64) -> SweepOptions {
-    SweepOptions {
-        ledger: ledger.to_owned(),
-        begun: Instant::now(),
-        budget: Duration::from_secs(budget),
-        exhaustive: false,
-        chunks: vec![64, 256, 1024],
-        objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),
-        persistent: true,
-        catalogue: Catalogue::embedded(),
-        allowed: Precision::Q15,
-        child: None,
-        interrupt: Interrupt::default(),
-    }
-}
-
-fn memo<'l>(problem: &Problem, options: &SweepOptions, lab: &'l mut dyn Lab) -> Memo<'l> {
-    let ledger = Ledger::open(&options.ledger).unwrap();
-    Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), lab)
-}
+use wgoose_tuner::sweep::{Candidate, Event, Stage, Step, SweepError, SweepOptions, Swept, search};
 
 /// A search on a device, and where it is.
 fn searched(device: Synthetic, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {

@@ -35,6 +35,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
         child: None,
+        seeds: Vec::new(),
         interrupt: Interrupt::default(),
     };
     // A listener stops it; what was measured until then is in the ledger.

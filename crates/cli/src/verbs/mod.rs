@@ -14,6 +14,7 @@ pub(crate) mod logits;
 pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod profile;
+pub(crate) mod report;
 pub(crate) mod roofline;
 pub(crate) mod synth;
 pub(crate) mod trace;

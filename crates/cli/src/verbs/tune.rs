@@ -13,6 +13,7 @@ use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::objective::Objective;
+use wgoose_tuner::seeds;
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
@@ -49,6 +50,10 @@ pub(crate) struct Args {
     /// gate of their own, and `wgoose info` names them in the plan.
     #[arg(long)]
     allow_int8: bool,
+    /// Configurations to measure first, wherever they fit: a JSON list of {"op": .., "variant": .., "config": {..}}, and optionally "k",
+    /// "m", "formats" and "rows" of the op instances that each is for.
+    #[arg(long, value_name = "FILE")]
+    seeds: Option<PathBuf>,
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     device: Option<String>,
@@ -69,6 +74,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.ledger.as_ref() == Some(*out)) {
         return Err(format!("{}: the plan and the measurements need a file each", out.display()).into());
     }
+    let seeds = args.seeds.as_deref().map(seeds::load).transpose()?.unwrap_or_default();
     let model = Arc::new(Model::open(&args.model)?);
     let catalogue = args.kernels.catalogue_in_part()?;
     // Before minutes of work.
@@ -92,6 +98,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if args.allow_int8 {
         options.allowed = Precision::Q8;
     }
+    options.seeds = seeds;
     if !args.in_process {
         let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folders = (args.kernels.folder(), folder);

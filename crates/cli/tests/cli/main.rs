@@ -15,6 +15,7 @@ mod memory;
 mod plans;
 mod profiles;
 mod refusals;
+mod reports;
 mod state_format;
 mod timeline;
 mod trace;

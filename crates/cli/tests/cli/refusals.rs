@@ -253,3 +253,20 @@ fn a_model_without_all_bytes_still_takes_token_ids() {
     let line = "logits few-bytes.gguf --tokens tokens.json --out logits.npy";
     assert!(wgoose(folder.path(), line.split_whitespace()).status.success());
 }
+
+#[test]
+fn seeds_that_are_none_are_refused_before_anything_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let tune = |text: &str| {
+        std::fs::write(folder.path().join("seeds.json"), text).unwrap();
+        let output = wgoose(folder.path(), ["tune", "none.gguf", "--seeds", "seeds.json"]);
+        (output.status.code(), said(output))
+    };
+    let line = "wgoose: seeds seeds.json: missing field `variant` at line 2 column 17\n";
+    assert_eq!(tune("[\n {\"op\": \"matmul\"}]"), (Some(1), line.to_owned()));
+    let (code, said) = tune("none");
+    assert!(
+        code == Some(1) && said.starts_with("wgoose: seeds seeds.json: expected ") && said.lines().count() == 1,
+        "{said}"
+    );
+}

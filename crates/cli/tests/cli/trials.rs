@@ -174,7 +174,7 @@ impl World {
         let fingerprint = self.device.fingerprint().clone();
         let mut memo = Memo::new(ledger, fingerprint, Some(self.model.fingerprint().to_string()), &mut lab);
         let scope = Scope { allowed: Precision::F32, exhaustive: false };
-        let tuner = KernelTuner { limits: self.device.limits(), catalogue: &self.catalogue, scope };
+        let tuner = KernelTuner::new(self.device.limits(), &self.catalogue, scope);
         tuner.tune(&self.site, &mut memo, Duration::from_secs(3600)).unwrap()
     }
 

@@ -4,6 +4,7 @@ use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::job::Configured;
 use crate::ledger::{Cause, Gate, Outcome, Reason, Timing};
 use crate::memo::{Memo, TrialError};
+use crate::seeds::Seed;
 use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
 use crate::stats::rng::below;
 use crate::stats::summary::median;
@@ -68,6 +69,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     grid: Option<PersistentGrid>,
     /// Workgroup memory of those that were made.
     memory: BTreeMap<usize, StageMemory>,
+    /// Those that a hunch speaks against and a seed for.
+    overruled: BTreeSet<usize>,
 }
 
 impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
@@ -82,9 +85,9 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
         let (made, tried, timed, bits) = (BTreeMap::new(), 0, Vec::new(), BTreeMap::new());
-        let (grid, memory) = (None, BTreeMap::new());
+        let (grid, memory, overruled) = (None, BTreeMap::new(), BTreeSet::new());
         let mut candidates =
-            Candidates { tuner, group, memo, all, broken, default, made, tried, timed, bits, grid, memory };
+            Candidates { tuner, group, memo, all, broken, default, made, tried, timed, bits, grid, memory, overruled };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -141,6 +144,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         known: Option<(usize, f64)>,
         deadline: Duration,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let known = self.try_seeds(known)?;
         if self.tuner.scope.exhaustive {
             let mut best = known;
             self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
@@ -149,6 +153,37 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let first = self.first_of_each_variant()?;
         let best = self.descend_from(&first, known, deadline)?;
         self.explore(best, deadline)
+    }
+
+    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason against a seed.
+    fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let Some(planted) = self.tuner.seeds else { return Ok(best) };
+        let key = &self.group.key;
+        for (seed, Seed { variant, config, .. }) in planted.at(key) {
+            let is_it = |c: &Configuration<'_>| c.variant.name() == variant && c.variant.spell(&c.config) == *config;
+            let Some(i) = self.all.iter().position(is_it) else {
+                let why = match self.grid {
+                    Some(_) => "its workgroups are of another size or number than those of the persistent kernel",
+                    None => "the variant's text is wrong",
+                };
+                planted.keep(seed, key, Some(why.to_owned()));
+                continue;
+            };
+            let Configuration { variant, config, refusal } = &self.all[i];
+            let is_hunch = matches!(refusal, Some(Refusal::Pruned { .. }));
+            if is_hunch && variant.is_legal(&self.group.instance, config, self.tuner.limits).is_ok() {
+                self.overruled.insert(i);
+            }
+            let refusal = match self.outcome(i)? {
+                Outcome::Failed(reason) if reason.cause == Cause::Constraint => Some(reason.text),
+                _ => None,
+            };
+            planted.keep(seed, key, refusal);
+            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
+                best = Some((i, ns));
+            }
+        }
+        Ok(best)
     }
 
     /// Goes on where a descent ended: from the best that were not varied yet, and from some that were drawn, whatever their variants.
@@ -322,7 +357,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
 
     /// What came of a candidate, measured now unless it was before.
     pub(super) fn outcome(&mut self, i: usize) -> Result<Outcome, KernelTuningError> {
-        if let Some(refusal) = &self.all[i].refusal {
+        if let Some(refusal) = self.all[i].refusal.as_ref().filter(|_| !self.overruled.contains(&i)) {
             return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
         }
         match self.kernel(i)? {

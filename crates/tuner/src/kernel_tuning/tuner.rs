@@ -1,6 +1,7 @@
 //! What kernels are tuned with, and for.
 
 use crate::memo::TrialError;
+use crate::seeds::Planted;
 use crate::space::Scope;
 use wgoose_kernels::{Catalogue, Config, Limits, PlanError, Variant};
 
@@ -49,4 +50,18 @@ pub struct KernelTuner<'a> {
     pub catalogue: &'a Catalogue,
     /// What of the space is tried; `exhaustive` also tries every configuration.
     pub scope: Scope,
+    /// What was proposed from outside.
+    pub(crate) seeds: Option<&'a Planted<'a>>,
+}
+
+impl<'a> KernelTuner<'a> {
+    /// One that draws its candidates itself.
+    pub fn new(limits: &'a Limits, catalogue: &'a Catalogue, scope: Scope) -> Self {
+        KernelTuner { limits, catalogue, scope, seeds: None }
+    }
+
+    /// One that measures these before all others.
+    pub fn with_seeds(self, seeds: &'a Planted<'a>) -> Self {
+        KernelTuner { seeds: Some(seeds), ..self }
+    }
 }

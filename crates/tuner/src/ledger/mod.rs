@@ -21,10 +21,14 @@ pub use records::{Entry, Records};
 pub use scan::Notice;
 
 use error::at;
+use flate2::read::MultiGzDecoder;
 use scan::{Scan, Tail};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+/// How a file compressed by gzip begins (RFC 1952): the ledgers beside shipped plans are.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A ledger open for writing; the lock is held until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
@@ -143,13 +147,18 @@ impl Ledger {
     }
 }
 
-/// Reads a ledger without locking or repairing it, also while a sweep writes: for reports. (On Windows the writer's lock
-/// keeps readers out too: that is an [`LedgerError::Io`].)
+/// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports. (On Windows the
+/// writer's lock keeps readers out too: that is an [`LedgerError::Io`].)
 ///
 /// # Errors
 /// [`LedgerError::NotALedger`], [`LedgerError::Io`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
-    let bytes = fs::read(path).map_err(at("read", path))?;
+    let mut bytes = fs::read(path).map_err(at("read", path))?;
+    if bytes.starts_with(&GZIP) {
+        let mut unpacked = Vec::new();
+        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).map_err(at("decompress", path))?;
+        bytes = unpacked;
+    }
     let Scan { records, notices, .. } =
         scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.to_path_buf() })?;
     Ok((records, notices))
@@ -176,5 +185,21 @@ mod tests {
         ledger.append(line::tests::plain()).unwrap();
         let (records, notices) = read(&path).unwrap();
         assert_eq!((records.as_slice().len(), notices.len()), (2, 0), "{notices:?}");
+    }
+
+    #[test]
+    fn a_compressed_ledger_is_read_and_never_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, packed] = ["ledger.jsonl", "ledger.jsonl.gz"].map(|name| folder.path().join(name));
+        Ledger::open(&plain).unwrap().append(line::tests::plain()).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&fs::read(&plain).unwrap()).unwrap();
+        let bytes = encoder.finish().unwrap();
+        fs::write(&packed, &bytes).unwrap();
+        assert_eq!(read(&packed).unwrap().0.as_slice(), read(&plain).unwrap().0.as_slice());
+        assert!(matches!(Ledger::open(&packed), Err(LedgerError::NotALedger { .. })));
+        // Cut short, or not JSON inside.
+        fs::write(&packed, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(matches!(read(&packed), Err(LedgerError::Io { action: "decompress", .. })));
     }
 }

@@ -8,6 +8,9 @@ use std::fmt;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Feature, Precision, TextError};
 
+/// The stage of decisions that say what no time was left for.
+pub(crate) const UNTRIED: &str = "not tried";
+
 /// What happens in a sweep. Its text is one line for people.
 #[derive(Debug)]
 pub enum Event {
@@ -178,6 +181,13 @@ pub enum Note {
     BrokenFile(TextError),
     /// A variant's text is wrong.
     BrokenVariant(TextError),
+    /// A configuration that was proposed from outside does not fit.
+    Seed {
+        /// The configuration.
+        seed: String,
+        /// Why.
+        refusal: String,
+    },
     /// Changes that no time was left for, by name.
     Untried(Vec<String>),
     /// The device's speed changed by this share.
@@ -303,6 +313,7 @@ impl fmt::Display for Note {
             Note::Ledger(notice) => write!(f, "ledger: a line was skipped: {notice}"),
             Note::BrokenFile(error) => write!(f, "a file is left out: {error}"),
             Note::BrokenVariant(error) => write!(f, "a variant is left out: {error}"),
+            Note::Seed { seed, refusal } => write!(f, "seed {seed}: {refusal}"),
             Note::Untried(names) => write!(f, "out of time, not tried: {}", names.join(", ")),
             Note::Drift(share) => write!(
                 f,

@@ -2,7 +2,7 @@
 //! says little of that.
 
 use super::merged_step::{MergedStep, bytes, with};
-use super::{Candidate, Note, Sweep, SweepError};
+use super::{Candidate, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
@@ -50,10 +50,7 @@ impl Sweep<'_> {
             let effort = Effort::fine(share.mul_f64(1.0 - STAGES));
             self.challenge(plan, candidate, &form.scenarios, effort, name)?;
         }
-        if !untried.is_empty() {
-            self.note(Note::Untried(untried))?;
-        }
-        Ok(())
+        self.leave_untried(untried, plan)
     }
 
     /// All that differs from a plan in one thing.

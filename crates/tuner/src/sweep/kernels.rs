@@ -4,8 +4,10 @@ use super::merged_step::bytes;
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
+use crate::ledger::{Cause, Reason};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
+use crate::seeds::{Seed, SeedRefusal};
 use crate::space::{InstanceGroup, Scope, groups};
 use crate::stats::drift::{self, Block};
 use std::cmp::Reverse;
@@ -87,7 +89,7 @@ impl<'a> Sweep<'a> {
             costs.push((ns * f64::from(group.count), scenario, group));
         }
         if untried > 0 {
-            self.note(Note::Untried(vec![format!("kernels of {untried} kinds of op instance")]))?;
+            self.leave_untried(vec![format!("kernels of {untried} kinds of op instance")], plan)?;
         }
         // Scenarios weigh what the objective says, however long they are.
         let mut totals: Vec<(Scenario, f64)> = Vec::new();
@@ -171,7 +173,7 @@ impl<'a> Sweep<'a> {
             let name = format!("{format} interleaved, with kernels of its own");
             let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
             if left.is_zero() {
-                self.note(Note::Untried(vec![name]))?;
+                self.leave_untried(vec![name], plan)?;
                 continue;
             }
             let problem = self.problem;
@@ -192,6 +194,16 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
+    /// Records seeds that are not measured, or not everywhere that they fit, and says so.
+    pub(super) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
+        for (seed, refusal) in refused {
+            let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
+            self.memo.refuse(None, &seed.to_string(), [1, 1], reason)?;
+            self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
+        }
+        Ok(())
+    }
+
     /// Tokens of the longest pass of a prompt, if prompts are timed.
     pub(super) fn longest_pass(&self, plan: &Plan) -> Option<u32> {
         self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
@@ -203,7 +215,7 @@ impl<'a> Sweep<'a> {
         'a: 'c,
     {
         let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
-        KernelTuner { limits: &self.problem.limits, catalogue: &self.options.catalogue, scope }
+        KernelTuner::new(&self.problem.limits, &self.options.catalogue, scope)
     }
 
     /// Times the control kernel, which never changes, to see whether the machine did.

@@ -21,6 +21,7 @@ mod options;
 mod persistent;
 mod problem;
 
+pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::SweepOptions;
 pub use problem::Problem;
@@ -33,6 +34,7 @@ use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{PendingReference, QualityError, Reference};
 use crate::scenario::Scenario;
+use crate::seeds::Planted;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
@@ -219,17 +221,20 @@ pub fn search<'a>(
     if let Some(doubt) = sweep.memo.doubt() {
         sweep.note(Note::WallClock(doubt))?;
     }
+    let planted = Planted::new(&options.seeds, &options.catalogue);
+    sweep.refuse_seeds(planted.unfit())?;
     let structure = sweep.structure()?;
     sweep.check_default()?;
     let structure = sweep.checked(structure)?;
     sweep.gated = true;
     let mut plan = structure.clone();
-    let tuner = sweep.tuner();
+    let tuner = sweep.tuner().with_seeds(&planted);
     sweep.persistent(&tuner, &mut plan)?;
     sweep.kernels(&tuner, &mut plan)?;
     if plan.persistent.is_none() {
         sweep.layouts(&tuner, &mut plan)?;
     }
+    sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
@@ -288,6 +293,15 @@ impl<'a> Sweep<'a> {
 
     fn note(&mut self, note: Note) -> Result<(), SweepError> {
         tell(self.listen, Event::Note(note))
+    }
+
+    /// Says what no time was left for, on the screen and in the ledger.
+    fn leave_untried(&mut self, names: Vec<String>, best: &Plan) -> Result<(), SweepError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.memo.decide(UNTRIED, names.join(", "), best)?;
+        self.note(Note::Untried(names))
     }
 
     /// When a stage before the last one ends, in time of the budget.
@@ -366,9 +380,7 @@ impl<'a> Sweep<'a> {
             let ended = self.challenge(&mut best, candidate, &change.scenarios, effort, name)?;
             self.open.extend(change.interleaves.filter(|_| ended == Ended::Open));
         }
-        if !untried.is_empty() {
-            self.note(Note::Untried(untried))?;
-        }
+        self.leave_untried(untried, &best)?;
         Ok(best)
     }
 

@@ -3,6 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::lab::ChildCommand;
 use crate::objective::Objective;
+use crate::seeds::Seed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub struct SweepOptions {
     pub allowed: Precision,
     /// How to start a process for the trials, which may die; without it they run in this one.
     pub child: Option<ChildCommand>,
+    /// Configurations that are measured wherever they fit, before what the search draws.
+    pub seeds: Vec<Seed>,
     /// Ends the sweep early.
     pub interrupt: Interrupt,
 }

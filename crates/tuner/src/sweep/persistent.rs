@@ -1,7 +1,7 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
 use super::merged_step::{MergedStep, bytes, in_turn, is_like, runners_up, with};
-use super::{Candidate, Ended, Note, Stage, Step, Sweep, SweepError};
+use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, fitting};
 use crate::memo::TrialError;
 use crate::paired::Effort;
@@ -82,9 +82,7 @@ impl Sweep<'_> {
                 Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
-        if !untried.is_empty() {
-            self.note(Note::Untried(untried))?;
-        }
+        self.leave_untried(untried, plan)?;
         match grid {
             Some(grid) => {
                 self.forms(tuner, plan, grid)?;

@@ -43,7 +43,7 @@ pub(super) fn time(
     let samples = tempfile::tempdir()?;
     let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
-    let tuner = KernelTuner { limits, catalogue, scope };
+    let tuner = KernelTuner::new(limits, catalogue, scope);
     let begun = Instant::now();
     let mut memo = Memo::new(ledger, fingerprint.clone(), None, &mut lab);
     for (tokens, Occurrence { group, occurs }) in sites {

@@ -1,0 +1,11 @@
+//! The charts of a report, each with its words beside it.
+
+mod course;
+mod gains;
+mod heat;
+mod strip;
+
+pub(super) use course::{control, progress};
+pub(super) use gains::{Row, gains};
+pub(super) use heat::heat;
+pub(super) use strip::{MOST_POINTS, MOST_VARIANTS, strip};

@@ -1,0 +1,26 @@
+//! What a ledger says, for people: gathered as plain data ([`Report`]), then drawn as one HTML file ([`page`]).
+//!
+//! A ledger may come from anyone: nothing of it is trusted to be short, finite or free of markup.
+
+mod charts;
+mod course;
+mod failures;
+mod gather;
+mod heat;
+mod html;
+mod left_out;
+mod numbers;
+mod page;
+mod roof;
+mod sites;
+mod svg;
+
+pub use course::{Attempt, ControlVisit, Course, Progress};
+pub use failures::Failed;
+pub use gather::{Decided, Report, Searched, Subject};
+pub use heat::{Cell, HeatMap};
+pub use left_out::{LeftOut, Refusals};
+pub(crate) use numbers::utc;
+pub use page::{Source, page};
+pub use roof::Ceiling;
+pub use sites::{Compared, Point, Site};

@@ -1,0 +1,72 @@
+//! A made-up device and model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_tuner::interrupt::Interrupt;
+use wgoose_tuner::lab::Lab;
+use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::memo::Memo;
+use wgoose_tuner::sweep::{Problem, SweepOptions};
+
+/// A device like an H200.
+fn limits() -> Limits {
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_binding: 2 << 30,
+        buffer: 2 << 30,
+        storage_buffers: 16,
+        min_subgroup: 32,
+        multiprocessors: 132,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        ..Limits::webgpu()
+    }
+}
+
+/// A model of a preset's shape, with matrices of a format, on that device.
+pub(crate) fn problem(shape: &str, format: Format) -> Problem {
+    let shape = ModelShape::preset(shape).unwrap();
+    let formats: BTreeMap<Weight, Format> = Weight::all(&shape)
+        .map(|weight| {
+            let [rows, cols] = weight.shape(&shape).map(|n| n as usize);
+            let stored = match weight.class() {
+                WeightClass::Vector => Format::F32,
+                WeightClass::Matrix if format.bytes(rows, cols).is_some() => format,
+                _ => Format::F16,
+            };
+            (weight, stored)
+        })
+        .collect();
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let default = Plan::default_for(device, shape, &limits());
+    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), default }
+}
+
+/// How to search, with a ledger.
+pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
+    SweepOptions {
+        ledger: ledger.to_owned(),
+        begun: Instant::now(),
+        budget: Duration::from_secs(budget),
+        exhaustive: false,
+        chunks: vec![64, 256, 1024],
+        objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),
+        persistent: true,
+        catalogue: Catalogue::embedded(),
+        allowed: Precision::Q15,
+        child: None,
+        seeds: Vec::new(),
+        interrupt: Interrupt::default(),
+    }
+}
+
+/// What a search in a lab sees of the world.
+pub(crate) fn memo<'l>(problem: &Problem, options: &SweepOptions, lab: &'l mut dyn Lab) -> Memo<'l> {
+    let ledger = Ledger::open(&options.ledger).unwrap();
+    Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), lab)
+}
