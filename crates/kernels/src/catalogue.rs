@@ -2,7 +2,7 @@
 
 use crate::library::{Library, LibraryError};
 use crate::wgsl::{Standing, TextError};
-use crate::{Variant, ops};
+use crate::{Instance, Kernel, KernelError, Limits, Variant, ops};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -15,6 +15,8 @@ pub struct Catalogue {
     of_op: BTreeMap<&'static str, Vec<Variant>>,
     /// What is wrong with files that give no variant.
     broken: Vec<TextError>,
+    /// Whether a file that is wrong costs only the variants that need it.
+    in_part: bool,
 }
 
 /// A file of a folder that is not as in the binary.
@@ -55,7 +57,7 @@ impl Catalogue {
     /// # Errors
     /// The folder.
     pub fn with_folder_in_part(folder: &Path) -> Result<Arc<Catalogue>, LibraryError> {
-        Ok(Arc::new(Catalogue::of(Library::with_folder(folder)?)))
+        Ok(Arc::new(Catalogue { in_part: true, ..Catalogue::of(Library::with_folder(folder)?) }))
     }
 
     fn of(library: Library) -> Catalogue {
@@ -79,7 +81,7 @@ impl Catalogue {
         for (op, variants) in &mut of_op {
             variants.sort_by_key(|v| v.default_place(op).unwrap_or(u32::MAX));
         }
-        Catalogue { library, of_op, broken }
+        Catalogue { library, of_op, broken, in_part: false }
     }
 
     fn sound(self) -> Result<Arc<Catalogue>, TextError> {
@@ -102,6 +104,26 @@ impl Catalogue {
     /// One of them by its name.
     pub fn variant(&self, op: &str, name: &str) -> Option<&Variant> {
         self.variants(op).iter().find(|v| v.name() == name)
+    }
+
+    /// Whether the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or
+    /// not: an edit that is wrong must not go unseen since another variant is faster.
+    ///
+    /// # Errors
+    /// A file that is wrong; never from [`Catalogue::with_folder_in_part`].
+    pub fn check_edited(&self, instance: &Instance, limits: &Limits) -> Result<(), TextError> {
+        let is_edited = |variant: &&Variant| !self.in_part && !self.library.is_embedded(variant.path());
+        for variant in self.variants(instance.op.name()).iter().filter(is_edited) {
+            for config in variant.configs() {
+                let outline = variant.outline(instance, &config)?;
+                match Kernel::of_variant(variant, &outline, instance, &config, limits) {
+                    Ok(_) => break,
+                    Err(KernelError::Refused(_)) => {}
+                    Err(KernelError::Text(error)) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The files of the folder beside the binary that are not as in it.
