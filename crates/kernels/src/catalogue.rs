@@ -2,7 +2,7 @@
 
 use crate::library::{Library, LibraryError};
 use crate::wgsl::{Standing, TextError};
-use crate::{Instance, Kernel, KernelError, Limits, Variant, ops};
+use crate::{Config, Instance, Kernel, KernelError, Limits, Variant, ops};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -51,8 +51,8 @@ impl Catalogue {
         Ok(Catalogue::of(Library::with_folder(folder)?).sound()?)
     }
 
-    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it: for sweeps, which go
-    /// on without them and say so.
+    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it, and others are the defaults
+    /// in their places: for sweeps, which go on without them and say so.
     ///
     /// # Errors
     /// The folder.
@@ -106,24 +106,43 @@ impl Catalogue {
         self.variants(op).iter().find(|v| v.name() == name)
     }
 
-    /// Whether the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or
+    /// That the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or
     /// not: an edit that is wrong must not go unseen since another variant is faster.
     ///
     /// # Errors
     /// A file that is wrong; never from [`Catalogue::with_folder_in_part`].
     pub fn check_edited(&self, instance: &Instance, limits: &Limits) -> Result<(), TextError> {
-        let is_edited = |variant: &&Variant| !self.in_part && !self.library.is_embedded(variant.path());
-        for variant in self.variants(instance.op.name()).iter().filter(is_edited) {
-            for config in variant.configs() {
-                let outline = variant.outline(instance, &config)?;
-                match Kernel::of_variant(variant, &outline, instance, &config, limits) {
-                    Ok(_) => break,
-                    Err(KernelError::Refused(_)) => {}
-                    Err(KernelError::Text(error)) => return Err(error),
-                }
+        let first = if self.in_part { None } else { self.edited_wrongly(instance, limits).next() };
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The variants of an instance's op whose files differ from the binary's, and whose kernels do not compile.
+    pub fn edited_wrongly<'a>(
+        &'a self,
+        instance: &'a Instance,
+        limits: &'a Limits,
+    ) -> impl Iterator<Item = (&'a Variant, TextError)> {
+        let made = |variant: &Variant, config: &Config| {
+            let outline = variant.outline(instance, config)?;
+            Kernel::of_variant(variant, &outline, instance, config, limits)
+        };
+        let error = move |variant: &'a Variant| {
+            let mut all = variant.configs().into_iter().map(|config| made(variant, &config));
+            match all.find(|made| !matches!(made, Err(KernelError::Refused(_)))) {
+                Some(Err(KernelError::Text(error))) => Some((variant, error)),
+                _ => None,
             }
-        }
-        Ok(())
+        };
+        let is_edited = |variant: &&Variant| !self.library.is_embedded(variant.path());
+        self.variants(instance.op.name()).iter().filter(is_edited).filter_map(error)
+    }
+
+    /// An error of a variant's text, unless that costs this variant only.
+    ///
+    /// # Errors
+    /// That; never from [`Catalogue::with_folder_in_part`].
+    pub fn unless_in_part(&self, error: TextError) -> Result<(), TextError> {
+        if self.in_part { Ok(()) } else { Err(error) }
     }
 
     /// The files of the folder beside the binary that are not as in it.

@@ -161,14 +161,21 @@ fn a_kernel_that_does_not_compile_stops_every_verb() {
     let folder = folder(PAIRS);
     let folder = folder.path();
     std::fs::write(folder.join("ids.json"), "[1, 2]").unwrap();
-    std::fs::write(folder.join("text.txt"), "ab").unwrap();
+    std::fs::write(folder.join("text.txt"), "ab\n").unwrap();
+    // What a chat is told is the same.
+    let run = |verb: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+        command.args(words(verb)).args(["--kernels", "mine"]).current_dir(folder);
+        command.env("XDG_RUNTIME_DIR", folder).env("WGOOSE_DATA_DIR", folder.join("data"));
+        command.stdin(std::fs::File::open(folder.join("text.txt")).unwrap()).output().unwrap()
+    };
     let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
     let pairs = |from: &str, to: &str| {
         assert!(PAIRS.contains(from));
         ("pairs.wgsl", PAIRS.replacen(from, to, 1))
     };
     // One that replaces the default, and new ones that are never chosen.
-    let (missing, elsewhere) = (("elements.wgsl", own.replacen(';', "", 1)), pairs("i % M;", "i % M"));
+    let (missing, elsewhere) = (("elements.wgsl", own.replace("+ tid;", "+ tid")), pairs("i % M;", "i % M"));
     assert_ne!(missing.1, own);
     let array = "var<workgroup> rows: array<f32, 400000>;\n\n@compute";
     let large = pairs("@compute", array).1.replacen("let row =", "rows[tid] = 1.0;\n    let row =", 1);
@@ -176,7 +183,7 @@ fn a_kernel_that_does_not_compile_stops_every_verb() {
         let path = folder.join("mine/ops/embed").join(name);
         std::fs::write(&path, text).unwrap();
         for verb in verbs {
-            let output = wgoose(folder, words(verb).chain(["--kernels", "mine"]));
+            let output = run(verb);
             let (code, stderr) = (output.status.code(), stderr(&output));
             let last = stderr.lines().last().unwrap();
             let place = format!("ops/embed/{name}:");
@@ -193,7 +200,7 @@ fn a_kernel_that_does_not_compile_stops_every_verb() {
         stops(wrong, some);
     }
     for verb in RUNNING {
-        let output = wgoose(folder, words(verb).chain(["--kernels", "mine"]));
+        let output = run(verb);
         assert!(output.status.code() == Some(1) && stderr(&output).contains("mine has no kernels"), "{verb}");
     }
 }

@@ -24,7 +24,10 @@ pub fn default_kernel<'c>(
                 refusals.push((variant.name(), refusal));
             }
             Err(KernelError::Refused(_)) => {}
-            Err(KernelError::Text(error)) => return Err(error.into()),
+            Err(KernelError::Text(error)) => {
+                catalogue.unless_in_part(error)?;
+                refusals.push((variant.name(), Refusal::None("its text is wrong")));
+            }
         }
     }
     let refusals: Vec<String> = refusals.iter().map(|(name, refusal)| format!("{name}: {refusal}")).collect();
@@ -49,7 +52,7 @@ pub(super) fn first_admitted<'c>(
         match variant.admits(instance, &config, limits) {
             Ok(()) => return Ok(Some((variant, config))),
             Err(KernelError::Refused(_)) => {}
-            Err(KernelError::Text(error)) => return Err(error),
+            Err(KernelError::Text(error)) => catalogue.unless_in_part(error)?,
         }
     }
     Ok(None)

@@ -151,10 +151,12 @@ impl Choose<'_> {
             let like = Instance { rows: *rows, ..instance.clone() };
             Kernel::new(variant, &like, config, self.limits).map(|kernel| (*variant, config.clone(), kernel))
         });
+        if let Some(Err(KernelError::Text(error))) = &first {
+            self.catalogue.unless_in_part(error.clone())?;
+        }
         let (variant, config, kernel) = match first {
             Some(Ok(made)) => made,
-            Some(Err(KernelError::Text(error))) => return Err(error.into()),
-            Some(Err(KernelError::Refused(_))) | None => {
+            Some(Err(_)) | None => {
                 let like = Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() };
                 self.plan.choose(&like, self.limits, self.catalogue)?
             }
