@@ -26,7 +26,7 @@ pub(super) enum Proof {
 /// Commands that make the valid inputs, in their folder.
 pub(super) const MAKES: &[&str] = &[
     "synth model.gguf --layers 1 --width 64 --ffn 64 --head-size 32 --vocab 320 --ranks 8,8,8,8 --seed 1",
-    "convert model.gguf --to model.st",
+    "convert model.gguf model.st",
     "tune model.gguf --out plan.ron --budget 8 --chunks 16",
     "verify model.gguf --cache cache --no-cache",
     "embed model.gguf --file texts.txt --backend cpu --store store",
