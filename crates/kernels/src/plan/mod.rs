@@ -135,6 +135,7 @@ pub struct Choice {
     /// The variant's name.
     pub variant: String,
     /// Its configuration.
+    #[serde(deserialize_with = "crate::config::each_once")]
     pub config: SpelledConfig,
     /// Hash of the variant's WGSL files: an edited kernel loses its place in old plans.
     pub source: String,
