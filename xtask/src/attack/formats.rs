@@ -27,7 +27,7 @@ pub(super) enum Proof {
 pub(super) const MAKES: &[&str] = &[
     "synth model.gguf --layers 1 --width 64 --ffn 64 --head-size 32 --vocab 320 --ranks 8,8,8,8 --seed 1",
     "convert model.gguf model.st",
-    "tune model.gguf --out plan.ron --budget 30 --chunks 16",
+    "tune model.gguf --out plan.ron --budget 8 --chunks 16",
     "verify model.gguf --cache cache --no-cache",
     "embed model.gguf --file texts.txt --backend cpu --store store",
     "bench --model model.gguf --backend cpu --prefill-tokens 4 --decode-tokens 2 --runs 1 --title a --change b --cache cache --out bench.md",

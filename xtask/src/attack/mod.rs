@@ -33,6 +33,9 @@ pub(crate) struct Args {
     tool: Option<PathBuf>,
 }
 
+/// A plan with choices.
+const SHIPS: &str = "plans/nvidia-h200/24x2048-f16.ron";
+
 /// What became of the inputs of a format.
 #[derive(Default)]
 struct Tally {
@@ -106,8 +109,25 @@ fn make(place: &Place) -> Result<()> {
     if ran.fault.is_some() || !ran.accepted {
         return Err(Error::Other("no state can be made: `wgoose chat` fails".into()));
     }
+    choose(&place.valid.join("plan.ron"))?;
     copy(Path::new("oracle/goldens/tiny.pth"), &place.valid.join("model.pth"))?;
     copy(Path::new("kernels-wgsl"), &place.valid.join("kernels"))
+}
+
+/// Gives a plan the choices of one that ships: what a short sweep chooses is chance.
+fn choose(path: &Path) -> Result<()> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(|e| Error::file("read", path, e));
+    let (plan, ships) = (read(path)?, read(SHIPS.as_ref())?);
+    let parts = |text: &str| {
+        let (head, rest) = text.split_once("\n    choices: ")?;
+        let (choices, evidence) = rest.split_once("\n    evidence: ")?;
+        Some([head, choices, evidence].map(str::to_owned))
+    };
+    let (Some([head, _, evidence]), Some([_, choices, _])) = (parts(&plan), parts(&ships)) else {
+        return Err(Error::Other(format!("{} or {SHIPS} is not laid out as plans are", path.display())));
+    };
+    let plan = format!("{head}\n    choices: {choices}\n    evidence: {evidence}");
+    fs::write(path, plan).map_err(|e| Error::file("write", path, e))
 }
 
 /// Copies a file, or a folder with all that is in it.
