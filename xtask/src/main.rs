@@ -1,6 +1,7 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | attack | bless`.
 
 mod apt;
+mod attack;
 mod bless;
 mod demo;
 mod mesa;
@@ -30,6 +31,8 @@ enum Verb {
     Demo(demo::Args),
     /// Checks everything that CI checks
     Test(test::Args),
+    /// Runs the tool on inputs that were damaged by chance, of every format that it reads, and looks for crashes
+    Attack(attack::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = enter_workspace().and_then(|()| match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
+        Verb::Attack(args) => attack::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {

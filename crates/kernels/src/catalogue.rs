@@ -2,7 +2,7 @@
 
 use crate::library::{Library, LibraryError};
 use crate::wgsl::{Standing, TextError};
-use crate::{Variant, ops};
+use crate::{Config, Instance, Kernel, KernelError, Limits, Variant, ops};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -15,6 +15,8 @@ pub struct Catalogue {
     of_op: BTreeMap<&'static str, Vec<Variant>>,
     /// What is wrong with files that give no variant.
     broken: Vec<TextError>,
+    /// Whether a file that is wrong costs only the variants that need it.
+    in_part: bool,
 }
 
 /// A file of a folder that is not as in the binary.
@@ -49,13 +51,13 @@ impl Catalogue {
         Ok(Catalogue::of(Library::with_folder(folder)?).sound()?)
     }
 
-    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it: for sweeps, which go
-    /// on without them and say so.
+    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it, and others are the defaults
+    /// in their places: for sweeps, which go on without them and say so.
     ///
     /// # Errors
     /// The folder.
     pub fn with_folder_in_part(folder: &Path) -> Result<Arc<Catalogue>, LibraryError> {
-        Ok(Arc::new(Catalogue::of(Library::with_folder(folder)?)))
+        Ok(Arc::new(Catalogue { in_part: true, ..Catalogue::of(Library::with_folder(folder)?) }))
     }
 
     fn of(library: Library) -> Catalogue {
@@ -79,7 +81,7 @@ impl Catalogue {
         for (op, variants) in &mut of_op {
             variants.sort_by_key(|v| v.default_place(op).unwrap_or(u32::MAX));
         }
-        Catalogue { library, of_op, broken }
+        Catalogue { library, of_op, broken, in_part: false }
     }
 
     fn sound(self) -> Result<Arc<Catalogue>, TextError> {
@@ -102,6 +104,45 @@ impl Catalogue {
     /// One of them by its name.
     pub fn variant(&self, op: &str, name: &str) -> Option<&Variant> {
         self.variants(op).iter().find(|v| v.name() == name)
+    }
+
+    /// That the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or
+    /// not: an edit that is wrong must not go unseen since another variant is faster.
+    ///
+    /// # Errors
+    /// A file that is wrong; never from [`Catalogue::with_folder_in_part`].
+    pub fn check_edited(&self, instance: &Instance, limits: &Limits) -> Result<(), TextError> {
+        let first = if self.in_part { None } else { self.edited_wrongly(instance, limits).next() };
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The variants of an instance's op whose files differ from the binary's, and whose kernels do not compile.
+    pub fn edited_wrongly<'a>(
+        &'a self,
+        instance: &'a Instance,
+        limits: &'a Limits,
+    ) -> impl Iterator<Item = (&'a Variant, TextError)> {
+        let made = |variant: &Variant, config: &Config| {
+            let outline = variant.outline(instance, config)?;
+            Kernel::of_variant(variant, &outline, instance, config, limits)
+        };
+        let error = move |variant: &'a Variant| {
+            let mut all = variant.configs().into_iter().map(|config| made(variant, &config));
+            match all.find(|made| !matches!(made, Err(KernelError::Refused(_)))) {
+                Some(Err(KernelError::Text(error))) => Some((variant, error)),
+                _ => None,
+            }
+        };
+        let is_edited = |variant: &&Variant| !self.library.is_embedded(variant.path());
+        self.variants(instance.op.name()).iter().filter(is_edited).filter_map(error)
+    }
+
+    /// An error of a variant's text, unless that costs this variant only.
+    ///
+    /// # Errors
+    /// That; never from [`Catalogue::with_folder_in_part`].
+    pub fn unless_in_part(&self, error: TextError) -> Result<(), TextError> {
+        if self.in_part { Ok(()) } else { Err(error) }
     }
 
     /// The files of the folder beside the binary that are not as in it.

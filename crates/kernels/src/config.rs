@@ -1,7 +1,9 @@
 //! Configurations: which choice is taken of each tunable of a variant.
 
 use crate::wgsl::Declared;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// One choice for each tunable of a variant, in the order of their declaration; made and read by that variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,6 +12,29 @@ pub struct Config(Vec<u8>);
 /// A configuration as plans, ledgers and people spell it: choice by tunable. Plans are resolved against the variants that
 /// there are ([`crate::Variant::config`]).
 pub type SpelledConfig = BTreeMap<String, String>;
+
+/// Reads a spelled configuration that names no tunable twice: a map would keep the last choice in silence.
+pub(crate) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SpelledConfig, D::Error> {
+    struct EachOnce;
+    impl<'de> Visitor<'de> for EachOnce {
+        type Value = SpelledConfig;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("choices by tunable")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SpelledConfig, A::Error> {
+            let mut config = SpelledConfig::new();
+            while let Some((name, choice)) = map.next_entry::<String, String>()? {
+                if let Some(earlier) = config.insert(name, choice) {
+                    return Err(A::Error::custom(format!("a tunable has two choices, '{earlier}' and another")));
+                }
+            }
+            Ok(config)
+        }
+    }
+    deserializer.deserialize_map(EachOnce)
+}
 
 /// Why a spelled configuration is none of a variant's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

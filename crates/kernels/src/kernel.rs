@@ -30,6 +30,8 @@ pub struct Kernel {
     pub workgroups: u64,
     /// Values (f32) that they hand to one another: the size of the binding `partials`.
     pub partials: u64,
+    /// Whether all of its text is this program's: every other runs with checks.
+    pub is_trusted: bool,
 }
 
 impl Kernel {
@@ -44,12 +46,25 @@ impl Kernel {
         limits: &Limits,
     ) -> Result<Kernel, KernelError> {
         let outline = variant.outline(instance, config)?;
-        variant.check(&outline, instance, config, limits, false)?;
+        let kernel = Kernel::of_variant(variant, &outline, instance, config, limits)?;
+        variant.library().uses(&outline);
+        Ok(kernel)
+    }
+
+    /// The kernel of a variant's outline, not noted as one that is used.
+    pub(crate) fn of_variant(
+        variant: &Variant,
+        outline: &Outline,
+        instance: &Instance,
+        config: &Config,
+        limits: &Limits,
+    ) -> Result<Kernel, KernelError> {
+        variant.check(outline, instance, config, limits, false)?;
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let text = outline.text(&variant.setting(config, &op, &device))?;
         let workgroups = variant.workgroups(instance, config, limits)?;
         let partials = variant.partials(instance, config, limits)?;
-        let kernel = Kernel::of_outline(variant.label(config), &outline, text, workgroups, limits, variant.library())?;
+        let kernel = Kernel::of_outline(variant.label(config), outline, text, workgroups, limits, variant.library())?;
         let is_foreign = |b: &&Binding| b.access == Access::ReadWrite && !instance.may_write(&b.name);
         if let Some(binding) = kernel.facts.bindings.iter().find(is_foreign) {
             let why = format!("it may write to {}, which other ops read: bind it as 'read'", binding.name);
@@ -84,7 +99,9 @@ impl Kernel {
             return Err(Refusal::broken(broken).into());
         }
         let label = chosen.iter().fold(path.to_string(), |label, (name, value)| format!("{label} {name}={value}"));
-        Kernel::of_outline(label, &outline, outline.text(&setting)?, 1, limits, library)
+        let kernel = Kernel::of_outline(label, &outline, outline.text(&setting)?, 1, limits, library)?;
+        library.uses(&outline);
+        Ok(kernel)
     }
 
     fn of_outline(
@@ -96,11 +113,11 @@ impl Kernel {
         library: &Library,
     ) -> Result<Kernel, KernelError> {
         let facts = reflect(&text, outline.precision, &|number| outline.operand(number), &outline.needs)?;
-        library.uses(outline);
-        Kernel::assemble(label, text, facts, workgroups, limits)
+        let kernel = Kernel::assemble(label, text, facts, workgroups, limits)?;
+        Ok(Kernel { is_trusted: outline.files.iter().all(|file| library.is_embedded(file)), ..kernel })
     }
 
-    /// Refuses what a device with these limits cannot run.
+    /// Refuses what a device with these limits cannot run. Nothing is known of where its text comes from: it is not trusted.
     pub(crate) fn assemble(
         label: String,
         text: Text,
@@ -118,7 +135,7 @@ impl Kernel {
         most("storage buffers", storage, limits.storage_buffers.into())?;
         let mut hash = KernelHash([0; 16]);
         hash.0.copy_from_slice(&blake3::hash(text.text().as_bytes()).as_bytes()[..16]);
-        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups, partials: 0 })
+        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups, partials: 0, is_trusted: false })
     }
 
     /// naga's module of its text, for runtimes that translate it themselves.

@@ -93,6 +93,11 @@ impl Library {
         Ok(&file.1.text)
     }
 
+    /// Whether a file is as in the binary.
+    pub(crate) fn is_embedded(&self, path: &str) -> bool {
+        self.files.get(path).is_some_and(|(_, file)| file.standing == Standing::Embedded)
+    }
+
     /// Every path.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
         self.files.iter().map(|(path, _)| path)
@@ -142,9 +147,8 @@ impl Library {
         if let Some(known) = self.traits.lock().get(&key) {
             return known.clone();
         }
-        let mut all = BTreeMap::new();
         // A file that is missing is an error where a kernel is made.
-        let _ = self.closure(path, &[], import, &mut all);
+        let all = self.closure(path, &[], import).0;
         let documents = || all.keys().filter_map(|path| self.documents.get(*path));
         let traits = Traits {
             precision: documents().filter_map(|document| document.precision).max().unwrap_or_default(),
@@ -157,8 +161,7 @@ impl Library {
 
     /// Whether a file, or anything that it may import, needs a device feature.
     pub(crate) fn may_need(&self, path: &Arc<str>, feature: Feature) -> bool {
-        let mut all = BTreeMap::new();
-        let _ = self.closure(path, &[], &|_| None, &mut all);
+        let all = self.closure(path, &[], &|_| None).0;
         let needs = |path: &&str| self.documents.get(*path).is_some_and(|document| document.needs.contains(&feature));
         all.keys().any(needs)
     }
@@ -170,8 +173,8 @@ impl Library {
         formats: &[Format],
         import: &dyn Fn(&str) -> Option<String>,
     ) -> Result<String, TextError> {
-        let mut all = BTreeMap::new();
-        self.closure(path, formats, import, &mut all)?;
+        let (all, wrong) = self.closure(path, formats, import);
+        wrong.map_or(Ok(()), Err)?;
         let mut hasher = blake3::Hasher::new();
         all.values().for_each(|text: &&str| {
             hasher.update(text.as_bytes());
@@ -179,27 +182,32 @@ impl Library {
         Ok(hasher.finalize().to_hex()[..32].to_owned())
     }
 
+    /// Texts by path of a file and of all that it may import, and what is wrong with the first that is.
     fn closure<'a>(
         &'a self,
         path: &str,
         formats: &[Format],
         import: &dyn Fn(&str) -> Option<String>,
-        all: &mut BTreeMap<&'a str, &'a str>,
-    ) -> Result<(), TextError> {
-        let missing = || TextError::at(&Arc::from(path), 1, "there is no such file");
-        let (path, file) = self.files.get(path).ok_or_else(missing)?;
-        if all.insert(path, &file.text).is_some() {
-            return Ok(());
-        }
-        for i in &self.document(path)?.imports {
-            for path in i.paths(formats, import) {
+    ) -> (BTreeMap<&'a str, &'a str>, Option<TextError>) {
+        let (mut all, mut wrong, mut next) = (BTreeMap::new(), None, vec![path.to_owned()]);
+        while let Some(path) = next.pop() {
+            let Some((path, file)) = self.files.get(&path) else {
+                wrong = wrong.or_else(|| Some(TextError::at(&Arc::from(path), 1, "there is no such file")));
+                continue;
+            };
+            if all.insert(&**path, &*file.text).is_some() {
+                continue;
+            }
+            match self.document(path) {
                 // A format may have no file of its own: its kernels are refused.
-                if self.files.get(&path).is_some() || !i.is_of_format() {
-                    self.closure(&path, formats, import, all)?;
-                }
+                Ok(document) => next.extend(document.imports.iter().flat_map(|i| {
+                    let paths = i.paths(formats, import).into_iter();
+                    paths.filter(|path| self.files.get(path).is_some() || !i.is_of_format())
+                })),
+                Err(error) => wrong = wrong.or(Some(error)),
             }
         }
-        Ok(())
+        (all, wrong)
     }
 
     /// The value of a choice of a tunable, where constants of its file are set by the device.

@@ -26,10 +26,10 @@ pub const BARRIER_BYTES: u64 = 16;
 /// The word of the grid barrier that is not 0 once workgroups have timed out: nothing runs until it is cleared.
 pub const TIMED_OUT_WORD: usize = 2;
 
-/// The file of the grid barrier.
 /// Bytes of workgroup memory that the grid barrier takes.
 const BARRIER_MEMORY: u32 = 4;
 
+/// The file of the grid barrier.
 const GRID_BARRIER: &str = "device/grid_barrier";
 
 /// A kernel as a stage of a layer.
@@ -122,5 +122,7 @@ pub fn fuse(
     let needs = parts.iter().flat_map(|part| part.kernel.facts.features.iter().copied()).chain(NEEDS);
     let facts = reflect(&text, precision, &|_| None, &needs.collect::<BTreeSet<_>>())?;
     let label = format!("persistent WG={}", launch.threads);
-    Kernel::assemble(label, text, facts, launch.workgroups.into(), limits)
+    let kernel = Kernel::assemble(label, text, facts, launch.workgroups.into(), limits)?;
+    let is_trusted = parts.iter().all(|part| part.kernel.is_trusted) && catalogue.library().is_embedded(GRID_BARRIER);
+    Ok(Kernel { is_trusted, ..kernel })
 }

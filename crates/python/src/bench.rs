@@ -1,5 +1,6 @@
 //! Benchmarks from Python.
 
+use crate::boundary::outside;
 use crate::error::{InputError, of_other};
 use crate::load::{Adapter, Bytes, Options};
 use pyo3::prelude::*;
@@ -42,10 +43,10 @@ pub(crate) fn bench(
         sequences: sequences as usize,
         runs: runs as usize,
     };
-    let record = py.detach(move || {
+    let record = outside(py, move || {
         let record = measure(&path, &subject, &load, "", "", cache.as_deref()).map_err(|e| of_bench(&e))?;
         serde_json::to_string(&record).map_err(|e| of_other(&e))
-    })?;
+    })??;
     let record = py.import("json")?.call_method1("loads", (record,))?;
     // They are for records of several benchmarks.
     for name in ["title", "change"] {

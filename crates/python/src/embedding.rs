@@ -1,5 +1,6 @@
 //! Embeddings as arrays.
 
+use crate::boundary::outside;
 use crate::error::{InputError, of_session};
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn};
@@ -40,7 +41,7 @@ pub(crate) fn embed(
     options: &EmbedOptions,
 ) -> PyResult<Vec<Vec<f32>>> {
     // Before anything is read: the session counts from 0 each time.
-    let vocab = py.detach(|| session.lock().model().shape().vocab);
+    let vocab = outside(py, || session.lock().model().shape().vocab)?;
     for (i, text) in texts.iter().enumerate() {
         check_tokens(i, text, vocab).map_err(|e| InputError::new_err(e.to_string()))?;
     }
@@ -54,7 +55,7 @@ pub(crate) fn embed(
             tokens <= TOKENS
         };
         let some = rest.iter().take(TEXTS).take_while(fits).count().max(1);
-        let embedded = py.detach(|| session.lock().embed_batch(&rest[..some], options));
+        let embedded = outside(py, || session.lock().embed_batch(&rest[..some], options))?;
         embeddings.extend(embedded.map_err(|e| of_session(&e))?);
     }
     py.check_signals()?;

@@ -1,5 +1,6 @@
 //! A generation: text as it comes, from a sequence of its own on a thread of its own.
 
+use crate::boundary::outside;
 use crate::error::{Error, of_session};
 use crate::handoff::{Handoff, Taken};
 use crate::running;
@@ -75,7 +76,7 @@ impl Generation {
                 self.handoff.close();
                 return Err(interrupted);
             }
-            match py.detach(|| self.handoff.take(PATIENCE)) {
+            match outside(py, || self.handoff.take(PATIENCE))? {
                 Taken::Piece(piece) => return Ok(Some(piece)),
                 Taken::Waiting => {}
                 Taken::Done => return self.ended(py, |_, _| Ok(())).map(|_| None),
@@ -98,7 +99,7 @@ impl Generation {
         py: Python<'_>,
         look: impl FnOnce(&mut Session, &mut Ending) -> Result<T, SessionError> + Send,
     ) -> PyResult<Option<T>> {
-        py.detach(|| {
+        outside(py, || {
             let mut progress = self.progress.lock();
             if let Some(worker) = progress.take_worker() {
                 let (session, ending) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -108,7 +109,7 @@ impl Generation {
                 Progress::Ended(session, ending) => look(session, ending).map(Some).map_err(|e| of_session(&e)),
                 _ => Ok(None),
             }
-        })
+        })?
     }
 
     /// Ends it, and looks at what it left.
@@ -179,7 +180,8 @@ impl Drop for Generation {
         self.handoff.close();
         if let Some(worker) = self.progress.lock().take_worker() {
             // The thread may be in the middle of a pass: others need not wait for it.
-            Python::attach(|py| py.detach(|| drop(worker.join())));
+            // How it ended is of interest to no one any more.
+            let _ = Python::attach(|py| outside(py, || drop(worker.join())));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Text and tokens from Python.
 
+use crate::boundary::outside;
 use crate::error::InputError;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ pub(crate) fn tokens(input: &Bound<'_, PyAny>, tokenizer: &PyResult<&Tokenizer>)
     if input.is_instance_of::<PyString>() || input.is_instance_of::<PyBytes>() {
         let text = bytes(input)?;
         let tokenizer = tokenizer.as_ref().map_err(|e| e.clone_ref(input.py()))?;
-        return Ok(input.py().detach(|| tokenizer.encode(&text)));
+        return outside(input.py(), || tokenizer.encode(&text));
     }
     if let Ok(array) = input.extract::<PyReadonlyArray1<'_, u32>>() {
         return Ok(array.as_array().to_vec());

@@ -4,6 +4,7 @@
 //! for the other.
 
 mod bench;
+mod boundary;
 mod completion;
 mod embedding;
 mod error;
@@ -28,6 +29,8 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
+    #[cfg(debug_assertions)]
+    module.setattr("_panic", wrap_pyfunction!(boundary::_panic, module)?)?;
     error::register(module)?;
     let atexit = module.py().import("atexit")?;
     atexit.call_method1("register", (wrap_pyfunction!(at_exit, module)?,))?;
@@ -36,6 +39,6 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Called when Python ends.
 #[pyfunction]
-fn at_exit(py: Python<'_>) {
-    py.detach(running::stop_all);
+fn at_exit(py: Python<'_>) -> PyResult<()> {
+    boundary::outside(py, running::stop_all)
 }

@@ -1,5 +1,6 @@
 //! The model, as Python sees it: a session, a sequence to embed in, and the tokenizer.
 
+use crate::boundary::outside;
 use crate::completion::{CompletionStream, Heading, whole};
 use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
@@ -42,7 +43,7 @@ impl Model {
         py: Python<'_>,
         run: impl FnOnce(&mut Session) -> Result<T, SessionError> + Send,
     ) -> PyResult<T> {
-        py.detach(|| run(&mut self.session.lock())).map_err(|e| of_session(&e))
+        outside(py, || run(&mut self.session.lock()))?.map_err(|e| of_session(&e))
     }
 
     fn tokenizer(&self) -> PyResult<&Tokenizer> {
@@ -128,7 +129,7 @@ impl Model {
             embedding_store,
         };
         let builder = options.builder()?;
-        py.detach(|| {
+        outside(py, || {
             let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
             let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
             let tokenizer = match session.tokenizer() {
@@ -143,7 +144,7 @@ impl Model {
                 embedder: Arc::default(),
                 tokenizer: Arc::new(tokenizer),
             })
-        })
+        })?
     }
 
     /// The token ids of a str or bytes.
@@ -151,7 +152,7 @@ impl Model {
     fn encode(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let (py, text, tokenizer) = (text.py(), input::bytes(text)?, self.tokenizer());
         let tokenizer = tokenizer?;
-        Ok(py.detach(|| tokenizer.encode(&text)))
+        outside(py, || tokenizer.encode(&text))
     }
 
     /// The text of token ids; bytes that are no character become U+FFFD.
@@ -283,7 +284,7 @@ impl Model {
             return Ok(arrays.collect::<PyResult<Vec<_>>>()?.into_pyobject(py)?.into_any());
         }
         let dims = [vec![texts.len()], dims(&options, 0, shape)].concat();
-        Ok(array(py, &dims, py.detach(|| embeddings.concat()))?.into_any())
+        Ok(array(py, &dims, outside(py, || embeddings.concat())?)?.into_any())
     }
 
     /// Reads text or token ids: goes on from the model's state, and changes it.
@@ -392,6 +393,6 @@ impl Model {
         let (py, tokenizer) = (tokens.py(), self.tokenizer());
         let tokens = input::tokens(tokens, &tokenizer)?;
         let tokenizer = tokenizer?;
-        py.detach(|| tokenizer.decode(&tokens)).map_err(|e| InputError::new_err(e.to_string()))
+        outside(py, || tokenizer.decode(&tokens))?.map_err(|e| InputError::new_err(e.to_string()))
     }
 }

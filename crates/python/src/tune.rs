@@ -1,5 +1,6 @@
 //! Tuning from Python.
 
+use crate::boundary::outside;
 use crate::error::{InputError, LoadError, of_other, of_runtime};
 use crate::load::Adapter;
 use pyo3::prelude::*;
@@ -54,7 +55,7 @@ pub(crate) fn tune(
         cache: wgoose_runtime::default_cache_dir(),
         ..DeviceOptions::default()
     };
-    let (name, swept) = py.detach(move || {
+    let (name, swept) = outside(py, move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
         let class = model_class(&model);
@@ -78,7 +79,7 @@ pub(crate) fn tune(
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         let name = destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?;
         Ok::<_, PyErr>((name, swept))
-    })?;
+    })??;
     let report = PyDict::new(py);
     report.set_item("plan", name)?;
     report.set_item("kernels", swept.plan.choices.len())?;

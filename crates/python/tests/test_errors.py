@@ -88,3 +88,34 @@ def test_a_model_without_text(tool: Callable[..., str], tmp_path: Path) -> None:
     for wrong in [lambda: model.encode("a"), lambda: model.embed("a"), lambda: next(model.generate("a"))]:
         with pytest.raises(wgoose.InputError, match="only be given token ids"):
             wrong()
+
+
+def test_a_panic_is_an_error_of_the_family(model: wgoose.Model) -> None:
+    """What a program handles as Exception ends no program, and the model goes on."""
+    for text in ["index out of bounds", "two\nlines"]:
+        with pytest.raises(Exception) as caught:
+            wgoose.wgoose._panic(text)  # type: ignore[attr-defined]
+        assert type(caught.value) is wgoose.Error and text.replace("\n", " ") in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert len(model.logits("A goose")) == 320
+
+
+def test_plans_of_nonsense(path: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
+    """Whatever a plan says, what is wrong is a PlanError that names the file."""
+    tool("tune", path, "--out", tmp_path / "good.ron", "--budget", 1, "--chunks", 16)
+    good = (tmp_path / "good.ron").read_text()
+    plan = tmp_path / "plan.ron"
+    chunk = next(line for line in good.splitlines() if "prefill_chunk" in line)
+    choice = '(key: (op: "mul", k: 128, m: 128, formats: [], up_to_rows: 1), variant: "elements", config: {}, source: "")'
+    for wrong in [
+        good.replace(chunk, "    prefill_chunk: 0,"),
+        good.replace(chunk, "    prefill_chunk: 99999999999,"),
+        good.replace("choices: [", f"choices: [{choice},", 1),
+        good.replace("choices: [", "choices: [" + choice.replace("{}", '{"WG": " 8"}') + ",", 1),
+        good.replace("choices: [", "choices: [" + "[" * 100_000, 1),
+    ]:
+        assert wrong != good
+        plan.write_text(wrong)
+        with pytest.raises(wgoose.PlanError) as caught:
+            wgoose.Model.load(path, plan=plan)
+        assert type(caught.value) is wgoose.PlanError and "plan.ron" in str(caught.value)

@@ -304,12 +304,13 @@ impl SessionBuilder {
 
     fn plan_in(&self, path: &Path, place: &Place<'_>) -> Result<Plan, SessionError> {
         let plan = Plan::load(path)?;
+        let named = |error: PlanError| error.in_file(path);
         match plan.check(place.device, place.class.shape(), &self.catalogue) {
             Err(PlanError::Device { what, plan: theirs, here }) if self.foreign_plan => {
                 tracing::warn!("using a plan of another device ({what}: '{theirs}', here '{here}')");
-                plan.check_kernels(place.class.shape(), &self.catalogue)?;
+                plan.check_kernels(place.class.shape(), &self.catalogue).map_err(named)?;
             }
-            other => other?,
+            other => other.map_err(named)?,
         }
         Ok(plan)
     }

@@ -226,7 +226,7 @@ fn plans_are_checked() {
     let bigger = |plan: &mut Plan| plan.model.vocab += 1;
     assert!(open_with(&model, false, |_| {}).is_ok());
     let refused = |result: Result<Session, SessionError>| match result {
-        Err(SessionError::Plan(why)) => why,
+        Err(SessionError::Plan(PlanError::InFile { path, error })) if path.ends_with("plan.ron") => *error,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the plan was accepted"),
     };

@@ -137,6 +137,109 @@ fn a_file_that_is_no_kernel_is_an_error_with_its_place_everywhere() {
     assert!(stderr(&run).contains("elements.wgsl: differs from this program's, used"), "{}", stderr(&run));
 }
 
+/// Every verb that runs a model, with the least that it needs.
+const RUNNING: &[&str] = &[
+    "verify tiny.gguf --cache cache",
+    "logits tiny.gguf --tokens ids.json --out logits.npy",
+    "trace tiny.gguf --tokens ids.json --first-divergence",
+    "generate tiny.gguf --prompt a --max-tokens 1",
+    "profile tiny.gguf",
+    "bench --model tiny.gguf --title a --change b",
+    "bench --model tiny.gguf --workload chat",
+    "bench --model tiny.gguf --cold",
+    "graph tiny.gguf --dispatches 1",
+    "info tiny.gguf --memory",
+    "kernel embed --tokens 0",
+    "kernel embed --model tiny.gguf --cases 1",
+    "embed tiny.gguf a",
+    "eval tiny.gguf --text text.txt",
+    "chat tiny.gguf",
+];
+
+#[test]
+fn a_kernel_that_does_not_compile_stops_every_verb() {
+    let folder = folder(PAIRS);
+    let folder = folder.path();
+    std::fs::write(folder.join("ids.json"), "[1, 2]").unwrap();
+    std::fs::write(folder.join("text.txt"), "ab\n").unwrap();
+    // What a chat is told is the same.
+    let run = |verb: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+        command.args(words(verb)).args(["--kernels", "mine"]).current_dir(folder);
+        command.env("XDG_RUNTIME_DIR", folder).env("WGOOSE_DATA_DIR", folder.join("data"));
+        command.stdin(std::fs::File::open(folder.join("text.txt")).unwrap()).output().unwrap()
+    };
+    let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
+    let pairs = |from: &str, to: &str| {
+        assert!(PAIRS.contains(from));
+        ("pairs.wgsl", PAIRS.replacen(from, to, 1))
+    };
+    // One that replaces the default, and new ones that are never chosen.
+    let (missing, elsewhere) = (("elements.wgsl", own.replace("+ tid;", "+ tid")), pairs("i % M;", "i % M"));
+    assert_ne!(missing.1, own);
+    let array = "var<workgroup> rows: array<f32, 400000>;\n\n@compute";
+    let large = pairs("@compute", array).1.replacen("let row =", "rows[tid] = 1.0;\n    let row =", 1);
+    let stops = |(name, text): (&str, String), verbs: &[&str]| {
+        let path = folder.join("mine/ops/embed").join(name);
+        std::fs::write(&path, text).unwrap();
+        for verb in verbs {
+            let output = run(verb);
+            let (code, stderr) = (output.status.code(), stderr(&output));
+            let last = stderr.lines().last().unwrap();
+            let place = format!("ops/embed/{name}:");
+            assert!(code == Some(1) && last.starts_with("wgoose: ") && last.contains(&place), "{verb}: {stderr}");
+            assert!(!stderr.contains(&format!("{name}: new, used")), "{verb}: {stderr}");
+        }
+        std::fs::remove_file(path).unwrap();
+    };
+    std::fs::remove_file(folder.join("mine/ops/embed/pairs.wgsl")).unwrap();
+    stops(missing, RUNNING);
+    stops(elsewhere, RUNNING);
+    let some = &["verify tiny.gguf --cache cache", "graph tiny.gguf --dispatches 1"];
+    for wrong in [("pairs.wgsl", String::new()), pairs("lib/op", "lib/opp"), ("pairs.wgsl", large)] {
+        stops(wrong, some);
+    }
+    for verb in RUNNING {
+        let output = run(verb);
+        assert!(output.status.code() == Some(1) && stderr(&output).contains("mine has no kernels"), "{verb}");
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_fails_alone_in_a_sweep() {
+    let folder = folder(&PAIRS.replacen("i % M;", "i % M", 1).replacen("#import", "// default: 5\n#import", 1));
+    let folder = folder.path();
+    let mine = folder.join("mine/ops/embed");
+    std::fs::write(mine.join("broken.wgsl"), PAIRS.replacen("// idea:", "// ideas:", 1)).unwrap();
+    let swept = wgoose(folder, words("tune tiny.gguf --kernels mine --out plan.ron --budget 2 --chunks 16"));
+    let told = stderr(&swept);
+    assert!(swept.status.success(), "{told}");
+    assert!(told.contains("a file is left out: ops/embed/broken.wgsl:1: "), "{told}");
+    assert!(told.contains("left out: ops/embed/pairs.wgsl:"), "{told}");
+    let ledger = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();
+    assert!(ledger.contains("ops/embed/pairs.wgsl:"), "{ledger}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {
+    let folder = folder(PAIRS);
+    let folder = folder.path();
+    std::fs::write(folder.join("ids.json"), "[1, 2]").unwrap();
+    std::fs::remove_file(folder.join("mine/ops/embed/pairs.wgsl")).unwrap();
+    let own = include_str!("../../../../kernels-wgsl/ops/layer_norm/row.wgsl");
+    let hostile = own
+        .replacen("@compute", "var<workgroup> few: array<f32, 4>;\n\n@compute", 1)
+        .replacen("    let start =", "    few[params.k * 100u + thread.tid] = 1.0;\n    if few[thread.tid % 4u] == 7.5 { y[0] = 1.0; }\n    let start =", 1);
+    std::fs::create_dir_all(folder.join("mine/ops/layer_norm")).unwrap();
+    std::fs::write(folder.join("mine/ops/layer_norm/row.wgsl"), hostile).unwrap();
+    let line = "logits tiny.gguf --tokens ids.json --out mine.npy --no-cache --kernels mine";
+    printed(folder, words(line));
+    printed(folder, words("logits tiny.gguf --tokens ids.json --out own.npy --no-cache"));
+    let numbers = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert_eq!(numbers("mine.npy"), numbers("own.npy"), "nothing else is changed");
+}
+
 #[test]
 fn a_watched_folder_is_tested_after_every_change() {
     let folder = folder(&PAIRS.replace("table_value(at + 1u)", "0.0"));

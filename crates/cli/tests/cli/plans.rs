@@ -140,6 +140,38 @@ fn a_stale_plan_is_used_as_far_as_it_is_safe() {
 }
 
 #[test]
+fn a_plan_of_nonsense_is_refused_by_name_before_anything_runs() {
+    let tuned = Tuned::new();
+    let path = tuned.path().join("mine.ron");
+    let text = tuned.plan.to_ron();
+    let refused = |from: &str, to: &str, says: &str| {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        fs::write(&path, changed).unwrap();
+        let output = wgoose(tuned.path(), format!("{STEP} --plan mine.ron").split(' '));
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_one_line = stderr.lines().count() == 1 && stderr.starts_with("wgoose: plan mine.ron: ");
+        assert!(output.status.code() == Some(1) && is_one_line && stderr.contains(says), "{to}: {stderr}");
+    };
+    let catalogue = Catalogue::embedded();
+    let naive = catalogue.variant("matmul", "naive").unwrap();
+    for (name, value) in naive.spell(&naive.default_config()) {
+        let own = format!("\"{name}\": \"{value}\"");
+        refused(&own, "", &name);
+        refused(&own, &format!("{own}, \"EXTRA\": \"1\""), "EXTRA");
+        for wrong in ["0", " 8", "0x10", "-1", "99999999999999999999", "nan", "", "\\u{1b}"] {
+            refused(&own, &format!("\"{name}\": \"{wrong}\""), "");
+        }
+        refused(&own, &format!("{own}, {own}"), "");
+    }
+    for wrong in ["0", "-1", "65536", "99999999999999999999", "1.5", "\"7\""] {
+        refused("prefill_chunk: 7", &format!("prefill_chunk: {wrong}"), "");
+        refused("prefill_chunk: 7", &format!("prefill_chunk: 7, persistent: Some({wrong})"), "");
+    }
+    refused("variant: \"naive\"", "variant: \"../../naive\"", "../../naive");
+}
+
+#[test]
 fn plans_are_listed_with_their_standing() {
     let tuned = Tuned::new();
     let list = || printed(tuned.path(), ["plans"]);

@@ -1,7 +1,7 @@
 //! What an op instance takes without a plan.
 
 use super::{PlanError, TuningKey};
-use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Refusal, Variant};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Refusal, TextError, Variant};
 
 /// The kernel that an instance takes without a plan: of the variants with a place among the defaults the first, and of it the
 /// configuration nearest to its default, that is at least as precise as `precision` and neither refused nor pruned.
@@ -24,7 +24,10 @@ pub fn default_kernel<'c>(
                 refusals.push((variant.name(), refusal));
             }
             Err(KernelError::Refused(_)) => {}
-            Err(KernelError::Text(error)) => return Err(error.into()),
+            Err(KernelError::Text(error)) => {
+                catalogue.unless_in_part(error)?;
+                refusals.push((variant.name(), Refusal::None("its text is wrong")));
+            }
         }
     }
     let refusals: Vec<String> = refusals.iter().map(|(name, refusal)| format!("{name}: {refusal}")).collect();
@@ -33,17 +36,26 @@ pub fn default_kernel<'c>(
 
 /// The first that is admitted, whether or not its kernel keeps to the device's limits; if `sums` are named, of those that add up
 /// so.
+///
+/// # Errors
+/// A file is wrong: no other variant stands in for it.
 pub(super) fn first_admitted<'c>(
     instance: &Instance,
     precision: Precision,
     limits: &Limits,
     catalogue: &'c Catalogue,
     sums: Option<&str>,
-) -> Option<(&'c Variant, Config)> {
+) -> Result<Option<(&'c Variant, Config)>, TextError> {
     let adds_up = |variant: &Variant, config: &Config| sums.is_none() || variant.sums(config).as_deref() == sums;
     let variants = variants(instance.op.name(), catalogue).filter(|variant| !variant.is_pruned_whole(instance, limits));
-    let mut configs = configs(variants, precision).filter(|(variant, config)| adds_up(variant, config));
-    configs.find(|(variant, config)| variant.admits(instance, config, limits).is_ok())
+    for (variant, config) in configs(variants, precision).filter(|(variant, config)| adds_up(variant, config)) {
+        match variant.admits(instance, &config, limits) {
+            Ok(()) => return Ok(Some((variant, config))),
+            Err(KernelError::Refused(_)) => {}
+            Err(KernelError::Text(error)) => catalogue.unless_in_part(error)?,
+        }
+    }
+    Ok(None)
 }
 
 /// The variants that are tried, by their places.

@@ -1,8 +1,8 @@
 //! Why a plan cannot be used.
 
-use super::SCHEMA;
+use super::{MOST_NAME_BYTES, SCHEMA};
 use crate::{ConfigError, KernelError, Refusal, TextError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wgoose_graph::{Format, LayerWeight};
 
 /// Why a plan cannot be used.
@@ -28,6 +28,25 @@ pub enum PlanError {
         /// What is wrong.
         why: String,
     },
+    /// What a file says.
+    #[error("plan {}: {error}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: Box<PlanError>,
+    },
+    /// A file that is no plan, whatever it says.
+    #[error("plan {}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+    /// A name that nothing has.
+    #[error("a name has {0} bytes or unprintable characters: none is longer than {MOST_NAME_BYTES} bytes")]
+    Name(usize),
     /// Another version of the schema.
     #[error("the plan has schema {0}, this program reads {SCHEMA}: tune again")]
     Schema(u32),
@@ -115,6 +134,15 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// The same, saying which file it is about.
+    #[must_use]
+    pub fn in_file(self, path: &Path) -> Self {
+        match self {
+            PlanError::Io { .. } | PlanError::Parse { .. } | PlanError::File { .. } | PlanError::InFile { .. } => self,
+            error => PlanError::InFile { path: path.to_owned(), error: Box::new(error) },
+        }
+    }
+
     /// Of a kernel of no op, which no plan chooses.
     pub fn of_kernel(kernel: &str, error: KernelError) -> Self {
         match error {

@@ -18,12 +18,18 @@ use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision,
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 3;
+
+/// Largest file that is read.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Longest name in a plan.
+const MOST_NAME_BYTES: usize = 1024;
 
 /// Fusions that put matrices of different formats in one op.
 const GROUPS: [Fusion; 2] = [Fusion::LoraGroup, Fusion::Project];
@@ -129,6 +135,7 @@ pub struct Choice {
     /// The variant's name.
     pub variant: String,
     /// Its configuration.
+    #[serde(deserialize_with = "crate::config::each_once")]
     pub config: SpelledConfig,
     /// Hash of the variant's WGSL files: an edited kernel loses its place in old plans.
     pub source: String,
@@ -244,7 +251,17 @@ impl Plan {
     /// The file, its syntax (unknown fields included), its schema, or a choice that no plan can have.
     pub fn load(path: &Path) -> Result<Plan, PlanError> {
         let io = |source| PlanError::Io { path: path.to_owned(), source };
-        Plan::parse(&std::fs::read_to_string(path).map_err(io)?, path)
+        let wrong = |why| PlanError::File { path: path.to_owned(), why };
+        // Asked before it is opened: a pipe would be waited for.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(wrong("it is no ordinary file"));
+        }
+        let (mut text, file) = (String::new(), std::fs::File::open(path).map_err(io)?);
+        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(io)?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(wrong("it is larger than 4 MiB: no plan is"));
+        }
+        Plan::parse(&text, path).map_err(|error| error.in_file(path))
     }
 
     /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from.
@@ -276,6 +293,9 @@ impl Plan {
         if let Some(format) = plan.interleave.iter().find(|format| format.interleaved().is_none()) {
             return Err(PlanError::Interleave(*format));
         }
+        if let Some(name) = plan.names().find(|name| name.len() > MOST_NAME_BYTES || name.contains(char::is_control)) {
+            return Err(PlanError::Name(name.len()));
+        }
         let mut keys = BTreeSet::new();
         if let Some(choice) = plan.choices.iter().find(|choice| !keys.insert(&choice.key)) {
             return Err(PlanError::Twice(choice.key.to_string()));
@@ -284,6 +304,20 @@ impl Plan {
             Some(role) => Err(PlanError::KMajor(*role)),
             None => Ok(plan),
         }
+    }
+
+    /// Every name in it.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        let device = [&self.device.adapter, &self.device.driver, &self.device.backend, &self.device.wgpu];
+        let of_choices = self.choices.iter().flat_map(|choice| {
+            let config = choice.config.iter().flat_map(|(name, value)| [name, value]);
+            config.chain([&choice.key.op, &choice.variant, &choice.source])
+        });
+        let of_evidence = self.evidence.iter().flat_map(|evidence| {
+            let scenarios = evidence.scenarios.iter().map(|of| &of.scenario);
+            scenarios.chain([&evidence.model, &evidence.quality_hash, &evidence.ledger])
+        });
+        device.into_iter().chain(of_choices).chain(of_evidence)
     }
 
     /// The format on the GPU of a matrix that has this one in the file.
@@ -412,23 +446,28 @@ impl Plan {
     ) -> Result<Option<(&'c Variant, Config)>, PlanError> {
         for (choice, is_own_bucket) in self.choices_for(instance) {
             let (variant, config) = choice.resolve(catalogue)?;
-            if is_own_bucket || variant.admits(instance, &config, limits).is_ok() {
-                return Ok(Some((variant, config)));
+            match if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) } {
+                Ok(()) => return Ok(Some((variant, config))),
+                Err(KernelError::Refused(_)) => {}
+                Err(KernelError::Text(error)) => return Err(error.into()),
             }
         }
-        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue, None))
+        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue, None)?)
     }
 
     /// The variant and configuration for an instance that have the bits of another one's: the first of the defaults that adds up
     /// in this order ([`Variant::sums`]); `None` if none does.
+    ///
+    /// # Errors
+    /// A file is wrong.
     pub fn first_with_sums<'c>(
         &self,
         sums: &str,
         instance: &Instance,
         limits: &Limits,
         catalogue: &'c Catalogue,
-    ) -> Option<(&'c Variant, Config)> {
-        default_kernel::first_admitted(instance, self.precision, limits, catalogue, Some(sums))
+    ) -> Result<Option<(&'c Variant, Config)>, PlanError> {
+        Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue, Some(sums))?)
     }
 
     /// The kernel for an instance: the plan's choice for its bucket, else for a larger one, else the default.

@@ -36,7 +36,7 @@ fn a_plan_of_another_schema_is_named_before_its_fields_are_missed() {
     let path = folder.path().join("plan.ron");
     let text = plan().to_ron().replace("schema: 3", "schema: 2").replace("batched:", "together:");
     std::fs::write(&path, text).unwrap();
-    let error = Plan::load(&path).unwrap_err();
+    let error = refused(&path);
     assert!(matches!(error, PlanError::Schema(2)) && error.to_string().ends_with("tune again"), "{error}");
 }
 
@@ -59,7 +59,7 @@ fn a_plan_says_what_is_interleaved() {
 
     interleaved.interleave.insert(Format::Q4_K);
     interleaved.save(&path).unwrap();
-    assert!(matches!(Plan::load(&path), Err(PlanError::Interleave(Format::Q4_K))));
+    assert!(matches!(refused(&path), PlanError::Interleave(Format::Q4_K)));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_plan_says_what_is_k_major() {
 
     k_major.k_major.insert(LayerWeight::Output);
     k_major.save(&path).unwrap();
-    assert!(matches!(Plan::load(&path), Err(PlanError::KMajor(LayerWeight::Output))));
+    assert!(matches!(refused(&path), PlanError::KMajor(LayerWeight::Output)));
 }
 
 #[test]
@@ -124,12 +124,37 @@ fn what_no_plan_can_say_is_refused() {
         let mut plan = plan();
         change(&mut plan);
         plan.save(&path).unwrap();
-        Plan::load(&path).unwrap_err()
+        refused(&path)
     };
     assert!(matches!(load(&|p| p.prefill_chunk = 0), PlanError::Chunk(0)));
     assert!(matches!(load(&|p| p.persistent = Some(0)), PlanError::Workgroups(0)));
     assert!(matches!(load(&|p| p.multiprocessors = 0), PlanError::Multiprocessors(0)));
     assert!(matches!(load(&|p| p.choices.push(p.choices[0].clone())), PlanError::Twice(_)));
+    assert!(matches!(load(&|p| p.device.adapter = "a".repeat(2000)), PlanError::Name(2000)));
+    assert!(matches!(load(&|p| p.choices[0].variant = "\u{1b}[7m".into()), PlanError::Name(4)));
+    assert!(matches!(load(&|p| drop(p.choices[0].config.insert("\n".into(), "1".into()))), PlanError::Name(1)));
+    let text = plan().to_ron();
+    for bomb in ["[".repeat(1 << 20), "(".repeat(1 << 20), "Some(".repeat(1 << 18), "/*".repeat(1 << 19)] {
+        std::fs::write(&path, text.replacen("choices:", &format!("choices: {bomb}"), 1)).unwrap();
+        assert!(matches!(Plan::load(&path), Err(PlanError::Parse { .. })));
+    }
+    std::fs::write(&path, " ".repeat((4 << 20) + 1)).unwrap();
+    assert!(matches!(Plan::load(&path), Err(PlanError::File { .. })));
+    assert!(matches!(Plan::load(folder.path()), Err(PlanError::File { .. })));
+    #[cfg(unix)]
+    {
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(matches!(Plan::load(&pipe), Err(PlanError::File { .. })));
+    }
+}
+
+/// Why a file is no plan; that it is named is seen to.
+fn refused(path: &Path) -> PlanError {
+    match Plan::load(path).unwrap_err() {
+        PlanError::InFile { path: named, error } if named == path => *error,
+        other => panic!("{other}"),
+    }
 }
 
 #[test]

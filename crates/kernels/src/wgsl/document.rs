@@ -11,6 +11,9 @@ use wgoose_graph::Format;
 const DIRECTIVES: [&str; 9] =
     ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision", "sums"];
 
+/// Most configurations of one kernel: all of them are listed.
+const MOST_CONFIGURATIONS: usize = 1 << 16;
+
 /// What stands in for an operand that an op lacks.
 pub(crate) const ABSENT: &str = "lib/absent";
 
@@ -225,7 +228,11 @@ impl Document {
             return Err("a choice stands twice, or there are too many".to_owned());
         }
         self.tunables.push(declared);
-        Ok(())
+        let configurations = self.tunables.iter().try_fold(1usize, |n, t| n.checked_mul(t.choices.len()));
+        match configurations {
+            Some(n) if n <= MOST_CONFIGURATIONS => Ok(()),
+            _ => Err(format!("its tunables have more than {MOST_CONFIGURATIONS} configurations")),
+        }
     }
 
     fn directive(&mut self, line: usize, comment: &str, is_head: bool) -> Result<(), String> {

@@ -7,6 +7,9 @@ use std::fmt;
 /// How deep constants may refer to one another, and expressions nest.
 const DEPTH: usize = 64;
 
+/// Most literals and names of an expression: chains of operators nest, too.
+const MOST_TERMS: usize = 512;
+
 /// What an expression is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
@@ -100,7 +103,7 @@ impl Expression {
     /// Parses an expression and returns what follows it.
     pub(crate) fn parse_prefix(text: &str) -> Option<(Expression, &str)> {
         let all = tokens(text);
-        let mut parser = Parser { tokens: &all, depth: 0 };
+        let mut parser = Parser { tokens: &all, depth: 0, terms: 0 };
         let expression = parser.binary(0)?;
         let left: usize = parser.tokens.iter().map(|t| t.text().len()).sum();
         // Comments, which the lexer drops, are part of what follows.
@@ -202,6 +205,7 @@ fn binary(operator: Operator, a: Value, b: Value) -> Result<Value, NoValue> {
 struct Parser<'t, 'a> {
     tokens: &'t [Token<'a>],
     depth: usize,
+    terms: usize,
 }
 
 impl Parser<'_, '_> {
@@ -233,7 +237,8 @@ impl Parser<'_, '_> {
 
     fn term(&mut self) -> Option<Expression> {
         self.depth += 1;
-        let term = (self.depth <= DEPTH).then(|| self.unnested_term())?;
+        self.terms += 1;
+        let term = (self.depth <= DEPTH && self.terms <= MOST_TERMS).then(|| self.unnested_term())?;
         self.depth -= 1;
         term
     }
@@ -353,5 +358,6 @@ mod tests {
         assert_eq!((expression.truth(&scope()), reason.trim()), (Ok(false), "register pressure"));
         let deep = "(".repeat(500) + "1" + &")".repeat(500);
         assert_eq!(Expression::parse(&deep), None);
+        assert_eq!(Expression::parse(&("1u + ".repeat(100_000) + "1u")), None);
     }
 }

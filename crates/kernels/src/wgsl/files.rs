@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,10 @@ const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs
 
 /// Largest file that is read.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// Most files of a folder, and most bytes of them all: many times those of the binary.
+const MOST_FILES: usize = 1000;
+const MOST_BYTES_IN_ALL: usize = 16 << 20;
 
 /// Folders below the one that is read.
 const DEPTH: usize = 8;
@@ -65,6 +70,13 @@ pub(crate) struct Files {
     files: BTreeMap<Arc<str>, File>,
 }
 
+/// How much of a folder was read.
+#[derive(Default)]
+struct Found {
+    files: usize,
+    bytes: usize,
+}
+
 impl Files {
     /// Those of the binary.
     pub(crate) fn embedded() -> Self {
@@ -75,42 +87,52 @@ impl Files {
     /// Those of the binary, with what a folder has that is laid out alike.
     pub(crate) fn with_folder(folder: &Path) -> Result<Self, FolderError> {
         let mut all = Files::embedded();
-        let mut found = 0;
+        let mut found = Found::default();
         let read = |path: &Path, source| FolderError::Read { path: path.to_owned(), source };
         std::fs::read_dir(folder).map_err(|e| read(folder, e))?;
         for room in ["ops", "lib", "stages", "device"] {
             let room = folder.join(room);
             if room.is_dir() {
-                found += all.add(folder, &room, DEPTH)?;
+                all.add(folder, &room, DEPTH, &mut found)?;
             }
         }
-        match found {
+        match found.files {
             0 => Err(FolderError::Empty { path: folder.to_owned() }),
             _ => Ok(all),
         }
     }
 
-    fn add(&mut self, root: &Path, folder: &Path, depth: usize) -> Result<usize, FolderError> {
+    fn add(&mut self, root: &Path, folder: &Path, depth: usize, found: &mut Found) -> Result<(), FolderError> {
         let read = |path: &Path, source| FolderError::Read { path: path.to_owned(), source };
         let wrong = |path: &Path, why| FolderError::File { path: path.to_owned(), why };
-        let mut found = 0;
         for entry in std::fs::read_dir(folder).map_err(|e| read(folder, e))? {
             let path = entry.map_err(|e| read(folder, e))?.path();
             let about = std::fs::metadata(&path).map_err(|e| read(&path, e))?;
-            if about.is_dir() {
+            let is_wgsl = path.extension().is_some_and(|e| e == "wgsl");
+            if about.is_dir() && !is_wgsl {
                 if depth == 0 {
                     return Err(wrong(&path, "folders are nested too deeply"));
                 }
-                found += self.add(root, &path, depth - 1)?;
+                self.add(root, &path, depth - 1, found)?;
                 continue;
             }
-            if path.extension().is_none_or(|e| e != "wgsl") {
+            if !is_wgsl {
                 continue;
             }
-            if about.len() > MOST_BYTES {
+            // Asked before it is opened: a pipe would be waited for.
+            if !about.is_file() {
+                return Err(wrong(&path, "it is no ordinary file"));
+            }
+            let mut text = String::new();
+            let file = std::fs::File::open(&path).map_err(|e| read(&path, e))?;
+            file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|e| read(&path, e))?;
+            if text.len() as u64 > MOST_BYTES {
                 return Err(wrong(&path, "it is larger than 1 MiB: no kernel is"));
             }
-            let text = std::fs::read_to_string(&path).map_err(|e| read(&path, e))?;
+            (found.files, found.bytes) = (found.files + 1, found.bytes + text.len());
+            if found.files > MOST_FILES || found.bytes > MOST_BYTES_IN_ALL {
+                return Err(wrong(root, "it has more than 1000 files of kernels, or they have more than 16 MiB"));
+            }
             let name = path.strip_prefix(root).unwrap_or(&path).with_extension("");
             let parts = name.iter().map(|part| part.to_str()).collect::<Option<Vec<_>>>();
             let name = parts.ok_or_else(|| wrong(&path, "its name is not UTF-8"))?.join("/");
@@ -120,9 +142,8 @@ impl Files {
                 None => Standing::New,
             };
             self.files.insert(name.into(), File { text: Cow::Owned(text), standing });
-            found += 1;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The file of that path.

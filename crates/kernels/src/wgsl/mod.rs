@@ -11,6 +11,7 @@
 //!
 //! Other modules ask [`crate::Facts`]; none searches a text for words.
 
+mod bounds;
 mod document;
 mod expression;
 mod files;
@@ -98,6 +99,11 @@ impl Text {
     fn error_at(&self, line: usize, why: String) -> TextError {
         let origin = self.origin.get(line.saturating_sub(1)).or(self.origin.last());
         self.error(origin.copied().unwrap_or_default(), why)
+    }
+
+    /// An error of the kernel as a whole: its own file is named.
+    fn error_of_kernel(&self, why: String) -> TextError {
+        self.error((0, 1), why)
     }
 
     /// The text.

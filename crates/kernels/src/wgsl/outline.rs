@@ -15,8 +15,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most lines that imports may expand to.
+/// Most lines that imports may expand to, and most bytes of them.
 const MOST_LINES: usize = 100_000;
+const MOST_BYTES: usize = 8 << 20;
+
+/// How deep files may import one another, and how many imports there may be.
+const MOST_NESTED: usize = 32;
+const MOST_IMPORTS: usize = 1000;
 
 /// A size, a limit or an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +137,8 @@ impl Outline {
             imports,
             formats: Vec::new(),
             seen: HashSet::new(),
+            depth: 0,
+            bytes: 0,
             out: Outline {
                 files: Vec::new(),
                 needs: BTreeSet::new(),
@@ -317,6 +324,10 @@ struct Expansion<'a> {
     /// Operands that readers of a format were taken in for.
     formats: Vec<(String, &'static str)>,
     seen: HashSet<(String, Option<String>)>,
+    /// Files that are being expanded, each imported by the one before.
+    depth: usize,
+    /// Of the lines so far.
+    bytes: usize,
     out: Outline,
 }
 
@@ -357,12 +368,14 @@ impl Expansion<'_> {
                 continue;
             }
             self.constant(document, &line);
+            self.bytes += line.len();
+            if self.out.lines.len() >= MOST_LINES || self.bytes > MOST_BYTES {
+                let why = format!("imports expand to more than {MOST_LINES} lines, or {MOST_BYTES} bytes");
+                return Err(TextError::at(&document.path, at.1, why));
+            }
             self.out.lines.push((line, at));
         }
-        match self.out.lines.len() > MOST_LINES {
-            true => Err(TextError::at(&document.path, 1, format!("it expands to more than {MOST_LINES} lines"))),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn constant(&mut self, document: &Document, line: &str) {
@@ -402,10 +415,17 @@ impl Expansion<'_> {
         if operand.is_none() && document.is_of_operand {
             operand = inherited.cloned();
         }
-        match self.seen.insert((path.clone(), operand.as_ref().map(|o| o.name.clone()))) {
-            true => self.document(document, operand.as_ref()),
-            false => Ok(()),
+        if !self.seen.insert((path.clone(), operand.as_ref().map(|o| o.name.clone()))) {
+            return Ok(());
         }
+        if self.depth == MOST_NESTED || self.seen.len() > MOST_IMPORTS {
+            let why = format!("more than {MOST_IMPORTS} imports, or nested more than {MOST_NESTED} deep");
+            return Err(TextError::at(&from.path, import.line, why));
+        }
+        self.depth += 1;
+        self.document(document, operand.as_ref())?;
+        self.depth -= 1;
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A text, parsed and validated by naga, and what its module says. No GPU needed.
 
-use super::{Text, TextError};
+use super::{Text, TextError, bounds};
 use crate::{Access, Arithmetic, Binding, Element, Facts, Feature, Precision};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Binding as Io, BuiltIn, Expression, Module, StorageAccess, TypeInner};
@@ -25,19 +25,24 @@ fn validator() -> Validator {
 /// # Errors
 /// What naga says, and where.
 pub(crate) fn module(text: &Text) -> Result<(Module, ModuleInfo), TextError> {
-    let module = naga::front::wgsl::parse_str(text.text()).map_err(|e| {
-        let line = e.location(text.text()).map_or(0, |l| l.line_number);
-        text.error_at(line as usize, e.message().to_owned())
-    })?;
+    bounds::of_text(text)?;
+    // An error without a place is one of the kernel.
+    let error = |location: Option<naga::SourceLocation>, why| match location {
+        Some(location) => text.error_at(location.line_number as usize, why),
+        None => text.error_of_kernel(why),
+    };
+    let module = naga::front::wgsl::parse_str(text.text())
+        .map_err(|e| error(e.location(text.text()), e.message().to_owned()))?;
+    bounds::of_module(&module)
+        .map_err(|(span, why)| error(span.is_defined().then(|| span.location(text.text())), why))?;
     let info = validator().validate(&module).map_err(|e| {
-        let line = e.location(text.text()).map_or(0, |l| l.line_number);
         let mut why = e.as_inner().to_string();
         let mut cause = std::error::Error::source(e.as_inner());
         while let Some(inner) = cause {
             why = format!("{why}: {inner}");
             cause = inner.source();
         }
-        text.error_at(line as usize, why)
+        error(e.location(text.text()), why)
     })?;
     Ok((module, info))
 }
@@ -55,7 +60,7 @@ pub(crate) fn reflect(
 ) -> Result<Facts, TextError> {
     let (module, _) = module(text)?;
     let entry = module.entry_points.iter().find(|e| e.name == "main");
-    let entry = entry.ok_or_else(|| text.error_at(1, "there is no entry point 'main'".to_owned()))?;
+    let entry = entry.ok_or_else(|| text.error_of_kernel("there is no entry point 'main'".to_owned()))?;
     let mut facts = Facts {
         bindings: Vec::new(),
         workgroup_size: entry.workgroup_size,
@@ -73,7 +78,8 @@ pub(crate) fn reflect(
             AddressSpace::Storage { .. } => Access::Read,
             AddressSpace::WorkGroup => {
                 let bytes = module.types[variable.ty].inner.size(module.to_ctx());
-                facts.workgroup_memory += bytes;
+                // Past 32 bits it is beyond the limits of any device all the same.
+                facts.workgroup_memory = facts.workgroup_memory.saturating_add(bytes);
                 facts.scratch += if variable.name.as_deref() == Some(SCRATCH) { bytes / 16 } else { 0 };
                 continue;
             }
@@ -97,7 +103,7 @@ pub(crate) fn reflect(
     module.entry_points.iter().for_each(|e| function(&e.function, &mut facts));
     match facts.features.difference(needs).next() {
         Some(feature) => {
-            Err(text.error_at(1, format!("it uses {feature}, which no file names: '// needs: {}'", feature.name())))
+            Err(text.error_of_kernel(format!("it uses {feature}, which no file names: '// needs: {}'", feature.name())))
         }
         None => Ok(facts),
     }

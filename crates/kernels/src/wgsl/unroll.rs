@@ -9,8 +9,12 @@
 use super::expression::{Expression, Scope};
 use super::{Text, TextError};
 
-/// Most lines of a text with its loops written out.
+/// Most lines of a text with its loops written out, and most bytes of them.
 const MOST_LINES: usize = 200_000;
+const MOST_BYTES: usize = 16 << 20;
+
+/// How deep marked loops may nest.
+const MOST_NESTED: usize = 16;
 
 /// Writes out every marked loop.
 ///
@@ -19,11 +23,11 @@ const MOST_LINES: usize = 200_000;
 pub(crate) fn unroll(text: &Text, scope: &dyn Scope) -> Result<Text, TextError> {
     let lines: Vec<(&str, (usize, usize))> = text.lines().collect();
     let mut out = Text::new(text.files().to_vec());
-    write(&lines, scope, &mut out)?;
+    write(&lines, scope, MOST_NESTED, &mut out)?;
     Ok(out)
 }
 
-fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) -> Result<(), TextError> {
+fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, nested: usize, out: &mut Text) -> Result<(), TextError> {
     let mut rest = lines;
     while let Some(((line, at), after)) = rest.split_first() {
         let Some((code, factor)) = line.split_once("// unroll").filter(|(_, factor)| is_factor(factor)) else {
@@ -32,6 +36,7 @@ fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) ->
             continue;
         };
         let fail = |why: String| out.error(*at, format!("cannot unroll: {why}"));
+        let nested = nested.checked_sub(1).ok_or_else(|| fail(format!("more than {MOST_NESTED} loops are nested")))?;
         let (name, bound) = head(code).ok_or_else(|| fail("not 'for (var i = 0u; i < N; i++) {'".to_owned()))?;
         let bound =
             Expression::parse(bound).ok_or_else(|| fail("the bound is no expression of constants".to_owned()))?;
@@ -57,13 +62,14 @@ fn write(lines: &[(&str, (usize, usize))], scope: &dyn Scope, out: &mut Text) ->
             );
         }
         for i in 0..bodies {
-            if out.len() > MOST_LINES {
-                return Err(out.error(*at, format!("cannot unroll: the text has more than {MOST_LINES} lines")));
+            if out.len() > MOST_LINES || out.text().len() > MOST_BYTES {
+                let why = format!("cannot unroll: the text has more than {MOST_LINES} lines, or {MOST_BYTES} bytes");
+                return Err(out.error(*at, why));
             }
             let head =
                 if is_whole { format!("const {name} = {i}u") } else { format!("let {name} = first_{name} + {i}u") };
             out.push(&format!("{indent}{{ {head};"), *at);
-            write(&after[..close], scope, out)?;
+            write(&after[..close], scope, nested, out)?;
             out.push(after[close].0, after[close].1);
         }
         if !is_whole {

@@ -95,6 +95,167 @@ fn a_wrong_file_costs_a_sweep_its_own_variant_only() {
     assert!(catalogue.variant("mul", "broken").is_none() && kernel(&catalogue, "mine").is_ok());
 }
 
+/// What is said of `mul` with these lines in front of its first statement and behind its head.
+fn said_of(statement: &str, declaration: &str) -> String {
+    let text = MUL.replacen("const WG", &format!("{declaration}\nconst WG"), 1);
+    let text = text.replacen("    let i =", &format!("    {statement}\n    let i ="), 1);
+    assert!(text.contains(statement) && text.contains(declaration));
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "ops/mul/elements.wgsl", &text);
+    match Catalogue::with_folder(folder.path()) {
+        Err(error) => error.to_string(),
+        Ok(catalogue) => kernel(&catalogue, "elements").map_or_else(|e| e.to_string(), |_| "nothing".to_owned()),
+    }
+}
+
+#[test]
+fn what_would_take_the_process_with_it_is_refused_before() {
+    let many = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<String>();
+    let unrolled = |bound: &str| format!("for (var j = 0u; j < {bound}; j++) {{ // unroll\n    }}");
+    let parentheses = |count| format!("{}1u{}", "(".repeat(count), ")".repeat(count));
+    let cases: [(&str, String, String, &str); 18] = [
+        ("imports of oneself", String::new(), many(3000, &|i| format!("#import lib/op as a{i}\n")), "imports"),
+        (
+            "tunables",
+            String::new(),
+            many(12, &|i| format!("const T{i}: u32 = 1u; // tune: 1 2 3 4 5 6 7 8 9\n")),
+            "configurations",
+        ),
+        ("a loop", unrolled("4294967295u"), String::new(), "unroll"),
+        (
+            "nested loops",
+            many(20, &|i| {
+                format!("{}for (var j = 0u; j < 1u; j++) {{ // unroll\n", " ".repeat(if i > 0 { i + 4 } else { 0 }))
+            }) + &many(20, &|i| format!("{}}}\n", " ".repeat(23 - i))),
+            String::new(),
+            "nested",
+        ),
+        ("a bound of many terms", unrolled(&("1u+".repeat(100_000) + "1u")), String::new(), "unroll"),
+        ("a bound in parentheses", unrolled(&parentheses(200_000)), String::new(), "unroll"),
+        ("parentheses", format!("let q = {};", parentheses(200_000)), String::new(), "tokens"),
+        ("terms", format!("let q = {}1u;", "i+".repeat(100_000)), String::new(), "tokens"),
+        ("signs", format!("let q = {}1;", "- ".repeat(100_000)), String::new(), "tokens"),
+        ("branches", "if true {}".to_owned() + &" else if true {}".repeat(4000), String::new(), "branches"),
+        (
+            "constants of constants",
+            "let q = C0;".to_owned(),
+            many(9000, &|i| format!("const C{i}: u32 = C{};\n", i + 1)) + "const C9000: u32 = 1u;",
+            "declarations",
+        ),
+        (
+            "workgroup memory past 32 bits",
+            "p[0] = 1.0; q[0] = 1.0; r[0] = 1.0; s[0] = 1.0;".to_owned(),
+            ["p", "q", "r", "s"].map(|n| format!("var<workgroup> {n}: array<f32, 268435455>;\n")).concat(),
+            "bytes",
+        ),
+        (
+            "workgroup memory",
+            "p[0] = 1.0; q[0] = 1.0;".to_owned(),
+            ["p", "q"].map(|n| format!("var<workgroup> {n}: array<f32, 8000>;\n")).concat(),
+            "bytes of workgroup memory",
+        ),
+        ("a private array", "p[0] = 1.0;".to_owned(), "var<private> p: array<f32, 4000000>;".to_owned(), "bytes"),
+        (
+            "private arrays",
+            "p[0] = q[0];".to_owned(),
+            "var<private> p: array<f32, 9000>;\nvar<private> q: array<f32, 9000>;".to_owned(),
+            "bytes a thread",
+        ),
+        ("a local array", "var p: array<f32, 30000>; p[0] = 1.0;".to_owned(), String::new(), "bytes a thread"),
+        ("a constant array", "let q = p[1];".to_owned(), "const p = array<f32, 100000000>();".to_owned(), "bytes"),
+        (
+            "arrays of arrays",
+            "var p: A39;".to_owned(),
+            "alias A0 = array<f32, 2>;\n".to_owned() + &many(39, &|i| format!("alias A{} = array<A{i}, 2>;\n", i + 1)),
+            "too large",
+        ),
+    ];
+    for (what, statement, declaration, why) in cases {
+        let said = said_of(&statement, &declaration);
+        let is_placed = ["ops/mul/elements.wgsl:", "lib/op.wgsl:", "needs "].iter().any(|at| said.starts_with(at));
+        assert!(is_placed && said.contains(why), "{what}: {said:.300}");
+    }
+    assert_eq!(said_of("if true {}", "const C: u32 = 1u;"), "nothing");
+    // Constants that refer to others twice are evaluated once.
+    let twice = many(29, &|i| format!("const C{i}: u32 = min(C{0}, C{0});\n", i + 1)) + "const C29: u32 = 1u;";
+    assert_eq!(said_of(&unrolled("C0"), &twice), "nothing");
+}
+
+#[test]
+fn imports_nest_so_deep_and_no_deeper() {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..900 {
+        write(folder.path(), &format!("lib/deep/f{i}.wgsl"), &format!("#import lib/deep/f{}\n", i + 1));
+    }
+    write(folder.path(), "lib/deep/f900.wgsl", "const DEEP: u32 = 1u;\n");
+    write(folder.path(), "ops/mul/elements.wgsl", &MUL.replacen("#import", "#import lib/deep/f0\n#import", 1));
+    let error = kernel(&Catalogue::with_folder(folder.path()).unwrap(), "elements").unwrap_err().to_string();
+    assert!(error.starts_with("lib/deep/f") && error.contains("deep"), "{error}");
+    for i in 0..200 {
+        write(folder.path(), &format!("lib/more/f{i}.wgsl"), "");
+    }
+    let error = Catalogue::with_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("more than 1000 files"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_of_text_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ops/mul/elements.wgsl");
+    let refused = || match Catalogue::with_folder(folder.path()) {
+        Err(LibraryError::Folder(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    std::fs::create_dir_all(&path).unwrap();
+    assert!(refused().ends_with("it is no ordinary file"), "{}", refused());
+    std::fs::remove_dir(&path).unwrap();
+    for device in ["/dev/zero", "/dev/tty", "/dev/null"] {
+        std::os::unix::fs::symlink(device, &path).unwrap();
+        assert!(refused().contains("it is no ordinary file"), "{device}");
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert!(refused().contains("it is no ordinary file"));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, vec![b'/'; (1 << 20) + 1]).unwrap();
+    assert!(refused().contains("1 MiB"), "{}", refused());
+}
+
+#[test]
+fn only_what_is_all_of_the_binary_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(kernel(&Catalogue::embedded(), "elements").unwrap().is_trusted);
+    write(folder.path(), "ops/mul/elements.wgsl", MUL);
+    assert!(kernel(&Catalogue::with_folder(folder.path()).unwrap(), "elements").unwrap().is_trusted);
+    let op = include_str!("../../../../kernels-wgsl/lib/op.wgsl");
+    write(folder.path(), "lib/op.wgsl", &format!("{op}\n// Another end.\n"));
+    assert!(!kernel(&Catalogue::with_folder(folder.path()).unwrap(), "elements").unwrap().is_trusted);
+}
+
+#[test]
+fn an_edit_that_is_wrong_is_seen_whichever_variant_is_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    // Behind all others, and with a place among the defaults.
+    for text in [MUL.replacen("+ tid;", "+ tid", 1), MUL.replacen("lib/op", "lib/opp", 1)] {
+        let text = text.replacen("// default: 10", "// default: 99", 1);
+        assert_ne!(text, MUL);
+        write(folder.path(), "ops/mul/mine.wgsl", &text);
+        let catalogue = Catalogue::with_folder(folder.path()).unwrap();
+        let error = catalogue.check_edited(&mul(), &wide()).unwrap_err().to_string();
+        assert!(error.starts_with("ops/mul/mine.wgsl:"), "{error}");
+        assert!(catalogue.differing().iter().all(|file| !file.is_used));
+        let in_part = Catalogue::with_folder_in_part(folder.path()).unwrap();
+        assert_eq!(in_part.check_edited(&mul(), &wide()), Ok(()));
+    }
+}
+
+#[test]
+fn errors_without_a_place_name_the_kernels_own_file() {
+    let said = said_of(&format!("let q = {}1u{};", "abs(".repeat(300), ")".repeat(300)), "");
+    assert!(said.starts_with("ops/mul/elements.wgsl:1: "), "{said}");
+}
+
 #[test]
 fn a_folder_without_kernels_is_refused() {
     let folder = tempfile::tempdir().unwrap();

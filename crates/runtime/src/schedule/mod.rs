@@ -135,10 +135,10 @@ impl Choose<'_> {
         let Some((variant, config)) = self.plan.first_admitted(&like, self.limits, self.catalogue)? else {
             return Ok(None);
         };
-        let own = variant
-            .sums(&config)
-            .filter(|_| rows != instance.rows)
-            .and_then(|sums| self.plan.first_with_sums(&sums, instance, self.limits, self.catalogue));
+        let own = match variant.sums(&config).filter(|_| rows != instance.rows) {
+            Some(sums) => self.plan.first_with_sums(&sums, instance, self.limits, self.catalogue)?,
+            None => None,
+        };
         Ok(Some(match own {
             Some((variant, config)) => (variant, config, instance.rows),
             None => (variant, config, rows),
@@ -151,10 +151,12 @@ impl Choose<'_> {
             let like = Instance { rows: *rows, ..instance.clone() };
             Kernel::new(variant, &like, config, self.limits).map(|kernel| (*variant, config.clone(), kernel))
         });
+        if let Some(Err(KernelError::Text(error))) = &first {
+            self.catalogue.unless_in_part(error.clone())?;
+        }
         let (variant, config, kernel) = match first {
             Some(Ok(made)) => made,
-            Some(Err(KernelError::Text(error))) => return Err(error.into()),
-            Some(Err(KernelError::Refused(_))) | None => {
+            Some(Err(_)) | None => {
                 let like = Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() };
                 self.plan.choose(&like, self.limits, self.catalogue)?
             }
@@ -191,6 +193,7 @@ pub(crate) fn record(
     let state = choose.plan.state;
     let of_ops = |packed: &BTreeSet<NodeId>| instances(graph, &arena.order, batch, tensors, (packed, state));
     let (plain, ops) = of_ops(&BTreeSet::new())?;
+    plain.par_iter().try_for_each(|i| choose.catalogue.check_edited(i, choose.limits)).map_err(PlanError::from)?;
     let chosen = choose.first_admitted(&plain)?;
     let packed = packed_values(graph, &ops, &plain, &chosen, choose);
     // Where a kernel of packed values is beyond the device's limits, all values are f32.
@@ -199,8 +202,13 @@ pub(crate) fn record(
         let numbers = |ops: &[Shards]| ops.iter().flat_map(|(_, shards)| shards.clone()).collect::<Vec<usize>>();
         let plain_of: HashMap<usize, usize> = numbers(&packing_ops).into_iter().zip(numbers(&ops)).collect();
         let packing: Vec<_> = packing.into_iter().enumerate().map(|(i, p)| (p, &chosen[plain_of[&i]])).collect();
-        if let Ok(kernels) = choose.kernels(&packing) {
-            return assemble(graph, batch, choose.limits, arena, (&packing, &packing_ops, kernels), (packed, state));
+        match choose.kernels(&packing) {
+            Ok(kernels) => {
+                let packing = (&packing[..], &packing_ops[..], kernels);
+                return assemble(graph, batch, choose.limits, arena, packing, (packed, state));
+            }
+            Err(PlanError::Text(error)) => return Err(PlanError::from(error).into()),
+            Err(_) => {}
         }
     }
     let plain: Vec<_> = plain.into_iter().zip(&chosen).collect();

@@ -67,10 +67,13 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
-        // Time may end before all defaults are timed. Ops for which the user brought kernels come first, and are timed however
-        // short it is; then what reads and writes the most.
-        let brought = self.options.catalogue.differing();
-        let is_brought = |op: &str| brought.iter().any(|file| file.path.starts_with(&format!("ops/{op}/")));
+        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
+        // however short it is; then what reads and writes the most.
+        let (options, brought) = (self.options, self.options.catalogue.differing());
+        let is_brought = |op: &str| {
+            brought.iter().any(|file| file.path.starts_with(&format!("ops/{op}/")))
+                || options.seeds.iter().any(|seed| seed.op == op)
+        };
         all.sort_by_key(|(_, group)| Reverse((is_brought(&group.key.op), bytes(group))));
         self.begin(Stage::Costs, all.len())?;
         let control = self.control_kernel()?;

@@ -11,6 +11,7 @@
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
+mod broken;
 mod confirm;
 mod event;
 mod forms;
@@ -29,7 +30,7 @@ pub use problem::Problem;
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
 use crate::lab::{ChildLab, ChildSetup, GpuLab, Lab, LabError};
-use crate::ledger::{Cause, Gate, Ledger, LedgerError, Reason, Session};
+use crate::ledger::{Gate, Ledger, LedgerError, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::{PendingReference, QualityError, Reference};
@@ -313,16 +314,6 @@ impl<'a> Sweep<'a> {
     /// What is left until a stage ends.
     fn left(&self, share: f64) -> Duration {
         self.end(share).saturating_sub(self.memo.spent())
-    }
-
-    /// Records the files that give no variant, and says so.
-    fn report_broken(&mut self) -> Result<(), SweepError> {
-        for error in self.options.catalogue.broken() {
-            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
-            self.memo.refuse(None, &error.path, [0, 0], reason)?;
-            self.note(Note::BrokenFile(error.clone()))?;
-        }
-        Ok(())
     }
 
     /// That the default plan passes the gate.

@@ -5,6 +5,7 @@ mod reinterpret;
 mod words;
 
 use naga::back::spv;
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use wgoose_kernels::{Feature, Kernel};
 
 /// Whether a kernel must not reach the driver by wgpu's own translation. Matrices of 8 x 8 go wgpu's way: Metal's barriers order
@@ -17,7 +18,7 @@ pub(super) fn is_needed(kernel: &Kernel) -> bool {
 pub(super) const FEATURES: wgpu::Features =
     wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::PASSTHROUGH_SHADERS);
 
-/// Translates a kernel without run-time checks, its bindings numbered in their order, as wgpu numbers them.
+/// Translates a kernel, without run-time checks where its text is this program's, its bindings numbered in their order, as wgpu numbers them.
 ///
 /// # Errors
 /// What naga says of the text.
@@ -40,8 +41,13 @@ fn translated(kernel: &Kernel) -> Result<Vec<u32>, String> {
         fake_missing_bindings: false,
         binding_map: kernel.facts.bindings.iter().enumerate().map(binding).collect(),
         zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
-        force_loop_bounding: false,
-        emit_int_div_checks: false,
+        // Buffers have the checks of the device: wgpu opens it with robust access.
+        bounds_check_policies: BoundsCheckPolicies {
+            index: if kernel.is_trusted { BoundsCheckPolicy::Unchecked } else { BoundsCheckPolicy::Restrict },
+            ..BoundsCheckPolicies::default()
+        },
+        force_loop_bounding: !kernel.is_trusted,
+        emit_int_div_checks: !kernel.is_trusted,
         ..spv::Options::default()
     };
     spv::write_vec(&module, &info, &options, None).map_err(|e| e.to_string())
@@ -83,6 +89,16 @@ mod tests {
         let limits = Limits { min_subgroup: 32, features, ..Limits::webgpu() };
         let kernel = matrix_check::kernel(Feature::CooperativeMatrix, &limits, &Catalogue::embedded());
         kernel.unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_trusted_is_checked_and_patched_all_the_same() {
+        for variant in ["gemm_coop_128x128", "gemm_coop_32x64"] {
+            let kernel = kernel(variant);
+            assert!(kernel.is_trusted);
+            let checked = Kernel { is_trusted: false, ..kernel.clone() };
+            assert!(of(&checked).unwrap().len() > of(&kernel).unwrap().len(), "{variant}");
+        }
     }
 
     #[test]

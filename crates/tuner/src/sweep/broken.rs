@@ -1,0 +1,35 @@
+//! What is wrong with files of a folder: it costs the variants that need them, and is said first.
+
+use super::{Note, Sweep, SweepError};
+use crate::ledger::{Cause, Reason};
+use crate::scenario::Scenario;
+use crate::space::groups;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wgoose_kernels::plan::Fusions;
+
+impl Sweep<'_> {
+    /// Records the files that give no variant, and those of the folder whose kernels do not compile, and says so.
+    pub(super) fn report_broken(&mut self) -> Result<(), SweepError> {
+        for error in self.options.catalogue.broken() {
+            let reason = Reason { cause: Cause::Compile, text: error.to_string() };
+            self.memo.refuse(None, &error.path, [0, 0], reason)?;
+            self.note(Note::BrokenFile(error.clone()))?;
+        }
+        let (problem, plan) = (self.problem, self.default.clone());
+        let Fusions { decode, batched: _, prefill } = &plan.fusions;
+        let mut said = BTreeSet::new();
+        for (scenario, fusions) in [(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)] {
+            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(&plan)) {
+                for (variant, error) in self.options.catalogue.edited_wrongly(&group.instance, &problem.limits) {
+                    if said.insert(Arc::clone(variant.path())) {
+                        let reason = Reason { cause: Cause::Compile, text: error.to_string() };
+                        self.memo.refuse(Some(&group), variant.name(), [0, 0], reason)?;
+                        self.note(Note::BrokenVariant(error))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
