@@ -20,21 +20,14 @@ pub use record::{Cause, Decision, Gate, Outcome, PlanRecord, Reason, Record, Ref
 pub use records::{Entry, Records};
 pub use scan::Notice;
 
-use error::at;
 use scan::{Scan, Tail};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use wgoose_files::{Lines, LinesError};
 
 /// A ledger open for writing; the lock is held until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
 pub struct Ledger {
-    path: PathBuf,
-    file: File,
-    /// Length of the acknowledged part of the file.
-    end: u64,
-    /// Whether bytes of a failed append may lie beyond `end`.
-    dirty: bool,
+    lines: Lines,
     records: Records,
     notices: Vec<Notice>,
 }
@@ -48,36 +41,14 @@ impl Ledger {
     /// else (it is left untouched), [`LedgerError::Io`] otherwise.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, LedgerError> {
         let path = path.into();
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
-        fs::create_dir_all(&folder).map_err(at("create", &folder))?;
-        // Not `append`: on Windows that withholds the right to shorten the file. The lock makes the position ours.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(at("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LedgerError::Locked { path }),
-            Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(at("read", &path))?;
-        if bytes.is_empty() {
-            sync_folder(&folder)?;
-        }
-
-        let Scan { records, notices, tail, end } =
-            scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.clone() })?;
-        let mut ledger = Self { path, file, end, dirty: false, records, notices };
+        let (mut lines, bytes) = Lines::open(&path)?;
+        let Scan { records, notices, tail, end } = scan::scan(&bytes).ok_or(LedgerError::NotALedger { path })?;
         match tail {
             Tail::Clean => {}
-            Tail::Unended => ledger.extend(b"\n").map_err(at("append to", &ledger.path))?,
-            Tail::Torn => ledger.set_aside(&bytes[end as usize..])?,
+            Tail::Unended => lines.end_line()?,
+            Tail::Torn => drop(lines.set_aside(end)?),
         }
-        Ok(ledger)
+        Ok(Self { lines, records, notices })
     }
 
     /// Writes `record`, returns once it is on disk.
@@ -87,9 +58,8 @@ impl Ledger {
     /// where the disk is full or gone: the record is then not acknowledged, and the next append first clears what was
     /// half written.
     pub fn append(&mut self, record: Record) -> Result<&Entry, LedgerError> {
-        let (id, mut line) = line::encode(&record)?;
-        line.push('\n');
-        self.extend(line.as_bytes()).map_err(at("append to", &self.path))?;
+        let (id, line) = line::encode(&record)?;
+        self.lines.append(&line)?;
         Ok(self.records.push(Entry::new(id, record)))
     }
 
@@ -112,35 +82,6 @@ impl Ledger {
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
-
-    /// Adds `bytes` to the acknowledged part of the file: one write, then a sync.
-    fn extend(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.dirty {
-            self.file.set_len(self.end)?;
-        }
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.dirty = true;
-        self.file.write_all(bytes)?;
-        self.file.sync_data()?;
-        self.dirty = false;
-        self.end += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Moves a torn tail out of the ledger. The copy is synced before the original goes.
-    fn set_aside(&mut self, torn: &[u8]) -> Result<(), LedgerError> {
-        let mut name = self.path.clone().into_os_string();
-        name.push(".torn");
-        let aside = PathBuf::from(name);
-        let keep = || {
-            let mut file = OpenOptions::new().create(true).append(true).open(&aside)?;
-            file.write_all(torn)?;
-            file.write_all(b"\n")?;
-            file.sync_data()
-        };
-        keep().map_err(at("write", &aside))?;
-        self.file.set_len(self.end).and_then(|()| self.file.sync_data()).map_err(at("shorten", &self.path))
-    }
 }
 
 /// Reads a ledger without locking or repairing it, also while a sweep writes: for reports. (On Windows the writer's lock
@@ -149,32 +90,12 @@ impl Ledger {
 /// # Errors
 /// [`LedgerError::NotALedger`], [`LedgerError::Io`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
-    let bytes = fs::read(path).map_err(at("read", path))?;
+    let bytes = wgoose_files::read(path).map_err(|source| LinesError::Io {
+        doing: "read",
+        path: path.to_path_buf(),
+        source,
+    })?;
     let Scan { records, notices, .. } =
         scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.to_path_buf() })?;
     Ok((records, notices))
-}
-
-/// A new file survives a power cut only once its folder is synced too. Elsewhere than on Unix folders cannot be.
-fn sync_folder(folder: &Path) -> Result<(), LedgerError> {
-    if cfg!(unix) { File::open(folder).and_then(|f| f.sync_all()).map_err(at("sync", folder)) } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_append_leaves_no_trace() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ledger.jsonl");
-        let mut ledger = Ledger::open(&path).unwrap();
-        ledger.append(line::tests::plain()).unwrap();
-        // As after a full disk: a piece of a line, longer than the next record.
-        ledger.file.write_all(&[b'x'; 10_000]).unwrap();
-        ledger.dirty = true;
-        ledger.append(line::tests::plain()).unwrap();
-        let (records, notices) = read(&path).unwrap();
-        assert_eq!((records.as_slice().len(), notices.len()), (2, 0), "{notices:?}");
-    }
 }
