@@ -185,7 +185,7 @@ pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
 
 /// The token ids in a file: a JSON list, not empty.
 pub(crate) fn tokens(path: &Path) -> Result<Vec<u32>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = wgoose_files::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let tokens: Vec<u32> = serde_json::from_str(&text)
         .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", path.display()))?;
     match tokens.is_empty() {

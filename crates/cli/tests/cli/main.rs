@@ -12,9 +12,12 @@ mod generate;
 mod goldens;
 mod kernels;
 mod memory;
+mod not_finite;
 mod plans;
 mod profiles;
 mod refusals;
+#[cfg(unix)]
+mod signals;
 mod state_format;
 mod timeline;
 mod trace;
