@@ -1,12 +1,13 @@
 //! The Python package `wgoose`: sessions with numpy arrays in and out.
 //!
-//! Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
+//! A forked process cannot use what its parent has: see [`fork`]. Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
 //! for the other.
 
 mod bench;
 mod completion;
 mod embedding;
 mod error;
+mod fork;
 mod generation;
 mod handoff;
 mod input;
@@ -37,5 +38,7 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Called when Python ends.
 #[pyfunction]
 fn at_exit(py: Python<'_>) {
-    py.detach(running::stop_all);
+    if fork::is_owner() {
+        py.detach(running::stop_all);
+    }
 }
