@@ -1,8 +1,9 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | kills | bless`.
 
 mod apt;
 mod bless;
 mod demo;
+mod kills;
 mod mesa;
 mod oracle;
 mod python;
@@ -30,6 +31,8 @@ enum Verb {
     Demo(demo::Args),
     /// Checks everything that CI checks
     Test(test::Args),
+    /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
+    Kills(kills::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = enter_workspace().and_then(|()| match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
+        Verb::Kills(args) => kills::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {

@@ -11,6 +11,7 @@ mod eval;
 mod generate;
 mod goldens;
 mod kernels;
+mod limits;
 mod memory;
 mod not_finite;
 mod plans;

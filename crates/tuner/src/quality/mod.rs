@@ -88,7 +88,7 @@ struct Ranking {
 }
 
 /// How an engine compares with the reference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// Hash of the certified choices and orders, as the engine has them.
     pub hash: String,
