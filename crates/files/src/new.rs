@@ -59,7 +59,19 @@ impl NewFile {
     /// # Errors
     /// The folder does not exist or cannot be written.
     pub fn beside(path: &Path) -> io::Result<Self> {
-        Ok(NewFile { file: Temporary::in_folder(folder(path))?, path: path.to_owned() })
+        NewFile::with_mode(path, 0o666)
+    }
+
+    /// An empty file that no other user will be able to write, for [`read_own`](crate::read_own).
+    ///
+    /// # Errors
+    /// The folder does not exist or cannot be written.
+    pub fn own_beside(path: &Path) -> io::Result<Self> {
+        NewFile::with_mode(path, 0o644)
+    }
+
+    fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
+        Ok(NewFile { file: Temporary::in_folder(folder(path), mode)?, path: path.to_owned() })
     }
 
     /// The open file.

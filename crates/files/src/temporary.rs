@@ -53,14 +53,14 @@ impl Drop for Entry {
 }
 
 impl Temporary {
-    /// An empty one.
-    pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
+    /// An empty one with that mode, as far as the user's mask lets it.
+    pub(crate) fn in_folder(folder: &Path, mode: u32) -> io::Result<Self> {
         let mut known = KNOWN.lock();
         if known.swept.insert(folder.to_owned()) {
             sweep(folder, &known.unfinished);
         }
         loop {
-            let file = create(folder)?;
+            let file = create(folder, mode)?;
             if holds(file.as_file())? {
                 let path = file.path().to_owned();
                 known.unfinished.insert(path.clone());
@@ -91,11 +91,12 @@ impl Temporary {
     }
 }
 
-fn create(folder: &Path) -> io::Result<NamedTempFile> {
+fn create(folder: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)] // a temporary file is private by default, these are ordinary files
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    let _ = mode;
     builder.tempfile_in(folder)
 }
 
@@ -158,7 +159,7 @@ mod tests {
         // As of a process that lives.
         let alive = File::open(folder.path().join(".wgoose-alive1.part")).unwrap();
         alive.lock().unwrap();
-        drop(Temporary::in_folder(folder.path()).unwrap());
+        drop(Temporary::in_folder(folder.path(), 0o666).unwrap());
         assert_eq!(names(folder.path()), [".wgoose-alive1.part", ".wgoose-link01.part", ".wgoose-notes", "model.part"]);
     }
 
@@ -166,7 +167,7 @@ mod tests {
     fn own_files_are_known_until_they_have_a_name_or_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let known = || KNOWN.lock().unfinished.iter().filter(|path| path.starts_with(folder.path())).count();
-        let [named, dropped] = [(); 2].map(|()| Temporary::in_folder(folder.path()).unwrap());
+        let [named, dropped] = [(); 2].map(|()| Temporary::in_folder(folder.path(), 0o666).unwrap());
         assert_eq!(known(), 2);
         drop(dropped);
         assert_eq!(known(), 1);

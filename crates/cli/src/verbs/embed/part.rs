@@ -174,9 +174,9 @@ mod tests {
                 for cut in [false, true] {
                     let mut damaged = whole.clone();
                     if cut {
-                        damaged[which].truncate(at)
+                        damaged[which].truncate(at);
                     } else {
-                        damaged[which][at] ^= 1
+                        damaged[which][at] ^= 1;
                     }
                     std::fs::write(&part, &damaged[0]).unwrap();
                     std::fs::write(&sums, &damaged[1]).unwrap();
