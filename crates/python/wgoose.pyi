@@ -11,6 +11,7 @@ __all__ = [
     "CompletionStream",
     "DeviceError",
     "Error",
+    "ForkError",
     "Generation",
     "InputError",
     "LoadError",
@@ -47,6 +48,9 @@ class PlanError(Error):
 
 class StateError(Error):
     """The state is of another model, or was lost when a call failed."""
+
+class ForkError(Error):
+    """This process was forked from one that had used wgoose: start it with 'spawn'."""
 
 class InputError(Error):
     """Text, tokens or an option that make no sense."""

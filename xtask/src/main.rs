@@ -1,9 +1,10 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | attack | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | bless`.
 
 mod apt;
 mod attack;
 mod bless;
 mod demo;
+mod kills;
 mod mesa;
 mod oracle;
 mod python;
@@ -33,6 +34,8 @@ enum Verb {
     Test(test::Args),
     /// Runs the tool on inputs that were damaged by chance, of every format that it reads, and looks for crashes
     Attack(attack::Args),
+    /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
+    Kills(kills::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Attack(args) => attack::run(&args),
+        Verb::Kills(args) => kills::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {

@@ -4,13 +4,13 @@ mod decode;
 mod error;
 mod measure;
 pub mod process_memory;
-pub mod record;
+mod record;
 mod subject;
 pub mod workload;
 
 pub use error::BenchError;
 pub use measure::{Load, measure};
-pub use record::Record;
+pub use record::{Record, RecordError, Records};
 pub use subject::{Configured, Subject};
 
 use std::time::Instant;

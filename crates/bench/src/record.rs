@@ -1,9 +1,9 @@
-//! One benchmark, as it is appended to `benchmarks.jsonl`.
+//! One benchmark, as it is appended to `benchmarks.jsonl`, and files of such lines.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use wgoose_files::{Lines, LinesError};
 
 /// One benchmark of one configuration; medians, with the raw samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,18 +58,99 @@ fn one() -> usize {
     1
 }
 
-/// Appends a record: one line, on disk when this returns.
-pub fn append(path: &Path, record: &impl Serialize) -> std::io::Result<()> {
-    let mut line = serde_json::to_string(record)?;
-    line.push('\n');
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    file.write_all(line.as_bytes())?;
-    file.sync_data()
+/// Why records cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file.
+    #[error(transparent)]
+    Lines(#[from] LinesError),
+    /// The file has lines, and none is a record. It was not touched.
+    #[error("'{}' has no record in it: name another file, or remove it", .0.display())]
+    NoRecords(PathBuf),
+    /// A record that JSON has no word for.
+    #[error("the record cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
-/// Reads every record; a line that is none is an error naming it.
-pub fn read(path: &Path) -> Result<Vec<Record>, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let parse = |(i, line)| serde_json::from_str(line).map_err(|e| format!("{}:{}: {e}", path.display(), i + 1));
-    text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()).map(parse).collect()
+/// A file of records open for writing: one a line, by one writer at a time.
+pub struct Records<T> {
+    lines: Lines,
+    /// What it holds.
+    pub known: Vec<T>,
+    /// Lines that cannot be read, for people. They stay, but for a piece at the end that was never finished.
+    pub notices: Vec<String>,
+}
+
+impl<T: Serialize + DeserializeOwned> Records<T> {
+    /// Opens a file, or makes one, parent folders included. A piece of a line at its end is moved to `NAME.torn`.
+    ///
+    /// # Errors
+    /// The file is being written to, is something else, or cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let (mut lines, bytes) = Lines::open(path)?;
+        let (mut known, mut notices, mut at, mut torn) = (Vec::new(), Vec::new(), 0, None);
+        for (i, piece) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+            let text = piece.trim_ascii();
+            match serde_json::from_slice(text) {
+                Ok(record) => known.push(record),
+                Err(_) if text.is_empty() => {}
+                Err(_) if !piece.ends_with(b"\n") => torn = Some((i + 1, at)),
+                Err(why) => notices.push(format!("{}:{}: skipped: {why}", path.display(), i + 1)),
+            }
+            at += piece.len() as u64;
+        }
+        if known.is_empty() && !notices.is_empty() {
+            return Err(RecordError::NoRecords(path.to_owned()));
+        }
+        match torn {
+            Some((line, from)) => {
+                let aside = lines.set_aside(from)?;
+                let (path, aside) = (path.display(), aside.display());
+                notices.push(format!("{path}:{line}: it was never finished, and is now in {aside}"));
+            }
+            None if bytes.last().is_some_and(|last| *last != b'\n') => lines.end_line()?,
+            None => {}
+        }
+        Ok(Records { lines, known, notices })
+    }
+
+    /// Appends a record, on disk when this returns.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append(&mut self, record: T) -> Result<(), RecordError> {
+        self.lines.append(&serde_json::to_string(&record)?)?;
+        self.known.push(record);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_torn_line_is_set_aside_and_a_damaged_one_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.jsonl");
+        std::fs::write(&path, "{\"a\":1}\n{\"a\":\u{1}}\n{\"a\":3").unwrap();
+        let mut records = Records::<Value>::open(&path).unwrap();
+        assert_eq!((&records.known[..], records.notices.len()), (&[json!({ "a": 1 })][..], 2), "{:?}", records.notices);
+        records.append(json!({ "a": 4 })).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"{\"a\":1}\n{\"a\":\x01}\n{\"a\":4}\n");
+        assert_eq!(std::fs::read(folder.path().join("b.jsonl.torn")).unwrap(), b"{\"a\":3\n");
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_gets_one_and_another_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.jsonl");
+        std::fs::write(&path, "[1]").unwrap();
+        Records::<Value>::open(&path).unwrap().append(json!([2])).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"[1]\n[2]\n");
+        std::fs::write(&path, "a goose\n").unwrap();
+        assert!(matches!(Records::<Value>::open(&path), Err(RecordError::NoRecords(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), b"a goose\n");
+    }
 }

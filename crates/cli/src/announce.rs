@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
-use wgoose_session::PlanReport;
+use wgoose_session::{PlanReport, printable};
 
 /// Prints the plan on stderr, and plans that were left out: each line once, however many sessions the command opens.
 pub(crate) fn announce(report: &PlanReport) {
@@ -11,7 +11,7 @@ pub(crate) fn announce(report: &PlanReport) {
     let skipped = report.skipped.iter().map(ToString::to_string);
     for line in skipped.chain([report.to_string()]) {
         if said.insert(line.clone()) {
-            eprintln!("plan: {line}");
+            eprintln!("plan: {}", printable(&line));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a command returns when it fails, and how the program ends then.
 
+use crate::signals;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -8,9 +9,6 @@ use wgoose_session::one_line;
 
 /// Any error; [`exit_code`] prints it in one line.
 pub(crate) type Failure = Box<dyn Error>;
-
-/// What an interrupted command exits with, as shells have it: 128 and the signal's number.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The user broke off what was going on, which left this.
 #[derive(Debug)]
@@ -34,7 +32,7 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         }
         Err(e) => {
             eprintln!("wgoose: {}", one_line(e.as_ref()));
-            if e.is::<Interrupted>() { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+            if e.is::<Interrupted>() { ExitCode::from(signals::exit_code()) } else { ExitCode::FAILURE }
         }
     }
 }

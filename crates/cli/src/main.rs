@@ -3,13 +3,13 @@
 #[macro_use]
 mod out;
 mod announce;
-mod ctrl_c;
 mod failure;
 mod first_use;
 mod npy;
 mod options;
 mod plan_text;
 mod sampling;
+mod signals;
 mod texts;
 mod timeline;
 mod tuning;
@@ -22,7 +22,8 @@ use std::time::Instant;
 
 /// RWKV-7 on any GPU through WebGPU: run it, tune it, check it.
 ///
-/// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 interrupted.
+/// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 or 143 interrupted
+/// by Ctrl-C or SIGTERM.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .init();
-    failure::exit_code(match cli.verb {
+    failure::exit_code(signals::install().and_then(|()| match cli.verb {
         Verb::Devices(args) => verbs::devices::run(&args),
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),
@@ -90,5 +91,5 @@ fn main() -> ExitCode {
         Verb::Trace(args) => verbs::trace::run(&args),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
         Verb::Trial(args) => verbs::trial::run(&args, started),
-    })
+    }))
 }

@@ -1,17 +1,49 @@
 //! Writes float32 arrays as .npy (format 1.0: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use wgoose_files::{Existing, NewFile};
 
 /// Writes a file of an array of two dimensions or more, row major, whole or not at all; an error names it.
 pub(crate) fn save(path: &Path, shape: &[usize], data: &[f32]) -> Result<(), String> {
-    let write = |file: &mut std::fs::File| {
-        let mut out = BufWriter::new(file);
-        out.write_all(&header(shape))?;
-        write_rows(&mut out, data)?;
-        out.flush()
-    };
-    wgoose_files::replace(path, write).map(drop).map_err(|e| format!("{}: {e}", path.display()))
+    let mut rows = Rows::begin(path, shape)?;
+    rows.write(data)?;
+    rows.finish()
+}
+
+/// A file that is written some rows at a time, and appears when it is whole; errors name it.
+pub(crate) struct Rows {
+    path: PathBuf,
+    out: BufWriter<NewFile>,
+}
+
+impl Rows {
+    /// Begins a file of an array of two dimensions or more.
+    pub(crate) fn begin(path: &Path, shape: &[usize]) -> Result<Self, String> {
+        let begin = || {
+            let mut out = BufWriter::new(NewFile::beside(path)?);
+            out.write_all(&header(shape))?;
+            Ok(out)
+        };
+        let out = begin().map_err(named(path))?;
+        Ok(Rows { path: path.to_owned(), out })
+    }
+
+    /// Appends whole rows.
+    pub(crate) fn write(&mut self, data: &[f32]) -> Result<(), String> {
+        write_rows(&mut self.out, data).map_err(named(&self.path))
+    }
+
+    /// Gives the whole file its name.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let Rows { path, out } = self;
+        let file = out.into_inner().map_err(|e| named(&path)(e.into_error()))?;
+        file.finish(Existing::Replace).map(drop).map_err(named(&path))
+    }
+}
+
+fn named(path: &Path) -> impl Fn(io::Error) -> String + '_ {
+    move |e| format!("{}: {e}", path.display())
 }
 
 /// What comes before the data of an array of two dimensions or more.
@@ -27,6 +59,6 @@ pub(crate) fn header(shape: &[usize]) -> Vec<u8> {
 }
 
 /// Writes whole rows of the data.
-pub(crate) fn write_rows(out: &mut impl Write, data: &[f32]) -> io::Result<()> {
+pub(crate) fn write_rows(out: &mut (impl Write + ?Sized), data: &[f32]) -> io::Result<()> {
     data.iter().try_for_each(|x| out.write_all(&x.to_le_bytes()))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
-use wgoose_runtime::{GpuExecutor, Residency, default_cache_dir};
+use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder};
 
 /// How a plan is named: see [`PlanChoice::named`].
@@ -26,9 +26,12 @@ pub(crate) struct RunOptions {
     /// Where to run: the GPU, or the slow CPU reference that defines what is right.
     #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
     pub(crate) backend: BackendName,
-    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    /// Adapter: an index of `wgoose devices`, a part of its name, or a back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     pub(crate) device: Option<String>,
+    /// What kernels may use of the adapter: all that it has, or what every WebGPU device has.
+    #[arg(long, value_enum, default_value_t = LimitsName::Own)]
+    pub(crate) limits: LimitsName,
     /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that `wgoose tune`
     /// filed for this GPU and model, else one that ships, else the default.
     #[arg(long, value_name = "FILE|default", value_parser = plan_choice())]
@@ -157,6 +160,22 @@ impl CacheOptions {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum LimitsName {
+    Own,
+    Webgpu,
+}
+
+impl LimitsName {
+    /// The limits.
+    pub(crate) fn limits(self) -> DeviceLimits {
+        match self {
+            LimitsName::Own => DeviceLimits::Own,
+            LimitsName::Webgpu => DeviceLimits::WebGpu,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum BackendName {
     Gpu,
@@ -185,7 +204,7 @@ pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
 
 /// The token ids in a file: a JSON list, not empty.
 pub(crate) fn tokens(path: &Path) -> Result<Vec<u32>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = wgoose_files::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let tokens: Vec<u32> = serde_json::from_str(&text)
         .map_err(|e| format!("{}: expected a JSON list of token ids: {e}", path.display()))?;
     match tokens.is_empty() {
@@ -203,6 +222,7 @@ impl RunOptions {
         let builder = Session::builder()
             .backend(backend)
             .device(self.device.clone())
+            .limits(self.limits.limits())
             .plan(self.plan())
             .on_plan(Some(announce))
             .allow_foreign_plan(self.foreign_plan)
@@ -232,6 +252,7 @@ impl RunOptions {
         let RunOptions {
             backend,
             device,
+            limits,
             plan,
             foreign_plan,
             chunk,
@@ -249,6 +270,7 @@ impl RunOptions {
         };
         let mut arguments = vec![argument("--backend", backend)];
         arguments.extend(device.iter().map(|d| argument("--device", d)));
+        arguments.extend((*limits == LimitsName::Webgpu).then(|| "--limits=webgpu".into()));
         arguments.extend(plan.iter().filter_map(PlanChoice::name).map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
@@ -317,7 +339,7 @@ mod tests {
 
     #[test]
     fn arguments_say_the_same() {
-        let all = "--backend=cpu --device=-odd --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. \
+        let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. \
                    --gpu-budget=5";
         for line in [all, "--backend=gpu --plan=default --eager"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -14,6 +14,11 @@ macro_rules! outln {
     ($($text:tt)*) => { std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*)))? };
 }
 
+/// [`outln!`] of text that files and drivers give: as [`wgoose_session::printable`] has it.
+macro_rules! listln {
+    ($($text:tt)*) => { outln!("{}", wgoose_session::printable(&format!($($text)*))) };
+}
+
 /// Writes a file, whole or not at all; an error names it.
 pub(crate) fn file(path: &Path, contents: &[u8]) -> Result<(), String> {
     let named = |e: std::io::Error| format!("{}: {e}", path.display());

@@ -5,36 +5,36 @@ use wgoose_kernels::{Catalogue, Plan, Precision};
 
 /// Prints a plan on standard output.
 pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
-    outln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
-    outln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
-    outln!("prefill chunk {}", plan.prefill_chunk);
-    outln!("precision: {}", plan.least_precise(catalogue));
-    outln!("state: {}", plan.state);
+    listln!("plan for {} ({}, {})", plan.device.adapter, plan.device.backend, plan.device.driver);
+    listln!("model: {} layers of width {}, vocabulary {}", plan.model.layers, plan.model.width, plan.model.vocab);
+    listln!("prefill chunk {}", plan.prefill_chunk);
+    listln!("precision: {}", plan.least_precise(catalogue));
+    listln!("state: {}", plan.state);
     for (scenario, set) in [
         ("decode", &plan.fusions.decode),
         ("batched decode", &plan.fusions.batched),
         ("prefill", &plan.fusions.prefill),
     ] {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
-        outln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
+        listln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
     if !plan.interleave.is_empty() {
         let names: Vec<&str> = plan.interleave.iter().map(|format| format.name()).collect();
-        outln!("interleaved: {}", names.join(", "));
+        listln!("interleaved: {}", names.join(", "));
     }
     if !plan.k_major.is_empty() {
         let names: Vec<String> = plan.k_major.iter().map(|role| format!("{role:?}")).collect();
-        outln!("K-major, zeros of x skipped: {}", names.join(", "));
+        listln!("K-major, zeros of x skipped: {}", names.join(", "));
     }
     for choice in &plan.choices {
         let rounds = match choice.precision(catalogue) {
             Precision::F32 => String::new(),
             least => format!(" ({least})"),
         };
-        outln!("  {:<42} {choice}{rounds}", choice.key.to_string());
+        listln!("  {:<42} {choice}{rounds}", choice.key.to_string());
     }
     if let Some(e) = &plan.evidence {
-        outln!(
+        listln!(
             "quality hash {}, {} of {} positions certified, rms error {:.2e}",
             e.quality_hash,
             e.certified.0,
@@ -42,7 +42,7 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
             e.rms_error
         );
         for s in &e.scenarios {
-            outln!(
+            listln!(
                 "  {:<14} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",
                 s.scenario,
                 s.tokens,

@@ -12,7 +12,7 @@ enum Line {
 
 /// Reads a file of texts. Lines are JSON where the file's name ends in `.jsonl`.
 pub(crate) fn read_texts(path: &Path) -> Result<Vec<String>, String> {
-    let file = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = wgoose_files::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("jsonl"));
     let text = |(i, line): (usize, &str)| {
         let text = match is_json {

@@ -1,7 +1,7 @@
 //! A sweep with its progress on stderr: what `wgoose tune` and `--tune` share.
 
-use crate::ctrl_c::OnCtrlC;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
+use crate::signals::OnSignal;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
+use wgoose_session::printable;
 use wgoose_tuner::derive::{Policy, best_so_far};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger;
@@ -73,14 +74,11 @@ pub(crate) enum Tuned {
     Interrupted(Option<Plan>),
 }
 
-/// Sweeps; what happens is said on stderr, with a bar on a terminal. Ctrl-C ends it early, a second one at once.
+/// Sweeps; what happens is said on stderr, with a bar on a terminal. Ctrl-C or SIGTERM ends it early, a second one at once.
 pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOptions) -> Result<Tuned, Failure> {
     let interrupt = options.interrupt.clone();
-    let _on_ctrl_c = OnCtrlC::call(move || {
-        if interrupt.raise() {
-            std::process::exit(INTERRUPTED.into());
-        }
-    })?;
+    let _on_signal =
+        OnSignal::call(move |_| if interrupt.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
     eprintln!("tuning {file} on {adapter}, about {seconds} s");
     let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
@@ -115,5 +113,6 @@ pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOpti
 
 /// Above the bar on a terminal, plainly elsewhere.
 fn say(bar: &ProgressBar, line: &str) {
+    let line = printable(line);
     if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
 }

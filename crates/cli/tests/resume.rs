@@ -45,7 +45,7 @@ fn runs_anything_in(folder: &Path) -> bool {
     arguments.into_iter().any(|arguments| String::from_utf8_lossy(&arguments).contains(&folder))
 }
 
-/// Ctrl-C is no crash: what it broke off is tried again, however often.
+/// Ctrl-C and SIGTERM are no crash: what they broke off is tried again, however often.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_sweep_says_so_and_goes_on() {
@@ -55,17 +55,17 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
     let (ledger, plan) = (folder.join("plan.jsonl"), folder.join("plan.ron"));
     let tune = |budget| ["tune", "m.gguf", "--budget", budget, "--out", "plan.ron"];
-    for round in 1..=3 {
+    for (round, (signal, code)) in [("-INT", 130), ("-TERM", 143), ("-TERM", 143)].into_iter().enumerate() {
         let mut command = wgoose(folder, &tune("3600"));
         let sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (begun, before) = (Instant::now(), lines(&ledger).len());
         while lines(&ledger).len() < before + 8 && begun.elapsed() < Duration::from_secs(120) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(Command::new("kill").args(["-INT", &sweep.id().to_string()]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &sweep.id().to_string()]).status().unwrap().success());
         let ended = sweep.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(130), "{round}: {said}");
+        assert_eq!(ended.status.code(), Some(code), "{round}: {said}");
         let last = said.lines().last().unwrap();
         assert!(last.starts_with("wgoose: interrupted: ") && last.contains("plan.jsonl"), "{said}");
         assert_eq!(last.contains("the best plan so far is"), plan.exists(), "{said}");

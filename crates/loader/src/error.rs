@@ -4,7 +4,7 @@ use crate::gguf::GgufError;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wgoose_graph::{Format, ShapeError};
 
 /// Why [`Model::open`](crate::Model::open) refused a file, or why its bytes cannot be had any longer.
@@ -50,6 +50,14 @@ pub enum LoadError {
     Rewritten {
         /// The file.
         path: PathBuf,
+    },
+    /// The content of a file is no model's, or not what was asked for.
+    #[error("'{}': {source}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<LoadError>,
     },
     /// The content is that of no container this crate reads.
     #[error("no model file: expected GGUF, safetensors or a .pth written by torch.save, found {start:02x?}")]
@@ -140,4 +148,26 @@ pub enum LoadError {
     /// The sizes describe no model.
     #[error("{0}")]
     Shape(#[from] ShapeError),
+}
+
+impl LoadError {
+    /// What is wrong, where the file is named already.
+    pub fn into_reason(self) -> LoadError {
+        match self {
+            LoadError::Content { source, .. } => *source,
+            other => other,
+        }
+    }
+
+    /// The same of a file, which it names.
+    pub(crate) fn of_file(self, path: &Path) -> LoadError {
+        match self {
+            LoadError::Io { .. }
+            | LoadError::Read { .. }
+            | LoadError::Shortened { .. }
+            | LoadError::Rewritten { .. }
+            | LoadError::Content { .. } => self,
+            reason => LoadError::Content { path: path.to_owned(), source: Box::new(reason) },
+        }
+    }
 }

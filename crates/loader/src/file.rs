@@ -26,11 +26,8 @@ impl ModelFile {
     /// Opens a regular file. Nothing is read yet.
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let handle = Arc::new(File::open(path).map_err(io)?);
+        let handle = Arc::new(wgoose_files::open(path).map_err(io)?);
         let metadata = handle.metadata().map_err(io)?;
-        if !metadata.is_file() {
-            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-        }
         let map = FileMap::of(&handle, metadata.len()).map_err(io)?;
         let modified = metadata.modified().ok();
         Ok(ModelFile { path: path.to_owned(), reader: handle.clone(), handle, map, modified })

@@ -1,6 +1,6 @@
 //! An RWKV-7 model in a mapped file.
 
-use crate::contents::Strings;
+use crate::contents::{Contents, Strings};
 use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
@@ -45,7 +45,8 @@ impl Model {
         let checked = Checked::of(file.bytes());
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
-        let Checked { container, shape, places, header, vocabulary } = checked?;
+        let checked = checked.map_err(|why| why.of_file(file.path()))?;
+        let Checked { container, shape, places, header, vocabulary } = checked;
         Ok(Model { file, container, shape, places, header, vocabulary, fingerprint: OnceLock::new() })
     }
 
@@ -85,7 +86,7 @@ impl Model {
     /// Whether what was read so far, in whatever way, can be believed. To be asked after reading, not for each read.
     ///
     /// Compares length and modification time of the open file with those at opening, and tells whether a view saw zeros
-    /// in place of a page that could not be fetched (on Unix; the first 64 models open at once). Two writes within one
+    /// in place of a page that could not be fetched (on Unix). Two writes within one
     /// tick of the file system's clock, some milliseconds, look the same. A file renamed over this one is no change;
     /// `touch` is one.
     ///
@@ -182,20 +183,26 @@ struct Checked {
 
 impl Checked {
     fn of(file: &[u8]) -> Result<Self, LoadError> {
-        let container = detect(file)?;
-        let contents = match container {
-            Container::Gguf => gguf::read(file)?,
-            Container::Safetensors => safetensors::read(file)?,
-            Container::Pth => pth::read(file)?,
-        };
+        let (container, contents) = contents(file)?;
         let (shape, layout) = shape::deduce(container, &contents)?;
         let places = placement::place(container, &contents, &shape, layout)?;
         Ok(Checked { container, shape, places, header: contents.header, vocabulary: contents.vocabulary })
     }
 }
 
+/// What a file is and holds, whatever it is for.
+pub(crate) fn contents(file: &[u8]) -> Result<(Container, Contents), LoadError> {
+    let container = detect(file)?;
+    let contents = match container {
+        Container::Gguf => gguf::read(file)?,
+        Container::Safetensors => safetensors::read(file)?,
+        Container::Pth => pth::read(file)?,
+    };
+    Ok((container, contents))
+}
+
 /// The kind of a file.
-pub(crate) fn detect(file: &[u8]) -> Result<Container, LoadError> {
+fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
         None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),

@@ -4,8 +4,7 @@ use crate::blocks;
 use crate::contents::{Directory, Element};
 use crate::error::LoadError;
 use crate::file::ModelFile;
-use crate::names::Container;
-use crate::{gguf, model, pth, safetensors};
+use crate::model;
 use std::path::Path;
 
 /// The tensors of a safetensors, .pth or GGUF file, whatever they are for.
@@ -22,13 +21,10 @@ impl TensorFile {
     /// What is wrong with the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let file = ModelFile::open(path.as_ref())?;
-        let contents = match model::detect(file.bytes())? {
-            Container::Gguf => gguf::read(file.bytes())?,
-            Container::Safetensors => safetensors::read(file.bytes())?,
-            Container::Pth => pth::read(file.bytes())?,
-        };
+        let contents = model::contents(file.bytes());
         file.check_unchanged()?;
-        Ok(TensorFile { file, directory: contents.directory })
+        let directory = contents.map_err(|why| why.of_file(file.path()))?.1.directory;
+        Ok(TensorFile { file, directory })
     }
 
     /// The names of all tensors, in no particular order.
@@ -41,8 +37,10 @@ impl TensorFile {
     /// # Errors
     /// There is none of that name, it is stored in a type or an order that is not known here, or the file fails.
     pub fn read(&self, name: &str) -> Result<(Vec<usize>, Vec<f32>), LoadError> {
-        let tensor = self.directory.get(name).ok_or_else(|| LoadError::NoTensor { tensor: name.to_owned() })?;
-        let unsupported = |found: String| LoadError::UnsupportedType { tensor: name.to_owned(), found };
+        let wrong = |why: LoadError| why.of_file(self.file.path());
+        let none = || wrong(LoadError::NoTensor { tensor: name.to_owned() });
+        let tensor = self.directory.get(name).ok_or_else(none)?;
+        let unsupported = |found: String| wrong(LoadError::UnsupportedType { tensor: name.to_owned(), found });
         let format = match &tensor.element {
             Element::Known(format) => *format,
             Element::Other(found) => return Err(unsupported(found.clone())),

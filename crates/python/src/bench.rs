@@ -2,6 +2,7 @@
 
 use crate::boundary::outside;
 use crate::error::{InputError, of_other};
+use crate::fork;
 use crate::load::{Adapter, Bytes, Options};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) fn bench(
     runs: u32,
     cache: Option<PathBuf>,
 ) -> PyResult<Py<PyAny>> {
+    fork::enter()?;
     if [prefill_tokens, decode_tokens, sequences, runs].contains(&0) {
         return Err(InputError::new_err("prefill_tokens, decode_tokens, sequences and runs are at least 1"));
     }

@@ -16,6 +16,12 @@ create_exception!(wgoose, LoadError, Error, "The model file cannot be read.");
 create_exception!(wgoose, DeviceError, Error, "There is no such device, or it failed.");
 create_exception!(wgoose, PlanError, Error, "The plan cannot be read, or is for another device, model or kernels.");
 create_exception!(wgoose, StateError, Error, "The state is of another model, or was lost when a call failed.");
+create_exception!(
+    wgoose,
+    ForkError,
+    Error,
+    "This process was forked from one that had used wgoose: start it with 'spawn'."
+);
 create_exception!(wgoose, InputError, Error, "Text, tokens or an option that make no sense.");
 
 /// Puts the exceptions into the module.
@@ -26,6 +32,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("PlanError", py.get_type::<PlanError>())?;
     module.add("StateError", py.get_type::<StateError>())?;
+    module.add("ForkError", py.get_type::<ForkError>())?;
     module.add("InputError", py.get_type::<InputError>())
 }
 

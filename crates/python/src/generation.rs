@@ -2,6 +2,7 @@
 
 use crate::boundary::outside;
 use crate::error::{Error, of_session};
+use crate::fork::OfProcess;
 use crate::handoff::{Handoff, Taken};
 use crate::running;
 use crate::state::State;
@@ -20,7 +21,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// It reads and writes a sequence of its own, which began with the model's state; the model's state stays as it was. To go
 /// on from here, set the model's state to this object's.
 #[pyclass(frozen, module = "wgoose")]
-pub(crate) struct Generation {
+pub(crate) struct Generation(OfProcess<Running>);
+
+/// What runs.
+struct Running {
     handoff: Arc<Handoff>,
     progress: Mutex<Progress>,
 }
@@ -66,17 +70,18 @@ impl Generation {
             (session, ending)
         };
         let worker = running::spawn(&handoff, run)?;
-        Ok(Generation { handoff, progress: Mutex::new(Progress::Running(worker)) })
+        Ok(Generation(OfProcess::new(Running { handoff, progress: Mutex::new(Progress::Running(worker)) })))
     }
 
     /// The next piece of text; signals are looked at meanwhile, and an interruption ends the generation.
     pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let handoff = &self.0.get()?.handoff;
         loop {
             if let Err(interrupted) = py.check_signals() {
-                self.handoff.close();
+                handoff.close();
                 return Err(interrupted);
             }
-            match outside(py, || self.handoff.take(PATIENCE))? {
+            match outside(py, || handoff.take(PATIENCE))? {
                 Taken::Piece(piece) => return Ok(Some(piece)),
                 Taken::Waiting => {}
                 Taken::Done => return self.ended(py, |_, _| Ok(())).map(|_| None),
@@ -99,8 +104,9 @@ impl Generation {
         py: Python<'_>,
         look: impl FnOnce(&mut Session, &mut Ending) -> Result<T, SessionError> + Send,
     ) -> PyResult<Option<T>> {
+        let running = self.0.get()?;
         outside(py, || {
-            let mut progress = self.progress.lock();
+            let mut progress = running.progress.lock();
             if let Some(worker) = progress.take_worker() {
                 let (session, ending) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 *progress = Progress::Ended(Box::new(session), ending.map_err(|e| of_session(&e))?);
@@ -118,7 +124,7 @@ impl Generation {
         py: Python<'_>,
         look: impl FnOnce(&mut Session, &mut Ending) -> Result<T, SessionError> + Send,
     ) -> PyResult<T> {
-        self.handoff.close();
+        self.close()?;
         self.ended(py, look)?.ok_or_else(|| Error::new_err("this generation failed: there is nothing left of it"))
     }
 
@@ -138,8 +144,9 @@ impl Generation {
     }
 
     /// Ends the generation; iterating over it gives nothing more.
-    fn close(&self) {
-        self.handoff.close();
+    fn close(&self) -> PyResult<()> {
+        self.0.get()?.handoff.close();
+        Ok(())
     }
 
     /// Why it ended: 'stop' (the text ended, or came to a stop string), 'length' (max_tokens), or None (closed before).
@@ -177,8 +184,9 @@ impl Generation {
 impl Drop for Generation {
     /// Waits until the thread has ended, so that what it holds on the device is free again.
     fn drop(&mut self) {
-        self.handoff.close();
-        if let Some(worker) = self.progress.lock().take_worker() {
+        let Some(running) = self.0.get_mut() else { return };
+        running.handoff.close();
+        if let Some(worker) = running.progress.get_mut().take_worker() {
             // The thread may be in the middle of a pass: others need not wait for it.
             // How it ended is of interest to no one any more.
             let _ = Python::attach(|py| outside(py, || drop(worker.join())));

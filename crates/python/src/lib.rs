@@ -1,6 +1,6 @@
 //! The Python package `wgoose`: sessions with numpy arrays in and out.
 //!
-//! Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
+//! A forked process cannot use what its parent has: see [`fork`]. Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
 //! for the other.
 
 mod bench;
@@ -8,6 +8,7 @@ mod boundary;
 mod completion;
 mod embedding;
 mod error;
+mod fork;
 mod generation;
 mod handoff;
 mod input;
@@ -40,5 +41,5 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Called when Python ends.
 #[pyfunction]
 fn at_exit(py: Python<'_>) -> PyResult<()> {
-    boundary::outside(py, running::stop_all)
+    if fork::is_owner() { boundary::outside(py, running::stop_all) } else { Ok(()) }
 }

@@ -4,6 +4,7 @@ use crate::boundary::outside;
 use crate::completion::{CompletionStream, Heading, whole};
 use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
+use crate::fork::{self, OfProcess};
 use crate::generation::Generation;
 use crate::input;
 use crate::load::{Adapter, Bytes, Options};
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use wgoose_loader as loader;
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::tokenizer::{Tokenizer, VocabularyError};
-use wgoose_session::{GenerateOptions, Session, SessionError};
+use wgoose_session::{GenerateOptions, Session, SessionError, one_line};
 
 /// An RWKV-7 model, and the state of what it has read.
 ///
@@ -30,9 +31,9 @@ use wgoose_session::{GenerateOptions, Session, SessionError};
 pub(crate) struct Model {
     path: PathBuf,
     file: Arc<loader::Model>,
-    session: Mutex<Session>,
+    session: OfProcess<Mutex<Session>>,
     /// Embeddings have a session apart, shared by forks: one has room for many texts, and they wait for no state.
-    embedder: Arc<OnceLock<Mutex<Session>>>,
+    embedder: OfProcess<Arc<OnceLock<Mutex<Session>>>>,
     tokenizer: Arc<Result<Tokenizer, VocabularyError>>,
 }
 
@@ -43,10 +44,12 @@ impl Model {
         py: Python<'_>,
         run: impl FnOnce(&mut Session) -> Result<T, SessionError> + Send,
     ) -> PyResult<T> {
-        outside(py, || run(&mut self.session.lock()))?.map_err(|e| of_session(&e))
+        let session = self.session.get()?;
+        outside(py, || run(&mut session.lock()))?.map_err(|e| of_session(&e))
     }
 
     fn tokenizer(&self) -> PyResult<&Tokenizer> {
+        fork::enter()?;
         self.tokenizer.as_ref().as_ref().map_err(|why| of_session(&SessionError::Vocabulary(why.clone())))
     }
 
@@ -55,11 +58,12 @@ impl Model {
     }
 
     fn embedder(&self, py: Python<'_>) -> PyResult<&Mutex<Session>> {
-        if let Some(embedder) = self.embedder.get() {
+        let embedder = self.embedder.get()?;
+        if let Some(embedder) = embedder.get() {
             return Ok(embedder);
         }
         let fork = self.with(py, Session::fork)?;
-        Ok(self.embedder.get_or_init(|| Mutex::new(fork)))
+        Ok(embedder.get_or_init(|| Mutex::new(fork)))
     }
 
     fn start(
@@ -98,7 +102,8 @@ impl Model {
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
     ///
-    /// Raises LoadError, DeviceError, PlanError, InputError.
+    /// Raises LoadError, DeviceError, PlanError, InputError; in a process that was forked from one that had used wgoose, ForkError, as
+    /// every call does there.
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
         chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None))]
@@ -116,6 +121,7 @@ impl Model {
         embedding_cache: Option<Bytes>,
         embedding_store: Option<PathBuf>,
     ) -> PyResult<Self> {
+        fork::enter()?;
         let options = Options {
             plan,
             foreign_plan,
@@ -130,7 +136,7 @@ impl Model {
         };
         let builder = options.builder()?;
         outside(py, || {
-            let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
+            let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
             let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
             let tokenizer = match session.tokenizer() {
                 Ok(tokenizer) => Ok(tokenizer.clone()),
@@ -140,8 +146,8 @@ impl Model {
             Ok(Model {
                 path,
                 file,
-                session: Mutex::new(session),
-                embedder: Arc::default(),
+                session: OfProcess::new(Mutex::new(session)),
+                embedder: OfProcess::new(Arc::default()),
                 tokenizer: Arc::new(tokenizer),
             })
         })?
@@ -353,8 +359,9 @@ impl Model {
 
     /// Another model that goes on from this one's state, on the same weights, kernels and caches.
     fn fork(&self, py: Python<'_>) -> PyResult<Model> {
-        let session = Mutex::new(self.with(py, Session::fork)?);
-        let (embedder, tokenizer) = (Arc::clone(&self.embedder), Arc::clone(&self.tokenizer));
+        let session = OfProcess::new(Mutex::new(self.with(py, Session::fork)?));
+        let embedder = OfProcess::new(Arc::clone(self.embedder.get()?));
+        let tokenizer = Arc::clone(&self.tokenizer);
         Ok(Model { path: self.path.clone(), file: Arc::clone(&self.file), session, embedder, tokenizer })
     }
 

@@ -2,6 +2,7 @@
 
 use crate::boundary::outside;
 use crate::error::{InputError, LoadError, of_other, of_runtime};
+use crate::fork;
 use crate::load::Adapter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +15,7 @@ use wgoose_loader::Model;
 use wgoose_plans::Destination;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
-use wgoose_session::model_class;
+use wgoose_session::{model_class, one_line};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
@@ -45,6 +46,7 @@ pub(crate) fn tune(
     device: Option<Adapter>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
+    fork::enter()?;
     let begun = Instant::now();
     let budget = Duration::try_from_secs_f64(budget).map_err(|e| InputError::new_err(format!("budget: {e}")))?;
     if let Some(out) = out.as_ref().filter(|out| ledger.as_ref() == Some(*out)) {
@@ -56,7 +58,7 @@ pub(crate) fn tune(
         ..DeviceOptions::default()
     };
     let (name, swept) = outside(py, move || {
-        let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(e.to_string()))?);
+        let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
         let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
         let class = model_class(&model);
         let destination = Destination::new(out).map_err(|e| of_other(&e))?;

@@ -30,7 +30,9 @@ mod trace;
 pub use batch::{Batch, Outputs, Sequence, check_tokens};
 pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
-pub use device::{AdapterSummary, Device, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir};
+pub use device::{
+    AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir,
+};
 pub use engine::Engine;
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Decoder, Executor, StateData};

@@ -13,7 +13,9 @@ use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Prec
 use wgoose_loader::Model;
 use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
-use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir};
+use wgoose_runtime::{
+    Device, DeviceLimits, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir,
+};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,7 @@ pub enum Backend {
 pub struct SessionBuilder {
     backend: Backend,
     device: Option<String>,
+    limits: DeviceLimits,
     plan: PlanChoice,
     plan_store: Option<Store>,
     on_plan: Option<fn(&Report)>,
@@ -58,6 +61,7 @@ impl Default for SessionBuilder {
         SessionBuilder {
             backend: Backend::default(),
             device: None,
+            limits: DeviceLimits::Own,
             plan: PlanChoice::Default,
             plan_store: Store::of_user(),
             on_plan: None,
@@ -83,9 +87,15 @@ impl SessionBuilder {
         self
     }
 
-    /// The adapter: an index, or a part of its name. Default: the most capable one.
+    /// The adapter, as [`DeviceOptions::adapter`] has it. Default: the most capable one.
     pub fn device(mut self, device: Option<String>) -> Self {
         self.device = device;
+        self
+    }
+
+    /// What kernels may use of the device. Default: all that it has.
+    pub fn limits(mut self, limits: DeviceLimits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -265,8 +275,8 @@ impl SessionBuilder {
     /// How a session's device is opened.
     pub fn device_options(&self) -> DeviceOptions {
         let (adapter, cache) = (self.device.clone(), self.pipeline_cache.clone());
-        let (timeline, patience) = (self.timeline.clone(), self.patience);
-        DeviceOptions { adapter, cache, timeline, patience, ..DeviceOptions::default() }
+        let (timeline, patience, limits) = (self.timeline.clone(), self.patience, self.limits);
+        DeviceOptions { adapter, limits, cache, timeline, patience, ..DeviceOptions::default() }
     }
 
     /// The plan that a session of that model on that device would run, and where it is from: a file's, checked; the best that is

@@ -1,6 +1,7 @@
 //! What can go wrong in a session.
 
 use crate::StoreError;
+use crate::printable::printable;
 use crate::sampling::{SampleError, SamplerOptionsError};
 use crate::tokenizer::VocabularyError;
 use std::path::PathBuf;
@@ -35,6 +36,14 @@ pub enum SessionError {
     /// A sequence that has left, or never joined.
     #[error("sequence {0} is not in the batch: it has ended, has left, or never joined")]
     NoSequence(crate::SequenceId),
+    /// A model whose arithmetic breaks.
+    #[error("the model computes {value}: {}", found.as_ref().map_or("no op of a trace shows where", String::as_str))]
+    NotFinite {
+        /// What came out: NaN or an infinity.
+        value: f32,
+        /// The first op that makes such a number, with its layer.
+        found: Option<String>,
+    },
     /// An empty prompt.
     #[error("the prompt is empty: give at least one character")]
     EmptyPrompt,
@@ -64,7 +73,7 @@ pub enum SessionError {
     },
 }
 
-/// An error and its causes in one line: a cause whose text the error has is not said twice.
+/// An error and its causes in one line, as [`printable`] has it: a cause whose text the error has is not said twice.
 pub fn one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -75,7 +84,7 @@ pub fn one_line(error: &dyn std::error::Error) -> String {
         }
         cause = inner.source();
     }
-    text.replace('\n', " ")
+    printable(&text.replace('\n', " "))
 }
 
 #[cfg(test)]

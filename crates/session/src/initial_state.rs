@@ -20,7 +20,7 @@ pub(crate) const SUFFIX: &str = ".att.time_state";
 /// The file cannot be read, or is for a model with other heads or another number of layers.
 pub fn load(path: &Path, model: &ModelShape) -> Result<StateData, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
-    let file = TensorFile::open(path).map_err(|e| fail(e.to_string()))?;
+    let file = TensorFile::open(path).map_err(|e| fail(e.into_reason().to_string()))?;
     let layers = file.names().filter(|name| name.ends_with(SUFFIX)).count();
     if layers != model.layers as usize {
         return Err(fail(format!("a tuned initial state of {layers} layers, this model has {}", model.layers)));
@@ -29,7 +29,7 @@ pub fn load(path: &Path, model: &ModelShape) -> Result<StateData, SessionError> 
     for (tensor, data) in &mut state.0 {
         let State::Wkv(layer) = tensor else { continue };
         let name = format!("blocks.{layer}{SUFFIX}");
-        let (dims, floats) = file.read(&name).map_err(|e| fail(e.to_string()))?;
+        let (dims, floats) = file.read(&name).map_err(|e| fail(e.into_reason().to_string()))?;
         let n = model.head_size as usize;
         let want = [model.heads() as usize, n, n];
         if dims != want {

@@ -85,7 +85,9 @@ mod error;
 pub mod eval;
 mod generate;
 pub mod initial_state;
+mod not_finite;
 mod prefix;
+mod printable;
 mod prompt;
 pub mod sampling;
 mod session;
@@ -100,6 +102,7 @@ pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError
 pub use error::{SessionError, one_line};
 pub use generate::{Ending, GenerateOptions, Generated};
 pub use prefix::{PrefixOptions, PrefixStats};
+pub use printable::printable;
 pub use session::Session;
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;

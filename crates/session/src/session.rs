@@ -70,17 +70,17 @@ impl Session {
     /// Reads tokens; returns the logits `[V]` after the last one.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, or the device fails.
+    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite ([`SessionError::NotFinite`]).
     pub fn prefill(&mut self, tokens: &[u32]) -> Result<Vec<f32>, SessionError> {
-        self.forward(tokens, Outputs::Last)
+        self.finite(tokens, Outputs::Last)
     }
 
     /// Reads tokens; returns the logits after each, `[T, V]` row major.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, or the device fails.
+    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite ([`SessionError::NotFinite`]).
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>, SessionError> {
-        self.forward(tokens, Outputs::All)
+        self.finite(tokens, Outputs::All)
     }
 
     /// Reads one token; returns the logits `[V]` after it.
@@ -88,7 +88,7 @@ impl Session {
     /// # Errors
     /// A token outside the vocabulary, or the device fails.
     pub fn decode(&mut self, token: u32) -> Result<Vec<f32>, SessionError> {
-        self.forward(&[token], Outputs::Last)
+        self.finite(&[token], Outputs::Last)
     }
 
     /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the order
@@ -101,6 +101,12 @@ impl Session {
         let read = self.engine.trace(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }], on_value);
         self.after(tokens, read.as_ref().map(drop));
         Ok(read?.pop().unwrap_or_default())
+    }
+
+    fn finite(&mut self, tokens: &[u32], outputs: Outputs) -> Result<Vec<f32>, SessionError> {
+        let logits = self.forward(tokens, outputs)?;
+        self.check_finite(tokens, &logits)?;
+        Ok(logits)
     }
 
     pub(crate) fn forward(&mut self, tokens: &[u32], outputs: Outputs) -> Result<Vec<f32>, SessionError> {

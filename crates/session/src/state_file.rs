@@ -35,7 +35,7 @@ pub(crate) enum StateKind {
 /// It cannot be read, or is neither.
 pub(crate) fn kind(path: &Path) -> Result<StateKind, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
-    let file = TensorFile::open(path).map_err(|e| fail(e.to_string()))?;
+    let file = TensorFile::open(path).map_err(|e| fail(e.into_reason().to_string()))?;
     let first = State::Wkv(0).to_string();
     match () {
         () if file.names().any(|name| name.ends_with(initial_state::SUFFIX)) => Ok(StateKind::Initial),
@@ -76,7 +76,7 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
 /// The file is no state file, or of another model ([`SessionError::OtherModel`] where it says so itself).
 pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateData, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
-    let file = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
+    let file = wgoose_files::read(path).map_err(|e| fail(e.to_string()))?;
     let stored = SafeTensors::deserialize(&file).map_err(|e| fail(e.to_string()))?;
     let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| fail(e.to_string()))?;
     let made_with = header.metadata().as_ref().and_then(|m| m.get(MODEL)).cloned();

@@ -121,8 +121,8 @@ impl Objective {
     }
 
     fn load(path: &Path) -> Result<Self, ObjectiveError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ObjectiveError::Io { path: path.to_owned(), source })?;
+        let text = wgoose_files::read_to_string(path)
+            .map_err(|source| ObjectiveError::Io { path: path.to_owned(), source })?;
         let objective = Objective::from_str(&text)
             .map_err(|source| ObjectiveError::Ron { path: path.to_owned(), source: Box::new(source) })?;
         objective.check()?;

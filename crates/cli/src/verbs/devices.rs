@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for (i, a) in adapters.iter().enumerate() {
         let l = &a.limits;
         let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
-        outln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
+        listln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
         outln!(
             "   bindings up to {} MiB, buffers up to {} MiB, {} threads and {} KiB memory a workgroup",
             l.storage_binding >> 20,

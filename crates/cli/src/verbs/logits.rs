@@ -6,6 +6,7 @@ use crate::options::{RunOptions, place};
 use crate::timeline::TimelineOptions;
 use std::path::PathBuf;
 use std::time::Instant;
+use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::state_file;
 
 /// Write the logits after every token, and the final state, so that anyone can check this engine against another.
@@ -33,8 +34,13 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let timeline = args.timeline.begin();
     let mut session = args.options.session()?.timeline(timeline.clone()).open(&args.model)?;
     let vocab = session.model().shape().vocab as usize;
-    let logits = session.logits(&tokens)?;
-    npy::save(&args.out, &[tokens.len(), vocab], &logits)?;
+    check_tokens(0, &tokens, vocab as u32).map_err(RuntimeError::from)?;
+    // Those of all tokens may be more than there is memory.
+    let mut rows = npy::Rows::begin(&args.out, &[tokens.len(), vocab])?;
+    for pass in tokens.chunks(session.chunk()) {
+        rows.write(&session.logits(pass)?)?;
+    }
+    rows.finish()?;
     if let Some(path) = &args.state_out {
         let state = session.state()?;
         state_file::save(path, &state, session.model().shape(), &session.model().fingerprint().to_string())?;

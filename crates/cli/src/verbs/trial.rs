@@ -1,9 +1,10 @@
 //! `wgoose trial`: the process in which `wgoose tune` runs its trials.
 
-use crate::ctrl_c::OnCtrlC;
 use crate::failure::Failure;
 use crate::options::argument;
+use crate::signals::OnSignal;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,9 +67,9 @@ pub(crate) fn command(
 }
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
-    // Ctrl-C is the parent's, which says what it means for this process.
-    let _ignored = OnCtrlC::call(|| {})?;
     let Some(path) = &args.model else { return run_again(args.replay.as_deref().unwrap_or(Path::new("."))) };
+    // Signals are the parent's, which says what they mean for this process.
+    let _ignored = OnSignal::call(|_| ControlFlow::Continue(()));
     let catalogue = args.kernels.catalogue_in_part()?;
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
     let options = DeviceOptions { adapter, cache, ..DeviceOptions::default() };

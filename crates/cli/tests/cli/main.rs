@@ -11,11 +11,15 @@ mod eval;
 mod generate;
 mod goldens;
 mod kernels;
+mod limits;
 mod memory;
+mod not_finite;
 mod plans;
 mod profiles;
 mod refusals;
 mod reports;
+#[cfg(unix)]
+mod signals;
 mod state_format;
 mod timeline;
 mod trace;

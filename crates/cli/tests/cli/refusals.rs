@@ -84,7 +84,7 @@ const FAILURES: &[(&str, &str)] = &[
     ("embed few-bytes.gguf a", "token ids"),
     ("embed missing.gguf a", "missing.gguf"),
     ("eval good.gguf --text missing.txt", "missing.txt"),
-    ("eval good.gguf --text folder", "folder: the text cannot be read"),
+    ("eval good.gguf --text folder", "folder: not a regular file"),
     ("eval good.gguf --text empty.ron", "empty.ron: the text is empty"),
     ("eval missing.gguf --text tokens.json", "missing.gguf"),
     ("eval good.gguf --text tokens.json --against missing.gguf", "missing.gguf"),
@@ -236,6 +236,76 @@ fn failures_are_one_line() {
     for left in ["new.gguf", "new.st", "new.npy", "plan.ron", "report.md"] {
         assert!(!folder.path().join(left).exists(), "{left} was written all the same");
     }
+}
+
+/// What is wrong with a model's content is said of a file.
+#[test]
+fn a_refused_model_is_named() {
+    let folder = folder();
+    for name in ["cut.gguf", "header.gguf", "empty.gguf", "text.gguf"] {
+        for line in [format!("info {name}"), format!("generate {name} --prompt a"), format!("convert {name} new.st")] {
+            let (code, stderr) = fails(folder.path(), &line);
+            assert!(code == 1 && stderr.starts_with(&format!("wgoose: '{name}': ")), "{line}: {stderr}");
+        }
+    }
+}
+
+/// Names in files are escaped and cut.
+#[test]
+fn text_of_files_does_not_reach_the_terminal_raw() {
+    let folder = folder();
+    let good = std::fs::read(folder.path().join("good.gguf")).unwrap();
+    let key = b"general.architecture";
+    let at = good.windows(key.len()).position(|window| window == key).unwrap() + key.len() + 4;
+    let named = |name: &[u8]| [&good[..at], &(name.len() as u64).to_le_bytes(), name, &good[at + 8 + 5..]].concat();
+    write(folder.path().join("escape.gguf"), named("\x1b[7mX\u{9b}".as_bytes())).unwrap();
+    write(folder.path().join("long.gguf"), named(&vec![b'x'; 10 << 20])).unwrap();
+    let (_, stderr) = fails(folder.path(), "info escape.gguf");
+    assert!(stderr.contains("architecture '\\u{1b}[7mX\\u{9b}'") && !stderr.contains('\x1b'), "{stderr:?}");
+    let (_, stderr) = fails(folder.path(), "info long.gguf");
+    assert!(stderr.len() < 3000 && stderr.contains("characters)...") && stderr.contains("'rwkv7'"), "{stderr}");
+
+    // Strings of a plan are printed where all is well.
+    let plan = include_str!("../../../../plans/nvidia-h200/24x2048-f16.ron");
+    let adapter = plan.split_once("adapter: \"").unwrap().1.split_once('"').unwrap().0;
+    write(folder.path().join("escape.ron"), plan.replace(adapter, "\\u{1b}[7m\\u{202e}X")).unwrap();
+    let printed = printed(folder.path(), ["info", "escape.ron"]);
+    assert!(printed.contains("plan for \\u{1b}[7m\\u{202e}X (") && !printed.contains('\x1b'), "{printed:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let folder = folder();
+    for name in ["fifo", "fifo.gguf", "fifo.txt"] {
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();
+        assert!(made.success());
+    }
+    for line in [
+        "info fifo",
+        "info /dev/zero",
+        "graph fifo.gguf",
+        "logits fifo.gguf --tokens tokens.json --out l.npy",
+        "logits good.gguf --tokens fifo --out l.npy",
+        "logits good.gguf --tokens /dev/zero --out l.npy",
+        "embed good.gguf --file fifo.txt",
+        "embed good.gguf a --store fifo",
+        "eval good.gguf --text fifo.txt",
+        "generate good.gguf --prompts fifo.txt",
+        "kernel --case fifo",
+        "convert fifo new.gguf",
+    ] {
+        let (code, stderr) = fails(folder.path(), line);
+        let named = ["fifo", "/dev/zero"].iter().any(|name| stderr.contains(name));
+        assert!((1..=2).contains(&code) && named && stderr.contains("file"), "{line}: {code} {stderr}");
+    }
+    let mut chat = std::process::Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    chat.args(["chat", "good.gguf", "--backend", "cpu"]).current_dir(folder.path());
+    chat.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut chat = chat.spawn().unwrap();
+    std::io::Write::write_all(&mut chat.stdin.take().unwrap(), b"/load fifo\n/quit\n").unwrap();
+    let stderr = String::from_utf8(chat.wait_with_output().unwrap().stderr).unwrap();
+    assert!(stderr.contains("fifo") && stderr.contains("not a regular file"), "{stderr}");
 }
 
 #[test]

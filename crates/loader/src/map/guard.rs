@@ -4,8 +4,8 @@
 //! maps zeros over the rest of that map, from the faulting page on, notes the page and returns: the read goes on. Faults
 //! anywhere else go to the handler of SIGBUS before it, in the end to the system, which kills the process.
 //!
-//! The handler may interrupt any code, hence uses no lock and no allocation: the guarded maps stand in a fixed array of
-//! atomics, and `mmap` is one system call. Where all places are taken, a map is simply not guarded. A library that
+//! The handler may interrupt any code, hence uses no lock and no allocation: the guarded maps stand in blocks of atomics, which are
+//! added where all places are taken and never go, and `mmap` is one system call. A library that
 //! installs a handler of its own later, without passing on what is not its own, disables the guard.
 
 use libc::{c_int, c_void, siginfo_t};
@@ -13,10 +13,37 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Once, OnceLock};
 
-/// Models open at once in one process; more are not guarded.
-const CAPACITY: usize = 64;
+/// Maps of one block.
+const BLOCK: usize = 64;
 
-static SLOTS: [Slot; CAPACITY] = [const { Slot::new() }; CAPACITY];
+/// Places for maps, and more of them.
+struct Block {
+    slots: [Slot; BLOCK],
+    /// Reading it is an atomic load, as a handler may.
+    next: OnceLock<Box<Block>>,
+}
+
+static FIRST: Block = Block::new();
+
+impl Block {
+    const fn new() -> Self {
+        Block { slots: [const { Slot::new() }; BLOCK], next: OnceLock::new() }
+    }
+
+    /// The place that a map takes, in this block or one behind it.
+    fn take(&'static self, map: &[u8]) -> &'static Slot {
+        match self.slots.iter().find(|slot| slot.take(map)) {
+            Some(slot) => slot,
+            None => self.next.get_or_init(|| Box::new(Block::new())).take(map),
+        }
+    }
+
+    /// Whether one of the maps took the fault: see [`Slot::absorb`].
+    fn absorb(&self, address: usize, page_size: usize) -> bool {
+        self.slots.iter().any(|slot| slot.absorb(address, page_size))
+            || self.next.get().is_some_and(|next| next.absorb(address, page_size))
+    }
+}
 
 /// A guarded map. All accesses are sequentially consistent: they are rare, and their order is what makes this right.
 #[derive(Debug)]
@@ -82,26 +109,24 @@ impl Slot {
 
 /// Keeps a map in the registry.
 #[derive(Debug)]
-pub(super) struct Guard(Option<&'static Slot>);
+pub(super) struct Guard(&'static Slot);
 
 impl Guard {
     /// Guards a map, which begins with a page and must be held for longer than the guard.
     pub(super) fn over(map: &[u8]) -> Self {
         install();
-        Guard(SLOTS.iter().find(|slot| slot.take(map)))
+        Guard(FIRST.take(map))
     }
 
     /// From which byte of the map on some read saw zeros instead of the file.
     pub(super) fn missing(&self) -> Option<usize> {
-        self.0.map(|slot| slot.missing.load(SeqCst)).filter(|&offset| offset != NONE)
+        Some(self.0.missing.load(SeqCst)).filter(|&offset| offset != NONE)
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(slot) = self.0 {
-            slot.start.store(FREE, SeqCst);
-        }
+        self.0.start.store(FREE, SeqCst);
     }
 }
 
@@ -137,7 +162,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
     let Some(installed) = INSTALLED.get() else { return };
     // SAFETY: with SA_SIGINFO the system passes a valid `info`.
     let (address, sent_by_process) = unsafe { ((*info).si_addr().addr(), (*info).si_code <= 0) };
-    if !sent_by_process && SLOTS.iter().any(|slot| slot.absorb(address, installed.page_size)) {
+    if !sent_by_process && FIRST.absorb(address, installed.page_size) {
         return;
     }
     let handler = installed.previous.sa_sigaction;

@@ -6,8 +6,9 @@
 //!
 //! - **The file is replaced** by renaming another over it. Map and handle keep the old one: nothing happens.
 //! - **The file is rewritten in place.** Later reads see the new bytes. Everything read from the map is plain bytes, for
-//!   which any value is valid, and nothing that memory safety rests on (a length, an offset) is read from it a second
-//!   time: the numbers may be wrong, the process is not in danger.
+//!   which any value is valid, and no length or offset is read from it a second time: the numbers may be wrong, the process
+//!   is not in danger. Names are checked to be UTF-8 where they are read and copied soon after; a writer in between, which
+//!   takes microseconds of a rewrite at that moment, makes a wrong name.
 //! - **A page cannot be had**, because the file was truncated or the disk fails. On Unix the system then sends SIGBUS,
 //!   which would kill the process. `guard` catches it, puts zeros in the place of that page and all that follow, and
 //!   remembers where. Windows refuses to truncate a mapped file; a failing disk is not caught there.

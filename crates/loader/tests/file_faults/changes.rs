@@ -136,5 +136,6 @@ fn what_is_no_file_is_refused() {
     let error = Model::open(folder.path.parent().unwrap()).unwrap_err();
     assert!(error.to_string().contains("not a regular file"), "{error}");
     File::create(&folder.path).unwrap();
-    assert!(matches!(Model::open(&folder.path), Err(LoadError::UnknownContainer { .. })));
+    let refused = Model::open(&folder.path).unwrap_err().into_reason();
+    assert!(matches!(refused, LoadError::UnknownContainer { .. }), "{refused}");
 }

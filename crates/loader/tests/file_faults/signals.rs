@@ -126,7 +126,7 @@ fn a_signal_sent_by_a_process_kills() {
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
 }
 
-/// One after the other, then more at once than are guarded: the places in the registry are given back.
+/// One after the other, then more at once than a block of the registry has places: all are guarded, and places are given back.
 #[test]
 fn maps_come_and_go() {
     if is_child() {
@@ -138,6 +138,7 @@ fn maps_come_and_go() {
         let models: Vec<Model> = (0..100).map(|_| folder.open()).collect();
         let numbers = through_the_map(&models[0]);
         assert!(models.iter().all(|model| through_the_map(model) == numbers));
+        survive_a_fault();
         drop(models);
         survive_a_fault();
         return;

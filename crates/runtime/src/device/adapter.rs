@@ -25,9 +25,21 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     wgpu::Instance::new(descriptor)
 }
 
-/// Adapters, the most capable first: real GPUs before CPU emulation, native APIs before OpenGL.
-pub(crate) fn enumerate() -> Vec<wgpu::Adapter> {
-    for backends in [wgpu::Backends::PRIMARY, wgpu::Backends::GL] {
+/// The back end of a name.
+pub(crate) fn backend(name: &str) -> Option<wgpu::Backends> {
+    match name {
+        "vulkan" => Some(wgpu::Backends::VULKAN),
+        "metal" => Some(wgpu::Backends::METAL),
+        "dx12" => Some(wgpu::Backends::DX12),
+        "gl" => Some(wgpu::Backends::GL),
+        _ => None,
+    }
+}
+
+/// Adapters, the most capable first: real GPUs before CPU emulation; of one back end, or native APIs before OpenGL.
+pub(crate) fn enumerate(only: Option<wgpu::Backends>) -> Vec<wgpu::Adapter> {
+    let any = [wgpu::Backends::PRIMARY, wgpu::Backends::GL];
+    for backends in only.map_or(any.to_vec(), |only| vec![only]) {
         let mut adapters = pollster::block_on(instance(backends).enumerate_adapters(backends));
         adapters.retain(|a| a.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS));
         adapters.sort_by_key(|a| match a.get_info().device_type {
@@ -159,7 +171,7 @@ pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
 
 /// Every adapter of this machine, the default first.
 pub fn adapters() -> Vec<AdapterSummary> {
-    enumerate().iter().map(summary).collect()
+    enumerate(None).iter().map(summary).collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ mod options;
 mod wait;
 
 pub use adapter::{AdapterSummary, adapters};
-pub(crate) use adapter::{enumerate, summary};
+pub(crate) use adapter::{backend, enumerate, summary};
 pub use cache_dir::default_cache_dir;
 pub(crate) use key::device_key;
-pub use options::DeviceOptions;
+pub use options::{DeviceLimits, DeviceOptions};
 
 use crate::RuntimeError;
 use crate::timeline::Timeline;

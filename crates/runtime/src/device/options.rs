@@ -1,14 +1,52 @@
 //! How to open a device.
 
 use crate::timeline::Timeline;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
+use wgoose_kernels::Limits;
+
+/// What kernels may use of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceLimits {
+    /// All that it has.
+    #[default]
+    Own,
+    /// No more than every WebGPU device has, and no optional feature: how a model runs where there is nothing else.
+    WebGpu,
+}
+
+impl DeviceLimits {
+    /// The limits of a device that is opened so.
+    pub fn of(self, own: Limits) -> Limits {
+        let least = match self {
+            DeviceLimits::Own => return own,
+            DeviceLimits::WebGpu => Limits::webgpu(),
+        };
+        Limits {
+            workgroup_threads: own.workgroup_threads.min(least.workgroup_threads),
+            workgroup_memory: own.workgroup_memory.min(least.workgroup_memory),
+            workgroups_per_dimension: own.workgroups_per_dimension.min(least.workgroups_per_dimension),
+            storage_binding: own.storage_binding.min(least.storage_binding),
+            buffer: own.buffer.min(least.buffer),
+            storage_buffers: own.storage_buffers.min(least.storage_buffers),
+            storage_alignment: own.storage_alignment.max(least.storage_alignment),
+            uniform_alignment: own.uniform_alignment.max(least.uniform_alignment),
+            min_subgroup: own.min_subgroup,
+            multiprocessors: own.multiprocessors,
+            is_cpu: own.is_cpu,
+            features: BTreeSet::new(),
+        }
+    }
+}
 
 /// How to open a device; every option has a default.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {
-    /// An adapter's index, or a part of its name. `None`: the most capable one.
+    /// An adapter's index, a part of its name, or a back end: `vulkan`, `metal`, `dx12`, `gl`. `None`: the most capable one.
     pub adapter: Option<String>,
+    /// What kernels may use of it.
+    pub limits: DeviceLimits,
     /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept, and matrix units are checked
     /// every time.
     pub cache: Option<PathBuf>,

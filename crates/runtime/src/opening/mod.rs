@@ -3,7 +3,7 @@
 mod matrix_check;
 mod verdict;
 
-use crate::device::{enumerate, summary};
+use crate::device::{backend, enumerate, summary};
 use crate::pipelines::Store;
 use crate::timeline::Track;
 use crate::{AdapterSummary, Device, DeviceOptions, RuntimeError};
@@ -11,12 +11,20 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use wgoose_kernels::Limits;
 
+/// The adapters among which one is wanted, and what is wanted of them: a back end by its name, else as [`position`] has it.
+fn among(wanted: Option<&str>) -> (Vec<wgpu::Adapter>, Option<&str>) {
+    match wanted.and_then(backend) {
+        Some(only) => (enumerate(Some(only)), None),
+        None => (enumerate(None), wanted),
+    }
+}
+
 /// The adapter that [`Device::open`] would open, without opening it.
 ///
 /// # Errors
 /// No adapter, or none that matches.
 pub fn find_adapter(wanted: Option<&str>) -> Result<AdapterSummary, RuntimeError> {
-    let adapters = enumerate();
+    let (adapters, wanted) = among(wanted);
     Ok(summary(&adapters[position(&adapters, wanted)?]))
 }
 
@@ -35,7 +43,7 @@ fn position(adapters: &[wgpu::Adapter], wanted: Option<&str>) -> Result<usize, R
 }
 
 impl Device {
-    /// Opens an adapter: by index, by a part of its name, or the most capable one.
+    /// Opens an adapter: by index, by a part of its name, by back end, or the most capable one.
     ///
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
@@ -66,13 +74,14 @@ impl Device {
         run: &matrix_check::Run<'_>,
     ) -> Result<Arc<Device>, RuntimeError> {
         let timeline = options.timeline.clone();
-        let mut adapters = {
+        let (mut adapters, wanted) = {
             let _span = timeline.span(Track::Device, "adapters");
-            enumerate()
+            among(options.adapter.as_deref())
         };
         let _span = timeline.span(Track::Device, "open");
-        let adapter = adapters.swap_remove(position(&adapters, options.adapter.as_deref())?);
+        let adapter = adapters.swap_remove(position(&adapters, wanted)?);
         let mut summary = summary(&adapter);
+        summary.limits = options.limits.of(summary.limits);
         restrict(&mut summary.limits);
         // The driver takes its time; the checks' kernels are made meanwhile.
         let (device, checks) = std::thread::scope(|scope| {

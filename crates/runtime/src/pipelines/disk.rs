@@ -1,5 +1,6 @@
 //! The store on disk: one file per kernel, in a folder per device: its compiled pipelines, and apart from them what checks of the
-//! device gave. Whatever is wrong with an entry, it is a miss; whatever is wrong with the folder, nothing is kept.
+//! device gave. Whatever is wrong with an entry, it is a miss, and so is one that another user can have written: drivers are handed
+//! what is in it as it is. Whatever is wrong with the folder, nothing is kept.
 
 use crate::device::device_key;
 use std::fs;
@@ -44,9 +45,9 @@ impl Store {
         Store { folder: cache.join(what).join(&device), device }
     }
 
-    /// What was saved for a kernel on this device; `None` if nothing was, or it is not whole.
+    /// What was saved for a kernel on this device; `None` if nothing was, it is not whole, or another user can have written it.
     pub(crate) fn load(&self, kernel: &KernelHash) -> Option<Vec<u8>> {
-        let mut entry = fs::read(self.path(kernel)).ok()?;
+        let mut entry = wgoose_files::read_own(&self.path(kernel)).ok()?;
         let (header, payload) = entry.split_at_checked(HEADER)?;
         if header != self.header(kernel, payload) {
             return None;
@@ -78,7 +79,7 @@ impl Store {
     /// Renamed into place: other processes see the old entry or the new one, whole.
     fn write(&self, kernel: &KernelHash, payload: &[u8]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let mut new = NewFile::beside(&self.path(kernel))?;
+        let mut new = NewFile::own_beside(&self.path(kernel))?;
         new.file().write_all(&self.header(kernel, payload))?;
         new.file().write_all(payload)?;
         new.finish_unsynced()
@@ -168,6 +169,20 @@ mod tests {
         }
         store.save(&KERNEL, b"payload");
         assert_eq!(fs::read(&path).unwrap(), good);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_entry_that_others_may_write_is_a_miss() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::checks(folder.path(), &fingerprint());
+        store.save(&KERNEL, b"right");
+        assert_eq!(store.load(&KERNEL).as_deref(), Some(b"right".as_slice()));
+        fs::set_permissions(store.path(&KERNEL), fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(store.load(&KERNEL), None);
+        store.save(&KERNEL, b"right");
+        assert_eq!(store.load(&KERNEL).as_deref(), Some(b"right".as_slice()));
     }
 
     #[test]

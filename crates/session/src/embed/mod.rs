@@ -25,8 +25,8 @@ impl Session {
     /// [`Pooling::State`]. What the session has read so far takes no part, and stays.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, a layer that the model does not have, the device fails, or the file of
-    /// the embedding cache cannot be written.
+    /// No tokens, a token outside the vocabulary, a layer that the model does not have, the device fails, or a number is not finite
+    /// ([`SessionError::NotFinite`]): then nothing is kept.
     pub fn embed(&mut self, tokens: &[u32], options: &EmbedOptions) -> Result<Vec<f32>, SessionError> {
         Ok(self.embed_batch(&[tokens], options)?.pop().unwrap_or_default())
     }
@@ -55,11 +55,15 @@ impl Session {
         let mut found: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
         if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
             let mut cache = cache.lock();
-            found.iter_mut().zip(keys).for_each(|(found, key)| *found = cache.get(key));
+            found
+                .iter_mut()
+                .zip(keys)
+                .for_each(|(found, key)| *found = cache.get(key).filter(|row| row.iter().all(|x| x.is_finite())));
         }
         let todo: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
         let unread: Vec<&[u32]> = todo.iter().map(|i| texts[*i].as_ref()).collect();
         for (i, embedding) in todo.into_iter().zip(self.embed_unread(&unread, options)?) {
+            self.check_finite(&[&options.prefix[..], texts[i].as_ref()].concat(), &embedding)?;
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
                 // It stays in memory; a file that cannot be written costs no result.
                 if let Err(why) = cache.lock().insert(keys[i], &embedding) {

@@ -25,6 +25,7 @@ use std::io::Read;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Instant;
 use tokens::Tokens;
+use wgoose_runtime::Outputs;
 
 /// Most bytes of logits of one model at a time, unless one row has more.
 const LOGITS: usize = 128 << 20;
@@ -111,7 +112,7 @@ pub fn evaluate(
 /// The logits after each token; the time counts as the model's.
 fn timed(session: &mut Session, tokens: &[u32], score: &mut Score) -> Result<Vec<f32>, SessionError> {
     let start = Instant::now();
-    let logits = session.logits(tokens)?;
+    let logits = session.forward(tokens, Outputs::All)?;
     score.seconds += start.elapsed().as_secs_f64();
     Ok(logits)
 }

@@ -80,6 +80,11 @@ pub trait Lab {
     /// What kernels are timed with.
     fn clock(&self) -> Clock;
 
+    /// Whether jobs run in another process, so that none can take this one with it: one without an outcome was broken off.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// Why kernels are timed by wall clock, where a device has timestamps that cannot be trusted.
     fn doubt(&self) -> Option<&str> {
         None

@@ -1,8 +1,8 @@
 //! Why a ledger, or a line of one, cannot be read or written.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use wgoose_files::LinesError;
 
 /// A ledger that cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -23,20 +23,17 @@ pub enum LedgerError {
     #[error("the record cannot be written: {0}")]
     Record(#[from] LineError),
     /// The file system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On which file or folder.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Lines(LinesError),
 }
 
-/// Says what was tried and where, for `map_err`.
-pub(super) fn at<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> LedgerError + 'a {
-    move |source| LedgerError::Io { action, path: path.to_path_buf(), source }
+impl From<LinesError> for LedgerError {
+    fn from(error: LinesError) -> Self {
+        match error {
+            LinesError::Locked(path) => LedgerError::Locked { path },
+            other => LedgerError::Lines(other),
+        }
+    }
 }
 
 /// The version of the record's layout that this build writes; it also reads those before.

@@ -20,12 +20,11 @@ pub use record::{Cause, Decision, Gate, Outcome, PlanRecord, Reason, Record, Ref
 pub use records::{Entry, Records};
 pub use scan::Notice;
 
-use error::at;
 use flate2::read::MultiGzDecoder;
 use scan::{Scan, Tail};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use wgoose_files::{Lines, LinesError};
 
 /// How a file compressed by gzip begins (RFC 1952): the ledgers beside shipped plans are.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -33,12 +32,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A ledger open for writing; the lock is held until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
 pub struct Ledger {
-    path: PathBuf,
-    file: File,
-    /// Length of the acknowledged part of the file.
-    end: u64,
-    /// Whether bytes of a failed append may lie beyond `end`.
-    dirty: bool,
+    lines: Lines,
     records: Records,
     notices: Vec<Notice>,
 }
@@ -52,36 +46,14 @@ impl Ledger {
     /// else (it is left untouched), [`LedgerError::Io`] otherwise.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, LedgerError> {
         let path = path.into();
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
-        fs::create_dir_all(&folder).map_err(at("create", &folder))?;
-        // Not `append`: on Windows that withholds the right to shorten the file. The lock makes the position ours.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(at("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LedgerError::Locked { path }),
-            Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(at("read", &path))?;
-        if bytes.is_empty() {
-            sync_folder(&folder)?;
-        }
-
-        let Scan { records, notices, tail, end } =
-            scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.clone() })?;
-        let mut ledger = Self { path, file, end, dirty: false, records, notices };
+        let (mut lines, bytes) = Lines::open(&path)?;
+        let Scan { records, notices, tail, end } = scan::scan(&bytes).ok_or(LedgerError::NotALedger { path })?;
         match tail {
             Tail::Clean => {}
-            Tail::Unended => ledger.extend(b"\n").map_err(at("append to", &ledger.path))?,
-            Tail::Torn => ledger.set_aside(&bytes[end as usize..])?,
+            Tail::Unended => lines.end_line()?,
+            Tail::Torn => drop(lines.set_aside(end)?),
         }
-        Ok(ledger)
+        Ok(Self { lines, records, notices })
     }
 
     /// Writes `record`, returns once it is on disk.
@@ -91,9 +63,8 @@ impl Ledger {
     /// where the disk is full or gone: the record is then not acknowledged, and the next append first clears what was
     /// half written.
     pub fn append(&mut self, record: Record) -> Result<&Entry, LedgerError> {
-        let (id, mut line) = line::encode(&record)?;
-        line.push('\n');
-        self.extend(line.as_bytes()).map_err(at("append to", &self.path))?;
+        let (id, line) = line::encode(&record)?;
+        self.lines.append(&line)?;
         Ok(self.records.push(Entry::new(id, record)))
     }
 
@@ -116,35 +87,6 @@ impl Ledger {
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
-
-    /// Adds `bytes` to the acknowledged part of the file: one write, then a sync.
-    fn extend(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.dirty {
-            self.file.set_len(self.end)?;
-        }
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.dirty = true;
-        self.file.write_all(bytes)?;
-        self.file.sync_data()?;
-        self.dirty = false;
-        self.end += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Moves a torn tail out of the ledger. The copy is synced before the original goes.
-    fn set_aside(&mut self, torn: &[u8]) -> Result<(), LedgerError> {
-        let mut name = self.path.clone().into_os_string();
-        name.push(".torn");
-        let aside = PathBuf::from(name);
-        let keep = || {
-            let mut file = OpenOptions::new().create(true).append(true).open(&aside)?;
-            file.write_all(torn)?;
-            file.write_all(b"\n")?;
-            file.sync_data()
-        };
-        keep().map_err(at("write", &aside))?;
-        self.file.set_len(self.end).and_then(|()| self.file.sync_data()).map_err(at("shorten", &self.path))
-    }
 }
 
 /// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports. (On Windows the
@@ -153,10 +95,11 @@ impl Ledger {
 /// # Errors
 /// [`LedgerError::NotALedger`], [`LedgerError::Io`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
-    let mut bytes = fs::read(path).map_err(at("read", path))?;
+    let fail = |doing| move |source| LinesError::Io { doing, path: path.to_path_buf(), source };
+    let mut bytes = wgoose_files::read(path).map_err(fail("read"))?;
     if bytes.starts_with(&GZIP) {
         let mut unpacked = Vec::new();
-        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).map_err(at("decompress", path))?;
+        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).map_err(fail("decompress"))?;
         bytes = unpacked;
     }
     let Scan { records, notices, .. } =
@@ -164,28 +107,10 @@ pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
     Ok((records, notices))
 }
 
-/// A new file survives a power cut only once its folder is synced too. Elsewhere than on Unix folders cannot be.
-fn sync_folder(folder: &Path) -> Result<(), LedgerError> {
-    if cfg!(unix) { File::open(folder).and_then(|f| f.sync_all()).map_err(at("sync", folder)) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failed_append_leaves_no_trace() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ledger.jsonl");
-        let mut ledger = Ledger::open(&path).unwrap();
-        ledger.append(line::tests::plain()).unwrap();
-        // As after a full disk: a piece of a line, longer than the next record.
-        ledger.file.write_all(&[b'x'; 10_000]).unwrap();
-        ledger.dirty = true;
-        ledger.append(line::tests::plain()).unwrap();
-        let (records, notices) = read(&path).unwrap();
-        assert_eq!((records.as_slice().len(), notices.len()), (2, 0), "{notices:?}");
-    }
+    use std::io::Write;
 
     #[test]
     fn a_compressed_ledger_is_read_and_never_written() {
@@ -193,13 +118,13 @@ mod tests {
         let [plain, packed] = ["ledger.jsonl", "ledger.jsonl.gz"].map(|name| folder.path().join(name));
         Ledger::open(&plain).unwrap().append(line::tests::plain()).unwrap();
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(&fs::read(&plain).unwrap()).unwrap();
+        encoder.write_all(&std::fs::read(&plain).unwrap()).unwrap();
         let bytes = encoder.finish().unwrap();
-        fs::write(&packed, &bytes).unwrap();
+        std::fs::write(&packed, &bytes).unwrap();
         assert_eq!(read(&packed).unwrap().0.as_slice(), read(&plain).unwrap().0.as_slice());
         assert!(matches!(Ledger::open(&packed), Err(LedgerError::NotALedger { .. })));
         // Cut short, or not JSON inside.
-        fs::write(&packed, &bytes[..bytes.len() / 2]).unwrap();
-        assert!(matches!(read(&packed), Err(LedgerError::Io { action: "decompress", .. })));
+        std::fs::write(&packed, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(read(&packed).is_err());
     }
 }

@@ -10,8 +10,12 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::out;
 use cold::ColdOptions;
-use std::path::PathBuf;
-use wgoose_bench::{Load, measure, record};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use wgoose_bench::{Load, Record, RecordError, Records, measure};
+use wgoose_loader::Model;
+use wgoose_session::printable;
 use wgoose_tuner::stats::Summary;
 use workloads::WorkloadOptions;
 
@@ -73,13 +77,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         sequences: args.sequences as usize,
         runs: args.runs as usize,
     };
-    let result = measure(&args.model, &args.options.subject()?, &load, title, change, args.cache.as_deref())?;
-    let records = args.out.with_extension("jsonl");
-    if let Some(folder) = args.out.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
-    record::append(&records, &result).map_err(|e| format!("{}: {e}", records.display()))?;
-    out::file(&args.out, report::markdown(&record::read(&records)?).as_bytes())?;
+    let subject = args.options.subject()?;
+    // Before minutes of measuring.
+    Model::open(&args.model)?;
+    let mut records: Records<Record> = open(&args.out.with_extension("jsonl"))?;
+    let result = measure(&args.model, &subject, &load, title, change, args.cache.as_deref())?;
+    records.append(result.clone())?;
+    out::file(&args.out, report::markdown(&records.known).as_bytes())?;
     if args.json {
         outln!("{}", serde_json::to_string(&result)?);
         return Ok(());
@@ -118,4 +122,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     outln!("quality hash    {}", result.quality_hash);
     outln!("appended to {}", args.out.display());
     Ok(())
+}
+
+/// Opens a file of records; what is wrong with it is said on stderr.
+fn open<T: Serialize + DeserializeOwned>(path: &Path) -> Result<Records<T>, RecordError> {
+    let mut records = Records::open(path)?;
+    records.notices.drain(..).for_each(|notice| eprintln!("{}", printable(&notice)));
+    Ok(records)
 }

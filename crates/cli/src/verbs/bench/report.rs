@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use wgoose_bench::Record;
+use wgoose_session::printable;
 
 /// The whole report.
 pub(super) fn markdown(records: &[Record]) -> String {
@@ -17,7 +18,7 @@ pub(super) fn markdown(records: &[Record]) -> String {
     }
     for title in titles {
         let rows: Vec<&Record> = records.iter().filter(|r| r.title == title).collect();
-        let _ = writeln!(out, "\n## {title}\n");
+        let _ = writeln!(out, "\n## {}\n", cell(title));
         out.push_str("| change | model | device | load ms | first token ms | prefill tok/s | decode tok/s | peak MiB | quality |\n");
         out.push_str("|---|---|---|---:|---:|---:|---:|---:|---|\n");
         for r in &rows {
@@ -32,11 +33,11 @@ pub(super) fn markdown(records: &[Record]) -> String {
                 out,
                 "| {} | {} | {} | {:.1} | {:.0} | {:.1}{} | {:.1}{} | {} | {} |",
                 match r.sequences {
-                    1 => r.change.clone(),
-                    n => format!("{}, {n} sequences", r.change),
+                    1 => cell(&r.change),
+                    n => format!("{}, {n} sequences", cell(&r.change)),
                 },
-                r.model,
-                r.device,
+                cell(&r.model),
+                cell(&r.device),
                 r.load_ms,
                 r.first_token_ms,
                 r.prefill_tok_s,
@@ -49,4 +50,31 @@ pub(super) fn markdown(records: &[Record]) -> String {
         }
     }
     out
+}
+
+/// Text as it stands in a cell of a table, or in a heading: no markup, no end of the line.
+fn cell(text: &str) -> String {
+    let text = printable(&text.replace(['\n', '\r'], " "));
+    let mut cell = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => cell.push_str("&lt;"),
+            '&' => cell.push_str("&amp;"),
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '~' => cell.extend(['\\', c]),
+            c => cell.push(c),
+        }
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+
+    #[test]
+    fn text_stays_text() {
+        assert_eq!(cell("plain - (1.5B) x2, 3 %"), "plain - (1.5B) x2, 3 %");
+        assert_eq!(cell("a|b\n# c"), "a\\|b \\# c");
+        assert_eq!(cell("[x](y) <b> *z* \u{1b}"), "\\[x\\](y) &lt;b> \\*z\\* \\\\u{1b}");
+    }
 }

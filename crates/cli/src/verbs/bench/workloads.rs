@@ -3,9 +3,9 @@
 use super::cold;
 use crate::failure::Failure;
 use crate::options::RunOptions;
+use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use wgoose_bench::record;
 use wgoose_bench::workload::{Chosen, Environment, Job, Jobs, Reference, Report, Row, Workload, measure};
 
 /// Options that ask for rows of the table.
@@ -75,6 +75,7 @@ pub(super) fn run(
         runs: runs as usize,
     };
     // What is refused is refused before minutes of work.
+    let mut records = options.out_record.as_deref().map(super::open::<Value>).transpose()?;
     let is_cold = workloads.contains(&Workload::Cold);
     let starts = if is_cold { cold::starts(model, (runs, cold::PROMPT), run)? } else { Default::default() };
     let mut report = measure(model, &run.subject()?, &jobs)?;
@@ -83,8 +84,8 @@ pub(super) fn run(
         report.rows.extend(Row::new(Workload::Cold.name(), job, None, samples));
     }
     report.refer();
-    if let Some(path) = &options.out_record {
-        record::append(path, &report).map_err(|e| format!("{}: {e}", path.display()))?;
+    if let Some(records) = &mut records {
+        records.append(serde_json::to_value(&report)?)?;
     }
     match json {
         true => outln!("{}", serde_json::to_string(&report)?),

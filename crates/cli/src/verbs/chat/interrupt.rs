@@ -1,8 +1,8 @@
-//! Ctrl-C: it ends an answer, not the program.
+//! Ctrl-C: it ends an answer, not the program, which SIGTERM does.
 
 use super::command::COMMANDS;
-use crate::ctrl_c::OnCtrlC;
-use crate::failure::Failure;
+use crate::signals::{OnSignal, Signal};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -13,24 +13,25 @@ const INTERRUPTED: u8 = 2;
 /// Whether an answer is given, and whether it is to end.
 pub(super) struct Interrupt {
     state: Arc<AtomicU8>,
-    _on_ctrl_c: OnCtrlC,
+    _on_signal: OnSignal,
 }
 
 impl Interrupt {
     /// From now on Ctrl-C does not end the program.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub(super) fn install() -> Result<Self, Failure> {
+    pub(super) fn install() -> Self {
         let state = Arc::new(AtomicU8::new(WAITING));
         let of_handler = Arc::clone(&state);
-        let on_ctrl_c = OnCtrlC::call(move || {
+        let on_signal = OnSignal::call(move |signal| {
+            if signal == Signal::Terminate {
+                return ControlFlow::Break(());
+            }
             let answering = of_handler.compare_exchange(ANSWERING, INTERRUPTED, Ordering::Relaxed, Ordering::Relaxed);
             if answering == Err(WAITING) {
                 eprintln!("\n(no answer to end; {COMMANDS})");
             }
-        })?;
-        Ok(Interrupt { state, _on_ctrl_c: on_ctrl_c })
+            ControlFlow::Continue(())
+        });
+        Interrupt { state, _on_signal: on_signal }
     }
 
     /// An answer begins.

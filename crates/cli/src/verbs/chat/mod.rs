@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
-use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line};
+use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line, printable};
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
     let session = args.first_use.open(args.options.session()?, &args.model, &args.options, started)?;
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
-    let interrupt = Interrupt::install()?;
+    let interrupt = Interrupt::install();
     if let Some(message) = &args.prompt {
         return answer(&mut chat, message, &interrupt);
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
                 }
                 answer(&mut chat, &line, &interrupt)?;
             }
-            Err(why) => eprintln!("wgoose: {why}"),
+            Err(why) => eprintln!("wgoose: {}", printable(&why.to_string())),
         }
     }
 }

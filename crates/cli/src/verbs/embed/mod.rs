@@ -1,6 +1,7 @@
 //! `wgoose embed`
 
 mod output;
+mod part;
 
 use crate::failure::Failure;
 use crate::options::{RunOptions, place};

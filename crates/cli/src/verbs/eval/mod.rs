@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::json;
-use std::fs::File;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -78,7 +77,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let fail = |e: std::io::Error| format!("{}: {e}", args.text.display());
-    let mut text = File::open(&args.text).map_err(fail)?;
+    let mut text = wgoose_files::open(&args.text).map_err(fail)?;
     let len = text.metadata().map_err(fail)?.len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;

@@ -12,7 +12,7 @@ use wgoose_graph::{Format, Weight};
 use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 use wgoose_runtime::{RuntimeError, find_adapter};
-use wgoose_session::{Chosen, PlanReport};
+use wgoose_session::{Chosen, PlanReport, printable};
 
 /// Describe a model file, or a plan.
 #[derive(clap::Args)]
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     );
     outln!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
     if let Some(plan) = plan {
-        outln!("plan: {plan}");
+        listln!("plan: {plan}");
     }
     for (format, (count, bytes)) in formats {
         outln!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
@@ -116,8 +116,8 @@ fn plan(model: &Model, options: &RunOptions) -> Result<Option<PlanReport>, Failu
         Err(RuntimeError::NoAdapter) => return Ok(None),
         adapter => adapter?,
     };
-    let Chosen { report, .. } =
-        options.session()?.on_plan(None).plan_at(&adapter.fingerprint, &adapter.limits, model)?;
-    report.skipped.iter().for_each(|skipped| eprintln!("plan: {skipped}"));
+    let limits = options.limits.limits().of(adapter.limits);
+    let Chosen { report, .. } = options.session()?.on_plan(None).plan_at(&adapter.fingerprint, &limits, model)?;
+    report.skipped.iter().for_each(|skipped| eprintln!("plan: {}", printable(&skipped.to_string())));
     Ok(Some(report))
 }

@@ -15,9 +15,9 @@ pub(super) fn list(catalogue: &Catalogue) -> Result<(), Failure> {
                 Some(_) => " (differs from this program's)",
                 None => "",
             };
-            outln!("  {:<22} {}{standing}", variant.name(), variant.idea());
+            listln!("  {:<22} {}{standing}", variant.name(), variant.idea());
             for (name, choices) in variant.tunables() {
-                outln!("  {:<22}   {name}: {}", "", choices.join(" "));
+                listln!("  {:<22}   {name}: {}", "", choices.join(" "));
             }
         }
     }

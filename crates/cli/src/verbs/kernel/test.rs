@@ -52,7 +52,7 @@ pub(super) fn all(args: &Args, device: &Arc<Device>, target: &Target, variants: 
 
 /// Runs a saved case.
 pub(super) fn again(device: &Arc<Device>, catalogue: &Catalogue, file: &Path) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let text = wgoose_files::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let case: DrawnCase =
         serde_json::from_str(&text).map_err(|e| format!("{}: no case that was saved: {e}", file.display()))?;
     outln!("{}/{}: {}", case.op, case.variant, describe(&case));

@@ -13,8 +13,8 @@ pub(super) fn run(a: Listed, b: Listed) -> Result<(), Failure> {
     outln!("A: {}\nB: {}", a.name, b.name);
     let width = found.iter().map(|difference| difference.what.chars().count()).max().unwrap_or(0);
     for difference in found {
-        outln!("{:<width$}  A  {}", difference.what, difference.a);
-        outln!("{:<width$}  B  {}", "", difference.b);
+        listln!("{:<width$}  A  {}", difference.what, difference.a);
+        listln!("{:<width$}  B  {}", "", difference.b);
     }
     Ok(())
 }

@@ -19,10 +19,8 @@ pub(super) fn run(store: Option<&Store>, here: &Here, json: bool) -> Result<(), 
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);
     for row in &rows {
-        for (cell, width) in row.iter().zip(widths) {
-            out!("{cell:<width$}  ");
-        }
-        outln!("{}", row[5]);
+        let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  "));
+        listln!("{}{}", padded.collect::<String>(), row[5]);
     }
     if let Some(store) = store.filter(|_| !plans.iter().any(|p| matches!(p.source, Source::Store { .. }))) {
         eprintln!("none in {} yet: wgoose tune MODEL files one", store.folder().display());

@@ -13,7 +13,7 @@ pub(super) fn run(listed: Listed, here: &Here, json: bool) -> Result<(), Failure
         return Ok(());
     }
     match &listed.source {
-        Source::Store { path, tuned } => outln!("{}: {}, tuned {}", listed.name, path.display(), day(*tuned)),
+        Source::Store { path, tuned } => listln!("{}: {}, tuned {}", listed.name, path.display(), day(*tuned)),
         Source::Shipped => outln!("{}: ships with wgoose", listed.name),
         Source::File(path) => outln!("{}", path.display()),
     }

@@ -106,7 +106,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Model, LoadError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
     // The map outlives the file's name.
-    Model::open(file.path())
+    Model::open(file.path()).map_err(LoadError::into_reason)
 }
 
 /// The tensor of that name, to be altered.

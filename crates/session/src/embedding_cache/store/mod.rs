@@ -14,7 +14,7 @@ use super::key::Key;
 use record::{encode, floats, scan, sound};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -63,21 +63,22 @@ impl Store {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let io = |doing| move |source| StoreError::Io { doing, path: path.to_owned(), source };
         let mut file = locked(path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io("read"))?;
-        let start = bytes.len().min(HEADER.len());
-        if bytes[..start] != HEADER[..start] {
+        let len = file.metadata().map_err(io("read"))?.len();
+        let mut start = vec![0; HEADER.len().min(len as usize)];
+        file.read_exact(&mut start).map_err(io("read"))?;
+        if start != HEADER[..start.len()] {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        let found = scan(&bytes, HEADER.len());
-        let whole = bytes.len() >= HEADER.len() && found.broken == 0;
+        let found = scan(&file, HEADER.len() as u64, len).map_err(io("read"))?;
+        let whole = start.len() == HEADER.len() && found.broken == 0;
         if !whole {
-            file = rewrite(path, found.records.iter().map(|(_, range)| &bytes[range.clone()])).map_err(io("repair"))?;
+            let doing = if len == 0 { "begin" } else { "repair" };
+            file = rewrite(path, &file, &found.records).map_err(io(doing))?;
         }
         let mut end = HEADER.len() as u64;
         let mut index = HashMap::new();
         for (key, range) in found.records {
-            let len = range.len() as u64;
+            let len = range.end - range.start;
             index.insert(key, end..end + len);
             end += len;
         }
@@ -96,7 +97,7 @@ impl Store {
         self.file.seek(SeekFrom::Start(range.start)).ok()?;
         self.file.read_exact(&mut record).ok()?;
         match sound(&record) {
-            Some((found, len)) if found == *key && len == record.len() => Some(floats(&record)),
+            Some(found) if found == *key => Some(floats(&record)),
             _ => {
                 self.index.remove(key);
                 None
@@ -130,48 +131,43 @@ impl Store {
 fn locked(path: &Path) -> Result<File, StoreError> {
     let io = |doing| move |source| StoreError::Io { doing, path: path.to_owned(), source };
     loop {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = wgoose_files::open_with(&mut options, path).map_err(io("open"))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
             TryLockError::Error(source) => io("lock")(source),
         })?;
         // Between the two, a repair may have put another file in its place.
-        if is_at(&file, path).map_err(io("open"))? {
+        if wgoose_files::is_at(&file, path).map_err(io("open"))? {
             return Ok(file);
         }
     }
 }
 
-/// Whether a path still leads to this file.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let (open, named) = (file.metadata()?, path.metadata()?);
-    Ok((open.dev(), open.ino()) == (named.dev(), named.ino()))
-}
-
-/// Elsewhere a file that is open is not replaced.
-#[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> io::Result<bool> {
-    Ok(true)
-}
-
-/// Writes a header and these records to a file that then takes the place of the old one.
-fn rewrite<'a>(path: &Path, records: impl Iterator<Item = &'a [u8]>) -> io::Result<File> {
+/// Writes a header and these records of a file to one that then takes its place.
+fn rewrite(path: &Path, mut old: &File, records: &[(Key, Range<u64>)]) -> io::Result<File> {
     wgoose_files::replace(path, |new| {
-        new.write_all(HEADER)?;
-        for record in records {
-            new.write_all(record)?;
+        new.lock()?;
+        let mut out = BufWriter::new(new);
+        out.write_all(HEADER)?;
+        for (_, range) in records {
+            old.seek(SeekFrom::Start(range.start))?;
+            io::copy(&mut old.take(range.end - range.start), &mut out)?;
         }
-        new.lock()
+        out.flush()
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::record::Scan;
     use super::*;
     use proptest::prelude::*;
+
+    fn scanned(bytes: &[u8]) -> Scan {
+        scan(io::Cursor::new(bytes), HEADER.len() as u64, bytes.len() as u64).unwrap()
+    }
 
     fn key(n: usize) -> Key {
         Key(*blake3::hash(&n.to_le_bytes()).as_bytes())
@@ -205,8 +201,8 @@ mod tests {
                     0 => bytes[at] = byte,
                     1 => drop(bytes.remove(at)),
                     _ => {
-                        let left = scan(&bytes[..at], HEADER.len()).records.len();
-                        hurt += scan(&bytes, HEADER.len()).records.len() - left;
+                        let left = scanned(&bytes[..at]).records.len();
+                        hurt += scanned(&bytes).records.len() - left;
                         bytes.truncate(at);
                     }
                 }

@@ -228,6 +228,10 @@ impl Lab for ChildLab {
         self.clock
     }
 
+    fn is_apart(&self) -> bool {
+        true
+    }
+
     fn doubt(&self) -> Option<&str> {
         self.doubt.as_deref()
     }

@@ -17,8 +17,8 @@ pub(super) use options::ColdOptions;
 
 use crate::failure::Failure;
 use crate::options::{BackendName, RunOptions};
+use serde_json::Value;
 use std::path::Path;
-use wgoose_bench::record;
 
 /// Tokens of the prompt where none are named.
 pub(super) const PROMPT: u32 = 32;
@@ -32,9 +32,10 @@ pub(super) fn run(
     run: &RunOptions,
 ) -> Result<(), Failure> {
     check(run)?;
+    let mut records = out_record.map(super::open::<Value>).transpose()?;
     let report = parent::measure(model, runs, prompt_tokens, cold, run)?;
-    if let Some(path) = out_record {
-        record::append(path, &report).map_err(|e| format!("{}: {e}", path.display()))?;
+    if let Some(records) = &mut records {
+        records.append(serde_json::to_value(&report)?)?;
     }
     if json {
         outln!("{}", serde_json::to_string(&report)?);

@@ -1,0 +1,198 @@
+//! References in files. They say what is right, so a file is not believed: it has a hash of its content, and what it holds is held
+//! against the model and the prompts, number by number where that is cheap. Whatever is wrong with it, it is made again.
+
+use super::{BEST, CONTINUATION, PROMPTS, QualityError, Ranking, Reference, id, probed, prompts, rank};
+use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wgoose_graph::ModelShape;
+use wgoose_loader::Model;
+
+/// What stands in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Filed<R> {
+    /// Of the reference's JSON as it is written.
+    hash: String,
+    reference: R,
+}
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("it is no reference: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("its content does not match its hash: it was damaged or edited")]
+    Hash,
+    #[error("it is of another model or other prompts")]
+    Id,
+    #[error("it does not fit the model: {0}")]
+    Content(&'static str),
+}
+
+impl Reference {
+    /// As [`Reference::compute`], keeping the result in a file of `folder`; a file that is not right in everything is made again, which
+    /// is said as a warning.
+    ///
+    /// # Errors
+    /// The model cannot be run, or the folder cannot be written.
+    pub fn cached(model: &Arc<Model>, folder: &Path) -> Result<Reference, QualityError> {
+        let (id, path) = (id(model), path(model, folder));
+        match read(&path, &id, model.shape()) {
+            Ok(reference) => return Ok(reference),
+            Err(Unusable::Io(e)) if e.kind() == ErrorKind::NotFound => {}
+            Err(why) => tracing::warn!("{}: the quality reference is computed again: {why}", path.display()),
+        }
+        let reference = Reference::compute(model)?;
+        let fail = |why: String| QualityError::Cache { path: path.display().to_string(), why };
+        std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
+        write(&path, &reference).map_err(|e| fail(e.to_string()))?;
+        Ok(reference)
+    }
+
+    /// That it is one of a model of that shape, as far as can be seen without running it.
+    fn check(&self, id: &str, shape: &ModelShape) -> Result<(), Unusable> {
+        let holds = |is_so: bool, what| if is_so { Ok(()) } else { Err(Unusable::Content(what)) };
+        if self.id != id {
+            return Err(Unusable::Id);
+        }
+        let is_token = |token: &u32| *token < shape.vocab;
+        let prompts = prompts(shape);
+        holds(self.sequences.len() == PROMPTS.len(), "the number of sequences")?;
+        holds(self.rankings.len() == PROMPTS.len(), "the number of rankings")?;
+        for ((prompt, sequence), rankings) in prompts.iter().zip(&self.sequences).zip(&self.rankings) {
+            holds(sequence.len() == prompt.len() + CONTINUATION, "the length of a sequence")?;
+            holds(sequence.starts_with(prompt) && sequence.iter().all(is_token), "the tokens of a sequence")?;
+            holds(rankings.len() == sequence.len(), "the rankings of a sequence")?;
+            for Ranking { tokens, certain } in rankings {
+                let count = BEST.min(shape.vocab as usize);
+                holds(tokens.len() == count && certain.len() + 1 == count, "the length of a ranking")?;
+                holds(tokens.iter().all(is_token), "the tokens of a ranking")?;
+            }
+        }
+        holds(self.probes.iter().map(|(i, t, _)| (*i, *t)).eq(probed()), "the positions of its logits")?;
+        for (i, t, row) in &self.probes {
+            holds(row.len() == shape.vocab as usize, "the number of its logits")?;
+            holds(row.iter().all(|logit| logit.is_finite()), "a logit is not finite")?;
+            holds(rank(row, *t == 0) == self.rankings[*i][*t], "a ranking is not that of its logits")?;
+        }
+        holds(self.certified().0 > 0, "no position is certified")
+    }
+}
+
+fn path(model: &Model, folder: &Path) -> PathBuf {
+    folder.join(format!("reference-{}.json", &id(model)[..16]))
+}
+
+fn read(path: &Path, id: &str, shape: &ModelShape) -> Result<Reference, Unusable> {
+    let Filed::<Reference> { hash: promised, reference } = serde_json::from_slice(&wgoose_files::read(path)?)?;
+    if hash(&reference)? != promised {
+        return Err(Unusable::Hash);
+    }
+    reference.check(id, shape)?;
+    Ok(reference)
+}
+
+/// Two sweeps may make it at once.
+fn write(path: &Path, reference: &Reference) -> std::io::Result<()> {
+    let text = serde_json::to_vec(&Filed { hash: hash(reference)?, reference })?;
+    wgoose_files::replace(path, |file| file.write_all(&text)).map(drop)
+}
+
+fn hash(reference: &Reference) -> Result<String, serde_json::Error> {
+    Ok(blake3::hash(&serde_json::to_vec(reference)?).to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_graph::LoraRanks;
+    use wgoose_loader::Container;
+    use wgoose_loader::synth::{Mix, SynthOptions, write as synth};
+
+    fn model(folder: &Path) -> Arc<Model> {
+        let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
+        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 32, vocab: 40, ranks };
+        let (container, mix) = (Container::Gguf, Mix::F32);
+        let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
+        let path = folder.join("model.gguf");
+        synth(&options, &path, &|_, _| {}).unwrap();
+        Arc::new(Model::open(path).unwrap())
+    }
+
+    type Edit = (&'static str, fn(&mut Reference));
+
+    /// By someone who knows how to make a hash.
+    const EDITS: [Edit; 16] = [
+        ("another model", |r| r.id.push('0')),
+        ("number of sequences", |r| r.sequences.clear()),
+        ("number of sequences", |r| drop(r.sequences.pop())),
+        ("length of a sequence", |r| r.sequences[1].truncate(1)),
+        ("tokens of a sequence", |r| r.sequences[0][0] += 1),
+        ("tokens of a sequence", |r| *r.sequences[0].last_mut().unwrap() = 40),
+        ("number of rankings", |r| r.rankings.clear()),
+        ("rankings of a sequence", |r| r.rankings[2].clear()),
+        ("length of a ranking", |r| r.rankings[0][1].tokens.clear()),
+        ("length of a ranking", |r| r.rankings[0][1].certain.clear()),
+        ("tokens of a ranking", |r| r.rankings[0][1].tokens[3] = 40),
+        ("positions of its logits", |r| r.probes.clear()),
+        ("positions of its logits", |r| r.probes[0].0 = 9),
+        ("number of its logits", |r| r.probes[3].2.clear()),
+        ("not that of its logits", |r| r.probes[3].2.reverse()),
+        ("no reference", |r| r.probes[3].2[0] = f32::NAN),
+    ];
+
+    #[test]
+    fn an_edited_file_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (model, cache) = (model(folder.path()), folder.path().join("cache"));
+        let reference = Reference::cached(&model, &cache).unwrap();
+        assert!(reference.certified().0 > 10 && reference == Reference::compute(&model).unwrap());
+        let path = path(&model, &cache);
+        let whole = std::fs::read(&path).unwrap();
+        let found = || read(&path, &reference.id, model.shape());
+        assert_eq!(found().unwrap(), reference);
+        for (why, edit) in EDITS {
+            let mut edited = reference.clone();
+            edit(&mut edited);
+            write(&path, &edited).unwrap();
+            let refused = found().unwrap_err().to_string();
+            assert!(refused.contains(why), "{why}: {refused}");
+            assert_eq!(Reference::cached(&model, &cache).unwrap(), reference, "{why}");
+            assert!(std::fs::read(&path).unwrap() == whole, "{why}");
+        }
+        // A disarmed one: nothing is certain, and no logit contradicts it.
+        let mut edited = reference.clone();
+        edited.rankings.iter_mut().flatten().for_each(|r| r.certain.fill(false));
+        edited.probes.iter_mut().for_each(|(_, _, row)| row.fill(0.0));
+        write(&path, &edited).unwrap();
+        assert_eq!(Reference::cached(&model, &cache).unwrap(), reference);
+    }
+
+    #[test]
+    fn a_damaged_file_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (model, cache) = (model(folder.path()), folder.path().join("cache"));
+        let reference = Reference::cached(&model, &cache).unwrap();
+        let path = path(&model, &cache);
+        let whole = std::fs::read(&path).unwrap();
+        let digits = whole.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(at, _)| at);
+        for at in digits.step_by(whole.len() / 50) {
+            let mut damaged = whole.clone();
+            damaged[at] = if damaged[at] == b'1' { b'2' } else { b'1' };
+            std::fs::write(&path, &damaged).unwrap();
+            match read(&path, &reference.id, model.shape()) {
+                // Digits beyond a float's.
+                Ok(same) => assert_eq!(same, reference, "byte {at}"),
+                Err(_) => assert_eq!(Reference::cached(&model, &cache).unwrap(), reference, "byte {at}"),
+            }
+        }
+        for text in [&b""[..], b"{}", &whole[..whole.len() / 2]] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(Reference::cached(&model, &cache).unwrap(), reference);
+        }
+    }
+}
