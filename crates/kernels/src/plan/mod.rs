@@ -4,6 +4,7 @@ mod bindable;
 mod default_kernel;
 mod error;
 mod evidence;
+mod file;
 #[cfg(test)]
 mod tests;
 mod tuning_key;
@@ -18,15 +19,12 @@ use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision,
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 3;
-
-/// Largest file that is read.
-const MOST_BYTES: u64 = 4 << 20;
 
 /// Longest name in a plan.
 const MOST_NAME_BYTES: usize = 1024;
@@ -250,18 +248,7 @@ impl Plan {
     /// # Errors
     /// The file, its syntax (unknown fields included), its schema, or a choice that no plan can have.
     pub fn load(path: &Path) -> Result<Plan, PlanError> {
-        let io = |source| PlanError::Io { path: path.to_owned(), source };
-        let wrong = |why| PlanError::File { path: path.to_owned(), why };
-        // Asked before it is opened: a pipe would be waited for.
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(wrong("it is no ordinary file"));
-        }
-        let (mut text, file) = (String::new(), std::fs::File::open(path).map_err(io)?);
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(io)?;
-        if text.len() as u64 > MOST_BYTES {
-            return Err(wrong("it is larger than 4 MiB: no plan is"));
-        }
-        Plan::parse(&text, path).map_err(|error| error.in_file(path))
+        Plan::parse(&file::text(path)?, path).map_err(|error| error.in_file(path))
     }
 
     /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from.
