@@ -90,7 +90,8 @@ pub fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

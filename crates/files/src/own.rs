@@ -35,7 +35,8 @@ fn is_own(_: &std::fs::Metadata) -> bool {
     true
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Existing, NewFile};

@@ -138,7 +138,8 @@ fn sweep(folder: &Path, own: &BTreeSet<PathBuf>) {
 #[cfg(not(unix))]
 fn sweep(_: &Path, _: &BTreeSet<PathBuf>) {}
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -102,18 +102,23 @@ fn a_killed_run_goes_on() {
         let whole = std::fs::read(&path).unwrap();
         // Marked, with the mark in its sums, so that rows that were computed again would show; cut where a row ends and where none does.
         let sums = part.with_extension("part.sums");
+        let sum = |bytes: &[u8]| {
+            let len = bytes.len() as u64;
+            let hash = blake3::hash(&[bytes, &300u64.to_le_bytes(), &len.to_le_bytes()].concat());
+            format!("300 {len} {}\n", hash.to_hex())
+        };
         let mut marked = whole.clone();
         let digit = (200..).find(|at| marked[*at].is_ascii_digit()).unwrap();
         marked[digit] = if marked[digit] == b'1' { b'2' } else { b'1' };
         for cut in [whole.len() - 3000, whole.len() - 1, whole.len()] {
             std::fs::write(&part, &marked[..cut]).unwrap();
-            std::fs::write(&sums, format!("{} {cut} {}\n", 300, blake3::hash(&marked[..cut]).to_hex())).unwrap();
+            std::fs::write(&sums, sum(&marked[..cut])).unwrap();
             embed(folder, &line);
             assert!(std::fs::read(&path).unwrap() == marked[..cut], "{name} cut at {cut} of {}", whole.len());
             assert!(!part.exists() && !sums.exists());
             // Without sums, or with others, nothing is taken over.
             std::fs::write(&part, &marked[..cut]).unwrap();
-            std::fs::write(&sums, format!("{} {cut} {}\n", 300, blake3::hash(&whole).to_hex())).unwrap();
+            std::fs::write(&sums, sum(&whole)).unwrap();
             embed(folder, &line);
             assert!(std::fs::read(&path).unwrap() == whole, "{name} damaged");
         }

@@ -1,6 +1,6 @@
 //! A file that grows over several runs. It lies beside the one that it will be, as `NAME.KEY.part`; the key stands for model, options
 //! and texts, so that nothing else is taken for it. Beside it, `NAME.KEY.part.sums` has a line for every batch: how many texts are
-//! done, where they end, and the hash of all bytes up to there. What a power cut or a bad disk has changed is computed again.
+//! done, where they end, and the hash of all bytes up to there and of these two numbers. What a power cut or a bad disk has changed is computed again.
 
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -82,7 +82,7 @@ impl Part {
         self.len += self.pending.len() as u64;
         self.file.write_all(&self.pending).map_err(of(&self.part))?;
         self.pending.clear();
-        let line = format!("{texts} {} {}\n", self.len, self.hasher.finalize().to_hex());
+        let line = format!("{texts} {} {}\n", self.len, hash(&self.hasher, texts, self.len));
         Ok(self.lines.write_all(line.as_bytes()).map_err(of(&self.sums))?)
     }
 
@@ -122,6 +122,14 @@ fn locked(part: &Path) -> Result<File, String> {
     }
 }
 
+/// The hash of what was hashed, and of these numbers.
+fn hash(bytes: &blake3::Hasher, texts: usize, len: u64) -> String {
+    let mut hasher = bytes.clone();
+    hasher.update(&(texts as u64).to_le_bytes());
+    hasher.update(&len.to_le_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
 /// The last checkpoint up to which all is sound, where its line ends, and the hasher there.
 fn sound(file: &mut File, lines: &mut File) -> io::Result<(Option<Checkpoint>, u64, blake3::Hasher)> {
     let mut text = Vec::new();
@@ -135,7 +143,7 @@ fn sound(file: &mut File, lines: &mut File) -> io::Result<(Option<Checkpoint>, u
         let mut ahead = hasher.clone();
         let Some(left) = next.len.checked_sub(at) else { break };
         let read = io::copy(&mut (&mut file).take(left), &mut ahead)?;
-        if read < left || ahead.finalize().to_hex().as_str() != next.hash {
+        if read < left || hash(&ahead, next.texts, next.len) != next.hash {
             break;
         }
         (at, hasher, end) = (next.len, ahead, end + line.len() as u64);
