@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .init();
-    failure::exit_code(signals::install().and_then(|()| match cli.verb {
+    failure::exit_code(signals::install().map_err(Into::into).and_then(|()| match cli.verb {
         Verb::Devices(args) => verbs::devices::run(&args),
         Verb::Info(args) => verbs::info::run(&args),
         Verb::Graph(args) => verbs::graph::run(&args),

@@ -1,7 +1,6 @@
 //! Ctrl-C and SIGTERM: one handler of the process, which does what the verb at work wants. Otherwise they end the program, and no file
 //! is left half written.
 
-use crate::failure::Failure;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -63,7 +62,7 @@ pub(crate) fn exit_code() -> u8 {
 ///
 /// # Errors
 /// The system refuses.
-pub(crate) fn install() -> Result<(), Failure> {
+pub(crate) fn install() -> io::Result<()> {
     listen(|signal| {
         LAST.store(signal.exit_code(), Ordering::Relaxed);
         let wanted = match &mut *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -75,8 +74,7 @@ pub(crate) fn install() -> Result<(), Failure> {
             eprintln!("wgoose: interrupted");
             exit(signal.exit_code().into());
         }
-    })?;
-    Ok(())
+    })
 }
 
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! How a search went: the best plan so far against the time that was spent, and the kernel that never changes.
 
-use super::gather::View;
+use super::view::View;
 use crate::job::{Job, PlanId};
 use crate::ledger::Outcome;
 use crate::memo::paired;

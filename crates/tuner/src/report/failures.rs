@@ -1,6 +1,6 @@
 //! What failed, and why.
 
-use super::gather::View;
+use super::view::View;
 use crate::job::Job;
 use crate::ledger::{Cause, Outcome, Trial, Tried};
 

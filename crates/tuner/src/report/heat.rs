@@ -1,6 +1,6 @@
 //! Two tunables of a variant against each other: those that explain most of what its configurations differ by.
 
-use super::sites::Point;
+use super::point::Point;
 use std::collections::BTreeMap;
 
 /// Fewer configurations than this make no map.

@@ -1,7 +1,7 @@
 //! What was not run: configurations that were refused, by reason, and what no time was left for.
 
-use super::gather::View;
 use super::sites::Site;
+use super::view::View;
 use crate::ledger::{Cause, Outcome, Record, Tried};
 use crate::sweep::UNTRIED;
 use std::cmp::Reverse;

@@ -3,11 +3,13 @@
 use super::charts::{MOST_POINTS, MOST_VARIANTS, Row, control, gains, heat, progress, strip};
 use super::course::Course;
 use super::failures::Failed;
-use super::gather::{Report, Subject};
+use super::gather::Report;
 use super::html::{LONG, SHORT, Table, escape};
 use super::left_out::LeftOut;
 use super::numbers::{count, digits, gain, of, time, utc};
-use super::sites::{Point, Site};
+use super::point::Point;
+use super::sites::Site;
+use super::view::Subject;
 use crate::derive::{Derived, overall};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The roofline of a site: the least time that its bytes and operations could take.
 
-use super::gather::View;
+use super::view::View;
 use crate::job::{PlanId, SiteId};
 use crate::ledger::{Record, Session};
 use crate::scenario::Scenario;

@@ -1,8 +1,9 @@
 //! Kernels alone: for each site what was measured, what the plan takes, and how far that is from the roofline.
 
-use super::gather::View;
 use super::heat::HeatMap;
+use super::point::{Point, label};
 use super::roof::{Ceiling, Instances, Work, work};
+use super::view::View;
 use crate::job::{Configured, Job, SiteId};
 use crate::ledger::{Earlier, Outcome, Record, Tried};
 use crate::stats::summary::Summary;
@@ -49,30 +50,6 @@ pub struct Site {
     pub heat: Option<HeatMap>,
     /// Comparisons of two kernels in interleaved pairs.
     pub compared: Vec<Compared>,
-}
-
-/// A kernel that ran and was right.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// Its variant.
-    pub variant: String,
-    /// Its configuration.
-    pub config: BTreeMap<String, String>,
-    /// Nanoseconds of a dispatch.
-    pub ns: Summary,
-    /// Seconds that were spent by then.
-    pub at: f64,
-}
-
-impl Point {
-    /// `variant NAME=value ...`
-    pub fn label(&self) -> String {
-        label(&self.variant, &self.config)
-    }
-}
-
-fn label(variant: &str, config: &BTreeMap<String, String>) -> String {
-    config.iter().fold(variant.to_owned(), |text, (name, value)| format!("{text} {name}={value}"))
 }
 
 /// Two kernels in interleaved pairs.

@@ -1,7 +1,8 @@
 //! All kernels that were measured at a site, by variant, on one axis of time.
 
 use super::super::numbers::{count, time};
-use super::super::sites::{Point, Site};
+use super::super::point::Point;
+use super::super::sites::Site;
 use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
 
 /// The fastest so many variants are drawn.
