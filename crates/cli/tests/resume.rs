@@ -93,21 +93,21 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    while lines(&ledger).len() < 30 && begun.elapsed() < Duration::from_secs(120) {
+    while lines(&ledger).len() < 60 && begun.elapsed() < Duration::from_secs(120) {
         assert!(first.try_wait().unwrap().is_none(), "the sweep ended before it could be killed");
         std::thread::sleep(Duration::from_millis(5));
     }
     first.kill().unwrap();
     first.wait().unwrap();
     let before = lines(&ledger);
-    assert!(before.len() >= 30 && !plan.exists());
+    assert!(before.len() >= 60 && !plan.exists());
     // The process that ran its trials ends too.
     while runs_anything_in(folder) {
         assert!(begun.elapsed() < Duration::from_secs(240), "its trials go on");
         std::thread::sleep(Duration::from_millis(20));
     }
 
-    let second = succeed(wgoose(folder, &tune("2")));
+    let second = succeed(wgoose(folder, &tune("6")));
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
     let recalled: usize = said.split("measured, ").nth(1).and_then(|s| s.split(' ').next()).unwrap().parse().unwrap();
     assert!(recalled > 0, "{said}");

@@ -39,7 +39,7 @@ fn what_is_no_ledger_has_no_report() {
     std::fs::write(folder.path().join("a.jsonl"), "none").unwrap();
     for (args, line) in [
         (vec!["report", "a.jsonl"], "wgoose: a.jsonl is not a ledger: name another file\n"),
-        (vec!["report", "b.jsonl"], "wgoose: cannot read b.jsonl: No such file or directory (os error 2)\n"),
+        (vec!["report", "b.jsonl"], "wgoose: cannot read 'b.jsonl': No such file or directory (os error 2)\n"),
     ] {
         let output = wgoose(folder.path(), args);
         assert_eq!((output.status.code(), said(output).as_str()), (Some(1), line));

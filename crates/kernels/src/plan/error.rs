@@ -45,7 +45,7 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A name that nothing has.
-    #[error("a name has {0} bytes or unprintable characters: none is longer than {MOST_NAME_BYTES} bytes")]
+    #[error("a name of {0} bytes is too long or has unprintable characters: at most {MOST_NAME_BYTES} bytes of text")]
     Name(usize),
     /// Another version of the schema.
     #[error("the plan has schema {0}, this program reads {SCHEMA}: tune again")]

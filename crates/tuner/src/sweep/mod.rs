@@ -305,10 +305,11 @@ impl<'a> Sweep<'a> {
         self.note(Note::Untried(names))
     }
 
-    /// When a stage before the last one ends, in time of the budget.
+    /// When a stage before the last one ends, in time of the budget. The last one has what it takes, but for half of a budget that is
+    /// too short for both.
     fn end(&self, share: f64) -> Duration {
         let budget = self.options.budget;
-        budget.mul_f64(share).min(budget.saturating_sub(self.confirming()))
+        budget.mul_f64(share).min(budget - self.confirming().min(budget / 2))
     }
 
     /// What is left until a stage ends.
