@@ -159,7 +159,7 @@ pub fn sweep(
         tell(listen, Event::Note(Note::Ledger(notice)))?;
     }
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
-    let problem = Problem::of(device, model);
+    let problem = Problem::of(device, model, &options.catalogue);
     // A CPU that plays the device has no cores to spare.
     let reference = match device.is_cpu() {
         true => Reference::cached(model, &folder)?.into(),
