@@ -99,7 +99,7 @@ fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, Str
         // SAFETY: the words must be valid for the driver, which has what they need. naga wrote them from a module that it
         // validated; what is changed are memory operands and semantics that the memory model which it declares has, pointers to
         // other elements of the same memory, which cooperative matrices may be loaded through, and calls for bit casts of the
-        // same types. As below otherwise; what is not trusted has naga's checks of indices, divisions and loops.
+        // same types. As below otherwise; what is not trusted has naga's checks of divisions and loops.
         #[allow(unsafe_code)]
         return Ok(unsafe { gpu.create_shader_module_passthrough(descriptor) });
     }

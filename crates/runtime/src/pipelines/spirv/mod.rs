@@ -5,7 +5,6 @@ mod reinterpret;
 mod words;
 
 use naga::back::spv;
-use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use wgoose_kernels::{Feature, Kernel};
 
 /// Whether a kernel must not reach the driver by wgpu's own translation. Matrices of 8 x 8 go wgpu's way: Metal's barriers order
@@ -18,7 +17,8 @@ pub(super) fn is_needed(kernel: &Kernel) -> bool {
 pub(super) const FEATURES: wgpu::Features =
     wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::PASSTHROUGH_SHADERS);
 
-/// Translates a kernel, without run-time checks where its text is this program's, its bindings numbered in their order, as wgpu numbers them.
+/// Translates a kernel, with checks of loops and divisions unless its text is this program's. Its bindings are numbered in their order, as
+/// wgpu numbers them.
 ///
 /// # Errors
 /// What naga says of the text.
@@ -41,11 +41,8 @@ fn translated(kernel: &Kernel) -> Result<Vec<u32>, String> {
         fake_missing_bindings: false,
         binding_map: kernel.facts.bindings.iter().enumerate().map(binding).collect(),
         zero_initialize_workgroup_memory: spv::ZeroInitializeWorkgroupMemoryMode::None,
-        // Buffers have the checks of the device: wgpu opens it with robust access.
-        bounds_check_policies: BoundsCheckPolicies {
-            index: if kernel.is_trusted { BoundsCheckPolicy::Unchecked } else { BoundsCheckPolicy::Restrict },
-            ..BoundsCheckPolicies::default()
-        },
+        // Buffers have the checks of the device: wgpu opens it with robust access. Indices of other memory stay unchecked: the patches
+        // read it as elements of another size, and a bound counts those of its own.
         force_loop_bounding: !kernel.is_trusted,
         emit_int_div_checks: !kernel.is_trusted,
         ..spv::Options::default()
