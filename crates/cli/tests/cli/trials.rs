@@ -31,7 +31,7 @@ const RIGHT: &str = "    y[i] = a[i] * b[i];\n";
 /// The variants, each with what its threads do instead, and the cause that it must fail with.
 const PLANTED: [(&str, &str, Option<Cause>); 10] = [
     ("good", "    y[i] = a[i] * b[i] * spin(50u);\n", None),
-    // Software devices cut loops after 65,535 rounds: thousands of workgroups go round.
+    // Software devices cut loops after 65,535 rounds: thousands of workgroups each run one.
     ("endless", ENDLESS, Some(Cause::Timeout)),
     (
         "past_the_end",
@@ -73,7 +73,7 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
     ),
 ];
 
-/// Goes round 2^32 times.
+/// Iterates 2^32 times.
 const ENDLESS: &str = "    var x = params.k;
     var rounds = 0u;
     loop {
