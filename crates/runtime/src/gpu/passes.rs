@@ -107,7 +107,7 @@ impl GpuExecutor {
     /// encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
-        self.expect_persistent(&pass);
+        self.expect_decoding(&pass);
         let mut step = self.open_step(&pass)?;
         let timeline = self.shared.device.timeline().clone();
         let span = timeline.span(Track::Submit, "pass");

@@ -26,6 +26,11 @@ impl Planner {
         Planner { plan, model, catalogue, limits }
     }
 
+    /// What kernels may use of the device.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The format that a weight has on the device.
     pub(super) fn format(&self, weight: Weight) -> Format {
         match weight.class() {

@@ -162,19 +162,21 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use wgoose_kernels::{Arithmetic, Binding, Facts, KernelHash, Precision};
 
-    fn kernel() -> Kernel {
+    /// One that writes a number, or does not compile where that is no number.
+    pub(in crate::pipelines) fn kernel(number: &str, hash: u8) -> Kernel {
         let y = Binding { name: "y".to_owned(), number: 0, access: Access::ReadWrite, element: None };
         Kernel {
-            label: "seven".to_owned(),
-            wgsl: "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
-                   @compute @workgroup_size(1) fn main() { y[0] = 7u; }"
-                .to_owned(),
-            hash: KernelHash([7; 16]),
+            label: format!("writes {number}"),
+            wgsl: format!(
+                "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+                 @compute @workgroup_size(1) fn main() {{ y[0] = {number}; }}"
+            ),
+            hash: KernelHash([hash; 16]),
             facts: Facts {
                 bindings: vec![y],
                 workgroup_size: [1; 3],
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn only_what_wgpu_takes_is_found() {
-        let (device, folder, kernel) = (Device::open(None).unwrap(), tempfile::tempdir().unwrap(), kernel());
+        let (device, folder, kernel) = (Device::open(None).unwrap(), tempfile::tempdir().unwrap(), kernel("7u", 7));
         if !device.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             println!("skipped: {} has no pipeline cache", device.fingerprint().adapter);
             return;

@@ -2,15 +2,15 @@
 
 mod compile;
 mod disk;
+mod pool;
 mod spirv;
 
 use crate::{Device, RuntimeError};
 use compile::compile;
 pub(crate) use disk::Store;
-use parking_lot::Mutex;
+use pool::Pool;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use wgoose_kernels::{Kernel, KernelHash};
 
 /// A compiled kernel.
@@ -67,7 +67,7 @@ impl Compiler {
 
 /// The compiled kernels of a device.
 pub(crate) struct Pipelines {
-    compiler: Compiler,
+    pool: Pool,
     compiled: HashMap<KernelHash, Pipeline>,
     counts: PipelineCounts,
 }
@@ -75,13 +75,13 @@ pub(crate) struct Pipelines {
 impl Pipelines {
     pub(crate) fn new(device: Arc<Device>) -> Self {
         let store = device.cache().map(|cache| Arc::new(Store::pipelines(cache, device.fingerprint())));
-        let compiler = Compiler { device, store };
-        Pipelines { compiler, compiled: HashMap::new(), counts: PipelineCounts::default() }
+        let pool = Pool::new(Compiler { device, store });
+        Pipelines { pool, compiled: HashMap::new(), counts: PipelineCounts::default() }
     }
 
     /// What makes them.
     pub(crate) fn compiler(&self) -> Compiler {
-        self.compiler.clone()
+        self.pool.compiler().clone()
     }
 
     /// The pipeline of a kernel that was compiled before.
@@ -101,39 +101,46 @@ impl Pipelines {
         self.compiled.insert(compiled.hash, compiled.pipeline);
     }
 
+    /// Begins to compile kernels that [`Pipelines::compile`] is asked for later, on cores that have nothing else to compile. `find`
+    /// says which; it runs there too.
+    pub(crate) fn compile_ahead(&self, find: impl FnOnce() -> Vec<Kernel> + Send + 'static) {
+        self.pool.ahead(Box::new(find));
+    }
+
+    /// Begins to compile what is missing, or to take it from disk, on every core: the next [`Pipelines::compile`] waits for less.
+    pub(crate) fn begin(&self, kernels: &[&Kernel]) {
+        self.pool.begin(&self.missing(kernels));
+    }
+
     /// Compiles what is missing, or takes it from disk, on every core. What compiles is kept, whatever else does not.
     ///
     /// # Errors
     /// One of them does not compile.
     pub(crate) fn compile(&mut self, kernels: &[&Kernel]) -> Result<(), RuntimeError> {
-        let mut missing: Vec<&Kernel> =
-            kernels.iter().copied().filter(|k| !self.compiled.contains_key(&k.hash)).collect();
-        missing.sort_by_key(|k| k.hash);
-        missing.dedup_by_key(|k| k.hash);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
-        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some(kernel) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = self.compiler.compile(kernel);
-                        done.lock().push(result);
-                    }
-                });
-            }
-        });
+        let missing = self.missing(kernels);
+        self.pool.begin(&missing);
         let compiled_before = self.counts.compiled;
         let mut failed = None;
-        for result in done.into_inner() {
-            match result {
+        for kernel in missing {
+            match self.pool.wait(&kernel.hash) {
                 Ok(compiled) => self.keep(compiled),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        if let Some(store) = self.compiler.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
+        let compiler = self.pool.compiler();
+        if let Some(store) = compiler.store.as_ref().filter(|_| self.counts.compiled > compiled_before) {
             store.prune();
         }
         failed.map_or(Ok(()), Err)?;
-        self.compiler.device.check("compiling kernels")
+        compiler.device.check("compiling kernels")
+    }
+
+    /// Those of them that are not compiled, each once.
+    fn missing<'a>(&self, kernels: &[&'a Kernel]) -> Vec<&'a Kernel> {
+        let mut missing: Vec<&Kernel> =
+            kernels.iter().copied().filter(|k| !self.compiled.contains_key(&k.hash)).collect();
+        missing.sort_by_key(|k| k.hash);
+        missing.dedup_by_key(|k| k.hash);
+        missing
     }
 }

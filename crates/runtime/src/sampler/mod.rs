@@ -12,7 +12,7 @@ use crate::pipelines::Pipelines;
 use crate::{Device, RuntimeError};
 use settings::Settings;
 pub(crate) use settings::{Progress, Standing, check};
-use wgoose_kernels::{Catalogue, Kernel, PlanError, dispatch_size, sampling};
+use wgoose_kernels::{Catalogue, Kernel, Limits, PlanError, dispatch_size, sampling};
 
 /// Of what size a sampler is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,21 @@ struct Stage {
 }
 
 impl Sampler {
+    /// The kernels for so many sequences.
+    ///
+    /// # Errors
+    /// The device cannot run them.
+    pub(crate) fn kernels(
+        sequences: u32,
+        vocab: u32,
+        limits: &Limits,
+        catalogue: &Catalogue,
+    ) -> Result<[Kernel; 2], RuntimeError> {
+        let failed = |e| PlanError::of_kernel("sampling", e);
+        let scores = sampling::scores(sequences, vocab, limits, catalogue).map_err(failed)?;
+        Ok([scores, sampling::sample(sequences, limits, catalogue).map_err(failed)?])
+    }
+
     /// Compiles and binds everything.
     ///
     /// # Errors
@@ -90,11 +105,7 @@ impl Sampler {
             let (what, limit) = ("the scores of all sequences", limits.storage_binding);
             return Err(RuntimeError::ValueTooLarge { what, need: matrix, limit });
         }
-        let failed = |e| PlanError::of_kernel("sampling", e);
-        let kernels = [
-            sampling::scores(sequences, vocab, limits, catalogue).map_err(failed)?,
-            sampling::sample(sequences, limits, catalogue).map_err(failed)?,
-        ];
+        let kernels = Sampler::kernels(sequences, vocab, limits, catalogue)?;
         pipelines.compile(&[&kernels[0], &kernels[1]])?;
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),

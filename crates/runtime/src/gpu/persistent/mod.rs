@@ -7,12 +7,14 @@ mod self_test;
 use super::GpuExecutor;
 use super::step::Step;
 use crate::batch::PassShape;
+use crate::sampler::Sampler;
 use crate::schedule::{BufferId, FuseError, Fused};
 use crate::{NotPersistent, PersistentStatus, RuntimeError};
 use building::{Building, Made};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wgoose_graph::{BatchShape, Target};
 pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
 use wgoose_kernels::persistent::TIMED_OUT_WORD;
@@ -28,6 +30,8 @@ const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 pub(super) struct PersistentCache {
     /// Whether passes go on as chains of dispatches while kernels are compiled.
     pub(super) in_background: bool,
+    /// Whether what decodes is being compiled since the first prompt.
+    is_expected: AtomicBool,
     forms: Mutex<HashMap<BatchShape, Form>>,
     /// What was in the making when everything was forgotten.
     outdated: Mutex<Vec<Building>>,
@@ -96,15 +100,23 @@ impl GpuExecutor {
         self.steps.persistent.in_background = true;
     }
 
-    /// Begins to compile the persistent kernels that a prompt will be continued with, if that is done in the background.
-    pub(super) fn expect_persistent(&self, prompt: &PassShape) {
+    /// Begins to compile what a prompt will be continued with, if that is done in the background.
+    pub(super) fn expect_decoding(&self, prompt: &PassShape) {
         let is_prompt = prompt.target == Target::Logits && prompt.batch.segments == 1 && prompt.batch.outputs == 1;
         let cache = &self.steps.persistent;
-        if let Some(workgroups) = self.planner.plan.persistent
-            && cache.in_background
-            && is_prompt
-            && self.can_decode()
-        {
+        if !cache.in_background || !is_prompt || !self.can_decode() {
+            return;
+        }
+        if !cache.is_expected.swap(true, Ordering::Relaxed) {
+            let (planner, graph) = (self.planner.clone(), self.graphs.of(&ONE).clone());
+            let vocab = self.shared.model.shape().vocab;
+            self.shared.pipelines.lock().compile_ahead(move || {
+                let chain = planner.record(&graph, &PassShape::from(ONE)).map(|recording| recording.kernels);
+                let sampler = Sampler::kernels(1, vocab, planner.limits(), &planner.catalogue);
+                chain.into_iter().flatten().chain(sampler.into_iter().flatten()).collect()
+            });
+        }
+        if let Some(workgroups) = self.planner.plan.persistent {
             let mut forms = cache.forms.lock();
             forms.entry(ONE).or_insert_with(|| Form::Building(self.start_building(&ONE, workgroups)));
         }

@@ -1,0 +1,205 @@
+//! Threads that compile, at most one a core: first what somebody waits for, then what will be asked for.
+
+use super::{Compiled, Compiler};
+use crate::RuntimeError;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use wgoose_kernels::{Kernel, KernelHash};
+
+type Ended = Result<Result<Compiled, RuntimeError>, Box<dyn Any + Send>>;
+
+/// Finds out which kernels will be asked for.
+type Find = Box<dyn FnOnce() -> Vec<Kernel> + Send>;
+
+/// The threads. They end when nothing is left to compile.
+pub(super) struct Pool(Arc<Shared>);
+
+struct Shared {
+    compiler: Compiler,
+    queue: Mutex<Queue>,
+    /// Something has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Somebody waits for these, the last one first.
+    wanted: Vec<Kernel>,
+    finds: Vec<Find>,
+    /// These will be asked for, the last one first.
+    ahead: Vec<Kernel>,
+    running: HashSet<KernelHash>,
+    done: HashMap<KernelHash, Ended>,
+    /// How many threads are at work.
+    working: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+enum Task {
+    Compile(Kernel),
+    Find(Find),
+}
+
+impl Queue {
+    fn next(&mut self) -> Option<Task> {
+        if let Some(kernel) = self.wanted.pop() {
+            self.running.insert(kernel.hash);
+            return Some(Task::Compile(kernel));
+        }
+        if let Some(find) = self.finds.pop() {
+            return Some(Task::Find(find));
+        }
+        let kernel = self.ahead.pop()?;
+        self.running.insert(kernel.hash);
+        Some(Task::Compile(kernel))
+    }
+
+    /// Whether a kernel is begun, or will be before what nobody waits for.
+    fn is_wanted(&self, hash: &KernelHash) -> bool {
+        let waits = || self.wanted.iter().any(|kernel| kernel.hash == *hash);
+        self.running.contains(hash) || self.done.contains_key(hash) || waits()
+    }
+
+    fn len(&self) -> usize {
+        self.wanted.len() + self.finds.len() + self.ahead.len()
+    }
+}
+
+impl Pool {
+    pub(super) fn new(compiler: Compiler) -> Self {
+        let shared = Shared { compiler, queue: Mutex::new(Queue::default()), ended: Condvar::new() };
+        Pool(Arc::new(shared))
+    }
+
+    /// What compiles.
+    pub(super) fn compiler(&self) -> &Compiler {
+        &self.0.compiler
+    }
+
+    /// Begins with kernels that somebody will wait for.
+    pub(super) fn begin(&self, kernels: &[&Kernel]) {
+        let mut queue = self.0.queue.lock();
+        for kernel in longest_last(kernels.iter().copied()) {
+            queue.ahead.retain(|other| other.hash != kernel.hash);
+            if !queue.is_wanted(&kernel.hash) {
+                queue.wanted.push(kernel.clone());
+            }
+        }
+        staff(&self.0, &mut queue);
+    }
+
+    /// Compiles what `find` gives on threads that nobody waits for.
+    pub(super) fn ahead(&self, find: Find) {
+        let mut queue = self.0.queue.lock();
+        queue.finds.push(find);
+        staff(&self.0, &mut queue);
+    }
+
+    /// Waits for a kernel that was begun.
+    pub(super) fn wait(&self, hash: &KernelHash) -> Result<Compiled, RuntimeError> {
+        let mut queue = self.0.queue.lock();
+        loop {
+            if let Some(ended) = queue.done.remove(hash) {
+                return ended.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            self.0.ended.wait(&mut queue);
+        }
+    }
+}
+
+/// Kernels that take longest last, by their texts: what is begun last is what a pass waits for.
+fn longest_last<'a>(kernels: impl Iterator<Item = &'a Kernel>) -> Vec<&'a Kernel> {
+    let mut kernels: Vec<&Kernel> = kernels.collect();
+    kernels.sort_by_key(|kernel| (kernel.wgsl.len(), kernel.hash));
+    kernels
+}
+
+/// Has as many threads at work as there is work for.
+fn staff(shared: &Arc<Shared>, queue: &mut Queue) {
+    queue.threads.retain(|thread| !thread.is_finished());
+    let most = std::thread::available_parallelism().map_or(1, usize::from);
+    for _ in queue.working..most.min(queue.working + queue.len()) {
+        let shared = Arc::clone(shared);
+        queue.working += 1;
+        queue.threads.push(std::thread::spawn(move || work(&shared)));
+    }
+}
+
+fn work(shared: &Arc<Shared>) {
+    let mut queue = shared.queue.lock();
+    while let Some(task) = queue.next() {
+        match task {
+            Task::Compile(kernel) => {
+                let compile = || catch_unwind(AssertUnwindSafe(|| shared.compiler.compile(&kernel)));
+                let ended = MutexGuard::unlocked(&mut queue, compile);
+                queue.running.remove(&kernel.hash);
+                queue.done.insert(kernel.hash, ended);
+                shared.ended.notify_all();
+            }
+            Task::Find(find) => {
+                // What cannot be found says so where it is asked for.
+                let find = || catch_unwind(AssertUnwindSafe(find)).unwrap_or_default();
+                let found = MutexGuard::unlocked(&mut queue, find);
+                let new = longest_last(found.iter()).into_iter().filter(|kernel| !queue.is_wanted(&kernel.hash));
+                let new: Vec<Kernel> = new.cloned().collect();
+                queue.ahead.extend(new);
+                staff(shared, &mut queue);
+            }
+        }
+    }
+    queue.working -= 1;
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let threads = {
+            let mut queue = self.0.queue.lock();
+            queue.wanted.clear();
+            queue.finds.clear();
+            queue.ahead.clear();
+            std::mem::take(&mut queue.threads)
+        };
+        // Some drivers crash when a process ends amid a call.
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::pipelines::Pipelines;
+    use crate::pipelines::compile::tests::kernel;
+
+    #[test]
+    fn what_was_compiled_ahead_is_there_or_says_why_not() {
+        let device = Device::open(None).unwrap();
+        let mut pipelines = Pipelines::new(device);
+        let [one, two, wrong] = [kernel("1u", 1), kernel("2u", 2), kernel("no number", 3)];
+        let found = vec![one.clone(), wrong.clone()];
+        pipelines.compile_ahead(move || found);
+        pipelines.begin(&[&two, &one]);
+        pipelines.compile(&[&one, &two, &one]).unwrap();
+        assert!(pipelines.get(&one.hash).is_some() && pipelines.get(&two.hash).is_some());
+        for _ in 0..2 {
+            // It is compiled anew each time it is asked for, and what compiles beside it is kept.
+            let error = pipelines.compile(&[&wrong, &kernel("4u", 4)]).unwrap_err();
+            assert!(error.to_string().contains("writes no number"), "{error}");
+        }
+        assert!(pipelines.get(&kernel("4u", 4).hash).is_some() && pipelines.get(&wrong.hash).is_none());
+        assert_eq!(pipelines.counts().compiled + pipelines.counts().found, 3);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_holds_nothing_up() {
+        let device = Device::open(None).unwrap();
+        let pipelines = Pipelines::new(device);
+        pipelines.compile_ahead(|| (10..40).map(|n| kernel("5u", n)).collect());
+        pipelines.compile_ahead(|| panic!("while it looks"));
+        drop(pipelines);
+    }
+}
