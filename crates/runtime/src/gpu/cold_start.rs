@@ -35,7 +35,6 @@ impl GpuExecutor {
             false => Some(weights.take_staging(jobs.len(), largest)?),
         };
         let kernels: Vec<Kernel> = if step.ready { Vec::new() } else { step.recording.kernels.clone() };
-        self.shared.pipelines.lock().begin(&kernels.iter().collect::<Vec<_>>());
         let shards = todo.iter().map(|(w, _)| *w);
         let repacker = Repacker::new(
             &self.shared.device,

@@ -195,6 +195,7 @@ impl GpuExecutor {
         self.graphs.make(self.shared.model.shape(), pass.target, &self.planner.plan.fusions)?;
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
         let recording = self.planner.record(self.graphs.of_pass(pass), pass)?;
+        self.shared.pipelines.lock().begin(&recording.kernels.iter().collect::<Vec<_>>());
         drop(span);
         let mut sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits());
         sizes.remove(&BufferId::Params);
