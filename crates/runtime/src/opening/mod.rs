@@ -28,18 +28,21 @@ pub fn find_adapter(wanted: Option<&str>) -> Result<AdapterSummary, RuntimeError
     Ok(summary(&adapters[position(&adapters, wanted)?]))
 }
 
-/// Where the adapter is that is meant by an index, or by a part of its name; the first without either.
+/// Where the adapter is that is meant by an index, else by a part of its name; the first without either.
 fn position(adapters: &[wgpu::Adapter], wanted: Option<&str>) -> Result<usize, RuntimeError> {
-    let matches = |(i, a): &(usize, &wgpu::Adapter)| match wanted {
-        None => true,
-        Some(w) => w.parse() == Ok(*i) || a.get_info().name.to_lowercase().contains(&w.to_lowercase()),
-    };
-    if let Some((index, _)) = adapters.iter().enumerate().find(matches) {
-        return Ok(index);
+    let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
+    match (names.is_empty(), wanted) {
+        (true, _) => Err(RuntimeError::NoAdapter),
+        (false, None) => Ok(0),
+        (false, Some(wanted)) => named(&names, wanted)
+            .ok_or_else(|| RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") }),
     }
-    let Some(wanted) = wanted.filter(|_| !adapters.is_empty()) else { return Err(RuntimeError::NoAdapter) };
-    let names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
-    Err(RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") })
+}
+
+/// An index comes first: the digits of one may be in a name too.
+fn named(names: &[String], wanted: &str) -> Option<usize> {
+    let index = wanted.parse().ok().filter(|index| *index < names.len());
+    index.or_else(|| names.iter().position(|name| name.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
 impl Device {
@@ -94,5 +97,19 @@ impl Device {
             device = Device::connect(&adapter, device.summary, options)?;
         }
         Ok(Arc::new(device))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn an_adapter_is_meant_by_its_index_or_by_its_name() {
+        let names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"].map(str::to_owned);
+        for (wanted, position) in [("0", 0), ("1", 1), ("2", 2), ("4090", 2), ("h100", 0), ("rtx", 2)] {
+            assert_eq!(named(&names, wanted), Some(position), "{wanted}");
+        }
+        assert_eq!(named(&names, "amd"), None);
     }
 }
