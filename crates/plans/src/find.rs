@@ -143,7 +143,7 @@ impl Place<'_> {
 }
 
 /// Fusions of the plans that [`Place::find`] may choose, as far as the class tells: what can be made of them is made while the
-/// device opens. The plan of another device may be among them.
+/// device opens, each once. The plan of another device may be among them.
 pub fn likely_fusions(store: Option<&Store>, class: &ModelClass) -> Vec<Fusions> {
     let class = class.name();
     let names = store.and_then(|store| store.names().ok()).unwrap_or_default();
@@ -153,5 +153,11 @@ pub fn likely_fusions(store: Option<&Store>, class: &ModelClass) -> Vec<Fusions>
         return vec![newest.fusions];
     }
     let ships = shipped().filter(|s| s.name.ends_with(&format!("-{class}"))).filter_map(|s| s.plan().ok());
-    [Plan::default_fusions(true)].into_iter().chain(ships.map(|plan| plan.fusions)).collect()
+    let mut likely = vec![Plan::default_fusions(true)];
+    for plan in ships {
+        if !likely.contains(&plan.fusions) {
+            likely.push(plan.fusions);
+        }
+    }
+    likely
 }
