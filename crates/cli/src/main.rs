@@ -8,6 +8,7 @@ mod first_use;
 mod npy;
 mod options;
 mod plan_text;
+mod progress;
 mod sampling;
 mod signals;
 mod texts;
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let cli = Cli::parse();
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| progress::Above)
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
         .without_time()
         .with_target(false)

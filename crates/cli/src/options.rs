@@ -285,11 +285,16 @@ impl RunOptions {
 
     /// The same, for what measures sessions.
     pub(crate) fn subject(&self) -> Result<Subject, Failure> {
+        self.subject_with(self.plan())
+    }
+
+    /// The same with another plan.
+    pub(crate) fn subject_with(&self, plan: PlanChoice) -> Result<Subject, Failure> {
         let backend = match self.backend {
             BackendName::Gpu => Backend::Gpu,
             BackendName::Cpu => Backend::Cpu,
         };
-        Ok(Subject { builder: self.session()?, backend, chunk: self.chunk })
+        Ok(Subject { builder: self.session()?.plan(plan), backend, chunk: self.chunk })
     }
 
     /// The executor itself, for verbs that look inside.

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let bar = bar()?;
     let converted = convert(&model, &options, &args.out, &show(&bar))?;
-    bar.finish_and_clear();
+    drop(bar);
     let written = converted.written;
     let (bytes, before) = (written.bytes as f64 / 1e6, model.file_len() as f64 / 1e6);
     outln!("{}: {bytes:.1} MB ({before:.1} MB before), {} tensors, {mix}", args.out.display(), written.tensors);

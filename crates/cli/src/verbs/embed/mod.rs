@@ -5,9 +5,9 @@ mod part;
 
 use crate::failure::Failure;
 use crate::options::{RunOptions, place};
+use crate::progress::Moving;
 use crate::texts::read_texts;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use output::{Kind, Output, Run};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -113,17 +113,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Output::file(path, &Run { key: key(&session, &options, &tokens), rows: texts.len(), cols })?,
         None => Output::stdout(),
     };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} texts {elapsed} (left: {eta})")?;
-    // Nothing is drawn unless standard error is a terminal.
-    let bar = ProgressBar::new(texts.len() as u64).with_style(style).with_position(output.done as u64);
+    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
+    let mut done = output.done;
+    bar.done(done as u64);
     for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
         for (tokens, embedding) in batch.iter().zip(session.embed_batch(batch, &options)?) {
             output.write(tokens.len(), &embedding, cols, options.pooling == Pooling::Every)?;
         }
         output.flush()?;
-        bar.inc(batch.len() as u64);
+        done += batch.len();
+        bar.done(done as u64);
     }
-    bar.finish_and_clear();
+    drop(bar);
     output.finish()?;
     if let Some(path) = &args.out {
         outln!("{}: {} embeddings", path.display(), texts.len());

@@ -5,7 +5,7 @@ mod table;
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Moving;
 use json::json;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -81,16 +81,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let len = text.metadata().map_err(fail)?.len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
-    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {elapsed} (left: {eta})")?;
-    // Nothing is drawn unless standard error is a terminal.
-    let bar = ProgressBar::new(len).with_style(style);
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta})")?;
     let options = EvalOptions { context: args.context, limit: args.limit };
-    let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |done| bar.set_position(done))
+    let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |done| bar.done(done))
         .map_err(|e| match e {
             EvalError::Text(_) | EvalError::Empty => format!("{}: {e}", args.text.display()).into(),
             other => Failure::from(other),
         })?;
-    bar.finish_and_clear();
+    drop(bar);
     match args.json {
         true => outln!("{}", serde_json::to_string_pretty(&json(&evaluation))?),
         false => outln!("{}", table(&evaluation)),
