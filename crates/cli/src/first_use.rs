@@ -3,6 +3,7 @@
 use crate::announce::announce;
 use crate::failure::{Failure, Interrupted};
 use crate::options::{BackendName, RunOptions};
+use crate::progress::Moving;
 use crate::tuning::{Effort, Tuned, tune};
 use crate::verbs::trial;
 use std::io::{BufRead, IsTerminal, Write};
@@ -16,6 +17,7 @@ use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_clas
 
 /// The option, for verbs that run one session.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Device and plan")]
 pub(crate) struct FirstUse {
     /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose plans`).
     #[arg(long, conflicts_with = "plan")]
@@ -72,7 +74,9 @@ impl FirstUse {
             return Err("the CPU reference has no plan: leave out --tune".into());
         }
         // Cheap: weights are uploaded on first use.
+        let moving = Moving::spinner("opening the model and the device")?;
         let session = builder.clone().on_plan(None).open(model)?;
+        drop(moving);
         let (Some(report), Some(device)) = (session.plan(), session.device()) else { return Ok(session) };
         let class = model_class(session.model());
         let (store, name) = (Store::of_user(), plan_name(device, &class));

@@ -3,6 +3,7 @@
 #[macro_use]
 mod out;
 mod announce;
+mod arguments;
 mod failure;
 mod first_use;
 mod npy;
@@ -17,7 +18,7 @@ mod tuning;
 mod verbs;
 mod written;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -60,9 +61,16 @@ enum Verb {
     Trial(verbs::trial::Args),
 }
 
+/// The command line, with help that tells each verb's own defaults.
+fn command() -> Command {
+    Cli::command()
+        .mut_subcommand("generate", |verb| sampling::with_defaults(verb, &verbs::generate::defaults()))
+        .mut_subcommand("chat", |verb| sampling::with_defaults(verb, &verbs::chat::defaults()))
+}
+
 fn main() -> ExitCode {
     let started = Instant::now();
-    let cli = Cli::parse();
+    let cli: Cli = arguments::parse(command());
     tracing_subscriber::fmt()
         .with_writer(|| progress::Above)
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))

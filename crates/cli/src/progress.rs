@@ -65,8 +65,8 @@ pub(crate) fn note(line: &str) {
     aside(|| eprintln!("{line}"));
 }
 
-/// Does this while nothing moves.
-fn aside<R>(print: impl FnOnce() -> R) -> R {
+/// Prints something while nothing moves.
+pub(crate) fn aside<R>(print: impl FnOnce() -> R) -> R {
     match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(print),
         None => print(),

@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 /// Settings of the reference demo (github.com/BlinkDL/ChatRWKV, API_DEMO_CHAT.py).
-fn defaults() -> GenerateOptions {
+pub(crate) fn defaults() -> GenerateOptions {
     let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.996 };
     let sampling = SamplerOptions { top_p: 0.3, penalties, ..SamplerOptions::default() };
     GenerateOptions { sampling, max_tokens: 2048, ..GenerateOptions::default() }

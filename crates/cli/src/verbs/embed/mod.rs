@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err("--pooling every makes matrices of different sizes: write JSON lines instead of .npy".into());
     }
     let texts = match &args.file {
-        Some(path) => read_texts(path)?,
+        Some(path) => read_texts(path, false)?.into_iter().map(|text| text.text).collect(),
         None => args.texts.clone(),
     };
     let cache = args.store.clone().map(|path| EmbeddingCacheOptions { store: Some(path), ..Default::default() });
