@@ -12,12 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
+use wgoose_loader::Container;
 use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder};
 
-/// How a plan is named: see [`PlanChoice::named`].
+/// How a plan is named: see [`PlanChoice::named`]. A model is no plan.
 pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
-    OsStringValueParser::new().map(|name| PlanChoice::named(Some(name)))
+    OsStringValueParser::new().try_map(|name| match PlanChoice::named(Some(name)) {
+        PlanChoice::File(path) if Container::of_file(&path).is_some() => {
+            Err("it is a model, not a plan: plans are written by wgoose tune")
+        }
+        choice => Ok(choice),
+    })
 }
 
 /// Where a model runs, and how.

@@ -1,5 +1,6 @@
 //! What a container holds, in terms all containers share: named raw tensors and the sizes it declares.
 
+use crate::gguf::About;
 use std::collections::HashMap;
 use std::ops::Range;
 use wgoose_graph::{Format, ModelShape};
@@ -17,6 +18,8 @@ pub(crate) struct Contents {
     pub(crate) header: Range<usize>,
     /// Tokens of the vocabulary, where stored.
     pub(crate) vocabulary: Option<Strings>,
+    /// What it says for people.
+    pub(crate) about: About,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).

@@ -1,5 +1,6 @@
 //! Why a file is no model that can be run.
 
+use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
@@ -60,11 +61,8 @@ pub enum LoadError {
         source: Box<LoadError>,
     },
     /// The content is that of no container this crate reads.
-    #[error("no model file: expected GGUF, safetensors or a .pth written by torch.save, found {start:02x?}")]
-    UnknownContainer {
-        /// Its first bytes, 16 at most.
-        start: Vec<u8>,
-    },
+    #[error("{0}")]
+    UnknownContainer(Foreign),
     /// A bare pickle, as torch.save wrote it before version 1.6.
     #[error("a .pth of the old layout (a bare pickle): load and save it again with a current torch")]
     LegacyTorch,
@@ -81,6 +79,15 @@ pub enum LoadError {
     #[error("tensor '{tensor}' is missing: the file holds no complete RWKV-7 model (earlier versions use other names)")]
     MissingTensor {
         /// Its name in this kind of file.
+        tensor: String,
+    },
+    /// The tensors have the names of the model's port to Hugging Face's transformers, which also splits and renames weights.
+    #[error(
+        "the tensors have Hugging Face's names ('{tensor}'): take the .pth of this model (huggingface.co/BlinkDL/rwkv7-g1 and \
+         rwkv-7-world have them), or a GGUF or .st file made of it"
+    )]
+    HuggingFaceNames {
+        /// One of them.
         tensor: String,
     },
     /// A tensor that was asked for by name is not there.

@@ -4,6 +4,8 @@ use crate::contents::{Contents, Strings};
 use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
+use crate::foreign::Foreign;
+use crate::gguf::About;
 use crate::names::Container;
 use crate::placement::{self, Placed, Storage};
 use crate::read_at::ReadAt;
@@ -28,6 +30,7 @@ pub struct Model {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    about: About,
     fingerprint: OnceLock<Fingerprint>,
 }
 
@@ -46,8 +49,8 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, shape, places, header, vocabulary } = checked;
-        Ok(Model { file, container, shape, places, header, vocabulary, fingerprint: OnceLock::new() })
+        let Checked { container, shape, places, header, vocabulary, about } = checked;
+        Ok(Model { file, container, shape, places, header, vocabulary, about, fingerprint: OnceLock::new() })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -130,6 +133,11 @@ impl Model {
         self.vocabulary.map(|strings| gguf::vocabulary::decode(self.file.bytes(), strings))
     }
 
+    /// What the file says of the model, for people (GGUF only).
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
     /// Identifies the model's content. The first call reads about 3 KiB of every tensor.
     pub fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| {
@@ -179,15 +187,26 @@ struct Checked {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    about: About,
 }
 
 impl Checked {
     fn of(file: &[u8]) -> Result<Self, LoadError> {
         let (container, contents) = contents(file)?;
+        if let Some(tensor) = hugging_face_name(contents.directory.names()) {
+            return Err(LoadError::HuggingFaceNames { tensor: tensor.to_owned() });
+        }
         let (shape, layout) = shape::deduce(container, &contents)?;
         let places = placement::place(container, &contents, &shape, layout)?;
-        Ok(Checked { container, shape, places, header: contents.header, vocabulary: contents.vocabulary })
+        let Contents { header, vocabulary, about, .. } = contents;
+        Ok(Checked { container, shape, places, header, vocabulary, about })
     }
+}
+
+/// A name of the model's port to Hugging Face's transformers (github.com/fla-org/flash-linear-attention, `rwkv7`): the
+/// first in the alphabet.
+fn hugging_face_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names.filter(|name| name.starts_with("model.layers.") || *name == "model.embeddings.weight").min()
 }
 
 /// What a file is and holds, whatever it is for.
@@ -206,7 +225,7 @@ fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
         None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),
-        None => Err(LoadError::UnknownContainer { start: file[..file.len().min(16)].to_vec() }),
+        None => Err(LoadError::UnknownContainer(Foreign::of(file))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whatever is wrong is said in one line; nothing panics.
 
 use crate::binary::{printed, said, synth, wgoose};
+use safetensors::tensor::{Dtype, TensorView};
 use std::fs::{create_dir, write};
 use std::path::Path;
 
@@ -15,6 +16,14 @@ fn folder() -> tempfile::TempDir {
     file("header.gguf", &good[..20]);
     file("empty.gguf", b"");
     file("text.gguf", b"a goose\n");
+    file("lfs.gguf", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n");
+    file("page.gguf", b"<!doctype html><html></html>");
+    file("packed.gguf", b"\x1f\x8b\x08\0\0\0\0\0");
+    file("plan.gguf", include_bytes!("../../../../plans/nvidia-h200/24x2048-f16.ron"));
+    let tensor = [0; 4];
+    let view = |name: &str| (name.to_owned(), TensorView::new(Dtype::F32, vec![1], &tensor).unwrap());
+    let names = ["model.layers.0.attn.x_r", "model.embeddings.weight", "lm_head.weight"];
+    file("hf.safetensors", &safetensors::serialize(names.map(view), None).unwrap());
     file("tokens.json", b"[1, 2, 3]");
     file("object.json", b"{\"tokens\": [1]}");
     file("words.json", b"[\"a\", \"goose\"]");
@@ -39,13 +48,24 @@ const FAILURES: &[(&str, &str)] = &[
     ("info missing.gguf", "missing.gguf"),
     ("info cut.gguf --json", "truncated"),
     ("info header.gguf", "truncated"),
-    ("info empty.gguf", "no model file"),
-    ("info text.gguf", "no model file"),
+    ("info empty.gguf", "'empty.gguf': the file is empty"),
+    (
+        "info text.gguf",
+        "'text.gguf': a text, not a model (GGUF, safetensors or a .pth written by torch.save), which begins 'a goose'",
+    ),
+    ("info lfs.gguf", "'lfs.gguf': a git-lfs pointer, not the model itself: run `git lfs pull`"),
+    ("generate page.gguf --prompt a", "'page.gguf': a web page (HTML), not a model: the download failed"),
+    ("chat packed.gguf --prompt a", "'packed.gguf': compressed with gzip: unpack it first"),
+    ("generate plan.gguf --prompt a", "'plan.gguf': a plan, not a model: name the model, and the plan with --plan"),
+    (
+        "info hf.safetensors",
+        "'hf.safetensors': the tensors have Hugging Face's names ('model.embeddings.weight'): take the .pth",
+    ),
     ("info folder", "not a regular file"),
     ("graph missing.gguf", "missing.gguf"),
     ("generate cut.gguf --prompt a", "truncated"),
     ("logits folder.gguf --tokens tokens.json --out logits.npy", "not a regular file"),
-    ("verify empty.gguf", "no model file"),
+    ("verify empty.gguf", "the file is empty"),
     ("tune missing.gguf --out plan.ron", "missing.gguf"),
     ("bench missing.gguf --title a --change b --save report.md", "missing.gguf"),
     ("bench --cold --model missing.gguf", "missing.gguf"),
@@ -95,7 +115,7 @@ const FAILURES: &[(&str, &str)] = &[
     // Conversions.
     ("convert missing.pth new.gguf", "missing.pth"),
     ("convert cut.gguf new.st", "truncated"),
-    ("convert text.gguf new.st", "no model file"),
+    ("convert text.gguf new.st", "not a model"),
     ("convert good.gguf good.gguf", "exists already"),
     ("convert good.gguf new.pth", ".gguf, .st or .safetensors"),
     ("convert good.gguf new.st --to Q8_0", "safetensors holds F32, F16 and BF16"),
@@ -202,6 +222,8 @@ const USAGE: &[(&str, &str)] = &[
     ("generate good.gguf --prompt a --cache-dir folder --no-cache", "--cache-dir"),
     ("tune good.gguf --out plan.ron --cache-dir folder --no-cache", "--cache-dir"),
     ("bench", "<MODEL>"),
+    ("generate good.gguf --prompt a --plan few-bytes.gguf", "it is a model, not a plan"),
+    ("eval good.gguf --text tokens.json --against good.gguf --against-plan good.gguf", "it is a model, not a plan"),
     ("bench good.gguf --title a", "--change"),
     ("bench good.gguf --save report.md", "--title"),
     ("bench good.gguf --plans default --plan default", "cannot be used with"),

@@ -6,7 +6,7 @@ use crate::support::{TINY, Tensor, checkpoint, named, open, safetensors};
 use std::fmt::Debug;
 use wgoose_graph::{Format, ShapeError};
 use wgoose_loader::{
-    ArchiveError, DirectoryError, GgufError, LoadError, Model, PickleError, PthError, SafetensorsError,
+    ArchiveError, DirectoryError, Foreign, GgufError, LoadError, Model, PickleError, PthError, SafetensorsError,
 };
 
 /// Asserts that opening fails with a pattern, and that the message says certain things.
@@ -50,8 +50,9 @@ fn no_model_file() {
     assert!(matches!(missing, LoadError::Io { .. }) && missing.to_string().contains("no/such/file"));
     let folder = Model::open(env!("CARGO_MANIFEST_DIR")).map(|_| ()).unwrap_err();
     assert!(matches!(folder, LoadError::Io { .. }), "{folder:?}");
-    refused!(b"", LoadError::UnknownContainer { .. }, "GGUF, safetensors or a .pth");
-    refused!(b"hello, world", LoadError::UnknownContainer { .. }, "68, 65");
+    refused!(b"", LoadError::UnknownContainer(Foreign::Empty), "empty");
+    refused!(b"hello, world", LoadError::UnknownContainer(Foreign::Text(_)), "'hello, world'");
+    refused!(b"hello\0world", LoadError::UnknownContainer(Foreign::Bytes(_)), "68, 65");
     refused!(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", LoadError::LegacyTorch, "save it again");
 }
 
