@@ -158,3 +158,35 @@ fn conversations_are_kept_in_files() {
     assert_eq!(say(&mut other, "one"), first);
     assert_eq!(say(&mut other, "two"), second);
 }
+
+#[test]
+fn messages_are_taken_back_and_answered_anew() {
+    let model = tiny(1);
+    let generate = GenerateOptions { max_tokens: 8, ..GenerateOptions::default() };
+    let new = || Chat::new(on_cpu(&model), ChatOptions { generate: generate.clone(), ..ChatOptions::default() });
+    let mut chat = new();
+    assert_eq!(chat.undo().unwrap(), None);
+    assert!(chat.again(&mut |_| ControlFlow::Continue(())).unwrap().is_none());
+    let first = say(&mut chat, "one").0;
+    let second = say(&mut chat, "two").0;
+    assert_eq!(chat.undo().unwrap().as_deref(), Some("two"));
+    assert_eq!(say(&mut chat, "two").0, second, "as if it had not been said before");
+    let again = |chat: &mut Chat| {
+        let mut text = String::new();
+        let mut take = |piece: &str| {
+            text.push_str(piece);
+            ControlFlow::Continue(())
+        };
+        chat.again(&mut take).unwrap().unwrap();
+        text
+    };
+    let (other, another) = (again(&mut chat), again(&mut chat));
+    assert!(other != second && another != other, "{second:?} {other:?} {another:?}");
+    assert_eq!((chat.undo().unwrap().as_deref(), chat.undo().unwrap().as_deref()), (Some("two"), Some("one")));
+    assert_eq!(say(&mut chat, "one").0, first);
+    chat.set_system(Some("Be brief.".into())).unwrap();
+    assert_eq!(chat.undo().unwrap(), None);
+    let told = say(&mut chat, "one").0;
+    let options = ChatOptions { system: Some("Be brief.".into()), generate: generate.clone(), think: false };
+    assert_eq!(say(&mut Chat::new(on_cpu(&model), options), "one").0, told);
+}
