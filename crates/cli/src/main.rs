@@ -6,6 +6,7 @@ mod announce;
 mod arguments;
 mod failure;
 mod first_use;
+mod mesa;
 mod npy;
 mod options;
 mod plan_text;
@@ -70,6 +71,7 @@ fn command() -> Command {
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    mesa::quieten();
     let cli: Cli = arguments::parse(command());
     tracing_subscriber::fmt()
         .with_writer(|| progress::Above)
