@@ -137,7 +137,7 @@ fn tune_quickly(
     let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
-    match tune(&device, &model, &sweep)? {
+    match tune(&device, &model, &sweep, false)? {
         Tuned::Swept(swept) => drop(store.file(class, &swept.plan)?),
         Tuned::Interrupted(best) => {
             if let Some(plan) = best {

@@ -51,12 +51,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let converted = convert(&model, &options, &args.out, &show(&bar))?;
     drop(bar);
     let written = converted.written;
-    let (bytes, before) = (written.bytes as f64 / 1e6, model.file_len() as f64 / 1e6);
-    outln!("{}: {bytes:.1} MB ({before:.1} MB before), {} tensors, {mix}", args.out.display(), written.tensors);
+    let (bytes, before) = (mib(written.bytes), mib(model.file_len() as u64));
+    outln!("{}: {bytes:.1} MiB ({before:.1} MiB before), {} tensors, {mix}", args.out.display(), written.tensors);
     if let Some(checked) = converted.checked {
         outln!("checked: {} weights as written; {}", checked.weights, rounding(checked.rounding, checked.worst));
     }
     Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// What rounding has changed, in words.

@@ -89,7 +89,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bar = bar()?;
     let report = write(&options, &args.out, &show(&bar))?;
     drop(bar);
-    let (bytes, weights) = (report.bytes as f64 / 1e6, report.weights as f64 / 1e6);
-    outln!("{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}", args.out.display(), report.tensors, args.mix);
+    let (bytes, weights) = (report.bytes as f64 / f64::from(1 << 20), report.weights as f64 / 1e6);
+    outln!(
+        "{}: {bytes:.1} MiB, {weights:.1} M weights in {} tensors, {}",
+        args.out.display(),
+        report.tensors,
+        args.mix
+    );
     Ok(())
 }

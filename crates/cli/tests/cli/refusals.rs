@@ -81,7 +81,7 @@ const FAILURES: &[(&str, &str)] = &[
     // Tokens.
     ("logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
     ("tune good.gguf --out plan.ron --ledger plan.ron", "a file each"),
-    ("embed good.gguf a --out both --store both", "a file each"),
+    ("embed good.gguf a --out both.jsonl --store both.jsonl", "a file each"),
     ("logits good.gguf --out logits.npy --tokens folder", "folder"),
     ("logits good.gguf --out logits.npy --tokens object.json", "expected a JSON list of token ids"),
     ("logits good.gguf --out logits.npy --tokens words.json", "expected a JSON list of token ids"),
@@ -250,6 +250,7 @@ const USAGE: &[(&str, &str)] = &[
     ("embed good.gguf", "<TEXTS"),
     ("embed good.gguf a --file tokens.json", "cannot be used with"),
     ("embed good.gguf a --out folder", "it is a folder"),
+    ("embed good.gguf a --out v.csv", "ends in .npy, .jsonl or .json"),
     ("embed good.gguf a --pooling sum", "last, mean, every, state"),
     ("generate good.gguf --prompt a --timeline folder", "it is a folder"),
 ];

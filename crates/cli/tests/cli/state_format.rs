@@ -73,7 +73,7 @@ fn memory_and_profiles_count_its_bytes() {
         assert_eq!(part("--state-format f32", what) - part("--state-format f16", what), saved, "{what}");
     }
     let bytes = |options: &str| {
-        run(folder, &format!("profile tiny.gguf --runs 2 --sequences 3 --json p.json {options}"));
+        run(folder, &format!("profile tiny.gguf --runs 2 --sequences 3 --out p.json {options}"));
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("p.json")).unwrap()).unwrap();
         report["total"]["bytes"].as_u64().unwrap()
     };

@@ -11,7 +11,8 @@ pub(super) const HELP: &str = "\
 /save FILE     write the conversation to a file
 /load FILE     go on with that of a file
 /quit          leave, as Ctrl-D does
-A line that ends with a backslash goes on in the next one; lines between \"\"\" and \"\"\" are one message. Ctrl-C ends an answer.";
+A line that ends with a backslash goes on in the next one.
+Lines between \"\"\" and \"\"\" are one message. Ctrl-C ends an answer.";
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install();
     if let Some(message) = &args.prompt {
-        return answer(&mut chat, Ask::Message(message), &interrupt);
+        return answer(&mut chat, &Ask::Message(message), &interrupt);
     }
     let mut input = Input::new()?;
     // A terminal shows whose turn it is; a pipe gets the answers only.
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         if typed {
             out!("\nAssistant: ");
         }
-        answer(&mut chat, asked, &interrupt)?;
+        answer(&mut chat, &asked, &interrupt)?;
     }
     if typed {
         out!("\n");
@@ -147,7 +147,7 @@ enum Ask<'a> {
 }
 
 /// Prints the answer to a message, a line of its own.
-fn answer(chat: &mut Chat, ask: Ask<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
+fn answer(chat: &mut Chat, ask: &Ask<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(chat.opening().as_bytes())?;
     out.flush()?;

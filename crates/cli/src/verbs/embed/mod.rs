@@ -30,8 +30,9 @@ pub(crate) struct Args {
     /// File of texts: one a line, or, if its name ends in .jsonl, a JSON string or an object with "text" a line.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Where embeddings go: .npy (float32, [texts, columns]), else JSON lines; default: JSON lines on standard output.
-    #[arg(long, value_parser = place)]
+    /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on standard
+    /// output.
+    #[arg(long, value_parser = place_of_embeddings)]
     out: Option<PathBuf>,
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
     #[arg(long)]
@@ -67,6 +68,15 @@ enum PoolingName {
     State,
 }
 
+/// A place with an ending that says what is written.
+fn place_of_embeddings(path: &str) -> Result<PathBuf, String> {
+    let place = place(path)?;
+    match place.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("npy" | "jsonl" | "json") => Ok(place),
+        _ => Err("expected a name that ends in .npy, .jsonl or .json".to_owned()),
+    }
+}
+
 impl Args {
     fn embed_options(&self, session: &Session) -> Result<EmbedOptions, Failure> {
         let pooling = match self.pooling {
@@ -97,7 +107,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => args.texts.clone(),
     };
     let cache = args.store.clone().map(|path| EmbeddingCacheOptions { store: Some(path), ..Default::default() });
+    let moving = Moving::spinner("opening the model and the device")?;
     let mut session = args.options.session()?.embedding_cache(cache).open(&args.model)?;
+    drop(moving);
     let options = args.embed_options(&session)?;
     let tokenizer = session.tokenizer()?;
     let tokens: Vec<Vec<u32>> = texts.iter().map(|text| tokenizer.encode(text.as_bytes())).collect();

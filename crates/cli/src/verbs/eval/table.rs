@@ -54,23 +54,6 @@ fn digits(value: f64) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{digits, with_error};
-
-    #[test]
-    fn columns_keep_their_width() {
-        for (value, text) in [(0.0, "0.00000"), (1.25, "1.25000"), (8.0321e-3, "0.00803210"), (54321.9, "54321.9")] {
-            assert_eq!(digits(value), text);
-        }
-        assert_eq!((digits(8685549.96), digits(1e-9)), ("8.68555e6".into(), "1.00000e-9".into()));
-        assert_eq!(
-            (with_error(2.0, Some(0.01)), with_error(2.0, None)),
-            ("2.00000 +- 0.0200000".into(), "2.00000".into())
-        );
-    }
-}
-
 fn distance(divergence: &Divergence) -> String {
     let all = divergence.all();
     let (mean, most, largest) = (all.mean_kl(), divergence.kl_99(), all.max_kl);
@@ -102,4 +85,21 @@ fn position(stretch: &Stretch) -> String {
         100.0 * stretch.agreement(),
         stretch.rms()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{digits, with_error};
+
+    #[test]
+    fn columns_keep_their_width() {
+        for (value, text) in [(0.0, "0.00000"), (1.25, "1.25000"), (8.0321e-3, "0.00803210"), (54321.9, "54321.9")] {
+            assert_eq!(digits(value), text);
+        }
+        assert_eq!((digits(8685549.96), digits(1e-9)), ("8.68555e6".into(), "1.00000e-9".into()));
+        assert_eq!(
+            (with_error(2.0, Some(0.01)), with_error(2.0, None)),
+            ("2.00000 +- 0.0200000".into(), "2.00000".into())
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
+use crate::progress::Moving;
 use serde::Serialize;
 use std::path::Path;
 use wgoose_bench::{process_memory, prompt};
@@ -34,6 +35,7 @@ struct Report {
 
 /// Opens the model, reads a prompt of one chunk, decodes a token, and says what that took.
 pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), Failure> {
+    let moving = Moving::spinner("opening, reading a prompt and writing a token")?;
     let executor = options.executor(model, 1)?;
     let predicted = executor.predict()?;
     let (chunk, vocab) = (executor.plan().prefill_chunk, executor.shape().vocab);
@@ -44,6 +46,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
         engine.forward(&[Sequence { slot: 0, tokens: &tokens, outputs: Outputs::Last }])?;
     }
     let LoadReport { footprint, peak_staging, peak_device, uploaded, .. } = engine.report();
+    drop(moving);
     let measured = wgoose_runtime::Footprint { staging: peak_staging, ..footprint };
     let parts = predicted.parts().into_iter().zip(measured.parts());
     let report = Report {

@@ -1,0 +1,22 @@
+//! `wgoose completions`: what shells know of the program, made of its own help.
+
+use crate::failure::Failure;
+use clap::Command;
+use clap_complete::Shell;
+
+/// Print what a shell needs to complete commands.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose completions bash > ~/.local/share/bash-completion/completions/wgoose
+  wgoose completions zsh > ~/.zfunc/_wgoose
+  wgoose completions fish > ~/.config/fish/completions/wgoose.fish")]
+pub(crate) struct Args {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args, mut program: Command) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, "wgoose", &mut script);
+    Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?)
+}
