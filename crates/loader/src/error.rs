@@ -1,5 +1,6 @@
 //! Why a file is no model that can be run.
 
+use crate::blocks::SourceFormat;
 use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
@@ -116,6 +117,16 @@ pub enum LoadError {
         /// The container's name for the type.
         found: String,
     },
+    /// A tensor that the model needs is stored in a format that only a conversion reads.
+    #[error(
+        "tensor '{tensor}' is stored as {found}, which only a conversion reads: wgoose convert IN OUT --to Q4_K_M, or another format"
+    )]
+    ConvertFirst {
+        /// Its name in the file.
+        tensor: String,
+        /// Its format.
+        found: SourceFormat,
+    },
     /// Norms, biases, mixes and adapters are never quantised.
     #[error("tensor '{tensor}' at byte {offset} is stored as {format}: only the large matrices may be quantised")]
     QuantisedVector {
@@ -124,7 +135,7 @@ pub enum LoadError {
         /// Its first byte in the file.
         offset: usize,
         /// Its format.
-        format: Format,
+        format: &'static str,
     },
     /// The six token-shift mixes of a layer are not all stored alike.
     #[error("tensor '{tensor}' is stored as {format}, the layer's other mixes as {others}")]

@@ -6,8 +6,8 @@ use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
 use crate::gguf::About;
-use crate::names::Container;
-use crate::placement::{self, Placed, Storage};
+use crate::names::{Container, Names};
+use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
 use crate::view::{Pieces, TensorView};
 use crate::{gguf, pth, safetensors, shape};
@@ -41,7 +41,38 @@ impl Model {
     /// # Errors
     /// What is wrong with the file, where, and what to do about it.
     pub fn open(path: impl AsRef<Path>) -> Result<Model, LoadError> {
+        let model = Model::open_source(path)?;
+        let source = Weight::all(&model.shape).find_map(|weight| match model.placed(weight).stored {
+            Stored::Format(_) => None,
+            Stored::Source(found) => Some((weight, found)),
+        });
+        match source {
+            None => Ok(model),
+            Some((weight, found)) => {
+                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.container.names(weight);
+                Err(LoadError::ConvertFirst { tensor, found }.of_file(model.path()))
+            }
+        }
+    }
+
+    /// As [`Model::open`], to be converted: matrices may also be in a [`SourceFormat`](crate::blocks::SourceFormat).
+    ///
+    /// # Errors
+    /// As of [`Model::open`].
+    pub fn open_source(path: impl AsRef<Path>) -> Result<Model, LoadError> {
         Model::of(ModelFile::open(path.as_ref())?)
+    }
+
+    /// What a weight is stored as, and its rows and columns.
+    pub(crate) fn stored(&self, weight: Weight) -> (Stored, [usize; 2]) {
+        let placed = self.placed(weight);
+        (placed.stored, [placed.rows, placed.cols])
+    }
+
+    /// Where a weight in a [`SourceFormat`](crate::blocks::SourceFormat) lies in the file: in one piece.
+    pub(crate) fn source_range(&self, weight: Weight) -> Range<usize> {
+        let ranges = self.placed(weight).storage.ranges();
+        ranges.first().cloned().unwrap_or_default()
     }
 
     fn of(file: ModelFile) -> Result<Model, LoadError> {
@@ -114,7 +145,8 @@ impl Model {
     /// A weight. Costs a look-up; no page of the file is touched before the view's bytes are.
     ///
     /// # Panics
-    /// If `weight` is none of [`Weight::all`] for this shape: a layer past the last, a value residual in layer 0.
+    /// If `weight` is none of [`Weight::all`] for this shape: a layer past the last, a value residual in layer 0. Of a model
+    /// that is open to be converted, if it is in a format that only conversions read.
     pub fn tensor(&self, weight: Weight) -> TensorView<'_> {
         let placed = self.placed(weight);
         let bytes = |range: &Range<usize>| &self.file.bytes()[range.clone()];
@@ -124,7 +156,8 @@ impl Model {
             Storage::Rows(rows) => Pieces::Rows(rows.each_ref().map(bytes)),
         };
         let offset = placed.storage.ranges().iter().map(|range| range.start).min().unwrap_or(0);
-        TensorView::new(placed.format, [placed.rows, placed.cols], pieces, offset)
+        let Stored::Format(format) = placed.stored else { panic!("{weight} is stored as {:?}", placed.stored) };
+        TensorView::new(format, [placed.rows, placed.cols], pieces, offset)
     }
 
     /// The vocabulary the file carries (GGUF only): the bytes of each token by id. Tokens that stand for no text are

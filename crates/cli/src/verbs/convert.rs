@@ -10,6 +10,7 @@ use wgoose_loader::{Container, Model};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
+/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS.
 /// A GGUF file keeps its vocabulary, but not metadata such as author or licence; one made of a .pth or .st gets the World
 /// vocabulary. Numbers are rounded to the new
 /// format, nothing else; what has it already is copied. The file appears when it is complete.
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let container = container(&args.out)?;
-    let model = Model::open(&args.model)?;
+    let model = Model::open_source(&args.model)?;
     let mix = args.to.unwrap_or_else(|| kept_mix(&model));
     let name = args.model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();

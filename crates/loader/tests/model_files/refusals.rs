@@ -203,8 +203,8 @@ fn gguf_tensors() {
     refused!(blocks, LoadError::Gguf(GgufError::Directory(DirectoryError::ImpossibleSize { .. })), "[10, 64]", "Q4_K");
     let mut unknown = gguf(|_| ());
     let name = unknown.windows(17).position(|w| w == b"token_embd.weight").unwrap();
-    unknown[name + 17 + 4 + 16] = 10;
-    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "Q2_K");
+    unknown[name + 17 + 4 + 16] = 16;
+    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "ggml type 16");
 }
 
 #[test]
