@@ -1,7 +1,7 @@
 //! `--tune`, and the question on the first use of a GPU: sessions of verbs that people begin with.
 
 use crate::announce::announce;
-use crate::failure::{Failure, Interrupted};
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use crate::progress::Moving;
 use crate::tuning::{Effort, Tuned, tune};
@@ -71,7 +71,7 @@ impl FirstUse {
         started: Instant,
     ) -> Result<Session, Failure> {
         if self.tune && matches!(options.backend, BackendName::Cpu) {
-            return Err("the CPU reference has no plan: leave out --tune".into());
+            return Err(WrongUsage("the CPU reference has no plan: leave out --tune".into()).into());
         }
         // Cheap: weights are uploaded on first use.
         let moving = Moving::spinner("opening the model and the device")?;

@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
         Verb::Tokenize(args) => verbs::tokenize::run(&args),
-        Verb::Completions(args) => verbs::completions::run(&args, command()),
+        Verb::Completions(args) => verbs::completions::run(&args, &command()),
         Verb::Man(args) => verbs::man::run(&args, command()),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
         Verb::Trial(args) => verbs::trial::run(&args, started),

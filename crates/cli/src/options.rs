@@ -1,7 +1,7 @@
 //! Options that several verbs share.
 
 use crate::announce::announce;
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use bytesize::ByteSize;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -207,13 +207,11 @@ pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A file with a file of lines beside it, which must have another name; its folder may be missing.
+/// As [`place`], of a file with a file of lines beside it, which must have another name.
 pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
-    let path = Path::new(path);
-    match path.extension().is_some_and(|e| e == "jsonl") {
+    match Path::new(path).extension().is_some_and(|e| e == "jsonl") {
         true => Err("measurements go to the file of that name that ends in .jsonl: choose another ending".into()),
-        false if path.exists() && !path.is_file() => Err("it is no ordinary file".into()),
-        false => Ok(path.into()),
+        false => place(path),
     }
 }
 
@@ -315,7 +313,7 @@ impl RunOptions {
     /// The executor itself, for verbs that look inside.
     pub(crate) fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
         if let BackendName::Cpu = self.backend {
-            return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
+            return Err(WrongUsage("the CPU reference has no dispatches: leave out --backend cpu".into()).into());
         }
         Ok(self.subject()?.executor(model, slots)?)
     }

@@ -43,7 +43,7 @@ pub(crate) struct SamplingFlags {
     /// End at this token, as at end-of-text (0). Can be given many times.
     #[arg(long, value_name = "TOKEN")]
     stop_token: Vec<u32>,
-    /// Same seed, plan and device: same text.
+    /// Same seed, plan and device: same text; GPU and CPU draw random numbers of their own.
     #[arg(short, long)]
     seed: Option<u64>,
 }

@@ -190,3 +190,22 @@ fn messages_are_taken_back_and_answered_anew() {
     let options = ChatOptions { system: Some("Be brief.".into()), generate: generate.clone(), think: false };
     assert_eq!(say(&mut Chat::new(on_cpu(&model), options), "one").0, told);
 }
+
+#[test]
+fn a_message_that_is_broken_off_while_it_is_read_counts_as_not_said() {
+    let model = tiny(1);
+    let generate = GenerateOptions { max_tokens: 4, ..GenerateOptions::default() };
+    let new = || Chat::new(on_cpu(&model), ChatOptions { generate: generate.clone(), ..ChatOptions::default() });
+    let mut chat = new();
+    let mut calls = 0;
+    let long = "goose ".repeat(1000);
+    let broken = chat.say(&long, &mut |text| {
+        calls += 1;
+        assert!(text.is_empty(), "{text}");
+        ControlFlow::Break(())
+    });
+    let broken = broken.unwrap();
+    assert!(calls == 1 && broken.tokens.is_empty() && broken.prompt_tokens > 0, "{broken:?}");
+    assert_eq!(chat.last(), None);
+    assert_eq!(say(&mut chat, "one").0, say(&mut new(), "one").0);
+}

@@ -15,7 +15,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, mut program: Command) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, program: &Command) -> Result<(), Failure> {
+    let shown = program.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let mut program = Command::new("wgoose").args(program.get_arguments().cloned()).subcommands(shown);
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, "wgoose", &mut script);
     Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?)

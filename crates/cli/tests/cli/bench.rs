@@ -52,6 +52,7 @@ fn a_title_is_recorded_where_it_is_asked_for() {
     let line = "bench one.gguf --backend cpu --title -t --change --x --prefill-tokens 4 -n 2 -r 1 --cache .";
     let text = run(folder.path(), line);
     assert!(text.contains("not kept: --save FILE") && !folder.path().join("optimization_plan").exists(), "{text}");
+    std::fs::create_dir(folder.path().join("here")).unwrap();
     assert!(run(folder.path(), &format!("{line} --save here/b.md")).ends_with("appended to here/b.md\n"));
     let report = std::fs::read_to_string(folder.path().join("here/b.md")).unwrap();
     assert!(report.contains("## -t\n") && report.contains("| --x | one.gguf | CPU reference |"), "{report}");

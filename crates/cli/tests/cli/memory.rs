@@ -14,7 +14,7 @@ fn least(folder: &Path) -> u64 {
     let error = said(output);
     assert_eq!(error.lines().count(), 1, "{error}");
     let (_, need) = error.split_once("at least ").unwrap();
-    need.split(':').next().unwrap().parse().unwrap()
+    need.split(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]

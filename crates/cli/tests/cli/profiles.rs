@@ -130,6 +130,6 @@ fn the_reference_has_no_dispatches_to_profile() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let output = wgoose(folder.path(), ["profile", "tiny.gguf", "--backend", "cpu"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("no dispatches"));
 }

@@ -6,7 +6,7 @@ use super::cold;
 use super::export;
 use super::speeds::Speeds;
 use super::table::Table;
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::progress::Moving;
 use clap::ValueEnum;
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl WorkloadOptions {
         match self.prompt_tokens[..] {
             [] => Ok(cold::PROMPT),
             [one] => Ok(one),
-            _ => Err("--cold reads one prompt: name one length with --prompt-tokens".into()),
+            _ => Err(WrongUsage("--cold reads one prompt: name one length with --prompt-tokens".into()).into()),
         }
     }
 
@@ -123,7 +123,7 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (jobs, is_usual) = args.jobs();
     if jobs.workloads.contains(&Workload::Cold) && !args.plans.is_empty() {
-        return Err("--workload cold takes --plan, not --plans".into());
+        return Err(WrongUsage("--workload cold takes --plan, not --plans".into()).into());
     }
     // What is refused is refused before minutes of work.
     let mut records = args.workloads.out_record.as_deref().map(super::open::<Value>).transpose()?;

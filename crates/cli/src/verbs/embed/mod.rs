@@ -3,7 +3,7 @@
 mod output;
 mod part;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::options::{RunOptions, place};
 use crate::progress::Moving;
 use crate::texts::read_texts;
@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use output::{Kind, Output, Run};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Instant;
 use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
@@ -96,11 +97,15 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.store.as_ref() == Some(out)) {
-        return Err(format!("{}: --store and --out need a file each", out.display()).into());
+        return Err(WrongUsage(format!("{}: --store and --out need a file each", out.display())).into());
     }
     let kind = args.out.as_deref().map_or(Kind::Lines, Kind::of);
     if kind == Kind::Npy && args.pooling == PoolingName::Every {
-        return Err("--pooling every makes matrices of different sizes: write JSON lines instead of .npy".into());
+        let text = "--pooling every makes matrices of different sizes: write JSON lines instead of .npy";
+        return Err(WrongUsage(text.into()).into());
+    }
+    if let Some(empty) = args.texts.iter().position(String::is_empty) {
+        return Err(WrongUsage(format!("text {} is empty", empty + 1)).into());
     }
     let texts = match &args.file {
         Some(path) => read_texts(path, false)?.into_iter().map(|text| text.text).collect(),
@@ -125,6 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Output::file(path, &Run { key: key(&session, &options, &tokens), rows: texts.len(), cols })?,
         None => Output::stdout(),
     };
+    let (begun, before) = (Instant::now(), output.done);
     let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
     let mut done = output.done;
     bar.done(done as u64);
@@ -140,6 +146,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output.finish()?;
     if let Some(path) = &args.out {
         outln!("{}: {} embeddings", path.display(), texts.len());
+        let (seconds, new) = (begun.elapsed().as_secs_f64(), &tokens[before.min(tokens.len())..]);
+        let rate = new.iter().map(Vec::len).sum::<usize>() as f64 / seconds.max(1e-9);
+        eprintln!("{} texts embedded now, {seconds:.1} s, {rate:.0} tokens/s", new.len());
     }
     Ok(())
 }

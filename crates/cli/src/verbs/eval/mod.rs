@@ -3,7 +3,7 @@
 mod json;
 mod table;
 
-use crate::failure::{Failure, Interrupted};
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use crate::signals::{OnSignal, Signal};
@@ -69,7 +69,8 @@ impl Args {
         match &self.against {
             None => Ok(None),
             Some(Against::Reference) if self.against_plan.is_some() => {
-                Err("the CPU reference has no plan: leave out --against-plan, or name a model in --against".into())
+                let text = "the CPU reference has no plan: leave out --against-plan, or name a model in --against";
+                Err(WrongUsage(text.into()).into())
             }
             Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
             Some(Against::Model(path)) => {

@@ -2,7 +2,7 @@
 
 mod gains;
 
-use crate::failure::{Failure, Interrupted};
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::tuning::{Effort, Tuned, tune};
 use crate::verbs::trial;
 use gains::Gains;
@@ -83,7 +83,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.ledger.as_ref() == Some(*out)) {
-        return Err(format!("{}: the plan and the measurements need a file each", out.display()).into());
+        return Err(WrongUsage(format!("{}: the plan and the measurements need a file each", out.display())).into());
     }
     let seeds = args.seeds.as_deref().map(seeds::load).transpose()?.unwrap_or_default();
     let model = Arc::new(Model::open(&args.model)?);
