@@ -15,6 +15,10 @@ use wgoose_loader::{Container, Model};
 /// vocabulary. Numbers are rounded to the new
 /// format, nothing else; what has it already is copied. The file appears when it is complete.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose convert model.pth model.gguf --to Q4_K_M --check
+  wgoose convert model.gguf model.st
+  wgoose convert model-Q5_1.gguf model.gguf --to Q5_K_M")]
 pub(crate) struct Args {
     /// Model file: .pth, .st, .safetensors or .gguf.
     #[arg(value_name = "IN")]

@@ -12,6 +12,9 @@ use wgoose_session::state_file;
 
 /// Write the logits after every token, and the final state, so that anyone can check this engine against another.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose tokenize \"a goose\" > ids.json
+  wgoose logits model.gguf --tokens ids.json --out logits.npy --state-out state.st")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

@@ -8,6 +8,9 @@ use wgoose_loader::synth::{Mix, SynthOptions, write};
 
 /// Make a synthetic model: same options, same bytes.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose synth model.gguf --preset 0.1B --mix Q4_K_M
+  wgoose synth tiny.gguf --layers 2 --width 128 --vocab 320")]
 pub(crate) struct Args {
     /// File to write: .gguf, or .st / .safetensors.
     out: PathBuf,

@@ -11,6 +11,9 @@ use wgoose_runtime::{Batch, Executor, OpError, Outputs, Sequence, Traced};
 /// Show what every op of the model makes, and the first that goes wrong on this GPU.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["out", "first_divergence"]).required(true).multiple(true))]
+#[command(after_help = "Examples:
+  wgoose trace model.gguf --tokens ids.json --first-divergence
+  wgoose trace model.gguf --tokens ids.json --out ops --only att.key")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

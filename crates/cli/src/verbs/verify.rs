@@ -9,6 +9,9 @@ use wgoose_tuner::quality::Reference;
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose verify model.gguf
+  wgoose verify model.gguf --plan plan.ron --cache references")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

@@ -166,6 +166,9 @@ fn help_has_headings_examples_and_own_defaults() {
     for part in ["\nSampling:\n", "\nDevice and plan:\n", "\nKernels and memory:\n", "\nExamples:\n"] {
         assert!(generate.contains(part) && chat.contains(part), "{part}");
     }
+    for verb in ["bench", "tune", "convert", "embed", "eval", "verify", "profile", "info", "synth", "logits", "trace"] {
+        assert!(help(verb).contains("\nExamples:\n  wgoose "), "{verb}");
+    }
     assert!(generate.contains("[default: 128]") && !generate.contains("[default: 2048]"), "{generate}");
     assert!(chat.contains("[default: 2048]") && chat.contains("[default: 0.996]"), "{chat}");
     assert!(generate.lines().all(|line| line.len() <= 100), "{generate}");

@@ -23,6 +23,10 @@ const BATCH: usize = 64;
 /// An interrupted run with --out, started again in the same way, goes on where it was.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["texts", "file"])))]
+#[command(after_help = "Examples:
+  wgoose embed model.gguf \"a goose\" \"a train\"
+  wgoose embed model.gguf --file texts.txt --out vectors.npy
+  wgoose embed model.gguf --file texts.jsonl --store kept --out vectors.jsonl --prefix \"query: \"")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

@@ -24,6 +24,10 @@ use wgoose_session::{Backend, PlanChoice, Session};
 /// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text. Behind +- stands the standard
 /// error, as if tokens were independent. Ctrl-C prints what was measured until then.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose eval model.gguf --text text.txt
+  wgoose eval small.gguf --text text.txt --against large.gguf
+  wgoose eval model.gguf --text text.txt --against reference --limit 1000")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

@@ -16,6 +16,10 @@ use wgoose_session::{Chosen, PlanReport, printable};
 
 /// Describe a model file, or a plan.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose info model.gguf
+  wgoose info model.gguf --memory --gpu-budget 600MiB
+  wgoose info plan.ron")]
 pub(crate) struct Args {
     /// Model file (.gguf, .st, .pth) or plan (.ron).
     file: PathBuf,

@@ -18,6 +18,10 @@ use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
 /// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose roofline`).
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose profile model.gguf
+  wgoose profile model.gguf --tokens 512 --layers
+  wgoose profile model.gguf --svg step.svg --json > step.json")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,

@@ -131,8 +131,9 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let Swept { plan, measured, recalled } = swept;
     let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
     outln!("{}", Gains { plan: &plan, catalogue: &options.catalogue });
+    let kernels = if choices == 1 { "kernel" } else { "kernels" };
     outln!(
-        "{choices} kernels chosen, chunk {chunk}; {measured} experiments measured, {recalled} taken from the ledger\n"
+        "{choices} {kernels} chosen, chunk {chunk}; {measured} experiments measured, {recalled} taken from the ledger\n"
     );
     let (model, plan) = match &destination {
         Destination::File(path) => (args.model.display(), format!(" --plan {}", path.display())),
