@@ -31,6 +31,8 @@ fn a_budget_changes_no_byte_of_a_result() {
         results.push(["l.npy", "s.st"].map(|f| std::fs::read(folder.join(f)).unwrap()));
     }
     assert!(results.iter().all(|r| *r == results[0]));
+    // What is told beforehand is what is refused.
+    assert_eq!(json(folder, "info tiny.gguf --memory --json")["least_budget"], need);
     // Three bytes less than needed is an error, not a wrong result.
     let output = wgoose(folder, format!("info tiny.gguf --memory --gpu-budget {}", need - 3).split(' '));
     assert_eq!(output.status.code(), Some(2));
