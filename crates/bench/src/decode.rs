@@ -1,6 +1,6 @@
 //! Decoding, greedy, as whole runs of the runtime's own loop.
 
-use crate::{BenchError, ms, prompt};
+use crate::{BenchError, Load, Progress, Watch, ms, prompt};
 use std::ops::ControlFlow;
 use std::time::Instant;
 use wgoose_graph::State;
@@ -18,20 +18,26 @@ pub(crate) struct Decoded {
     pub(crate) encode_share: Option<f64>,
 }
 
-/// Continues sequences together by so many tokens, from fresh states, once uncounted and then `runs` times.
-pub(crate) fn measure(
-    engine: &mut Engine,
-    sequences: usize,
-    tokens: usize,
-    runs: usize,
-) -> Result<Decoded, BenchError> {
+/// What to say of a run, where one that is not counted comes first.
+pub(crate) fn progress(what: &str, run: usize, runs: usize) -> Progress<'_> {
+    match run {
+        0 => Progress::WarmUp { what, run: 1 },
+        run => Progress::Run { what, run, of: runs },
+    }
+}
+
+/// Continues sequences together by so many tokens, from fresh states, once uncounted and then as often as the load says.
+pub(crate) fn measure(engine: &mut Engine, load: &Load, watch: &mut Watch<'_>) -> Result<Decoded, BenchError> {
+    let Load { sequences, decode_tokens, runs, .. } = *load;
     let vocab = engine.shape().vocab;
     let prompts: Vec<Vec<u32>> = (0..sequences as u32)
         .map(|slot| prompt(PROMPT, vocab).iter().map(|t| (t + 31 * slot) % vocab).collect())
         .collect();
-    turn(engine, &prompts, tokens, None)?;
-    let turns = (0..runs).map(|_| turn(engine, &prompts, tokens, None));
-    let turns = turns.collect::<Result<Vec<Turn>, _>>()?;
+    let turns = (0..=runs).map(|run| {
+        watch(progress("writing", run, runs));
+        turn(engine, &prompts, decode_tokens, None)
+    });
+    let turns = turns.collect::<Result<Vec<Turn>, _>>()?.split_off(1);
     let times: Vec<f64> = turns.iter().map(|turn| turn.decode_ms).collect();
     let encoding: Option<f64> = turns.iter().map(|turn| turn.encode_ms).sum();
     let encode_share = encoding.map(|encoding| encoding / times.iter().sum::<f64>());

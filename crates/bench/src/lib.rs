@@ -4,12 +4,14 @@ mod decode;
 mod error;
 mod measure;
 pub mod process_memory;
+mod progress;
 mod record;
 mod subject;
 pub mod workload;
 
 pub use error::BenchError;
 pub use measure::{Load, measure};
+pub use progress::{Progress, Watch};
 pub use record::{Record, RecordError, Records};
 pub use subject::{Configured, Subject};
 

@@ -1,7 +1,7 @@
 //! Measures a session the way its user meets it.
 
 use crate::record::Record;
-use crate::{BenchError, Subject, decode, ms, process_memory, prompt};
+use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ pub struct Load {
     pub runs: usize,
 }
 
-/// Benchmarks one configuration. `cache` is a folder where the quality reference is kept.
+/// Benchmarks one configuration. `cache` is a folder where the quality reference is kept; `watch` is told what is going on.
 ///
 /// # Errors
 /// It cannot be run, or gives wrong results.
@@ -36,7 +36,9 @@ pub fn measure(
     title: &str,
     change: &str,
     cache: Option<&Path>,
+    watch: &mut Watch<'_>,
 ) -> Result<Record, BenchError> {
+    watch(Progress::Opening);
     let start = Instant::now();
     let mut session = subject.builder.clone().open(model)?;
     let load_ms = ms(start);
@@ -47,6 +49,7 @@ pub fn measure(
 
     let mut prefill_ms = Vec::new();
     for run in 0..=load.runs {
+        watch(decode::progress("reading the prompt", run, load.runs));
         session.reset()?;
         let begun = Instant::now();
         session.prefill(&prompt[..load.prefill_tokens])?;
@@ -56,10 +59,11 @@ pub fn measure(
     }
     drop(session);
     let mut configured = subject.engine(model, load.sequences)?;
-    let decoded = decode::measure(&mut configured.engine, load.sequences, load.decode_tokens, load.runs)?;
+    let decoded = decode::measure(&mut configured.engine, load, watch)?;
     drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
+    watch(Progress::Checking);
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = subject.engine(model, Reference::SLOTS)?;
     let opened = Arc::new(Model::open(model).map_err(SessionError::from)?);

@@ -1,5 +1,6 @@
 //! Says which plan a command runs with.
 
+use crate::progress::note;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use wgoose_session::{PlanReport, printable};
@@ -11,7 +12,7 @@ pub(crate) fn announce(report: &PlanReport) {
     let skipped = report.skipped.iter().map(ToString::to_string);
     for line in skipped.chain([report.to_string()]) {
         if said.insert(line.clone()) {
-            eprintln!("plan: {}", printable(&line));
+            note(&format!("plan: {}", printable(&line)));
         }
     }
 }

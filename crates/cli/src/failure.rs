@@ -5,7 +5,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
-use wgoose_session::one_line;
+use wgoose_runtime::RuntimeError;
+use wgoose_session::{SessionError, one_line};
 
 /// Any error; [`exit_code`] prints it in one line.
 pub(crate) type Failure = Box<dyn Error>;
@@ -22,6 +23,30 @@ impl fmt::Display for Interrupted {
 
 impl Error for Interrupted {}
 
+/// An argument that only the model or the other arguments show to be wrong: clap refuses the others.
+#[derive(Debug)]
+pub(crate) struct WrongUsage(pub(crate) String);
+
+impl fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for WrongUsage {}
+
+/// Whether an argument is to blame, not a file or the device.
+fn is_wrong_usage(error: &(dyn Error + 'static)) -> bool {
+    let of_session = |error: &SessionError| match error {
+        SessionError::SamplerOptions(_) => true,
+        SessionError::Runtime(why) => {
+            matches!(why, RuntimeError::BudgetTooSmall { .. } | RuntimeError::RingTooSmall { .. })
+        }
+        _ => false,
+    };
+    error.is::<WrongUsage>() || error.downcast_ref().is_some_and(of_session)
+}
+
 /// Says what went wrong, if anything did.
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
@@ -32,7 +57,11 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
         }
         Err(e) => {
             eprintln!("wgoose: {}", one_line(e.as_ref()));
-            if e.is::<Interrupted>() { ExitCode::from(signals::exit_code()) } else { ExitCode::FAILURE }
+            match e.as_ref() {
+                e if e.is::<Interrupted>() => ExitCode::from(signals::exit_code()),
+                e if is_wrong_usage(e) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `--tune`, and the question on the first use of a GPU: sessions of verbs that people begin with.
 
 use crate::announce::announce;
-use crate::failure::{Failure, Interrupted};
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
+use crate::progress::Moving;
 use crate::tuning::{Effort, Tuned, tune};
 use crate::verbs::trial;
 use std::io::{BufRead, IsTerminal, Write};
@@ -16,6 +17,7 @@ use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_clas
 
 /// The option, for verbs that run one session.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Device and plan")]
 pub(crate) struct FirstUse {
     /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose plans`).
     #[arg(long, conflicts_with = "plan")]
@@ -69,10 +71,12 @@ impl FirstUse {
         started: Instant,
     ) -> Result<Session, Failure> {
         if self.tune && matches!(options.backend, BackendName::Cpu) {
-            return Err("the CPU reference has no plan: leave out --tune".into());
+            return Err(WrongUsage("the CPU reference has no plan: leave out --tune".into()).into());
         }
         // Cheap: weights are uploaded on first use.
+        let moving = Moving::spinner("opening the model and the device")?;
         let session = builder.clone().on_plan(None).open(model)?;
+        drop(moving);
         let (Some(report), Some(device)) = (session.plan(), session.device()) else { return Ok(session) };
         let class = model_class(session.model());
         let (store, name) = (Store::of_user(), plan_name(device, &class));
@@ -133,7 +137,7 @@ fn tune_quickly(
     let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
-    match tune(&device, &model, &sweep)? {
+    match tune(&device, &model, &sweep, false)? {
         Tuned::Swept(swept) => drop(store.file(class, &swept.plan)?),
         Tuned::Interrupted(best) => {
             if let Some(plan) = best {

@@ -3,11 +3,14 @@
 #[macro_use]
 mod out;
 mod announce;
+mod arguments;
 mod failure;
 mod first_use;
+mod mesa;
 mod npy;
 mod options;
 mod plan_text;
+mod progress;
 mod sampling;
 mod signals;
 mod texts;
@@ -16,7 +19,7 @@ mod tuning;
 mod verbs;
 mod written;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -25,7 +28,13 @@ use std::time::Instant;
 /// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 or 143 interrupted
 /// by Ctrl-C or SIGTERM.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version = version(), max_term_width = 100, after_help = "Examples:
+  wgoose devices                              GPUs that can be used
+  wgoose info model.gguf                      what is in a file
+  wgoose tune model.gguf                      find the fastest kernels for this GPU
+  wgoose generate model.gguf -p \"The goose\"    continue a text
+  wgoose chat model.gguf                      talk with a G1 model
+  wgoose bench model.gguf                     tokens a second")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -53,17 +62,37 @@ enum Verb {
     Embed(verbs::embed::Args),
     Logits(verbs::logits::Args),
     Trace(verbs::trace::Args),
+    Tokenize(verbs::tokenize::Args),
+    Completions(verbs::completions::Args),
+    Man(verbs::man::Args),
     #[command(hide = true)]
     ColdChild(verbs::bench::child::Args),
     #[command(hide = true)]
     Trial(verbs::trial::Args),
 }
 
+/// Version, commit and wgpu: what results and speed depend on.
+fn version() -> String {
+    let commit = match env!("WGOOSE_COMMIT") {
+        "" => String::new(),
+        commit => format!("commit {commit}, "),
+    };
+    format!("{} ({commit}wgpu {})", env!("CARGO_PKG_VERSION"), wgoose_runtime::WGPU_VERSION)
+}
+
+/// The command line, with help that tells each verb's own defaults.
+fn command() -> Command {
+    Cli::command()
+        .mut_subcommand("generate", |verb| sampling::with_defaults(verb, &verbs::generate::defaults()))
+        .mut_subcommand("chat", |verb| sampling::with_defaults(verb, &verbs::chat::defaults()))
+}
+
 fn main() -> ExitCode {
     let started = Instant::now();
-    let cli = Cli::parse();
+    mesa::quieten();
+    let cli: Cli = arguments::parse(command());
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| progress::Above)
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
         .without_time()
         .with_target(false)
@@ -89,6 +118,9 @@ fn main() -> ExitCode {
         Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),
+        Verb::Tokenize(args) => verbs::tokenize::run(&args),
+        Verb::Completions(args) => verbs::completions::run(&args, &command()),
+        Verb::Man(args) => verbs::man::run(&args, command()),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
         Verb::Trial(args) => verbs::trial::run(&args, started),
     }))

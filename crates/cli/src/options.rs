@@ -1,7 +1,7 @@
 //! Options that several verbs share.
 
 use crate::announce::announce;
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use bytesize::ByteSize;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -12,16 +12,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
+use wgoose_loader::Container;
 use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder};
 
-/// How a plan is named: see [`PlanChoice::named`].
+/// How a plan is named: see [`PlanChoice::named`]. A model is no plan.
 pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
-    OsStringValueParser::new().map(|name| PlanChoice::named(Some(name)))
+    OsStringValueParser::new().try_map(|name| match PlanChoice::named(Some(name)) {
+        PlanChoice::File(path) if Container::of_file(&path).is_some() => {
+            Err("it is a model, not a plan: plans are written by wgoose tune")
+        }
+        choice => Ok(choice),
+    })
 }
 
 /// Where a model runs, and how.
 #[derive(Args)]
+#[command(next_help_heading = "Device and plan")]
 pub(crate) struct RunOptions {
     /// Where to run: the GPU, or the slow CPU reference that defines what is right.
     #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
@@ -48,7 +55,7 @@ pub(crate) struct RunOptions {
     /// How the GPU stores the WKV state, instead of the plan's choice: f32, or f16 in half the bytes. --precision f32 and q15 keep
     /// it f32.
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) state: Option<StateFormat>,
+    pub(crate) state_format: Option<StateFormat>,
     /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120, 3600
     /// where a CPU plays the device.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -63,6 +70,7 @@ pub(crate) struct RunOptions {
 
 /// Kernels beside those of the binary.
 #[derive(Args, Default)]
+#[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct KernelOptions {
     /// Also use the kernels in this folder, laid out like kernels-wgsl/: a file replaces the one of that name, or is new.
     #[arg(long = "kernels", value_name = "DIR")]
@@ -123,9 +131,10 @@ impl Drop for KernelOptions {
 
 /// When weights reach the GPU, and how long they stay.
 #[derive(Args, Clone, Copy)]
+#[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct MemoryOptions {
     /// Most GPU memory to use (600MiB, 2GB, ...): weights that do not fit pass through a ring. Same results, slower.
-    #[arg(long, value_name = "BYTES", conflicts_with = "eager")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "eager", value_parser = size)]
     gpu_budget: Option<ByteSize>,
     /// Upload every weight at once instead of on first use.
     #[arg(long)]
@@ -144,6 +153,7 @@ impl MemoryOptions {
 
 /// Where compiled kernels are kept.
 #[derive(Args)]
+#[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct CacheOptions {
     /// Keep compiled kernels in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.
     #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
@@ -182,6 +192,11 @@ pub(crate) enum BackendName {
     Cpu,
 }
 
+/// A size in bytes.
+fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "expected a size such as 600MiB or 2GB".to_owned())
+}
+
 /// A file to be written after a long run: is there a place for it?
 pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -192,13 +207,11 @@ pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A file with a file of lines beside it, which must have another name; its folder may be missing.
+/// As [`place`], of a file with a file of lines beside it, which must have another name.
 pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
-    let path = Path::new(path);
-    match path.extension().is_some_and(|e| e == "jsonl") {
+    match Path::new(path).extension().is_some_and(|e| e == "jsonl") {
         true => Err("measurements go to the file of that name that ends in .jsonl: choose another ending".into()),
-        false if path.exists() && !path.is_file() => Err("it is no ordinary file".into()),
-        false => Ok(path.into()),
+        false => place(path),
     }
 }
 
@@ -228,7 +241,7 @@ impl RunOptions {
             .allow_foreign_plan(self.foreign_plan)
             .chunk(self.chunk)
             .precision(self.precision)
-            .state_format(self.state)
+            .state_format(self.state_format)
             .patience(self.patience.map(Duration::from_secs))
             .catalogue(self.kernels.catalogue()?)
             .pipeline_cache(self.cache.folder())
@@ -257,7 +270,7 @@ impl RunOptions {
             foreign_plan,
             chunk,
             precision,
-            state,
+            state_format,
             patience,
             kernels,
             cache: _,
@@ -275,7 +288,7 @@ impl RunOptions {
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
-        arguments.extend(state.iter().map(|s| argument("--state", s.name())));
+        arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));
         arguments.extend(patience.iter().map(|s| argument("--patience", s.to_string())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
@@ -285,17 +298,22 @@ impl RunOptions {
 
     /// The same, for what measures sessions.
     pub(crate) fn subject(&self) -> Result<Subject, Failure> {
+        self.subject_with(self.plan())
+    }
+
+    /// The same with another plan.
+    pub(crate) fn subject_with(&self, plan: PlanChoice) -> Result<Subject, Failure> {
         let backend = match self.backend {
             BackendName::Gpu => Backend::Gpu,
             BackendName::Cpu => Backend::Cpu,
         };
-        Ok(Subject { builder: self.session()?, backend, chunk: self.chunk })
+        Ok(Subject { builder: self.session()?.plan(plan), backend, chunk: self.chunk })
     }
 
     /// The executor itself, for verbs that look inside.
     pub(crate) fn executor(&self, model: &Path, slots: usize) -> Result<GpuExecutor, Failure> {
         if let BackendName::Cpu = self.backend {
-            return Err("the CPU reference has no dispatches: leave out --backend cpu".into());
+            return Err(WrongUsage("the CPU reference has no dispatches: leave out --backend cpu".into()).into());
         }
         Ok(self.subject()?.executor(model, slots)?)
     }
@@ -339,7 +357,7 @@ mod tests {
 
     #[test]
     fn arguments_say_the_same() {
-        let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state=f16 --kernels=. \
+        let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
                    --gpu-budget=5";
         for line in [all, "--backend=gpu --plan=default --eager"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -1,9 +1,9 @@
 //! A sweep with its progress on stderr: what `wgoose tune` and `--tune` share.
 
 use crate::failure::Failure;
+use crate::progress::{Moving, note};
 use crate::signals::OnSignal;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,7 +17,7 @@ use wgoose_tuner::derive::{Policy, best_so_far};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger;
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Event, Step, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -74,33 +74,42 @@ pub(crate) enum Tuned {
     Interrupted(Option<Plan>),
 }
 
-/// Sweeps; what happens is said on stderr, with a bar on a terminal. Ctrl-C or SIGTERM ends it early, a second one at once.
-pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOptions) -> Result<Tuned, Failure> {
+/// Sweeps; what matters of it is said on stderr, all steps if that is to be `verbose`, with a bar on a terminal. Ctrl-C or SIGTERM ends it early, a second one at once.
+pub(crate) fn tune(
+    device: &Arc<Device>,
+    model: &Arc<Model>,
+    options: &SweepOptions,
+    verbose: bool,
+) -> Result<Tuned, Failure> {
     let interrupt = options.interrupt.clone();
     let _on_signal =
         OnSignal::call(move |_| if interrupt.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
     eprintln!("tuning {file} on {adapter}, about {seconds} s");
-    let style = ProgressStyle::with_template("{prefix:>32} {bar:30} {pos}/{len} {elapsed}")?;
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
+    let (mut done, mut all) = (0, 0);
     let swept = sweep(device, model, options, &mut |event| {
         match event {
             Event::Stage { stage, steps } => {
-                bar.set_prefix(stage.name());
-                bar.set_length(steps as u64);
-                bar.set_position(0);
-                say(&bar, &format!("-- {stage}"));
+                (done, all) = (0, steps as u64);
+                bar.done_of(done, all);
+                bar.say(stage.name());
+                if verbose {
+                    say(&format!("-- {stage}"));
+                }
             }
             Event::Done(step) => {
-                bar.inc(1);
-                say(&bar, &format!("   {step}"));
+                done += 1;
+                bar.done_of(done, all.max(done));
+                if verbose || matches!(step, Step::Wrong { .. } | Step::NotRun { .. } | Step::NothingFaster) {
+                    say(&format!("   {step}"));
+                }
             }
-            Event::Note(_) => say(&bar, &format!("   {event}")),
+            Event::Note(_) => say(&shortened(&format!("   {event}"), verbose)),
         }
         if options.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    bar.finish_and_clear();
+    drop(bar);
     match swept {
         Err(SweepError::Stopped) => {
             let (records, _) = ledger::read(&options.ledger)?;
@@ -111,8 +120,16 @@ pub(crate) fn tune(device: &Arc<Device>, model: &Arc<Model>, options: &SweepOpti
     }
 }
 
-/// Above the bar on a terminal, plainly elsewhere.
-fn say(bar: &ProgressBar, line: &str) {
-    let line = printable(line);
-    if bar.is_hidden() { eprintln!("{line}") } else { bar.println(line) }
+/// Most characters of a note, unless all is to be said.
+const SHORT: usize = 200;
+
+fn shortened(note: &str, verbose: bool) -> String {
+    match note.char_indices().nth(SHORT).filter(|_| !verbose) {
+        Some((end, _)) => format!("{}... (all of it with -v)", &note[..end]),
+        None => note.to_owned(),
+    }
+}
+
+fn say(line: &str) {
+    note(&printable(line));
 }

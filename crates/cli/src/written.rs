@@ -1,7 +1,7 @@
 //! What the verbs that write models share.
 
 use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Moving;
 use std::path::Path;
 use wgoose_loader::Container;
 use wgoose_session::tokenizer::Tokenizer;
@@ -23,14 +23,11 @@ pub(crate) fn world_vocabulary(rows: u32) -> Option<Vec<Vec<u8>>> {
 }
 
 /// A bar of bytes; drawn only where standard error is a terminal.
-pub(crate) fn bar() -> Result<ProgressBar, Failure> {
-    Ok(ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}")?))
+pub(crate) fn bar() -> Result<Moving, Failure> {
+    Moving::bar(0, "{bytes}/{total_bytes} {bytes_per_sec} (left: {eta})")
 }
 
 /// Sets a bar to the bytes done and in total.
-pub(crate) fn show(bar: &ProgressBar) -> impl Fn(u64, u64) + Sync + '_ {
-    |done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
-    }
+pub(crate) fn show(bar: &Moving) -> impl Fn(u64, u64) + Sync + '_ {
+    |done, total| bar.done_of(done, total)
 }

@@ -1,5 +1,7 @@
 //! What a container holds, in terms all containers share: named raw tensors and the sizes it declares.
 
+use crate::blocks::SourceFormat;
+use crate::gguf::About;
 use std::collections::HashMap;
 use std::ops::Range;
 use wgoose_graph::{Format, ModelShape};
@@ -17,6 +19,8 @@ pub(crate) struct Contents {
     pub(crate) header: Range<usize>,
     /// Tokens of the vocabulary, where stored.
     pub(crate) vocabulary: Option<Strings>,
+    /// What it says for people.
+    pub(crate) about: About,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).
@@ -62,6 +66,8 @@ impl Size {
 pub(crate) enum Element {
     /// A format the project computes with.
     Known(Format),
+    /// One that only a conversion reads.
+    Source(SourceFormat),
     /// Any other, under the container's name for it. An error only if the model needs the tensor.
     Other(String),
 }
@@ -100,7 +106,7 @@ pub enum DirectoryError {
         /// Its name.
         tensor: String,
         /// Its format.
-        format: Format,
+        format: &'static str,
         /// Its sizes, slowest-varying first.
         dims: Vec<usize>,
     },
@@ -145,7 +151,11 @@ impl Directory {
         offset: u64,
     ) -> Result<(), DirectoryError> {
         let bytes = match element {
-            Element::Known(format) => self.range(name, format, &dims, offset)?,
+            Element::Known(format) => self.range(name, format.name(), byte_len(format, &dims), &dims, offset)?,
+            Element::Source(format) => {
+                let len = whole_rows(&dims, |rows, cols| format.bytes(rows, cols));
+                self.range(name, format.name(), len, &dims, offset)?
+            }
             Element::Other(_) => 0..0,
         };
         self.insert_raw(name, RawTensor { element, dims, first_dim_fastest: false, bytes })
@@ -159,12 +169,16 @@ impl Directory {
         }
     }
 
-    fn range(&self, name: &str, format: Format, dims: &[usize], offset: u64) -> Result<Range<usize>, DirectoryError> {
-        let len = byte_len(format, dims).ok_or_else(|| DirectoryError::ImpossibleSize {
-            tensor: name.to_owned(),
-            format,
-            dims: dims.to_vec(),
-        })?;
+    fn range(
+        &self,
+        name: &str,
+        format: &'static str,
+        len: Option<usize>,
+        dims: &[usize],
+        offset: u64,
+    ) -> Result<Range<usize>, DirectoryError> {
+        let len =
+            len.ok_or_else(|| DirectoryError::ImpossibleSize { tensor: name.to_owned(), format, dims: dims.to_vec() })?;
         let range = usize::try_from(offset).ok().and_then(|start| Some(start..start.checked_add(len)?));
         range.filter(|r| r.end <= self.file_len).ok_or_else(|| DirectoryError::OutOfRange {
             tensor: name.to_owned(),
@@ -201,7 +215,11 @@ impl Directory {
 
 /// Bytes of a row-major tensor; `None` where rows are no whole blocks or the size overflows.
 pub(crate) fn byte_len(format: Format, dims: &[usize]) -> Option<usize> {
+    whole_rows(dims, |rows, cols| format.bytes(rows, cols))
+}
+
+/// Bytes of so many rows and columns.
+fn whole_rows(dims: &[usize], bytes: impl Fn(usize, usize) -> Option<usize>) -> Option<usize> {
     let (cols, rows) = dims.split_last().unwrap_or((&1, &[]));
-    let rows = rows.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-    format.bytes(rows, *cols)
+    bytes(rows.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?, *cols)
 }

@@ -1,5 +1,7 @@
 //! Why a file is no model that can be run.
 
+use crate::blocks::SourceFormat;
+use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
@@ -60,11 +62,8 @@ pub enum LoadError {
         source: Box<LoadError>,
     },
     /// The content is that of no container this crate reads.
-    #[error("no model file: expected GGUF, safetensors or a .pth written by torch.save, found {start:02x?}")]
-    UnknownContainer {
-        /// Its first bytes, 16 at most.
-        start: Vec<u8>,
-    },
+    #[error("{0}")]
+    UnknownContainer(Foreign),
     /// A bare pickle, as torch.save wrote it before version 1.6.
     #[error("a .pth of the old layout (a bare pickle): load and save it again with a current torch")]
     LegacyTorch,
@@ -81,6 +80,15 @@ pub enum LoadError {
     #[error("tensor '{tensor}' is missing: the file holds no complete RWKV-7 model (earlier versions use other names)")]
     MissingTensor {
         /// Its name in this kind of file.
+        tensor: String,
+    },
+    /// The tensors have the names of the model's port to Hugging Face's transformers, which also splits and renames weights.
+    #[error(
+        "the tensors have Hugging Face's names ('{tensor}'): take the .pth of this model (huggingface.co/BlinkDL/rwkv7-g1 and \
+         rwkv-7-world have them), or a GGUF or .st file made of it"
+    )]
+    HuggingFaceNames {
+        /// One of them.
         tensor: String,
     },
     /// A tensor that was asked for by name is not there.
@@ -109,6 +117,16 @@ pub enum LoadError {
         /// The container's name for the type.
         found: String,
     },
+    /// A tensor that the model needs is stored in a format that only a conversion reads.
+    #[error(
+        "tensor '{tensor}' is stored as {found}, which only a conversion reads: wgoose convert IN OUT --to Q4_K_M, or another format"
+    )]
+    ConvertFirst {
+        /// Its name in the file.
+        tensor: String,
+        /// Its format.
+        found: SourceFormat,
+    },
     /// Norms, biases, mixes and adapters are never quantised.
     #[error("tensor '{tensor}' at byte {offset} is stored as {format}: only the large matrices may be quantised")]
     QuantisedVector {
@@ -117,7 +135,7 @@ pub enum LoadError {
         /// Its first byte in the file.
         offset: usize,
         /// Its format.
-        format: Format,
+        format: &'static str,
     },
     /// The six token-shift mixes of a layer are not all stored alike.
     #[error("tensor '{tensor}' is stored as {format}, the layer's other mixes as {others}")]

@@ -4,8 +4,10 @@ use crate::contents::{Contents, Strings};
 use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
-use crate::names::Container;
-use crate::placement::{self, Placed, Storage};
+use crate::foreign::Foreign;
+use crate::gguf::About;
+use crate::names::{Container, Names};
+use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
 use crate::view::{Pieces, TensorView};
 use crate::{gguf, pth, safetensors, shape};
@@ -28,6 +30,7 @@ pub struct Model {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    about: About,
     fingerprint: OnceLock<Fingerprint>,
 }
 
@@ -38,7 +41,38 @@ impl Model {
     /// # Errors
     /// What is wrong with the file, where, and what to do about it.
     pub fn open(path: impl AsRef<Path>) -> Result<Model, LoadError> {
+        let model = Model::open_source(path)?;
+        let source = Weight::all(&model.shape).find_map(|weight| match model.placed(weight).stored {
+            Stored::Format(_) => None,
+            Stored::Source(found) => Some((weight, found)),
+        });
+        match source {
+            None => Ok(model),
+            Some((weight, found)) => {
+                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.container.names(weight);
+                Err(LoadError::ConvertFirst { tensor, found }.of_file(model.path()))
+            }
+        }
+    }
+
+    /// As [`Model::open`], to be converted: matrices may also be in a [`SourceFormat`](crate::blocks::SourceFormat).
+    ///
+    /// # Errors
+    /// As of [`Model::open`].
+    pub fn open_source(path: impl AsRef<Path>) -> Result<Model, LoadError> {
         Model::of(ModelFile::open(path.as_ref())?)
+    }
+
+    /// What a weight is stored as, and its rows and columns.
+    pub(crate) fn stored(&self, weight: Weight) -> (Stored, [usize; 2]) {
+        let placed = self.placed(weight);
+        (placed.stored, [placed.rows, placed.cols])
+    }
+
+    /// Where a weight in a [`SourceFormat`](crate::blocks::SourceFormat) lies in the file: in one piece.
+    pub(crate) fn source_range(&self, weight: Weight) -> Range<usize> {
+        let ranges = self.placed(weight).storage.ranges();
+        ranges.first().cloned().unwrap_or_default()
     }
 
     fn of(file: ModelFile) -> Result<Model, LoadError> {
@@ -46,8 +80,8 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, shape, places, header, vocabulary } = checked;
-        Ok(Model { file, container, shape, places, header, vocabulary, fingerprint: OnceLock::new() })
+        let Checked { container, shape, places, header, vocabulary, about } = checked;
+        Ok(Model { file, container, shape, places, header, vocabulary, about, fingerprint: OnceLock::new() })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -111,7 +145,8 @@ impl Model {
     /// A weight. Costs a look-up; no page of the file is touched before the view's bytes are.
     ///
     /// # Panics
-    /// If `weight` is none of [`Weight::all`] for this shape: a layer past the last, a value residual in layer 0.
+    /// If `weight` is none of [`Weight::all`] for this shape: a layer past the last, a value residual in layer 0. Of a model
+    /// that is open to be converted, if it is in a format that only conversions read.
     pub fn tensor(&self, weight: Weight) -> TensorView<'_> {
         let placed = self.placed(weight);
         let bytes = |range: &Range<usize>| &self.file.bytes()[range.clone()];
@@ -121,13 +156,19 @@ impl Model {
             Storage::Rows(rows) => Pieces::Rows(rows.each_ref().map(bytes)),
         };
         let offset = placed.storage.ranges().iter().map(|range| range.start).min().unwrap_or(0);
-        TensorView::new(placed.format, [placed.rows, placed.cols], pieces, offset)
+        let Stored::Format(format) = placed.stored else { panic!("{weight} is stored as {:?}", placed.stored) };
+        TensorView::new(format, [placed.rows, placed.cols], pieces, offset)
     }
 
     /// The vocabulary the file carries (GGUF only): the bytes of each token by id. Tokens that stand for no text are
     /// empty: id 0 (end of text, `<s>` in the file) and the padding up to the model's vocabulary.
     pub fn vocabulary(&self) -> Option<Vec<Vec<u8>>> {
         self.vocabulary.map(|strings| gguf::vocabulary::decode(self.file.bytes(), strings))
+    }
+
+    /// What the file says of the model, for people (GGUF only).
+    pub fn about(&self) -> &About {
+        &self.about
     }
 
     /// Identifies the model's content. The first call reads about 3 KiB of every tensor.
@@ -179,15 +220,26 @@ struct Checked {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    about: About,
 }
 
 impl Checked {
     fn of(file: &[u8]) -> Result<Self, LoadError> {
         let (container, contents) = contents(file)?;
+        if let Some(tensor) = hugging_face_name(contents.directory.names()) {
+            return Err(LoadError::HuggingFaceNames { tensor: tensor.to_owned() });
+        }
         let (shape, layout) = shape::deduce(container, &contents)?;
         let places = placement::place(container, &contents, &shape, layout)?;
-        Ok(Checked { container, shape, places, header: contents.header, vocabulary: contents.vocabulary })
+        let Contents { header, vocabulary, about, .. } = contents;
+        Ok(Checked { container, shape, places, header, vocabulary, about })
     }
+}
+
+/// A name of the model's port to Hugging Face's transformers (github.com/fla-org/flash-linear-attention, `rwkv7`): the
+/// first in the alphabet.
+fn hugging_face_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names.filter(|name| name.starts_with("model.layers.") || *name == "model.embeddings.weight").min()
 }
 
 /// What a file is and holds, whatever it is for.
@@ -206,7 +258,7 @@ fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
         None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),
-        None => Err(LoadError::UnknownContainer { start: file[..file.len().min(16)].to_vec() }),
+        None => Err(LoadError::UnknownContainer(Foreign::of(file))),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the containers call each weight.
 
 use std::fmt;
+use std::io::Read;
+use std::path::Path;
 use wgoose_graph::{LayerWeight, Weight};
 
 /// The kind of a model file.
@@ -23,6 +25,13 @@ impl Container {
             [_, _, _, _, _, _, _, _, b'{', ..] => Some(Container::Safetensors),
             _ => None,
         }
+    }
+
+    /// What a file is by its first bytes; `None` where it is none of them, or cannot be read.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let mut start = Vec::new();
+        wgoose_files::open(path).ok()?.take(16).read_to_end(&mut start).ok()?;
+        Container::detect(&start)
     }
 
     /// Under which names the file keeps a weight.

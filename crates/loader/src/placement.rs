@@ -1,5 +1,6 @@
 //! Where each weight of the model lies: the last check before views are handed out.
 
+use crate::blocks::SourceFormat;
 use crate::contents::{Contents, Directory, Element, RawTensor};
 use crate::error::LoadError;
 use crate::names::{Container, Names};
@@ -11,10 +12,19 @@ use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 /// A weight's place in the file. All ranges lie inside it and have the length that shape and format demand.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
-    pub(crate) format: Format,
+    pub(crate) stored: Stored,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) storage: Storage,
+}
+
+/// What the numbers of a weight are stored as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// A format that can be computed with.
+    Format(Format),
+    /// One that only a conversion reads.
+    Source(SourceFormat),
 }
 
 /// How the canonical bytes of a weight lie in the file.
@@ -66,7 +76,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn one(&self, name: &str, class: WeightClass, rows: usize, cols: usize) -> Result<Placed, LoadError> {
         let tensor = self.tensor(name)?;
-        let format = format(name, tensor, class)?;
+        let stored = stored(name, tensor, class)?;
         let in_out = class == WeightClass::Adapter && self.layout == AdapterLayout::InOut;
         let [rows_in_file, cols_in_file] = if in_out { [cols, rows] } else { [rows, cols] };
         if !holds(tensor, rows_in_file, cols_in_file) {
@@ -77,16 +87,16 @@ impl Finder<'_> {
             true => Storage::Transposed(bytes),
             false => Storage::Whole(bytes),
         };
-        Ok(Placed { format, rows, cols, storage })
+        Ok(Placed { stored, rows, cols, storage })
     }
 
     /// Six vectors as the rows of one weight.
     fn stacked(&self, names: &[String; 6], cols: usize) -> Result<Placed, LoadError> {
-        let others = format(&names[0], self.tensor(&names[0])?, WeightClass::Vector)?;
+        let others = vector(&names[0], self.tensor(&names[0])?)?;
         let mut rows = [const { 0..0 }; 6];
         for (row, name) in rows.iter_mut().zip(names) {
             let tensor = self.tensor(name)?;
-            let format = format(name, tensor, WeightClass::Vector)?;
+            let format = vector(name, tensor)?;
             if format != others {
                 return Err(LoadError::MixedFormats { tensor: name.clone(), format, others });
             }
@@ -95,7 +105,7 @@ impl Finder<'_> {
             }
             *row = tensor.bytes.clone();
         }
-        Ok(Placed { format: others, rows: rows.len(), cols, storage: Storage::Rows(rows) })
+        Ok(Placed { stored: Stored::Format(others), rows: rows.len(), cols, storage: Storage::Rows(rows) })
     }
 
     fn tensor(&self, name: &str) -> Result<&RawTensor, LoadError> {
@@ -115,13 +125,29 @@ fn holds(tensor: &RawTensor, rows: usize, cols: usize) -> bool {
     }
 }
 
-fn format(name: &str, tensor: &RawTensor, class: WeightClass) -> Result<Format, LoadError> {
+fn stored(name: &str, tensor: &RawTensor, class: WeightClass) -> Result<Stored, LoadError> {
+    let quantised = |format: &'static str| LoadError::QuantisedVector {
+        tensor: name.to_owned(),
+        offset: tensor.bytes.start,
+        format,
+    };
+    let is_matrix = class == WeightClass::Matrix;
     match &tensor.element {
         Element::Other(found) => Err(LoadError::UnsupportedType { tensor: name.to_owned(), found: found.clone() }),
-        Element::Known(format) if format.is_quantised() && class != WeightClass::Matrix => {
-            Err(LoadError::QuantisedVector { tensor: name.to_owned(), offset: tensor.bytes.start, format: *format })
+        Element::Known(format) if format.is_quantised() && !is_matrix => Err(quantised(format.name())),
+        Element::Source(format) if !is_matrix => Err(quantised(format.name())),
+        Element::Known(format) => Ok(Stored::Format(*format)),
+        Element::Source(format) => Ok(Stored::Source(*format)),
+    }
+}
+
+/// The format of a vector, which is never quantised.
+fn vector(name: &str, tensor: &RawTensor) -> Result<Format, LoadError> {
+    match stored(name, tensor, WeightClass::Vector)? {
+        Stored::Format(format) => Ok(format),
+        Stored::Source(format) => {
+            Err(LoadError::UnsupportedType { tensor: name.to_owned(), found: format.to_string() })
         }
-        Element::Known(format) => Ok(*format),
     }
 }
 

@@ -43,6 +43,7 @@ impl TensorFile {
         let unsupported = |found: String| wrong(LoadError::UnsupportedType { tensor: name.to_owned(), found });
         let format = match &tensor.element {
             Element::Known(format) => *format,
+            Element::Source(found) => return Err(unsupported(found.to_string())),
             Element::Other(found) => return Err(unsupported(found.clone())),
         };
         if tensor.first_dim_fastest {

@@ -221,3 +221,33 @@ fn a_source_that_changes_meanwhile_is_noticed() {
     assert!(matches!(error, ConvertError::Load(LoadError::Rewritten { .. })), "{error}");
     assert_eq!(place.files(), 1);
 }
+
+/// Blocks of Q4_0 are as long as those of IQ4_NL, so that a file of one becomes one of the other by its types.
+#[test]
+fn formats_that_no_kernel_reads_are_converted() {
+    let place = Place::new();
+    let model = place.synth("q4_0.gguf", &options(Container::Gguf, Mix::Q4_0));
+    let mut file = std::fs::read(place.path("q4_0.gguf")).unwrap();
+    let weight = Weight::Layer(1, LayerWeight::FfnKey);
+    let name = b"blk.1.channel_mix_key.weight";
+    let at = file.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 16;
+    assert_eq!(file[at], 2);
+    file[at] = 20;
+    std::fs::write(place.path("iq4_nl.gguf"), &file).unwrap();
+
+    let refused = Model::open(place.path("iq4_nl.gguf")).unwrap_err().to_string();
+    assert!(
+        refused.contains("'blk.1.channel_mix_key.weight' is stored as IQ4_NL") && refused.contains("wgoose convert")
+    );
+    let source = Model::open_source(place.path("iq4_nl.gguf")).unwrap();
+    assert!(place.convert(&source, "f32.gguf", Container::Gguf, Mix::F32).unwrap().checked.is_some());
+    let converted = Model::open(place.path("f32.gguf")).unwrap();
+    let mut numbers = vec![0.0; 768 * 256];
+    blocks::SourceFormat::IQ4_NL.decode(&bytes(&model, weight), &mut numbers);
+    let wanted: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert!(bytes(&converted, weight) == wanted && numbers.iter().any(|x| *x != 0.0));
+    // Those of the others are what they were.
+    let other = Weight::Layer(0, LayerWeight::FfnKey);
+    blocks::decode(Format::Q4_0, &bytes(&model, other), &mut numbers);
+    assert!(bytes(&converted, other) == numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+}

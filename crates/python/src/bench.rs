@@ -46,7 +46,8 @@ pub(crate) fn bench(
         runs: runs as usize,
     };
     let record = outside(py, move || {
-        let record = measure(&path, &subject, &load, "", "", cache.as_deref()).map_err(|e| of_bench(&e))?;
+        let record =
+            measure(&path, &subject, &load, "", "", cache.as_deref(), &mut |_| {}).map_err(|e| of_bench(&e))?;
         serde_json::to_string(&record).map_err(|e| of_other(&e))
     })??;
     let record = py.import("json")?.call_method1("loads", (record,))?;

@@ -66,7 +66,11 @@ pub enum RuntimeError {
     #[error(transparent)]
     Model(#[from] wgoose_loader::LoadError),
     /// The weights that one dispatch needs do not fit beside what stays.
-    #[error("one dispatch needs {need} bytes of weights at once, the memory budget leaves {ring}: raise --gpu-budget")]
+    #[error(
+        "one dispatch needs {} MiB of weights at once, the memory budget leaves {} MiB: raise --gpu-budget",
+        mib(*need),
+        mib(*ring)
+    )]
     RingTooSmall {
         /// Bytes needed.
         need: u64,
@@ -75,7 +79,10 @@ pub enum RuntimeError {
     },
     /// The budget does not even hold what a pass needs beside its weights.
     #[error(
-        "a memory budget of {budget} bytes is too small for this model and plan, which need at least {need}: raise --gpu-budget, or lower --chunk"
+        "a memory budget of {} MiB is too small for this model and plan, which need at least {need} bytes ({} MiB, with what allocators and \
+         staging hold): raise --gpu-budget, or lower --chunk",
+        mib(*budget),
+        mib(*need)
     )]
     BudgetTooSmall {
         /// The budget.
@@ -241,4 +248,9 @@ impl From<FuseError> for RuntimeError {
             FuseError::Text(wrong) => wrong.into(),
         }
     }
+}
+
+/// As people read sizes; rounded up, so that what is said to suffice does.
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", (bytes as f64 / f64::from(1 << 20) * 10.0).ceil() / 10.0)
 }

@@ -158,3 +158,54 @@ fn conversations_are_kept_in_files() {
     assert_eq!(say(&mut other, "one"), first);
     assert_eq!(say(&mut other, "two"), second);
 }
+
+#[test]
+fn messages_are_taken_back_and_answered_anew() {
+    let model = tiny(1);
+    let generate = GenerateOptions { max_tokens: 8, ..GenerateOptions::default() };
+    let new = || Chat::new(on_cpu(&model), ChatOptions { generate: generate.clone(), ..ChatOptions::default() });
+    let mut chat = new();
+    assert_eq!(chat.undo().unwrap(), None);
+    assert!(chat.again(&mut |_| ControlFlow::Continue(())).unwrap().is_none());
+    let first = say(&mut chat, "one").0;
+    let second = say(&mut chat, "two").0;
+    assert_eq!(chat.undo().unwrap().as_deref(), Some("two"));
+    assert_eq!(say(&mut chat, "two").0, second, "as if it had not been said before");
+    let again = |chat: &mut Chat| {
+        let mut text = String::new();
+        let mut take = |piece: &str| {
+            text.push_str(piece);
+            ControlFlow::Continue(())
+        };
+        chat.again(&mut take).unwrap().unwrap();
+        text
+    };
+    let (other, another) = (again(&mut chat), again(&mut chat));
+    assert!(other != second && another != other, "{second:?} {other:?} {another:?}");
+    assert_eq!((chat.undo().unwrap().as_deref(), chat.undo().unwrap().as_deref()), (Some("two"), Some("one")));
+    assert_eq!(say(&mut chat, "one").0, first);
+    chat.set_system(Some("Be brief.".into())).unwrap();
+    assert_eq!(chat.undo().unwrap(), None);
+    let told = say(&mut chat, "one").0;
+    let options = ChatOptions { system: Some("Be brief.".into()), generate: generate.clone(), think: false };
+    assert_eq!(say(&mut Chat::new(on_cpu(&model), options), "one").0, told);
+}
+
+#[test]
+fn a_message_that_is_broken_off_while_it_is_read_counts_as_not_said() {
+    let model = tiny(1);
+    let generate = GenerateOptions { max_tokens: 4, ..GenerateOptions::default() };
+    let new = || Chat::new(on_cpu(&model), ChatOptions { generate: generate.clone(), ..ChatOptions::default() });
+    let mut chat = new();
+    let mut calls = 0;
+    let long = "goose ".repeat(1000);
+    let broken = chat.say(&long, &mut |text| {
+        calls += 1;
+        assert!(text.is_empty(), "{text}");
+        ControlFlow::Break(())
+    });
+    let broken = broken.unwrap();
+    assert!(calls == 1 && broken.tokens.is_empty() && broken.prompt_tokens > 0, "{broken:?}");
+    assert_eq!(chat.last(), None);
+    assert_eq!(say(&mut chat, "one").0, say(&mut new(), "one").0);
+}

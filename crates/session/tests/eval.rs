@@ -5,6 +5,7 @@
 mod support;
 
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::ops::ControlFlow;
 use std::path::Path;
 use support::{SHAPE, Tiny, on_cpu, tiny, tiny_of};
 use wgoose_graph::Weight;
@@ -15,7 +16,7 @@ use wgoose_session::{Backend, Session};
 const TEXT: &[u8] = "The goose flies over the house; der Gänserich fliegt hinterher. ".as_bytes();
 
 fn eval(model: &mut Session, reference: Option<&mut Session>, options: &EvalOptions) -> Evaluation {
-    evaluate(model, reference, &mut &TEXT[..], options, &mut |_| {}).unwrap()
+    evaluate(model, reference, &mut &TEXT[..], options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 fn context(tokens: usize) -> EvalOptions {
@@ -47,6 +48,20 @@ fn results(evaluation: &Evaluation) -> (Vec<u64>, Vec<f64>) {
 }
 
 #[test]
+fn what_is_broken_off_is_the_beginning() {
+    let model = tiny(1);
+    let mut model = in_chunks(&model, 10);
+    let (begun, mut pieces) = (EvalOptions::default(), 0);
+    let part = evaluate(&mut model, None, &mut &TEXT[..], &begun, &mut |_| {
+        pieces += 1;
+        if pieces == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let limit = EvalOptions { limit: NonZeroU64::new(20), ..EvalOptions::default() };
+    let (part, whole) = (part.unwrap().score, eval(&mut model, None, &limit).score);
+    assert_eq!((part.tokens, part.bytes, part.nats), (20, whole.bytes, whole.nats));
+}
+
+#[test]
 fn uniform_logits_take_the_logarithm_of_the_vocabulary() {
     let model = tiny(1);
     overwrite(&model.path, Weight::Head, 0);
@@ -55,7 +70,11 @@ fn uniform_logits_take_the_logarithm_of_the_vocabulary() {
     let mut done = Vec::new();
     let mut text = std::fs::File::open(&path).unwrap();
     let mut model = in_chunks(&model, 10);
-    let evaluation = evaluate(&mut model, None, &mut text, &EvalOptions::default(), &mut |n| done.push(n)).unwrap();
+    let evaluation = evaluate(&mut model, None, &mut text, &EvalOptions::default(), &mut |score| {
+        done.push(score.bytes);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let score = evaluation.score;
     assert!(done.is_sorted() && done.len() as u64 == score.tokens.div_ceil(10), "{done:?}");
     assert_eq!(done.last(), Some(&score.bytes));
@@ -152,7 +171,7 @@ fn positions_begin_anew_with_the_context() {
 fn what_cannot_be_evaluated_is_refused() {
     let model = tiny(1);
     let refused = |model: &mut Session, other: Option<&mut Session>, text: &[u8]| {
-        evaluate(model, other, &mut &text[..], &EvalOptions::default(), &mut |_| {}).unwrap_err()
+        evaluate(model, other, &mut &text[..], &EvalOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap_err()
     };
     assert!(matches!(refused(&mut on_cpu(&model), None, b""), EvalError::Empty));
     let mut shape = SHAPE;

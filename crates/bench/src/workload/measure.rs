@@ -4,7 +4,7 @@
 use super::timing::sampled;
 use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};
 use crate::decode::{Turn, forward, settle, turn};
-use crate::{BenchError, Subject, ms, prompt};
+use crate::{BenchError, Progress, Subject, Watch, ms, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
@@ -39,43 +39,72 @@ impl Jobs {
     }
 }
 
-/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]. Answers are
-/// not checked here: that is the quality gate's work.
+/// The rows so far, and how more are measured.
+struct Rows<'a> {
+    rows: Vec<Row>,
+    runs: usize,
+    watch: &'a mut Watch<'a>,
+}
+
+impl Rows<'_> {
+    /// Measures what is made of one or more jobs: a run gives the milliseconds of each.
+    fn measure(
+        &mut self,
+        workload: &'static str,
+        jobs: &[Job],
+        run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
+    ) -> Result<(), BenchError> {
+        let what = jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let (warm_up, parts) = sampled(&what, self.runs, self.watch, run)?;
+        let of = jobs.iter().zip(parts).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
+        self.rows.extend(of);
+        Ok(())
+    }
+}
+
+/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]; `watch` is told what
+/// is going on. Answers are not checked here: that is the quality gate's work.
 ///
 /// # Errors
 /// The model, the device or the plan; or there is no room for so many sequences.
-pub fn measure(model: &Path, subject: &Subject, jobs: &Jobs) -> Result<Report, BenchError> {
-    let mut rows = Vec::new();
+pub fn measure<'a>(
+    model: &Path,
+    subject: &Subject,
+    jobs: &Jobs,
+    watch: &'a mut Watch<'a>,
+) -> Result<Report, BenchError> {
+    watch(Progress::Opening);
+    let mut rows = Rows { rows: Vec::new(), runs: jobs.runs, watch };
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {
         let mut session = subject.builder.clone().open(model)?;
         for workload in Workload::ALL.iter().filter(of_session).filter(|w| jobs.workloads.contains(w)) {
             match workload {
-                Workload::Document => document(&mut session, jobs.runs, &mut rows)?,
-                _ => fields(&mut session, jobs.runs, &mut rows)?,
+                Workload::Document => document(&mut session, &mut rows)?,
+                _ => fields(&mut session, &mut rows)?,
             }
         }
     }
     let mut configured = subject.engine(model, jobs.slots())?;
     let engine = &mut configured.engine;
     if jobs.workloads.contains(&Workload::Chat) {
-        chat(engine, jobs.runs, &mut rows)?;
+        chat(engine, &mut rows)?;
     }
     if jobs.workloads.contains(&Workload::Batch) {
-        batch(engine, jobs.runs, &mut rows)?;
+        batch(engine, &mut rows)?;
     }
     for tokens in &jobs.prompts {
-        read(engine, ("prompt", Job::Prompt(*tokens)), (1, *tokens), jobs.runs, &mut rows)?;
+        read(engine, ("prompt", Job::Prompt(*tokens)), (1, *tokens), &mut rows)?;
     }
     for (sequences, tokens) in &jobs.packed {
         let job = Job::Packed(*sequences, *tokens);
-        read(engine, ("packed", job), (*sequences, *tokens), jobs.runs, &mut rows)?;
+        read(engine, ("packed", job), (*sequences, *tokens), &mut rows)?;
     }
     for sequences in &jobs.decodes {
         let prompts = prompts(*sequences, crate::decode::PROMPT as usize, engine.shape());
-        let (warm_up, parts) =
-            sampled(jobs.runs, &mut || Ok(vec![turn(engine, &prompts, jobs.decode_tokens, None)?.decode_ms]))?;
-        push(&mut rows, "decode", &[Job::Decode(*sequences, jobs.decode_tokens)], warm_up, parts);
+        rows.measure("decode", &[Job::Decode(*sequences, jobs.decode_tokens)], &mut || {
+            Ok(vec![turn(engine, &prompts, jobs.decode_tokens, None)?.decode_ms])
+        })?;
     }
     let opened = Model::open(model).map_err(SessionError::from)?;
     let environment = Environment {
@@ -83,6 +112,7 @@ pub fn measure(model: &Path, subject: &Subject, jobs: &Jobs) -> Result<Report, B
         version: env!("CARGO_PKG_VERSION").to_owned(),
         wgpu: WGPU_VERSION,
         model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        file_bytes: opened.file_len() as u64,
         fingerprint: opened.fingerprint().to_string(),
         size: ModelShape::PRESETS.iter().find(|(_, shape)| shape == opened.shape()).map(|(name, _)| *name),
         formats: formats(&opened),
@@ -91,7 +121,7 @@ pub fn measure(model: &Path, subject: &Subject, jobs: &Jobs) -> Result<Report, B
         plan_file: configured.plan_name,
         device: configured.device,
     };
-    let mut report = Report { environment, rows };
+    let mut report = Report { environment, rows: rows.rows };
     report.refer();
     Ok(report)
 }
@@ -110,30 +140,23 @@ fn formats(model: &Model) -> Option<&'static str> {
     Mix::ALL.into_iter().find(|mix| mix.matrix() == matrix && mix.in_gguf(Weight::Head) == head).map(Mix::name)
 }
 
-fn push(rows: &mut Vec<Row>, workload: &'static str, jobs: &[Job], warm_up: super::WarmUp, parts: Vec<Vec<f64>>) {
-    let of = jobs.iter().zip(parts).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
-    rows.extend(of);
-}
-
 /// Prompts of so many tokens, all different.
 fn prompts(sequences: usize, tokens: usize, shape: &ModelShape) -> Vec<Vec<u32>> {
     let of = |i: u32| prompt(tokens as u32, shape.vocab).into_iter().map(move |t| (t + 31 * i) % shape.vocab).collect();
     (0..sequences as u32).map(of).collect()
 }
 
-fn document(session: &mut Session, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+fn document(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let tokens = prompt(DOCUMENT as u32, session.model().shape().vocab);
-    let (warm_up, parts) = sampled(runs, &mut || {
+    rows.measure(Workload::Document.name(), &[Job::Document(DOCUMENT)], &mut || {
         session.reset()?;
         let begun = Instant::now();
         session.state_after(&tokens)?;
         Ok(vec![ms(begun)])
-    })?;
-    push(rows, Workload::Document.name(), &[Job::Document(DOCUMENT)], warm_up, parts);
-    Ok(())
+    })
 }
 
-fn fields(session: &mut Session, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+fn fields(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let options = EmbedOptions::default();
     let shape = *session.model().shape();
     let fields: Vec<Vec<u32>> = prompts(FIELDS.len(), FIELDS[FIELDS.len() - 1], &shape)
@@ -141,50 +164,38 @@ fn fields(session: &mut Session, runs: usize, rows: &mut Vec<Row>) -> Result<(),
         .zip(FIELDS)
         .map(|(tokens, len)| tokens[..len].to_vec())
         .collect();
-    let (warm_up, parts) = sampled(runs, &mut || {
+    rows.measure(Workload::Fields.name(), &[Job::FieldsTogether], &mut || {
         let begun = Instant::now();
         session.embed_batch(&fields, &options)?;
         Ok(vec![ms(begun)])
     })?;
-    push(rows, Workload::Fields.name(), &[Job::FieldsTogether], warm_up, parts);
-    let (warm_up, parts) = sampled(runs, &mut || {
+    rows.measure(Workload::Fields.name(), &[Job::FieldsAlone], &mut || {
         let begun = Instant::now();
         fields.iter().try_for_each(|field| session.embed(field, &options).map(drop))?;
         Ok(vec![ms(begun)])
-    })?;
-    push(rows, Workload::Fields.name(), &[Job::FieldsAlone], warm_up, parts);
-    Ok(())
+    })
 }
 
-fn chat(engine: &mut Engine, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+fn chat(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let [history, question, answer] = CHAT;
     let shape = *engine.shape();
     engine.reset(0..1)?;
     let history = engine.state_after(0, &prompt(history as u32, shape.vocab))?;
     let question = prompts(2, question, &shape).split_off(1);
-    let (warm_up, parts) = sampled(runs, &mut || {
+    rows.measure(Workload::Chat.name(), &[Job::FirstToken, Job::Decode(1, answer)], &mut || {
         let Turn { first_ms, decode_ms, .. } = turn(engine, &question, answer, Some(&history))?;
         Ok(vec![first_ms, decode_ms])
-    })?;
-    push(rows, Workload::Chat.name(), &[Job::FirstToken, Job::Decode(1, answer)], warm_up, parts);
-    Ok(())
+    })
 }
 
-fn batch(engine: &mut Engine, runs: usize, rows: &mut Vec<Row>) -> Result<(), BenchError> {
+fn batch(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let [sequences, tokens, answer] = BATCH;
     let prompts = prompts(sequences, tokens, engine.shape());
-    let (warm_up, parts) = sampled(runs, &mut || {
+    let jobs = [Job::Packed(sequences, tokens), Job::Decode(sequences, answer)];
+    rows.measure(Workload::Batch.name(), &jobs, &mut || {
         let Turn { read_ms, decode_ms, .. } = turn(engine, &prompts, answer, None)?;
         Ok(vec![read_ms, decode_ms])
-    })?;
-    push(
-        rows,
-        Workload::Batch.name(),
-        &[Job::Packed(sequences, tokens), Job::Decode(sequences, answer)],
-        warm_up,
-        parts,
-    );
-    Ok(())
+    })
 }
 
 /// Prompts in one call, until the last logits of each are there.
@@ -192,16 +203,13 @@ fn read(
     engine: &mut Engine,
     (name, job): (&'static str, Job),
     (sequences, tokens): (usize, usize),
-    runs: usize,
-    rows: &mut Vec<Row>,
+    rows: &mut Rows<'_>,
 ) -> Result<(), BenchError> {
     let prompts = prompts(sequences, tokens, engine.shape());
-    let (warm_up, parts) = sampled(runs, &mut || {
+    rows.measure(name, &[job], &mut || {
         settle(engine, sequences, None)?;
         let begun = Instant::now();
         forward(engine, prompts.iter().map(Vec::as_slice))?;
         Ok(vec![ms(begun)])
-    })?;
-    push(rows, name, &[job], warm_up, parts);
-    Ok(())
+    })
 }

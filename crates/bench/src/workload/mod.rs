@@ -187,6 +187,8 @@ pub struct Environment {
     pub wgpu: &'static str,
     /// Model file name.
     pub model: String,
+    /// Bytes of the file.
+    pub file_bytes: u64,
     /// Its fingerprint.
     pub fingerprint: String,
     /// The published size that it has.

@@ -1,6 +1,6 @@
 //! How runs are timed: after a warm-up to a plateau, with every sample kept.
 
-use crate::BenchError;
+use crate::{BenchError, Progress, Watch};
 use serde::Serialize;
 use wgoose_tuner::stats::Summary;
 use wgoose_tuner::stats::warmup::{Warmth, Warmup, WarmupRule};
@@ -42,11 +42,14 @@ pub struct WarmUp {
 
 /// Warms up, then runs `runs` times. A run gives the milliseconds of its parts; returns the samples of each part.
 pub(super) fn sampled(
+    what: &str,
     runs: usize,
+    watch: &mut Watch<'_>,
     run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
 ) -> Result<(WarmUp, Vec<Vec<f64>>), BenchError> {
     let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
     while warm_up.ms < MOST_WARM_UP_MS {
+        watch(Progress::WarmUp { what, run: warm_up.runs + 1 });
         let ms: f64 = run()?.iter().sum();
         (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
         match warmup.push(ms * 1e6) {
@@ -58,7 +61,8 @@ pub(super) fn sampled(
         }
     }
     let mut parts: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..runs {
+    for i in 1..=runs {
+        watch(Progress::Run { what, run: i, of: runs });
         let times = run()?;
         parts.resize(times.len(), Vec::new());
         parts.iter_mut().zip(times).for_each(|(samples, ms)| samples.push(ms));
@@ -73,7 +77,10 @@ mod tests {
     #[test]
     fn what_is_counted_comes_after_a_plateau() {
         let mut all = [900.0, 500.0].into_iter().chain(std::iter::repeat_n(100.0, 4)).chain([7.0, 9.0, 8.0]);
-        let (warm_up, parts) = sampled(3, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
+        let mut seen = Vec::new();
+        let mut watch = |progress: Progress<'_>| seen.push(progress.to_string());
+        let (warm_up, parts) = sampled("a", 3, &mut watch, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
+        assert_eq!(seen[5..7], ["a: warm-up, run 6", "a: run 1 of 3"]);
         assert_eq!(warm_up, WarmUp { runs: 6, ms: 1800.0, settled: true });
         assert_eq!(parts, [vec![7.0, 9.0, 8.0], vec![0.0; 3]]);
     }
@@ -81,7 +88,7 @@ mod tests {
     #[test]
     fn a_restless_device_is_measured_all_the_same() {
         let mut ms = 1000.0;
-        let (warm_up, parts) = sampled(2, &mut || {
+        let (warm_up, parts) = sampled("a", 2, &mut |_| {}, &mut || {
             ms *= 1.5;
             Ok(vec![ms])
         })

@@ -10,10 +10,15 @@ use wgoose_loader::{Container, Model};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
+/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS.
 /// A GGUF file keeps its vocabulary, but not metadata such as author or licence; one made of a .pth or .st gets the World
 /// vocabulary. Numbers are rounded to the new
 /// format, nothing else; what has it already is copied. The file appears when it is complete.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose convert model.pth model.gguf --to Q4_K_M --check
+  wgoose convert model.gguf model.st
+  wgoose convert model-Q5_1.gguf model.gguf --to Q5_K_M")]
 pub(crate) struct Args {
     /// Model file: .pth, .st, .safetensors or .gguf.
     #[arg(value_name = "IN")]
@@ -35,7 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let container = container(&args.out)?;
-    let model = Model::open(&args.model)?;
+    let model = Model::open_source(&args.model)?;
     let mix = args.to.unwrap_or_else(|| kept_mix(&model));
     let name = args.model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
@@ -49,14 +54,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let bar = bar()?;
     let converted = convert(&model, &options, &args.out, &show(&bar))?;
-    bar.finish_and_clear();
+    drop(bar);
     let written = converted.written;
-    let (bytes, before) = (written.bytes as f64 / 1e6, model.file_len() as f64 / 1e6);
-    outln!("{}: {bytes:.1} MB ({before:.1} MB before), {} tensors, {mix}", args.out.display(), written.tensors);
+    let (bytes, before) = (mib(written.bytes), mib(model.file_len() as u64));
+    outln!("{}: {bytes:.1} MiB ({before:.1} MiB before), {} tensors, {mix}", args.out.display(), written.tensors);
     if let Some(checked) = converted.checked {
         outln!("checked: {} weights as written; {}", checked.weights, rounding(checked.rounding, checked.worst));
     }
     Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// What rounding has changed, in words.

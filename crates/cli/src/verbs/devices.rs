@@ -13,6 +13,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let adapters = adapters();
+    if adapters.is_empty() {
+        return Err(wgoose_runtime::RuntimeError::NoAdapter.into());
+    }
     if args.json {
         let rows: Vec<_> = adapters
             .iter()
@@ -24,9 +27,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .collect();
         outln!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
-    }
-    if adapters.is_empty() {
-        return Err(wgoose_runtime::RuntimeError::NoAdapter.into());
     }
     for (i, a) in adapters.iter().enumerate() {
         let l = &a.limits;

@@ -1,6 +1,6 @@
 //! `wgoose graph`
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
 use wgoose_loader::Model;
@@ -62,7 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut graph = rwkv7::forward(&shape)?;
     let fusions: FusionSet = match args.fuse.as_slice() {
         [all] if all == "all" => Fusion::ALL.into(),
-        names => names.iter().map(|n| n.parse()).collect::<Result<_, _>>()?,
+        names => {
+            let fusion =
+                |name: &String| name.parse().map_err(|why: rewrite::UnknownFusion| WrongUsage(why.to_string()));
+            names.iter().map(fusion).collect::<Result<_, _>>()?
+        }
     };
     for report in rewrite::apply(&mut graph, &fusions)? {
         eprintln!("{}: {} places fused, {} refused", report.fusion, report.applied, report.refused.len());

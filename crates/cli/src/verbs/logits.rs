@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::npy;
 use crate::options::{RunOptions, place};
+use crate::progress::Moving;
 use crate::timeline::TimelineOptions;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,6 +12,9 @@ use wgoose_session::state_file;
 
 /// Write the logits after every token, and the final state, so that anyone can check this engine against another.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose tokenize \"a goose\" > ids.json
+  wgoose logits model.gguf --tokens ids.json --out logits.npy --state-out state.st")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -37,9 +41,13 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     check_tokens(0, &tokens, vocab as u32).map_err(RuntimeError::from)?;
     // Those of all tokens may be more than there is memory.
     let mut rows = npy::Rows::begin(&args.out, &[tokens.len(), vocab])?;
+    let (bar, mut done) = (Moving::bar(tokens.len() as u64, "{pos}/{len} tokens {elapsed} (left: {eta})")?, 0);
     for pass in tokens.chunks(session.chunk()) {
         rows.write(&session.logits(pass)?)?;
+        done += pass.len() as u64;
+        bar.done(done);
     }
+    drop(bar);
     rows.finish()?;
     if let Some(path) = &args.state_out {
         let state = session.state()?;

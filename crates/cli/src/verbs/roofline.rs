@@ -1,6 +1,7 @@
 //! `wgoose roofline`
 
 use crate::failure::Failure;
+use crate::progress::{Moving, aside};
 use std::path::PathBuf;
 use wgoose_runtime::lab::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions, default_cache_dir};
@@ -36,12 +37,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outln!("{} ({}, {})\n", f.adapter, f.backend, f.driver);
         outln!("{:<34} {:>12} {:>12} {:>12} {:<10} measured", "", "median", "least", "most", "");
     }
+    let moving = Moving::spinner("measuring")?;
     let roofline = roofline::measure(&device, Scale::of(&device), &mut |figure| {
         if table {
-            printed = row(figure);
+            printed = aside(|| row(figure));
             table = printed.is_ok();
         }
     })?;
+    drop(moving);
     printed?;
     roofline::save(&roofline, &place).map_err(|e| format!("{}: {e}", place.display()))?;
     if args.json {

@@ -8,6 +8,9 @@ use wgoose_loader::synth::{Mix, SynthOptions, write};
 
 /// Make a synthetic model: same options, same bytes.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose synth model.gguf --preset 0.1B --mix Q4_K_M
+  wgoose synth tiny.gguf --layers 2 --width 128 --vocab 320")]
 pub(crate) struct Args {
     /// File to write: .gguf, or .st / .safetensors.
     out: PathBuf,
@@ -88,8 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let bar = bar()?;
     let report = write(&options, &args.out, &show(&bar))?;
-    bar.finish_and_clear();
-    let (bytes, weights) = (report.bytes as f64 / 1e6, report.weights as f64 / 1e6);
-    outln!("{}: {bytes:.1} MB, {weights:.1} M weights in {} tensors, {}", args.out.display(), report.tensors, args.mix);
+    drop(bar);
+    let (bytes, weights) = (report.bytes as f64 / f64::from(1 << 20), report.weights as f64 / 1e6);
+    outln!(
+        "{}: {bytes:.1} MiB, {weights:.1} M weights in {} tensors, {}",
+        args.out.display(),
+        report.tensors,
+        args.mix
+    );
     Ok(())
 }

@@ -2,12 +2,16 @@
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
+use crate::progress::Moving;
 use std::path::PathBuf;
 use wgoose_loader::Model;
 use wgoose_tuner::quality::Reference;
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose verify model.gguf
+  wgoose verify model.gguf --plan plan.ron --cache references")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -22,15 +26,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let moving = Moving::spinner("opening the model and the device")?;
     let mut configured = args.options.engine(&args.model, Reference::SLOTS)?;
+    moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
     let model = std::sync::Arc::new(Model::open(&args.model)?);
     let reference = match &args.cache {
         Some(folder) => Reference::cached(&model, folder)?,
         None => Reference::compute(&model)?,
     };
+    moving.say("computing the same on the device");
     let quality = reference.evaluate(&mut configured.engine)?;
+    drop(moving);
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&quality)?);
+        let mut quality_json = serde_json::to_value(&quality)?;
+        quality_json["passed"] = quality.passed(configured.precision).into();
+        outln!("{}", serde_json::to_string_pretty(&quality_json)?);
     } else {
         let (certified, positions) = quality.certified;
         outln!("quality hash {} ({certified} of {positions} positions certified)", quality.hash);

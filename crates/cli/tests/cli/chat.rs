@@ -32,6 +32,7 @@ fn each_line_is_answered() {
     let flags = format!("{CHEAP} --max-tokens 3");
     assert_eq!(typed(folder.path(), &flags, "hi\n\nwhat?\n/quit\nnever said\n").0, "AAA\nAAA\n");
     assert_eq!(typed(folder.path(), &format!("{flags} --think"), "no end of line").0, "<thinkAAA\n");
+    assert_eq!(typed(folder.path(), &flags, "\"\"\"one\n\ntwo\n\"\"\"\nthree\\\nfour\n").0, "AAA\nAAA\n");
     let line = format!("chat tiny.gguf --prompt hi {flags} --think --no-think --system be-kind");
     assert_eq!(printed(folder.path(), line.split_whitespace()), "AAA\n");
 }
@@ -61,7 +62,7 @@ fn what_fails_is_said_and_the_chat_goes_on() {
     let (answers, errors) = typed(folder.path(), &format!("{CHEAP} --max-tokens 2"), lines);
     assert_eq!(answers, "AA\n");
     let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("wgoose: ")).collect();
-    for (error, names) in errors.iter().zip(["'/nonsense' is no command", "nowhere.st", "no/folder/chat.st"]) {
+    for (error, names) in errors.iter().zip(["'/nonsense' is not a command", "nowhere.st", "no/folder/chat.st"]) {
         assert!(error.contains(names), "{error}");
     }
     assert_eq!(errors.len(), 3, "{errors:?}");
@@ -87,4 +88,20 @@ fn an_interruption_ends_the_answer_only() {
     }
     lines.write_all(b"/quit\n").unwrap();
     assert!(chat.wait().unwrap().success());
+}
+
+#[test]
+fn answers_are_taken_back_and_given_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let flags = "--backend cpu --max-tokens 12 --seed 3 --top-p 0.9 --stop-token 11";
+    let answers = |lines: &str| {
+        let (text, errors) = typed(folder.path(), flags, lines);
+        (text.lines().map(str::to_owned).collect::<Vec<_>>(), errors)
+    };
+    let (said, _) = answers("one\ntwo\n/regen\n/undo\ntwo\n/system be brief\none\n");
+    assert_eq!((said.len(), &said[3]), (5, &said[1]), "{said:?}");
+    assert!(said[2] != said[1] && said[4] != said[0], "{said:?}");
+    let (said, errors) = answers("/help\n/regen\n/undo\none\n");
+    assert!(said.len() == 1 && errors.contains("/system TEXT") && errors.contains("nothing was said yet"), "{errors}");
 }

@@ -31,7 +31,7 @@ fn the_table_and_the_json_say_the_same() {
     let table = run(folder.path(), "--backend cpu");
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], [&json["tokens"].to_string(), "tokens,", &TEXT.len().to_string(), "bytes"]);
-    let number = |line: usize| lines[line].last().unwrap().parse::<f64>().unwrap();
+    let number = |line: usize| lines[line].iter().rev().nth(2).unwrap().parse::<f64>().unwrap();
     for (line, name, field) in [
         (1, "bits per byte", "bits_per_byte"),
         (2, "bits per token", "bits_per_token"),
@@ -41,6 +41,12 @@ fn the_table_and_the_json_say_the_same() {
         let wanted = json[field].as_f64().unwrap();
         assert!((number(line) / wanted - 1.0).abs() < 1e-4, "{field}: {} {wanted}", number(line));
     }
+    let errors: Vec<f64> = (1..4).map(|line| lines[line].last().unwrap().parse().unwrap()).collect();
+    let relative = json["relative_standard_error_of_perplexity"].as_f64().unwrap();
+    assert!(
+        errors.iter().all(|error| *error > 0.0) && (errors[2] / number(3) / relative - 1.0).abs() < 1e-4,
+        "{table}"
+    );
     assert!(table.lines().nth(4).unwrap().starts_with("tokens/s") && table.lines().count() == 5, "{table}");
 }
 
@@ -59,7 +65,36 @@ fn the_gpu_is_near_the_reference_and_another_model_is_not() {
     assert!(far["divergence"]["mean_kl"].as_f64().unwrap() > 0.5, "{far}");
     assert_eq!((&far["tokens"], &far["reference"]["tokens"]), (&30.into(), &30.into()));
     let table = run(folder.path(), "--against other.gguf --limit 30");
-    for part in ["model   reference", "KL divergence from the reference, nats: mean ", "position", " 16 to 63 "] {
+    for part in
+        ["model                   reference", "KL divergence from the reference, nats: mean ", "position", " 16 to 63 "]
+    {
         assert!(table.contains(part), "'{part}' is not in\n{table}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_measured_until_an_interruption_is_printed() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Command, Stdio};
+    let folder = folder();
+    std::fs::write(folder.path().join("text.txt"), TEXT.repeat(20_000)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    command.args("eval tiny.gguf --text text.txt --json".split(' ')).current_dir(folder.path());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It says the plan when the session is open.
+    let mut plan = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut plan).unwrap();
+    assert!(plan.starts_with("plan: "), "{plan}");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bytes = json["bytes"].as_u64().unwrap();
+    assert!(bytes > 0 && bytes < 20_000 * TEXT.len() as u64, "{json}");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert!(said.contains(&format!("interrupted: {bytes} of ")), "{said}");
 }

@@ -43,3 +43,86 @@ fn stops_and_biases_are_heeded() {
     let output = wgoose(folder.path(), "generate tiny.gguf --prompt a --stop-token 66 --logit-bias 66=1000".split(' '));
     assert!(String::from_utf8(output.stderr).unwrap().contains(" 0 tokens generated"));
 }
+
+/// What follows a text that comes in on standard input.
+fn piped(folder: &std::path::Path, line: &str, input: &[u8]) -> std::process::Output {
+    use std::io::Write;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    command.args(line.split_whitespace()).current_dir(folder).env("XDG_RUNTIME_DIR", folder);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn prompts_come_from_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let cheap = "--backend cpu -n 6 -t 1 --top-p 1 -s 4";
+    let run = |line: &str| printed(folder.path(), format!("generate tiny.gguf {cheap} {line}").split_whitespace());
+    let alone = run("-p a-goose");
+    std::fs::write(folder.path().join("prompt.txt"), "\u{feff}a-goose\r\n").unwrap();
+    assert_eq!(run("--file prompt.txt"), alone);
+    assert_eq!(run("-f prompt.txt --echo"), format!("a-goose{alone}"));
+    for line in ["", "--file -"] {
+        let output = piped(folder.path(), &format!("generate tiny.gguf {cheap} {line}"), b"a-goose\n");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), alone);
+    }
+    let none = piped(folder.path(), "generate tiny.gguf", b"");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("there is no prompt: give --prompt TEXT, --file FILE"));
+    // A text may begin as options do.
+    let dashed = ["generate", "tiny.gguf", "--backend", "cpu", "-n", "2", "--echo", "--prompt", "- a"];
+    assert!(printed(folder.path(), dashed).starts_with("- a"));
+}
+
+#[test]
+fn a_text_goes_on_from_a_state() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let run = |line: &str| {
+        let line = format!("generate tiny.gguf --backend cpu -t 0 {line}");
+        printed(folder.path(), line.split_whitespace())
+    };
+    let whole = run("-p goose-and-swan -n 4");
+    assert_eq!(run("-p goose -n 0 --save-state half.st"), "\n");
+    assert_eq!(run("--state half.st -p -and-swan -n 4"), whole);
+    // All that was printed is in the state.
+    let first = run("-p goose -n 3 --save-state more.st");
+    let first = first.trim_end_matches('\n');
+    let rest = run("--state more.st -p ! -n 4");
+    assert_eq!(run(&format!("-n 4 --prompt=goose{first}!")), rest);
+    let several = run("--state half.st -p -and-swan -p -and-duck -n 4");
+    let lines: Vec<Value> = several.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let swan = lines.iter().find(|line| line["prompt"] == 0).unwrap();
+    assert_eq!(format!("{}\n", swan["text"].as_str().unwrap()), whole);
+}
+
+#[test]
+fn files_of_prompts_keep_their_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let jsonl =
+        "\u{feff}{\"id\": 7, \"text\": \"goose\"}\n\n  \n{\"id\": \"s\", \"text\": \"swan\", \"more\": 1}\n\"duck\"\n";
+    std::fs::write(folder.path().join("prompts.jsonl"), jsonl).unwrap();
+    let run = |flags: &str| {
+        let line = format!("generate tiny.gguf --prompts prompts.jsonl --logit-bias 11=1000 -t 0 -n 3 {flags}");
+        let text = printed(folder.path(), line.split_whitespace());
+        let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines.sort_by_key(|line| line["prompt"].as_u64());
+        lines
+    };
+    // Token 11 is the end of a line.
+    let lines = run("");
+    assert_eq!(
+        lines.iter().map(|line| line.get("id").cloned()).collect::<Vec<_>>(),
+        [Some(7.into()), Some("s".into()), None]
+    );
+    assert!(lines.iter().all(|line| line["finish_reason"] == "length" && line["text"] == "\n\n\n"), "{lines:?}");
+    let stopped = run("--stop \\n\\n");
+    assert!(stopped.iter().all(|line| line["finish_reason"] == "stop" && line["text"] == ""), "{stopped:?}");
+    std::fs::write(folder.path().join("one.txt"), "\ngoose\n").unwrap();
+    let one = printed(folder.path(), "generate tiny.gguf --backend cpu --prompts one.txt -n 1".split(' '));
+    assert_eq!(serde_json::from_str::<Value>(&one).unwrap()["prompt"], 0);
+}

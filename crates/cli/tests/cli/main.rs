@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod bench;
 mod binary;
 mod chat;
 mod cold;

@@ -10,11 +10,11 @@ fn json(folder: &Path, line: &str) -> serde_json::Value {
 /// The least budget, as the refusal of one byte says.
 fn least(folder: &Path) -> u64 {
     let output = wgoose(folder, "info tiny.gguf --memory --gpu-budget 1".split(' '));
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let error = said(output);
     assert_eq!(error.lines().count(), 1, "{error}");
     let (_, need) = error.split_once("at least ").unwrap();
-    need.split(':').next().unwrap().parse().unwrap()
+    need.split(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -31,9 +31,11 @@ fn a_budget_changes_no_byte_of_a_result() {
         results.push(["l.npy", "s.st"].map(|f| std::fs::read(folder.join(f)).unwrap()));
     }
     assert!(results.iter().all(|r| *r == results[0]));
+    // What is told beforehand is what is refused.
+    assert_eq!(json(folder, "info tiny.gguf --memory --json")["least_budget"], need);
     // Three bytes less than needed is an error, not a wrong result.
     let output = wgoose(folder, format!("info tiny.gguf --memory --gpu-budget {}", need - 3).split(' '));
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

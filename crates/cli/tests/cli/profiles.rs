@@ -52,7 +52,7 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
         run(
             folder,
             &format!(
-                "profile a&b.gguf --runs 2 --cache-dir cache --json p.json --svg p.svg --timeline t.json {options}"
+                "profile a&b.gguf --runs 2 --cache-dir cache --out p.json --svg p.svg --timeline t.json {options}"
             ),
         )
     };
@@ -61,6 +61,9 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     let without = read(&folder.join("p.json"));
     assert!(without["ceilings"].is_null() && without["total"]["percent_of_roofline"].is_null());
     assert_well_formed(&std::fs::read_to_string(folder.join("p.svg")).unwrap());
+    let printed: Value =
+        serde_json::from_str(&run(folder, "profile a&b.gguf --runs 1 --cache-dir cache --json")).unwrap();
+    assert!(printed["clock_is_too_coarse"].is_boolean() && before.contains("decode, 1 sequence, 2 runs"), "{before}");
 
     let table = run(folder, "roofline --cache-dir cache");
     for name in ["read-only bandwidth", "f32 multiply-add", "dispatch boundary", "read-back of 4 bytes"] {
@@ -127,6 +130,6 @@ fn the_reference_has_no_dispatches_to_profile() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let output = wgoose(folder.path(), ["profile", "tiny.gguf", "--backend", "cpu"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("no dispatches"));
 }

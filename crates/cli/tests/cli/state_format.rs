@@ -1,4 +1,4 @@
-//! `--state f16`: what a plan says of the state, and what is measured with it.
+//! `--state-format f16`: what a plan says of the state, and what is measured with it.
 
 use crate::binary::{deviation, npy, printed, synth};
 use std::path::Path;
@@ -43,18 +43,18 @@ fn it_is_measured_without_editing_a_plan() {
         run(folder, &format!("logits tiny.gguf --tokens tokens.json --chunk 4 --out logits.npy {options}"));
         npy(&folder.join("logits.npy")).2
     };
-    let (whole, half) = (logits("--state f32"), logits("--state f16"));
+    let (whole, half) = (logits("--state-format f32"), logits("--state-format f16"));
     let off = deviation(&half, &whole);
     assert!(off > 1e-6 && off < 2e-3, "{off:.1e}");
-    assert!(logits("--state f16 --precision f32") == logits("--precision f32"), "f32 undoes it");
+    assert!(logits("--state-format f16 --precision f32") == logits("--precision f32"), "f32 undoes it");
 
-    let quality = json(folder, "verify tiny.gguf --json --cache reference --state f16");
-    let exact = json(folder, "verify tiny.gguf --json --cache reference --state f16 --precision f32");
+    let quality = json(folder, "verify tiny.gguf --json --cache reference --state-format f16");
+    let exact = json(folder, "verify tiny.gguf --json --cache reference --state-format f16 --precision f32");
     assert_eq!(quality["disagreements"], 0);
     let rms = |quality: &serde_json::Value| quality["rms"].as_f64().unwrap();
     assert!(rms(&quality) > rms(&exact), "{quality} {exact}");
 
-    let said = run(folder, "trace tiny.gguf --tokens tokens.json --first-divergence --chunk 3 --state f16");
+    let said = run(folder, "trace tiny.gguf --tokens tokens.json --first-divergence --chunk 3 --state-format f16");
     assert!(said.contains("ops are within their tolerances"), "{said}");
 }
 
@@ -70,13 +70,13 @@ fn memory_and_profiles_count_its_bytes() {
     // Two slots, one of them spare, of two layers with two heads of 64 x 64.
     let saved = 2 * 2 * 2 * 64 * 64 * 2;
     for what in ["predicted", "measured"] {
-        assert_eq!(part("--state f32", what) - part("--state f16", what), saved, "{what}");
+        assert_eq!(part("--state-format f32", what) - part("--state-format f16", what), saved, "{what}");
     }
     let bytes = |options: &str| {
-        run(folder, &format!("profile tiny.gguf --runs 2 --sequences 3 --json p.json {options}"));
+        run(folder, &format!("profile tiny.gguf --runs 2 --sequences 3 --out p.json {options}"));
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("p.json")).unwrap()).unwrap();
         report["total"]["bytes"].as_u64().unwrap()
     };
     // Three sequences read and write the matrices of two layers.
-    assert_eq!(bytes("--state f32") - bytes("--state f16"), 3 * 2 * 2 * (2 * 64 * 64 * 2));
+    assert_eq!(bytes("--state-format f32") - bytes("--state-format f16"), 3 * 2 * 2 * (2 * 64 * 64 * 2));
 }

@@ -47,6 +47,11 @@ fn info_describes_what_synth_made() {
     });
     assert_eq!(info["shape"], shape);
     assert!(text.contains(info["fingerprint"].as_str().unwrap()));
+    assert_eq!((&info["quantisation"], &info["formats"]["F16"]["tensors"].is_u64()), (&"F16".into(), &true));
+    assert!(
+        text.contains("name: ") && text.contains("quantisation: F16\n") && text.contains(" MiB, opened in "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -114,4 +119,65 @@ fn the_default_plan_passes_the_gate() {
     assert_eq!(first["disagreements"], 0);
     assert_eq!(json(folder.path(), "verify tiny.gguf --json --cache references")["hash"], first["hash"]);
     assert!(run(folder.path(), "verify tiny.gguf --chunk 5").ends_with("passed\n"));
+}
+
+#[test]
+fn texts_become_tokens_and_texts_again() {
+    let folder = folder();
+    let ids = printed(folder.path(), ["tokenize", "- a goose"]);
+    std::fs::write(folder.path().join("ids.json"), &ids).unwrap();
+    assert_eq!(run(folder.path(), "tokenize --ids ids.json"), "- a goose");
+    let list: Vec<u32> = serde_json::from_str(&ids).unwrap();
+    assert_eq!(printed(folder.path(), ["tokenize", "--count", "- a goose"]), format!("{}\n", list.len()));
+    let pieces = printed(folder.path(), ["tokenize", "--pieces", "- a goose"]);
+    assert_eq!(
+        pieces.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect::<Vec<u32>>(),
+        list
+    );
+    // The model has single bytes only: token 1 is byte 0.
+    assert_eq!(run(folder.path(), "tokenize AB --model tiny.gguf"), "[66,67]\n");
+}
+
+#[test]
+fn shells_and_man_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (shell, part) in [("bash", "complete -F _wgoose"), ("zsh", "#compdef wgoose"), ("fish", "complete -c wgoose")] {
+        let script = run(folder.path(), &format!("completions {shell}"));
+        assert!(script.contains(part) && !script.contains("cold-child"), "{shell}");
+    }
+    let page = run(folder.path(), "man generate");
+    assert!(
+        page.contains(".TH wgoose-generate 1") && page.contains("save\\-state") && page.contains("default: 128"),
+        "{page}"
+    );
+    run(folder.path(), "man --out pages/man1");
+    let pages = folder.path().join("pages/man1");
+    assert!(pages.join("wgoose.1").exists() && pages.join("wgoose-tune.1").exists());
+    assert!(!pages.join("wgoose-cold-child.1").exists());
+    let version = run(folder.path(), "--version");
+    assert!(version.starts_with("wgoose 0.1.0 (") && version.contains("wgpu 30.0.1"), "{version}");
+}
+
+#[test]
+fn help_has_headings_examples_and_own_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = |verb: &str| run(folder.path(), &format!("{verb} --help"));
+    let (generate, chat) = (help("generate"), help("chat"));
+    for part in ["\nSampling:\n", "\nDevice and plan:\n", "\nKernels and memory:\n", "\nExamples:\n"] {
+        assert!(generate.contains(part) && chat.contains(part), "{part}");
+    }
+    for verb in ["bench", "tune", "convert", "embed", "eval", "verify", "profile", "info", "synth", "logits", "trace"] {
+        assert!(help(verb).contains("\nExamples:\n  wgoose "), "{verb}");
+    }
+    assert!(generate.contains("[default: 128]") && !generate.contains("[default: 2048]"), "{generate}");
+    assert!(chat.contains("[default: 2048]") && chat.contains("[default: 0.996]"), "{chat}");
+    assert!(generate.lines().all(|line| line.len() <= 100), "{generate}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn mesa_has_nothing_to_say() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    let output = command.arg("devices").env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -17,9 +17,11 @@ mod q5_k;
 mod q6_k;
 mod q8_0;
 mod rounding;
+mod source;
 
 pub use interleave::{deinterleave, interleave};
 pub use k_major::{from_k_major, to_k_major};
+pub use source::SourceFormat;
 
 use wgoose_graph::Format;
 

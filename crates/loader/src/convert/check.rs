@@ -4,6 +4,7 @@ use super::ConvertError;
 use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
+use crate::placement::Stored;
 use rayon::prelude::*;
 use std::ops::Range;
 use wgoose_graph::Weight;
@@ -47,12 +48,12 @@ pub(super) fn compare(source: &Model, copy: &Model, vocabulary: Option<&[Vec<u8>
 
 /// The relative error of one weight, by rounding alone.
 fn compare_weight(source: &Model, copy: &Model, weight: Weight) -> Result<f64, ConvertError> {
-    let (from, to) = (source.tensor(weight), copy.tensor(weight));
-    if (from.rows(), from.cols()) != (to.rows(), to.cols()) {
+    let (_, [rows, cols]) = source.stored(weight);
+    if copy.stored(weight).1 != [rows, cols] {
         return Err(ConvertError::Differs { weight });
     }
-    let step = (PIECE / from.cols()).max(1);
-    let pieces = (0..from.rows()).step_by(step).map(|start| start..(start + step).min(from.rows()));
+    let step = (PIECE / cols).max(1);
+    let pieces = (0..rows).step_by(step).map(|start| start..(start + step).min(rows));
     let pieces: Vec<Range<usize>> = pieces.collect();
     let sums: Vec<[f64; 2]> =
         pieces.into_par_iter().map(|rows| compare_rows(source, copy, weight, rows)).collect::<Result<_, _>>()?;
@@ -62,13 +63,13 @@ fn compare_weight(source: &Model, copy: &Model, weight: Weight) -> Result<f64, C
 
 /// Sums of squares of some rows: of the error, and of the source.
 fn compare_rows(source: &Model, copy: &Model, weight: Weight, rows: Range<usize>) -> Result<[f64; 2], ConvertError> {
-    let (from, to) = (source.tensor(weight), copy.tensor(weight));
+    let ((from, [_, cols]), to) = (source.stored(weight), copy.tensor(weight));
     let mut bytes = vec![0; rows.len() * to.row_bytes()];
     read_rows(copy, weight, rows.clone(), &mut bytes)?;
-    let mut numbers = vec![0.0; rows.len() * from.cols()];
+    let mut numbers = vec![0.0; rows.len() * cols];
     decode_rows(source, weight, rows.clone(), &mut numbers)?;
     let mut wanted = vec![0; bytes.len()];
-    match from.format() == to.format() {
+    match from == Stored::Format(to.format()) {
         true => read_rows(source, weight, rows, &mut wanted)?,
         false => blocks::encode(to.format(), &numbers, &mut wanted),
     }

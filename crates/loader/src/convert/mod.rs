@@ -1,5 +1,6 @@
 //! One model file made of another: containers and formats change, numbers only as far as the new format rounds them.
 //!
+//! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)).
 //! Where the format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
 //! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate.
 
@@ -13,6 +14,7 @@ pub use error::ConvertError;
 
 use crate::model::Model;
 use crate::names::Container;
+use crate::placement::Stored;
 use crate::writer::{self, Mix, Outline, WriteReport};
 use source::Source;
 use std::path::Path;
@@ -52,14 +54,14 @@ pub struct Converted {
 
 /// The mix that keeps the precision of a model's matrices: that of the embedding where it is a float, otherwise F16.
 pub fn kept_mix(model: &Model) -> Mix {
-    match model.tensor(Weight::Embedding).format() {
-        Format::F32 => Mix::F32,
-        Format::BF16 => Mix::BF16,
+    match model.stored(Weight::Embedding).0 {
+        Stored::Format(Format::F32) => Mix::F32,
+        Stored::Format(Format::BF16) => Mix::BF16,
         _ => Mix::F16,
     }
 }
 
-/// Writes a model into another file, calling `progress` with the bytes done and in total. The file appears under its name
+/// Writes a model, best opened by [`Model::open_source`], into another file, calling `progress` with the bytes done and in total. The file appears under its name
 /// when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use crate::blocks;
 use crate::error::LoadError;
 use crate::model::Model;
+use crate::placement::Stored;
 use std::ops::Range;
 use wgoose_graph::Weight;
 
@@ -28,9 +29,21 @@ pub(super) fn decode_rows(
     rows: Range<usize>,
     numbers: &mut [f32],
 ) -> Result<(), LoadError> {
-    let view = model.tensor(weight);
-    let mut bytes = vec![0; rows.len() * view.row_bytes()];
-    read_rows(model, weight, rows, &mut bytes)?;
-    blocks::decode(view.format(), &bytes, numbers);
+    let (stored, [_, cols]) = model.stored(weight);
+    match stored {
+        Stored::Format(format) => {
+            let mut bytes = vec![0; rows.len() * model.tensor(weight).row_bytes()];
+            read_rows(model, weight, rows, &mut bytes)?;
+            blocks::decode(format, &bytes, numbers);
+        }
+        Stored::Source(format) => {
+            // The file was checked: rows are whole blocks.
+            let row = format.bytes(1, cols).unwrap_or_default();
+            let mut bytes = vec![0; rows.len() * row];
+            let start = model.source_range(weight).start + rows.start * row;
+            model.read(start..start + bytes.len(), &mut bytes)?;
+            format.decode(&bytes, numbers);
+        }
+    }
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::check::{self, Checked};
 use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
+use crate::placement::Stored;
 use crate::writer::{Rows, Tensor};
 use std::ops::Range;
 use std::path::Path;
@@ -36,7 +37,7 @@ impl Rows for Source<'_> {
         let first = tensor.first_row as usize;
         let rows = first + rows.start as usize..first + rows.end as usize;
         let weight = in_place_of(tensor.weight);
-        if self.model.tensor(weight).format() == tensor.format {
+        if self.model.stored(weight).0 == Stored::Format(tensor.format) {
             return Ok(read_rows(self.model, weight, rows, out)?);
         }
         numbers.resize(rows.len() * tensor.cols as usize, 0.0);

@@ -2,12 +2,14 @@
 //!
 //! magic, version, counts | key-value pairs | tensor descriptions | padding | tensors
 
+mod about;
 mod cursor;
 mod error;
 mod metadata;
 mod tensors;
 pub(crate) mod vocabulary;
 
+pub use about::About;
 pub use error::GgufError;
 
 use crate::contents::{Contents, Size};
@@ -72,5 +74,6 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     let vocabulary = metadata.strings(tokens)?;
     declared.extend(vocabulary.map(|v| (tokens, Size::Vocab, v.count as u64)));
     let norm_epsilon = metadata.float("rwkv7.attention.layer_norm_epsilon")?;
-    Ok(Contents { directory, declared, norm_epsilon, header: 0..cursor.offset(), vocabulary })
+    let about = about::read(&metadata);
+    Ok(Contents { directory, declared, norm_epsilon, header: 0..cursor.offset(), vocabulary, about })
 }

@@ -2,6 +2,7 @@
 
 use super::GgufError;
 use super::cursor::Cursor;
+use crate::blocks::SourceFormat;
 use crate::contents::{Directory, Element};
 use wgoose_graph::Format;
 
@@ -61,15 +62,8 @@ fn element(kind: u32) -> Element {
     if let Some(format) = Format::in_files().find(|f| f.info().ggml_type == kind) {
         return Element::Known(format);
     }
-    let other = match kind {
-        3 => "Q4_1",
-        6 => "Q5_0",
-        7 => "Q5_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
-        20 => "IQ4_NL",
-        23 => "IQ4_XS",
-        _ => return Element::Other(format!("ggml type {kind}")),
-    };
-    Element::Other(other.to_owned())
+    match SourceFormat::of_ggml_type(kind) {
+        Some(format) => Element::Source(format),
+        None => Element::Other(format!("ggml type {kind}")),
+    }
 }

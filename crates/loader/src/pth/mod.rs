@@ -9,6 +9,7 @@ mod value;
 pub use error::{ArchiveError, PickleError, PthError};
 
 use crate::contents::{Contents, Directory, Element, RawTensor, byte_len};
+use crate::gguf::About;
 use archive::Archive;
 use value::{Heap, Tensor, Value};
 use wgoose_graph::Format;
@@ -35,7 +36,14 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, PthError> {
             _ => return Err(PthError::NotATensor { entry: format!("{key:?}") }),
         }
     }
-    Ok(Contents { directory, declared: Vec::new(), norm_epsilon: None, header, vocabulary: None })
+    Ok(Contents {
+        directory,
+        declared: Vec::new(),
+        norm_epsilon: None,
+        header,
+        vocabulary: None,
+        about: About::default(),
+    })
 }
 
 /// Where in the file a tensor lies.

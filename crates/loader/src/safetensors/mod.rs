@@ -9,6 +9,7 @@ mod header;
 pub use error::SafetensorsError;
 
 use crate::contents::{Contents, Directory, Element, byte_len};
+use crate::gguf::About;
 use header::{Described, Header};
 use wgoose_graph::Format;
 
@@ -35,7 +36,14 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, SafetensorsError> {
         insert(&mut directory, &name, tensor, data, file.len())?;
     }
     directory.refuse_overlaps()?;
-    Ok(Contents { directory, declared: Vec::new(), norm_epsilon: None, header: 0..data, vocabulary: None })
+    Ok(Contents {
+        directory,
+        declared: Vec::new(),
+        norm_epsilon: None,
+        header: 0..data,
+        vocabulary: None,
+        about: About::default(),
+    })
 }
 
 fn insert(

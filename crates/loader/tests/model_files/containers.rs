@@ -28,6 +28,22 @@ fn gguf() {
 }
 
 #[test]
+fn what_a_file_says_of_itself_is_kept() {
+    use crate::support::gguf::Value;
+    let mut file = Gguf::of(&TINY);
+    let text = |text: &str| Value::Text(text.to_owned());
+    file.set("general.name", text("a goose"));
+    file.set("general.author", text(&"long ".repeat(100)));
+    file.set("general.file_type", Value::U32(15));
+    // Of another kind than it should be: no reason to refuse a model.
+    file.set("general.license", Value::U32(1));
+    let model = open(&file.write()).unwrap();
+    let about = model.about();
+    assert_eq!((about.name.as_deref(), about.licence.as_deref()), (Some("a goose"), None));
+    assert_eq!((about.author.as_ref().unwrap().len(), about.quantisation), (200, Some("Q4_K_M")));
+}
+
+#[test]
 fn gguf_without_the_optional_keys() {
     let mut file = Gguf::of(&TINY);
     file.keys.retain(|(key, _)| key == "general.architecture" || key == "rwkv7.wkv.head_size");

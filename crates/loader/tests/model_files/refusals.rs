@@ -6,7 +6,7 @@ use crate::support::{TINY, Tensor, checkpoint, named, open, safetensors};
 use std::fmt::Debug;
 use wgoose_graph::{Format, ShapeError};
 use wgoose_loader::{
-    ArchiveError, DirectoryError, GgufError, LoadError, Model, PickleError, PthError, SafetensorsError,
+    ArchiveError, DirectoryError, Foreign, GgufError, LoadError, Model, PickleError, PthError, SafetensorsError,
 };
 
 /// Asserts that opening fails with a pattern, and that the message says certain things.
@@ -50,8 +50,9 @@ fn no_model_file() {
     assert!(matches!(missing, LoadError::Io { .. }) && missing.to_string().contains("no/such/file"));
     let folder = Model::open(env!("CARGO_MANIFEST_DIR")).map(|_| ()).unwrap_err();
     assert!(matches!(folder, LoadError::Io { .. }), "{folder:?}");
-    refused!(b"", LoadError::UnknownContainer { .. }, "GGUF, safetensors or a .pth");
-    refused!(b"hello, world", LoadError::UnknownContainer { .. }, "68, 65");
+    refused!(b"", LoadError::UnknownContainer(Foreign::Empty), "empty");
+    refused!(b"hello, world", LoadError::UnknownContainer(Foreign::Text(_)), "'hello, world'");
+    refused!(b"hello\0world", LoadError::UnknownContainer(Foreign::Bytes(_)), "68, 65");
     refused!(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", LoadError::LegacyTorch, "save it again");
 }
 
@@ -202,8 +203,8 @@ fn gguf_tensors() {
     refused!(blocks, LoadError::Gguf(GgufError::Directory(DirectoryError::ImpossibleSize { .. })), "[10, 64]", "Q4_K");
     let mut unknown = gguf(|_| ());
     let name = unknown.windows(17).position(|w| w == b"token_embd.weight").unwrap();
-    unknown[name + 17 + 4 + 16] = 10;
-    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "Q2_K");
+    unknown[name + 17 + 4 + 16] = 16;
+    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "ggml type 16");
 }
 
 #[test]

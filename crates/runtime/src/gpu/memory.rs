@@ -15,6 +15,16 @@ const STEPS_WITHIN_BUDGET: usize = 8;
 /// What the allocator may reserve beyond what is used: half a block of each kind of memory.
 const SLACK: u64 = 32 << 20;
 
+/// What a budget must hold whatever it is. Sizes in bytes.
+struct Fixed {
+    /// Rows of logits of a pass.
+    outputs: u32,
+    /// Everything but weights and what brings them.
+    beside: u64,
+    /// The weights of the dispatch that needs most.
+    largest: u64,
+}
+
 impl GpuExecutor {
     /// Says when weights reach the device and how long they stay. Eager ones do now, and what a decode step needs is
     /// compiled; a budget must be set before anything is run.
@@ -126,15 +136,7 @@ impl GpuExecutor {
     /// Divides a budget: what must be there besides weights, the ring, and the rest for weights that stay.
     fn divide(&self, budget: u64) -> Result<(Room, StagingSize), RuntimeError> {
         let all = self.all_weights()?;
-        // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
-        let outputs = self.planner.plan.prefill_chunk.max(self.states.slots as u32).min(self.max_outputs() as u32);
-        let passes = self.largest_passes(outputs)?;
-        let vocab = self.shared.model.shape().vocab;
-        // The logits that a prompt leaves, too.
-        let sampling = Sampler::most_bytes(self.states.slots, vocab) + u64::from(vocab) * 4;
-        let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
-        let largest = self.largest_need(&passes)?;
-        let mut least = 0;
+        let Fixed { outputs, beside, largest } = self.fixed()?;
         // Staging gets by with less before a model is refused.
         for share in [8, 32, u64::MAX] {
             let staging = StagingSize::within(budget / share);
@@ -146,9 +148,29 @@ impl GpuExecutor {
                 let ring = self.two_layers()?.max(largest).min(room);
                 return Ok((Room { pinned: room - ring, ring, outputs }, staging));
             }
-            least = beside + staging.bytes() + largest;
         }
-        Err(RuntimeError::BudgetTooSmall { budget, need: least })
+        Err(RuntimeError::BudgetTooSmall { budget, need: self.least_budget()? })
+    }
+
+    /// The smallest budget that is not refused, in bytes.
+    ///
+    /// # Errors
+    /// A pass that cannot be planned.
+    pub fn least_budget(&self) -> Result<u64, RuntimeError> {
+        let Fixed { beside, largest, .. } = self.fixed()?;
+        Ok(beside + StagingSize::within(0).bytes() + largest)
+    }
+
+    /// What a budget must hold whatever it is.
+    fn fixed(&self) -> Result<Fixed, RuntimeError> {
+        // As many rows of logits as a pass has tokens: fewer would split passes, and change bits.
+        let outputs = self.planner.plan.prefill_chunk.max(self.states.slots as u32).min(self.max_outputs() as u32);
+        let passes = self.largest_passes(outputs)?;
+        let vocab = self.shared.model.shape().vocab;
+        // The logits that a prompt leaves, too.
+        let sampling = Sampler::most_bytes(self.states.slots, vocab) + u64::from(vocab) * 4;
+        let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
+        Ok(Fixed { outputs, beside, largest: self.largest_need(&passes)? })
     }
 
     /// Bytes of the weights of the dispatch that needs most.

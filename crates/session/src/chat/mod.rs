@@ -4,6 +4,7 @@ mod template;
 
 use crate::state_file::StateKind;
 use crate::{Ending, GenerateOptions, Generated, Session, SessionError};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::Path;
 use template::NEXT_USER;
@@ -27,9 +28,24 @@ pub struct Chat {
     place: Place,
     /// Where conversations begin, once that was left; `None`: nothing was read.
     beginning: Option<StateData>,
+    /// The last messages, the newest at the end.
+    said: VecDeque<Said>,
 }
 
+/// A message, and what was before it.
+struct Said {
+    message: String,
+    place: Place,
+    state: StateData,
+    /// How often it was answered anew.
+    again: u64,
+}
+
+/// Messages that can be taken back: each keeps a state.
+const KEPT: usize = 8;
+
 /// What the state has read.
+#[derive(Clone)]
 enum Place {
     /// Nothing of the conversation.
     Beginning,
@@ -43,7 +59,7 @@ impl Chat {
     /// A conversation that begins with the session's state, as of an initial state made for chats.
     pub fn new(session: Session, mut options: ChatOptions) -> Self {
         options.generate.stop_strings.push(NEXT_USER.to_owned());
-        Chat { session, options, place: Place::Beginning, beginning: None }
+        Chat { session, options, place: Place::Beginning, beginning: None, said: VecDeque::new() }
     }
 
     /// The opening of an answer that the model is given: it belongs to the answer, but `on_text` is not given it.
@@ -52,7 +68,8 @@ impl Chat {
     }
 
     /// Says something; the answer goes to `on_text` as it comes, until it ends or `on_text` breaks. Then the conversation
-    /// can go on. Only the message is read, and what the answer left unread.
+    /// can go on. Only the message is read, and what the answer left unread. Between the passes of a long message `on_text` is
+    /// called without text; if it breaks there, the message counts as not said.
     ///
     /// # Errors
     /// As of [`Session::generate`].
@@ -62,11 +79,74 @@ impl Chat {
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Generated, SessionError> {
         self.remember()?;
+        let said =
+            Said { message: message.to_owned(), place: self.place.clone(), state: self.session.state()?, again: 0 };
+        self.said.drain(..self.said.len().saturating_sub(KEPT - 1));
+        self.said.push_back(said);
+        self.answer(message, 0, on_text)
+    }
+
+    /// The last message, if it can be taken back.
+    pub fn last(&self) -> Option<&str> {
+        self.said.back().map(|said| said.message.as_str())
+    }
+
+    /// Takes back the last message and its answer; returns the message. `None` where none is kept: the last 8 are, until
+    /// the conversation is reset, saved or loaded.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn undo(&mut self) -> Result<Option<String>, SessionError> {
+        let Some(said) = self.said.pop_back() else { return Ok(None) };
+        self.session.set_state(&said.state)?;
+        self.place = said.place;
+        Ok(Some(said.message))
+    }
+
+    /// Answers the last message anew, with other random numbers. `None` where none is kept: see [`Chat::undo`].
+    ///
+    /// # Errors
+    /// As of [`Session::generate`].
+    pub fn again(
+        &mut self,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Option<Generated>, SessionError> {
+        let Some(said) = self.said.back_mut() else { return Ok(None) };
+        said.again += 1;
+        let (message, again) = (said.message.clone(), said.again);
+        self.place = said.place.clone();
+        self.session.set_state(&said.state)?;
+        self.answer(&message, again, on_text).map(Some)
+    }
+
+    /// Begins anew, and tells the model this first from now on.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn set_system(&mut self, system: Option<String>) -> Result<(), SessionError> {
+        self.reset()?;
+        self.options.system = system;
+        Ok(())
+    }
+
+    /// Answers a message that is to be read now.
+    fn answer(
+        &mut self,
+        message: &str,
+        again: u64,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Generated, SessionError> {
+        let mut options = self.options.generate.clone();
+        options.sampling.seed = options.sampling.seed.wrapping_add(again);
         let mut prompt = self.lead();
         prompt.extend(template::asked(message, self.options.think).into_bytes());
-        // A message is read to its end: half of one leaves nowhere to go on from.
-        let mut answer = |text: &str| if text.is_empty() { ControlFlow::Continue(()) } else { on_text(text) };
-        let generated = self.session.generate(&prompt, &self.options.generate, &mut answer)?;
+        let tokens = self.session.tokenizer()?.encode(&prompt).len();
+        let generated = self.session.generate(&prompt, &options, on_text)?;
+        if generated.prompt_tokens < tokens {
+            // Half of a message leaves nowhere to go on from.
+            self.undo()?;
+            return Ok(generated);
+        }
         let tokenizer = self.session.tokenizer()?;
         let bytes = |tokens: &[u32]| -> Vec<u8> {
             tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()
@@ -102,6 +182,7 @@ impl Chat {
             None => self.session.reset()?,
         }
         self.place = Place::Beginning;
+        self.said.clear();
         Ok(())
     }
 
@@ -116,6 +197,7 @@ impl Chat {
             self.session.prefill(&lead)?;
         }
         self.place = Place::User;
+        self.said.clear();
         self.session.save_state(path)
     }
 
@@ -130,6 +212,7 @@ impl Chat {
             StateKind::Initial => Place::Beginning,
             StateKind::Saved => Place::User,
         };
+        self.said.clear();
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use crate::tokenizer::{END_OF_TEXT, Tokenizer};
 use crate::{Session, SessionError};
 use std::io::Read;
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::ops::ControlFlow;
 use std::time::Instant;
 use tokens::Tokens;
 use wgoose_runtime::Outputs;
@@ -48,7 +49,7 @@ pub struct Evaluation {
     pub reference: Option<(Score, Divergence)>,
 }
 
-/// Reads a text; `progress` is given the bytes done so far. Both sessions begin with their states reset, and end with states
+/// Reads a text; `progress` is given the model's score so far, and a break ends the reading there. Both sessions begin with their states reset, and end with states
 /// of this text. With a reference, both read the same tokens.
 ///
 /// # Errors
@@ -59,7 +60,7 @@ pub fn evaluate(
     mut reference: Option<&mut Session>,
     text: &mut dyn Read,
     options: &EvalOptions,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(&Score) -> ControlFlow<()>,
 ) -> Result<Evaluation, EvalError> {
     let tokenizer = model.tokenizer()?.clone();
     if let Some(reference) = &reference {
@@ -101,7 +102,9 @@ pub fn evaluate(
         }
         last = *newest;
         position = (position + next.len()) % context;
-        progress(score.bytes);
+        if progress(&score).is_break() {
+            break;
+        }
     }
     match score.tokens {
         0 => Err(EvalError::Empty),

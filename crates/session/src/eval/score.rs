@@ -11,6 +11,8 @@ pub struct Score {
     pub bytes: u64,
     /// Sum of the negative log-probabilities of these tokens, in nats.
     pub nats: f64,
+    /// Sum of their squares.
+    pub squares: f64,
     /// Time the model took for it, in seconds.
     pub seconds: f64,
 }
@@ -22,6 +24,7 @@ impl Score {
         for nats in nats {
             self.tokens += 1;
             self.nats += nats;
+            self.squares += nats * nats;
         }
     }
 
@@ -38,6 +41,15 @@ impl Score {
     /// Among how many equally likely tokens the model would be as uncertain.
     pub fn perplexity(&self) -> f64 {
         (self.nats / self.tokens as f64).exp()
+    }
+
+    /// Standard error of the mean of a token's nats, as if tokens were independent (they are not quite, so that it is rather too small);
+    /// `None` for a single token. The relative standard error of [`Score::perplexity`]; as a share of `nats / tokens`, that of
+    /// the bits.
+    pub fn standard_error(&self) -> Option<f64> {
+        let (n, mean) = (self.tokens as f64, self.nats / self.tokens as f64);
+        let variance = (self.squares / n - mean * mean).max(0.0);
+        (self.tokens > 1).then(|| (variance / (n - 1.0)).sqrt())
     }
 
     /// Tokens in a second of the model's time.
@@ -60,5 +72,10 @@ mod tests {
         assert!((score.bits_per_byte() - 0.75).abs() < 1e-12);
         assert!((score.perplexity() - 4.0).abs() < 1e-12);
         assert_eq!(score.tokens_per_second(), 2.0);
+        // One, three and two bits: a standard deviation of one bit.
+        assert!((score.standard_error().unwrap() - LN_2 / 3f64.sqrt()).abs() < 1e-12);
+        let mut one = Score::default();
+        one.add(1, [0.5].into_iter());
+        assert_eq!(one.standard_error(), None);
     }
 }

@@ -1,56 +1,80 @@
-//! `wgoose bench`: whole sessions by title, named workloads, and the first token of fresh processes.
+//! `wgoose bench`: how fast models read and write, whole sessions by title, named workloads, and the first token of fresh processes.
 
 mod cold;
+mod export;
 mod report;
+mod speeds;
+mod table;
+mod titled;
 mod workloads;
 
 pub(crate) use cold::child;
 
 use crate::failure::Failure;
-use crate::options::RunOptions;
-use crate::out;
+use crate::options::{RunOptions, plan_choice};
+use clap::builder::TypedValueParser;
 use cold::ColdOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
-use wgoose_bench::{Load, Record, RecordError, Records, measure};
+use wgoose_bench::{RecordError, Records};
 use wgoose_loader::Model;
-use wgoose_session::printable;
-use wgoose_tuner::stats::Summary;
-use workloads::WorkloadOptions;
+use wgoose_session::{PlanChoice, printable};
+use workloads::{Form, WorkloadOptions};
 
-/// Benchmark a session and append the result to the benchmarks, beside what was measured under the same title.
+/// Measure how fast a model reads and writes.
+///
+/// Without further options: a prompt of 512 tokens read and 128 tokens written, several models and plans one after another.
+/// With --title and --change it measures whole sessions, loading and memory too, and checks their answers; --save appends that to
+/// a report, beside what was measured under the same title.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose bench model.gguf
+  wgoose bench small.gguf large.gguf --format md
+  wgoose bench model.gguf --plans found,default
+  wgoose bench model.gguf -p 32,512,2048 --decode 1,8,32
+  wgoose bench model.gguf --workload all
+  wgoose bench model.gguf --title \"my GPU\" --change \"new driver\" --save benchmarks.md")]
 pub(crate) struct Args {
-    /// Model file.
-    #[arg(long)]
-    model: PathBuf,
+    /// Model files.
+    #[arg(value_name = "MODEL", required_unless_present = "model")]
+    models: Vec<PathBuf>,
+    /// The same, as it was written before.
+    #[arg(long, hide = true, conflicts_with = "models")]
+    model: Vec<PathBuf>,
+    /// Measure with each of these plans: `found` as without this option, `default`, or a file.
+    #[arg(long, value_name = "found|default|FILE", value_delimiter = ',', conflicts_with_all = ["plan", "cold"])]
+    #[arg(value_parser = one_of_plans())]
+    plans: Vec<PlanChoice>,
     /// What is being worked on; benchmarks of one title are compared.
-    #[arg(long, required_unless_present_any = ["cold", "workload", "prompt_tokens", "packed", "decode"])]
+    #[arg(long, requires = "change", allow_hyphen_values = true)]
     title: Option<String>,
     /// What is different this time.
-    #[arg(long, required_unless_present_any = ["cold", "workload", "prompt_tokens", "packed", "decode"])]
+    #[arg(long, requires = "title", allow_hyphen_values = true)]
     change: Option<String>,
-    /// The report; its records lie beside it, with the extension .jsonl.
-    #[arg(long, default_value = "optimization_plan/benchmarks.md", value_parser = crate::options::beside_lines)]
-    out: PathBuf,
-    /// Where the quality reference is kept between runs.
-    #[arg(long)]
+    /// Append to this report; its records lie beside it, with the extension .jsonl.
+    #[arg(long, alias = "out", value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines)]
+    save: Option<PathBuf>,
+    /// With --title: where the quality reference is kept between runs.
+    #[arg(long, value_name = "DIR", requires = "title")]
     cache: Option<PathBuf>,
-    /// Tokens of the prompt whose reading is timed.
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    /// With --title: tokens of the prompt whose reading is timed.
+    #[arg(long, requires = "title", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     prefill_tokens: u32,
-    /// Tokens generated.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    decode_tokens: u32,
-    /// Sequences decoded together.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Tokens written by each sequence [default: 128; with --title, --decode or a workload: 64].
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
+    decode_tokens: Option<u32>,
+    /// With --title: sequences decoded together.
+    #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
     /// How often each is measured; at least 5 for figures that are passed on.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'r', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// How results are printed.
+    #[arg(long, value_enum, default_value_t = Form::Table, conflicts_with_all = ["title", "cold"])]
+    format: Form,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
     workloads: WorkloadOptions,
@@ -60,68 +84,38 @@ pub(crate) struct Args {
     options: RunOptions,
 }
 
+/// Plans as [`plan_choice`] has them, and the one that is found by name too.
+fn one_of_plans() -> impl TypedValueParser<Value = PlanChoice> {
+    plan_choice().map(|plan| if plan.name().is_some_and(|name| name == "found") { PlanChoice::Find } else { plan })
+}
+
+impl Args {
+    fn models(&self) -> impl Iterator<Item = &Path> {
+        self.models.iter().chain(&self.model).map(PathBuf::as_path)
+    }
+
+    fn plans(&self) -> Vec<PlanChoice> {
+        if self.plans.is_empty() { vec![self.options.plan()] } else { self.plans.clone() }
+    }
+
+    fn decode_tokens(&self) -> usize {
+        self.decode_tokens.unwrap_or(64) as usize
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (rows, cold) = (&args.workloads, &args.cold);
-    if cold.cold {
-        let out = (args.json, rows.out_record.as_deref());
-        return cold::run(&args.model, (args.runs, rows.cold_prompt()?), out, cold, &args.options);
-    }
-    // Without rows of a table both are there: clap asks for them.
-    let (Some(title), Some(change)) = (&args.title, &args.change) else {
-        let load = (args.runs, args.decode_tokens);
-        return workloads::run(&args.model, load, args.json, rows, &args.options);
-    };
-    let load = Load {
-        prefill_tokens: args.prefill_tokens as usize,
-        decode_tokens: args.decode_tokens as usize,
-        sequences: args.sequences as usize,
-        runs: args.runs as usize,
-    };
-    let subject = args.options.subject()?;
     // Before minutes of measuring.
-    Model::open(&args.model)?;
-    let mut records: Records<Record> = open(&args.out.with_extension("jsonl"))?;
-    let result = measure(&args.model, &subject, &load, title, change, args.cache.as_deref())?;
-    records.append(result.clone())?;
-    out::file(&args.out, report::markdown(&records.known).as_bytes())?;
-    if args.json {
-        outln!("{}", serde_json::to_string(&result)?);
-        return Ok(());
-    }
-    outln!("{} on {}", result.model, result.device);
-    outln!("load            {:>10.1} ms", result.load_ms);
-    outln!("first token     {:>10.1} ms (loading and a prompt of 32 tokens)", result.first_token_ms);
-    outln!(
-        "prefill         {:>10.1} tokens/s ({} tokens, chunk {})",
-        result.prefill_tok_s,
-        result.prefill_tokens,
-        result.prefill_chunk
-    );
-    outln!(
-        "decode          {:>10.1} tokens/s ({} tokens, {} at once)",
-        result.decode_tok_s,
-        result.decode_tokens,
-        result.sequences
-    );
-    if let Some(share) = result.encode_share {
-        outln!("encoding steps  {:>10.1} % of that time on the CPU", share * 100.0);
-    }
-    for (what, times) in [("prefill", &result.prefill_ms), ("decode", &result.decode_ms)] {
-        if let Some(s) = Summary::of(times) {
-            outln!(
-                "{what:<8} spread {:>10.1} to {:.1} ms, half of the runs within {:.1} ms",
-                s.min,
-                times.iter().copied().fold(s.min, f64::max),
-                s.iqr
-            );
+    args.models().try_for_each(|model| Model::open(model).map(drop))?;
+    let (rows, cold) = (&args.workloads, &args.cold);
+    match (&args.title, &args.change) {
+        _ if cold.cold => {
+            let out = (args.json, rows.out_record.as_deref());
+            let of = (args.runs, rows.cold_prompt()?);
+            args.models().try_for_each(|model| cold::run(model, of, out, cold, &args.options))
         }
+        (Some(title), Some(change)) => titled::run(args, title, change),
+        _ => workloads::run(args),
     }
-    if let Some(peak) = result.peak_memory_mib {
-        outln!("peak memory     {peak:>10.1} MiB");
-    }
-    outln!("quality hash    {}", result.quality_hash);
-    outln!("appended to {}", args.out.display());
-    Ok(())
 }
 
 /// Opens a file of records; what is wrong with it is said on stderr.

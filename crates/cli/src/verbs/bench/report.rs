@@ -53,7 +53,7 @@ pub(super) fn markdown(records: &[Record]) -> String {
 }
 
 /// Text as it stands in a cell of a table, or in a heading: no markup, no end of the line.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let text = printable(&text.replace(['\n', '\r'], " "));
     let mut cell = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,5 @@
 //! Ctrl-C: it ends an answer, not the program, which SIGTERM does.
 
-use super::command::COMMANDS;
 use crate::signals::{OnSignal, Signal};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ impl Interrupt {
             }
             let answering = of_handler.compare_exchange(ANSWERING, INTERRUPTED, Ordering::Relaxed, Ordering::Relaxed);
             if answering == Err(WAITING) {
-                eprintln!("\n(no answer to end; {COMMANDS})");
+                eprintln!("\n(no answer to end; Ctrl-D or /quit leaves)");
             }
             ControlFlow::Continue(())
         });

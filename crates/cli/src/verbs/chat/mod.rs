@@ -1,15 +1,17 @@
 //! `wgoose chat`
 
 mod command;
+mod input;
 mod interrupt;
 
 use crate::failure::Failure;
 use crate::first_use::FirstUse;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
-use command::{COMMANDS, Command};
+use command::{Command, HELP};
+use input::Input;
 use interrupt::Interrupt;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,8 +20,14 @@ use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line, printable};
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
-/// Commands: /reset forgets all that was said, /save FILE and /load FILE keep it, /quit leaves. Ctrl-C ends an answer.
+/// On a terminal lines can be edited, and those before come back with the arrow keys. A line that ends with a backslash goes on
+/// in the next one; lines between """ and """ are one message. /help lists commands: /regen, /undo, /system TEXT, /reset,
+/// /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D leaves.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose chat model.gguf
+  wgoose chat model.gguf --think --system \"You answer in one sentence.\"
+  wgoose chat model.gguf -p \"What is a goose?\" -n 100")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -30,10 +38,10 @@ pub(crate) struct Args {
     #[arg(long, overrides_with = "think")]
     no_think: bool,
     /// Tell the model this first.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
     /// Say this only, print the answer and leave.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     #[command(flatten)]
     sampling: SamplingFlags,
@@ -44,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// Settings of the reference demo (github.com/BlinkDL/ChatRWKV, API_DEMO_CHAT.py).
-fn defaults() -> GenerateOptions {
+pub(crate) fn defaults() -> GenerateOptions {
     let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.996 };
     let sampling = SamplerOptions { top_p: 0.3, penalties, ..SamplerOptions::default() };
     GenerateOptions { sampling, max_tokens: 2048, ..GenerateOptions::default() }
@@ -53,67 +61,101 @@ fn defaults() -> GenerateOptions {
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
     let session = args.first_use.open(args.options.session()?, &args.model, &args.options, started)?;
+    args.sampling.check(session.model())?;
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install();
     if let Some(message) = &args.prompt {
-        return answer(&mut chat, message, &interrupt);
+        return answer(&mut chat, &Ask::Message(message), &interrupt);
     }
+    let mut input = Input::new()?;
     // A terminal shows whose turn it is; a pipe gets the answers only.
-    let typed = std::io::stdin().is_terminal();
+    let typed = input.is_typed();
     if typed {
-        eprintln!("a message a line; {COMMANDS}; Ctrl-C ends an answer");
+        eprintln!("/help lists commands; Ctrl-C ends an answer, Ctrl-D leaves");
     }
-    loop {
-        if typed {
-            out!("\nUser: ");
-            std::io::stdout().flush()?;
-        }
-        let mut bytes = Vec::new();
-        if std::io::stdin().lock().read_until(b'\n', &mut bytes)? == 0 {
-            return Ok(());
-        }
-        let Ok(line) = String::from_utf8(bytes) else {
-            eprintln!("wgoose: this line is no UTF-8 and was left out");
-            continue;
-        };
-        match Command::parse(&line) {
+    while let Some(line) = input.next("\nUser: ")? {
+        let asked = match Command::parse(&line) {
             Ok(Some(Command::Quit)) => return Ok(()),
+            Ok(Some(Command::Again)) if chat.last().is_some() => Ask::Again,
+            Ok(Some(Command::Again)) => {
+                eprintln!("wgoose: nothing was said yet");
+                continue;
+            }
             Ok(Some(command)) => {
-                if let Err(why) = obey(&mut chat, &command) {
-                    eprintln!("wgoose: {}", one_line(why.as_ref()));
+                match obey(&mut chat, &command) {
+                    Ok(done) if typed => eprintln!("{}", printable(&done)),
+                    Ok(_) => {}
+                    Err(why) => eprintln!("wgoose: {}", one_line(why.as_ref())),
                 }
+                continue;
             }
-            Ok(None) if line.trim().is_empty() => {}
-            Ok(None) => {
-                if typed {
-                    out!("\nAssistant: ");
-                }
-                answer(&mut chat, &line, &interrupt)?;
+            Ok(None) if line.trim().is_empty() => continue,
+            Ok(None) => Ask::Message(&line),
+            Err(why) => {
+                eprintln!("wgoose: {}", printable(&why));
+                continue;
             }
-            Err(why) => eprintln!("wgoose: {}", printable(&why.to_string())),
+        };
+        if typed {
+            out!("\nAssistant: ");
         }
+        answer(&mut chat, &asked, &interrupt)?;
     }
-}
-
-fn obey(chat: &mut Chat, command: &Command) -> Result<(), Failure> {
-    match command {
-        Command::Reset => chat.reset()?,
-        Command::Save(file) => chat.save(file)?,
-        Command::Load(file) => chat.load(file)?,
-        Command::Quit => {}
+    if typed {
+        out!("\n");
     }
     Ok(())
 }
 
+/// Does what a command asks for; what was done, for people.
+fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
+    Ok(match command {
+        Command::Help => {
+            eprintln!("{HELP}");
+            String::new()
+        }
+        Command::Undo => match chat.undo()? {
+            Some(message) => format!("taken back: {}", message.trim_end()),
+            None => "nothing to take back".to_owned(),
+        },
+        Command::System(system) => {
+            chat.set_system(system.clone())?;
+            "a new conversation begins".to_owned()
+        }
+        Command::Reset => {
+            chat.reset()?;
+            "all is forgotten".to_owned()
+        }
+        Command::Save(file) => {
+            chat.save(file)?;
+            format!("written to {}", file.display())
+        }
+        Command::Load(file) => {
+            chat.load(file)?;
+            format!("going on from {}", file.display())
+        }
+        Command::Again | Command::Quit => String::new(),
+    })
+}
+
+/// What is to be answered.
+enum Ask<'a> {
+    /// This.
+    Message(&'a str),
+    /// The last message, anew.
+    Again,
+}
+
 /// Prints the answer to a message, a line of its own.
-fn answer(chat: &mut Chat, message: &str, interrupt: &Interrupt) -> Result<(), Failure> {
+fn answer(chat: &mut Chat, ask: &Ask<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(chat.opening().as_bytes())?;
+    out.flush()?;
     let mut failed = None;
     // Answers begin with a blank, as they follow a colon.
     let mut begun = !chat.opening().is_empty();
     interrupt.answering();
-    let said = chat.say(message, &mut |text| {
+    let mut on_text = |text: &str| {
         let text = if begun { text } else { text.trim_start() };
         begun |= !text.is_empty();
         failed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).err();
@@ -121,7 +163,11 @@ fn answer(chat: &mut Chat, message: &str, interrupt: &Interrupt) -> Result<(), F
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
-    });
+    };
+    let said = match ask {
+        Ask::Message(message) => chat.say(message, &mut on_text).map(Some),
+        Ask::Again => chat.again(&mut on_text),
+    };
     interrupt.waiting();
     said?;
     if let Some(why) = failed {

@@ -3,14 +3,15 @@
 mod output;
 mod part;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::options::{RunOptions, place};
+use crate::progress::Moving;
 use crate::texts::read_texts;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use output::{Kind, Output, Run};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Instant;
 use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
@@ -22,6 +23,10 @@ const BATCH: usize = 64;
 /// An interrupted run with --out, started again in the same way, goes on where it was.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["texts", "file"])))]
+#[command(after_help = "Examples:
+  wgoose embed model.gguf \"a goose\" \"a train\"
+  wgoose embed model.gguf --file texts.txt --out vectors.npy
+  wgoose embed model.gguf --file texts.jsonl --store kept --out vectors.jsonl --prefix \"query: \"")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -30,8 +35,9 @@ pub(crate) struct Args {
     /// File of texts: one a line, or, if its name ends in .jsonl, a JSON string or an object with "text" a line.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Where embeddings go: .npy (float32, [texts, columns]), else JSON lines; default: JSON lines on standard output.
-    #[arg(long, value_parser = place)]
+    /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on standard
+    /// output.
+    #[arg(long, value_parser = place_of_embeddings)]
     out: Option<PathBuf>,
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
     #[arg(long)]
@@ -67,6 +73,15 @@ enum PoolingName {
     State,
 }
 
+/// A place with an ending that says what is written.
+fn place_of_embeddings(path: &str) -> Result<PathBuf, String> {
+    let place = place(path)?;
+    match place.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("npy" | "jsonl" | "json") => Ok(place),
+        _ => Err("expected a name that ends in .npy, .jsonl or .json".to_owned()),
+    }
+}
+
 impl Args {
     fn embed_options(&self, session: &Session) -> Result<EmbedOptions, Failure> {
         let pooling = match self.pooling {
@@ -86,18 +101,24 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.store.as_ref() == Some(out)) {
-        return Err(format!("{}: --store and --out need a file each", out.display()).into());
+        return Err(WrongUsage(format!("{}: --store and --out need a file each", out.display())).into());
     }
     let kind = args.out.as_deref().map_or(Kind::Lines, Kind::of);
     if kind == Kind::Npy && args.pooling == PoolingName::Every {
-        return Err("--pooling every makes matrices of different sizes: write JSON lines instead of .npy".into());
+        let text = "--pooling every makes matrices of different sizes: write JSON lines instead of .npy";
+        return Err(WrongUsage(text.into()).into());
+    }
+    if let Some(empty) = args.texts.iter().position(String::is_empty) {
+        return Err(WrongUsage(format!("text {} is empty", empty + 1)).into());
     }
     let texts = match &args.file {
-        Some(path) => read_texts(path)?,
+        Some(path) => read_texts(path, false)?.into_iter().map(|text| text.text).collect(),
         None => args.texts.clone(),
     };
     let cache = args.store.clone().map(|path| EmbeddingCacheOptions { store: Some(path), ..Default::default() });
+    let moving = Moving::spinner("opening the model and the device")?;
     let mut session = args.options.session()?.embedding_cache(cache).open(&args.model)?;
+    drop(moving);
     let options = args.embed_options(&session)?;
     let tokenizer = session.tokenizer()?;
     let tokens: Vec<Vec<u32>> = texts.iter().map(|text| tokenizer.encode(text.as_bytes())).collect();
@@ -113,20 +134,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Output::file(path, &Run { key: key(&session, &options, &tokens), rows: texts.len(), cols })?,
         None => Output::stdout(),
     };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} texts {elapsed} (left: {eta})")?;
-    // Nothing is drawn unless standard error is a terminal.
-    let bar = ProgressBar::new(texts.len() as u64).with_style(style).with_position(output.done as u64);
+    let (begun, before) = (Instant::now(), output.done);
+    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
+    let mut done = output.done;
+    bar.done(done as u64);
     for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
         for (tokens, embedding) in batch.iter().zip(session.embed_batch(batch, &options)?) {
             output.write(tokens.len(), &embedding, cols, options.pooling == Pooling::Every)?;
         }
         output.flush()?;
-        bar.inc(batch.len() as u64);
+        done += batch.len();
+        bar.done(done as u64);
     }
-    bar.finish_and_clear();
+    drop(bar);
     output.finish()?;
     if let Some(path) = &args.out {
         outln!("{}: {} embeddings", path.display(), texts.len());
+        let (seconds, new) = (begun.elapsed().as_secs_f64(), &tokens[before.min(tokens.len())..]);
+        let rate = new.iter().map(Vec::len).sum::<usize>() as f64 / seconds.max(1e-9);
+        eprintln!("{} texts embedded now, {seconds:.1} s, {rate:.0} tokens/s", new.len());
     }
     Ok(())
 }

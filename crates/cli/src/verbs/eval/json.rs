@@ -20,6 +20,7 @@ fn score(score: &Score) -> Map<String, Value> {
         ("bits_per_byte", json!(score.bits_per_byte())),
         ("bits_per_token", json!(score.bits_per_token())),
         ("perplexity", json!(score.perplexity())),
+        ("relative_standard_error_of_perplexity", json!(score.standard_error())),
         ("tokens_per_second", json!(score.tokens_per_second())),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

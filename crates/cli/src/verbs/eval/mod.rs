@@ -3,13 +3,17 @@
 mod json;
 mod table;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::RunOptions;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::progress::Moving;
+use crate::signals::{OnSignal, Signal};
 use json::json;
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use table::table;
 use wgoose_session::eval::{EvalError, EvalOptions, evaluate};
 use wgoose_session::{Backend, PlanChoice, Session};
@@ -17,8 +21,13 @@ use wgoose_session::{Backend, PlanChoice, Session};
 /// How well a model predicts a text: bits per byte and perplexity; with --against, how far it is from another model,
 /// quantisation or plan on the same tokens.
 ///
-/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text.
+/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text. Behind +- stands the standard
+/// error, as if tokens were independent. Ctrl-C prints what was measured until then.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose eval model.gguf --text text.txt
+  wgoose eval small.gguf --text text.txt --against large.gguf
+  wgoose eval model.gguf --text text.txt --against reference --limit 1000")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -64,7 +73,8 @@ impl Args {
         match &self.against {
             None => Ok(None),
             Some(Against::Reference) if self.against_plan.is_some() => {
-                Err("the CPU reference has no plan: leave out --against-plan, or name a model in --against".into())
+                let text = "the CPU reference has no plan: leave out --against-plan, or name a model in --against";
+                Err(WrongUsage(text.into()).into())
             }
             Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
             Some(Against::Model(path)) => {
@@ -81,19 +91,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let len = text.metadata().map_err(fail)?.len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
-    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {elapsed} (left: {eta})")?;
-    // Nothing is drawn unless standard error is a terminal.
-    let bar = ProgressBar::new(len).with_style(style);
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {msg}")?;
+    // Ctrl-C ends the reading: what was measured until then is printed. A second one ends the program.
+    let stopped = Arc::new(AtomicBool::new(false));
+    let by_handler = Arc::clone(&stopped);
+    let on_signal = OnSignal::call(move |signal| match by_handler.swap(true, Ordering::Relaxed) {
+        false if signal == Signal::Interrupt => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
     let options = EvalOptions { context: args.context, limit: args.limit };
-    let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |done| bar.set_position(done))
-        .map_err(|e| match e {
-            EvalError::Text(_) | EvalError::Empty => format!("{}: {e}", args.text.display()).into(),
-            other => Failure::from(other),
-        })?;
-    bar.finish_and_clear();
+    let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |score| {
+        bar.done(score.bytes);
+        bar.say(&format!("{:.4} bits per byte", score.bits_per_byte()));
+        if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .map_err(|e| match e {
+        EvalError::Text(_) | EvalError::Empty => format!("{}: {e}", args.text.display()).into(),
+        other => Failure::from(other),
+    })?;
+    drop((bar, on_signal));
     match args.json {
         true => outln!("{}", serde_json::to_string_pretty(&json(&evaluation))?),
         false => outln!("{}", table(&evaluation)),
     }
-    Ok(())
+    match stopped.load(Ordering::Relaxed) {
+        true => Err(Interrupted(format!("{} of {len} bytes were read", evaluation.score.bytes)).into()),
+        false => Ok(()),
+    }
 }

@@ -13,9 +13,9 @@ pub(super) fn table(evaluation: &Evaluation) -> String {
     }
     type Value = fn(&Score) -> String;
     let rows: [(&str, Value); 4] = [
-        ("bits per byte", |s| format!("{:.5}", s.bits_per_byte())),
-        ("bits per token", |s| format!("{:.5}", s.bits_per_token())),
-        ("perplexity per token", |s| format!("{:.4}", s.perplexity())),
+        ("bits per byte", |s| with_error(s.bits_per_byte(), relative_error(s))),
+        ("bits per token", |s| with_error(s.bits_per_token(), relative_error(s))),
+        ("perplexity per token", |s| with_error(s.perplexity(), s.standard_error())),
         ("tokens/s", |s| format!("{:.1}", s.tokens_per_second())),
     ];
     for (name, value) in rows {
@@ -29,7 +29,29 @@ pub(super) fn table(evaluation: &Evaluation) -> String {
 }
 
 fn row(name: &str, model: &str, reference: &str) -> String {
-    format!("{}\n", format!("{name:<22}{model:>12}{reference:>12}").trim_end())
+    format!("{}\n", format!("{name:<22}{model:>26}  {reference:>26}").trim_end())
+}
+
+/// The standard error of the bits, as a share of them.
+fn relative_error(score: &Score) -> Option<f64> {
+    score.standard_error().map(|error| error / (score.nats / score.tokens as f64))
+}
+
+/// Six digits that count, and the error that is a share of them.
+fn with_error(value: f64, relative: Option<f64>) -> String {
+    match relative {
+        Some(relative) => format!("{} +- {}", digits(value), digits(value * relative)),
+        None => digits(value),
+    }
+}
+
+/// Six digits that count.
+fn digits(value: f64) -> String {
+    let whole = if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 };
+    match whole {
+        -4..6 => format!("{value:.*}", (5 - whole) as usize),
+        _ => format!("{value:.5e}"),
+    }
 }
 
 fn distance(divergence: &Divergence) -> String {
@@ -63,4 +85,21 @@ fn position(stretch: &Stretch) -> String {
         100.0 * stretch.agreement(),
         stretch.rms()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{digits, with_error};
+
+    #[test]
+    fn columns_keep_their_width() {
+        for (value, text) in [(0.0, "0.00000"), (1.25, "1.25000"), (8.0321e-3, "0.00803210"), (54321.9, "54321.9")] {
+            assert_eq!(digits(value), text);
+        }
+        assert_eq!((digits(8685549.96), digits(1e-9)), ("8.68555e6".into(), "1.00000e-9".into()));
+        assert_eq!(
+            (with_error(2.0, Some(0.01)), with_error(2.0, None)),
+            ("2.00000 +- 0.0200000".into(), "2.00000".into())
+        );
+    }
 }

@@ -1,13 +1,13 @@
 //! `wgoose generate`: one text as it comes, or many as they end.
 
 mod each;
+mod input;
 mod one;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::first_use::FirstUse;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, place};
 use crate::sampling::SamplingFlags;
-use crate::texts::read_texts;
 use crate::timeline::TimelineOptions;
 use each::each;
 use one::one;
@@ -17,20 +17,43 @@ use std::time::Instant;
 use wgoose_session::GenerateOptions;
 use wgoose_session::sampling::SamplerOptions;
 
-/// Continue a prompt; text is printed as it comes. Several are continued together, each printed as it ends.
+/// Continue a text, which is printed as it comes; or many together, each printed as it ends.
+///
+/// The text is that of --prompt or --file, or what comes on standard input. Several are printed as JSON lines: the index of the
+/// prompt, its "id" if the file has one, text, tokens and finish_reason (stop or length).
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose generate model.gguf -p \"The goose flies over\" -n 64
+  wgoose generate model.gguf --file article.txt --stop '\\n\\n'
+  cat article.txt | wgoose generate model.gguf -n 200 -t 0.7
+  wgoose generate model.gguf --file long.txt -n 0 --save-state long.st
+  wgoose generate model.gguf --state long.st -p \"In short:\"
+  wgoose generate model.gguf --prompts questions.jsonl > answers.jsonl")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
     /// Text to continue. Can be given many times.
-    #[arg(long, required_unless_present = "prompts")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// Texts to continue: one a line, or JSON lines (strings, or objects with a "text") where the name ends in .jsonl.
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    /// Continue the text of this file, but for the end of its last line; - is standard input.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
+    file: Option<PathBuf>,
+    /// Texts to continue: one a line, or JSON lines (strings, or objects with a "text") where the name ends in .jsonl. Blank lines
+    /// are left out.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "file"])]
     prompts: Option<PathBuf>,
     /// Most prompts to continue at once.
     #[arg(long, value_name = "N", default_value = "32")]
     together: NonZeroUsize,
+    /// Print the prompt, then what follows it.
+    #[arg(short, long, conflicts_with = "prompts")]
+    echo: bool,
+    /// Begin with the state of this file: of --save-state, of `chat` or `logits`, or a tuned initial state.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Write the state after all that was printed to this file; with -n 0, that after the prompt.
+    #[arg(long, value_name = "FILE", value_parser = place, conflicts_with = "prompts")]
+    save_state: Option<PathBuf>,
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
@@ -41,18 +64,31 @@ pub(crate) struct Args {
     options: RunOptions,
 }
 
-pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
-    let prompts = match &args.prompts {
-        Some(file) => read_texts(file)?,
-        None => args.prompt.clone(),
-    };
+/// What is done where no flag says otherwise.
+pub(crate) fn defaults() -> GenerateOptions {
     let sampling = SamplerOptions { top_p: 0.5, ..SamplerOptions::default() };
-    let options = args.sampling.options(GenerateOptions { sampling, ..GenerateOptions::default() });
+    GenerateOptions { sampling, ..GenerateOptions::default() }
+}
+
+pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
+    let prompts = args.prompts()?;
+    if prompts.len() > 1 && (args.echo || args.save_state.is_some()) {
+        return Err(
+            WrongUsage("--echo and --save-state are for one prompt: leave them out, or the others".into()).into()
+        );
+    }
+    let options = args.sampling.options(defaults());
     let timeline = args.timeline.begin();
     let builder = args.options.session()?.timeline(timeline.clone());
     let mut session = args.first_use.open(builder, &args.model, &args.options, started)?;
+    args.sampling.check(session.model())?;
+    if let Some(state) = &args.state {
+        session.load_state(state)?;
+    }
     match &prompts[..] {
-        [prompt] => one(&mut session, prompt, &options)?,
+        [prompt] if args.prompts.is_none() => {
+            one(&mut session, &prompt.text, &options, args.echo, args.save_state.as_deref())?;
+        }
         prompts => each(&mut session, prompts, &options, args.together.get())?,
     }
     args.timeline.write(&timeline, started)

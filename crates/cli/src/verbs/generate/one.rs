@@ -1,18 +1,41 @@
 //! One text, as it comes.
 
 use crate::failure::Failure;
+use crate::progress::Moving;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Instant;
-use wgoose_session::{GenerateOptions, Session};
+use wgoose_session::{Ending, GenerateOptions, Session};
 
-/// Prints what follows a prompt, and on stderr how long it took.
-pub(super) fn one(session: &mut Session, prompt: &str, options: &GenerateOptions) -> Result<(), Failure> {
+/// Prints what follows a prompt, after that itself if it `echo`es, and on stderr how long it took. The state goes to `save`.
+pub(super) fn one(
+    session: &mut Session,
+    prompt: &[u8],
+    options: &GenerateOptions,
+    echo: bool,
+    save: Option<&Path>,
+) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let mut broken = None;
+    if echo {
+        out.write_all(prompt)?;
+        out.flush()?;
+    }
+    let tokens = session.tokenizer()?.encode(prompt).len();
+    let mut reading = Some(Moving::spinner(&format!("reading the prompt, {tokens} tokens"))?);
+    let (mut broken, mut read) = (None, 0);
+    let chunk = session.chunk();
     let start = Instant::now();
     let mut first = None;
-    let generated = session.generate(prompt.as_bytes(), options, &mut |text| {
+    let generated = session.generate(prompt, options, &mut |text| {
+        // Without text: between two passes of a long prompt.
+        if let Some(moving) = reading.as_ref().filter(|_| text.is_empty()) {
+            read += chunk;
+            let rate = read as f64 / start.elapsed().as_secs_f64();
+            moving.say(&format!("reading the prompt, {} of {tokens} tokens, {rate:.0} tokens/s", read.min(tokens)));
+            return ControlFlow::Continue(());
+        }
+        reading = None;
         first.get_or_insert_with(|| start.elapsed());
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => ControlFlow::Continue(()),
@@ -22,6 +45,7 @@ pub(super) fn one(session: &mut Session, prompt: &str, options: &GenerateOptions
             }
         }
     })?;
+    drop(reading);
     match broken {
         Some(e) => return Err(e.into()),
         None => writeln!(out)?,
@@ -35,5 +59,13 @@ pub(super) fn one(session: &mut Session, prompt: &str, options: &GenerateOptions
         first * 1e3,
         generated.tokens.len(),
     );
+    if let Some(path) = save {
+        // What was printed is in the state, but for its last token; that which completes a stop string was not printed.
+        let is_said = !matches!(generated.ending, Ending::StopString(_));
+        if let Some(last) = generated.unread().filter(|_| is_said) {
+            session.prefill(&[last])?;
+        }
+        session.save_state(path)?;
+    }
     Ok(())
 }

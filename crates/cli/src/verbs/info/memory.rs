@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
+use crate::progress::Moving;
 use serde::Serialize;
 use std::path::Path;
 use wgoose_bench::{process_memory, prompt};
@@ -30,12 +31,15 @@ struct Report {
     anonymous: Option<u64>,
     /// Bytes uploaded: more than the weights where these pass through a ring.
     uploaded: u64,
+    /// The smallest `--gpu-budget` with which the model runs.
+    least_budget: u64,
 }
 
 /// Opens the model, reads a prompt of one chunk, decodes a token, and says what that took.
 pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), Failure> {
+    let moving = Moving::spinner("opening, reading a prompt and writing a token")?;
     let executor = options.executor(model, 1)?;
-    let predicted = executor.predict()?;
+    let (predicted, least_budget) = (executor.predict()?, executor.least_budget()?);
     let (chunk, vocab) = (executor.plan().prefill_chunk, executor.shape().vocab);
     let device = executor.device().fingerprint();
     let device = format!("{}, {}", device.adapter, device.driver);
@@ -44,6 +48,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
         engine.forward(&[Sequence { slot: 0, tokens: &tokens, outputs: Outputs::Last }])?;
     }
     let LoadReport { footprint, peak_staging, peak_device, uploaded, .. } = engine.report();
+    drop(moving);
     let measured = wgoose_runtime::Footprint { staging: peak_staging, ..footprint };
     let parts = predicted.parts().into_iter().zip(measured.parts());
     let report = Report {
@@ -56,6 +61,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
         peak_reserved: peak_device.map(|m| m.reserved),
         anonymous: process_memory::of(std::process::id()).map(|m| m.anonymous),
         uploaded,
+        least_budget,
     };
     if json {
         outln!("{}", serde_json::to_string_pretty(&report)?);
@@ -74,6 +80,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
         ("device memory reserved, peak", report.peak_reserved),
         ("anonymous memory now", report.anonymous),
         ("uploaded", Some(report.uploaded)),
+        ("smallest --gpu-budget", Some(report.least_budget)),
     ] {
         if let Some(bytes) = bytes {
             outln!("{what:<43}{:>15.2}", mib(bytes));

@@ -10,12 +10,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_graph::{Format, Weight};
 use wgoose_kernels::Plan;
-use wgoose_loader::Model;
+use wgoose_loader::{About, Model};
 use wgoose_runtime::{RuntimeError, find_adapter};
 use wgoose_session::{Chosen, PlanReport, printable};
 
 /// Describe a model file, or a plan.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose info model.gguf
+  wgoose info model.gguf --memory --gpu-budget 600MiB
+  wgoose info plan.ron")]
 pub(crate) struct Args {
     /// Model file (.gguf, .st, .pth) or plan (.ron).
     file: PathBuf,
@@ -58,8 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         *entry = (entry.0 + 1, entry.1 + view.byte_len() as u64);
     }
     if args.json {
-        let formats: BTreeMap<_, _> = formats.iter().map(|(f, (n, b))| (f.name(), (n, b))).collect();
+        let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
+        let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
+        let About { name, author, licence, quantisation } = model.about();
         let info = serde_json::json!({
+            "name": name, "author": author, "licence": licence, "quantisation": quantisation,
             "container": model.container().to_string(), "shape": shape, "file_bytes": model.file_len(),
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
             "open_ms": opened.as_secs_f64() * 1e3, "plan": plan.as_ref().map(ToString::to_string),
@@ -68,18 +75,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     outln!(
-        "{}: {}, {:.1} MB, opened in {:.2} ms",
+        "{}: {}, {:.1} MiB, opened in {:.2} ms",
         args.file.display(),
         model.container(),
-        model.file_len() as f64 / 1e6,
+        mib(model.file_len() as u64),
         opened.as_secs_f64() * 1e3
     );
+    let About { name, author, licence, quantisation } = model.about();
+    let said = [("name", name.as_deref()), ("author", author.as_deref()), ("licence", licence.as_deref())];
+    for (what, text) in said.into_iter().chain([("quantisation", *quantisation)]) {
+        if let Some(text) = text {
+            listln!("{what}: {text}");
+        }
+    }
     outln!(
-        "layers {}, width {}, channel mix {}, {} heads of {}",
+        "layers {}, width {}, channel mix {}, {} {} of {}",
         shape.layers,
         shape.width,
         shape.ffn,
         shape.heads(),
+        if shape.heads() == 1 { "head" } else { "heads" },
         shape.head_size
     );
     let r = shape.ranks;
@@ -91,12 +106,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         r.value,
         r.gate
     );
-    outln!("state {:.1} MB per sequence, fingerprint {}", shape.state_len() as f64 * 4e-6, model.fingerprint());
+    let state = mib(shape.state_len() as u64 * 4);
+    outln!("state {state:.2} MiB per sequence, fingerprint {}", model.fingerprint());
     if let Some(plan) = plan {
         listln!("plan: {plan}");
     }
     for (format, (count, bytes)) in formats {
-        outln!("{format:>6} {count:>5} tensors {:>10.1} MB", bytes as f64 / 1e6);
+        let tensors = if count == 1 { "tensor " } else { "tensors" };
+        outln!("{format:>6} {count:>5} {tensors} {:>10.1} MiB", mib(bytes));
     }
     if args.tensors {
         for weight in Weight::all(shape) {
@@ -105,6 +122,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// What there is to say of the plan that the model would run with; nothing on the CPU reference, or without a GPU.

@@ -6,7 +6,7 @@ mod list;
 mod remove;
 mod show;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::options::KernelOptions;
 use clap::Subcommand;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => list::run(store, &Here::of(&args.kernels)?, args.json),
         Some(Command::List { json }) => list::run(store, &Here::of(&args.kernels)?, args.json || *json),
         Some(Command::Show { name, json }) => show::run(find(name)?, &Here::of(&args.kernels)?, args.json || *json),
-        Some(_) if args.json => Err("only list and show print JSON".into()),
+        Some(_) if args.json => Err(WrongUsage("only list and show print JSON".into()).into()),
         Some(Command::Compare { a, b }) => compare::run(find(a)?, find(b)?),
         Some(Command::Export { name, file }) => export::run(find(name)?, file),
         Some(Command::Remove { name }) => remove::run(store, find(name)?),

@@ -9,7 +9,7 @@ const MARGIN: f64 = 16.0;
 /// Where bars begin: names stand before them.
 const LEFT: f64 = 160.0;
 /// Room for numbers behind a bar.
-const RIGHT: f64 = 220.0;
+const RIGHT: f64 = 300.0;
 const LINE: f64 = 24.0;
 const BAR: f64 = 16.0;
 
@@ -26,15 +26,12 @@ pub(super) fn svg(report: &Report) -> String {
         &mut out,
         MARGIN,
         MARGIN + 10.0,
-        &format!(
-            "{} on {}: {} token(s) of {} sequence(s), {step:.3} ms on the GPU",
-            report.model, report.device.adapter, report.tokens, report.sequences
-        ),
+        &format!("{} on {}: {}, {step:.3} ms on the GPU", report.model, report.device.adapter, report.step()),
     );
     let mut x = MARGIN;
     for (i, row) in report.ops.iter().enumerate() {
         let width = row.share * (WIDTH - 2.0 * MARGIN);
-        bar(&mut out, (x, MARGIN + LINE), width, &colour(i, 50), &format!("{}: {:.1} us", row.name, row.cost.us));
+        bar(&mut out, (x, MARGIN + LINE), width, &colour(i, 50), &format!("{}: {}", row.name, time(row.cost.us)));
         x += width;
     }
     let longest = report.ops.first().map_or(all, |row| row.cost.us).max(f64::MIN_POSITIVE);
@@ -46,7 +43,7 @@ pub(super) fn svg(report: &Report) -> String {
         bar(&mut out, (LEFT, y), allowed, &colour(i, 50), "what the ceilings of the device allow");
         bar(&mut out, (LEFT + allowed, y), width - allowed, &colour(i, 82), "the rest");
         let percent = row.percent_of_roofline.map_or(String::new(), |p| format!(", {p:.0} % of the roofline"));
-        let numbers = format!("{:.1} us, {:.1} %{percent}", row.cost.us, 100.0 * row.share);
+        let numbers = format!("{}, {:.1} %{percent}", time(row.cost.us), 100.0 * row.share);
         text(&mut out, LEFT + width + 6.0, y + 12.0, &numbers);
     }
     let note = match report.ceilings {
@@ -56,6 +53,11 @@ pub(super) fn svg(report: &Report) -> String {
     text(&mut out, MARGIN, height - MARGIN, note);
     out.push_str("</svg>\n");
     out
+}
+
+/// Microseconds, or milliseconds where they are many.
+fn time(us: f64) -> String {
+    if us < 1000.0 { format!("{us:.1} us") } else { format!("{:.3} ms", us / 1e3) }
 }
 
 /// Hues apart from their neighbours', by the golden angle.

@@ -9,6 +9,7 @@ mod timeline;
 use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::out;
+use crate::progress::Moving;
 use report::Report;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -17,6 +18,10 @@ use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
 /// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose roofline`).
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose profile model.gguf
+  wgoose profile model.gguf --tokens 512 --layers
+  wgoose profile model.gguf --svg step.svg --json > step.json")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -32,9 +37,12 @@ pub(crate) struct Args {
     /// Print a row for each layer as well.
     #[arg(long)]
     layers: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
     /// Write everything to this file, as JSON.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
-    json: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     timeline: Option<PathBuf>,
@@ -46,18 +54,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let moving = Moving::spinner("opening the model and the device")?;
     let mut executor = args.options.executor(&args.model, args.sequences as usize)?;
+    moving.say(&format!("compiling kernels, uploading weights, measuring {} runs each way", args.runs));
     let vocab = executor.shape().vocab;
     let tokens = wgoose_bench::prompt(args.tokens, vocab);
     let sequence = |slot| Sequence { slot, tokens: &tokens, outputs: Outputs::Last };
     let sequences: Vec<Sequence<'_>> = (0..args.sequences as usize).map(sequence).collect();
     let batch = Batch::pack(&sequences, vocab, sequences.len())?;
     let profile = executor.profile(&batch, args.runs as usize)?;
+    drop(moving);
     let device = executor.device().fingerprint();
     let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, device));
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let report = Report::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
-    if let Some(path) = &args.json {
+    if let Some(path) = &args.out {
         out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }
     if let Some(path) = &args.timeline {
@@ -67,5 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         out::file(path, bars::svg(&report).as_bytes())?;
     }
-    table::print(&report, args.layers)
+    match args.json {
+        true => Ok(outln!("{}", serde_json::to_string_pretty(&report)?)),
+        false => table::print(&report, args.layers),
+    }
 }

@@ -32,6 +32,8 @@ pub(super) struct Report {
     pub(super) timestamped_ms: f64,
     /// What a timestamp adds to a dispatch: `timestamped_ms` less `gpu_ms`, divided by the dispatches, at least 0.
     pub(super) timestamp_us: f64,
+    /// Whether a timestamp adds more than a dispatch takes in the mean, so that what is left after taking it off says little.
+    pub(super) clock_is_too_coarse: bool,
     /// What the device can do at most; absent where `wgoose roofline` never ran.
     pub(super) ceilings: Option<Ceilings>,
     /// The whole pass.
@@ -56,6 +58,15 @@ pub(super) struct Dispatch {
 }
 
 impl Report {
+    /// What was profiled, for people.
+    pub(super) fn step(&self) -> String {
+        let passes = if self.tokens == 1 { "decode".to_owned() } else { format!("{} tokens each", self.tokens) };
+        match self.sequences {
+            1 => format!("{passes}, 1 sequence"),
+            n => format!("{passes}, {n} sequences"),
+        }
+    }
+
     /// Sets a profile against a roofline.
     pub(super) fn new(
         profile: &Profile,
@@ -105,6 +116,7 @@ impl Report {
             gap_ms: gpu_ms.zip(independent_ms).map(|(all, free)| all.median - free.median),
             timestamped_ms,
             timestamp_us,
+            clock_is_too_coarse: timestamp_us > gpu / count * 1e3,
             total: Row::new("all".to_owned(), dispatches.len(), sum.clone(), &sum),
             ops,
             layers: rows(dispatches.iter().map(|d| (layer(d), &d.cost)), &sum),

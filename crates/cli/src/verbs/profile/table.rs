@@ -7,9 +7,8 @@ use wgoose_runtime::lab::roofline::Spread;
 
 /// Prints a report; by layer too, if asked for.
 pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
-    let passes = if report.tokens == 1 { "decode".to_owned() } else { format!("{} tokens each", report.tokens) };
     outln!("{} on {} ({})", report.model, report.device.adapter, report.device.driver);
-    outln!("{passes}, {} sequence(s), {} runs, plan {}\n", report.sequences, report.runs, report.plan);
+    outln!("{}, {} runs, plan {}\n", report.step(), report.runs, report.plan);
     let ms = |spread: Option<Spread>| match spread {
         Some(s) => format!("{:>10.3} ms  ({:.3} to {:.3})", s.median, s.min, s.max),
         None => format!("{:>10}", "-"),
@@ -31,6 +30,12 @@ pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
         report.timestamped_ms,
         report.timestamp_us
     );
+    if report.clock_is_too_coarse {
+        outln!(
+            "The clock cannot tell: a timestamp adds more than a dispatch takes. Shares and rates below mean little; more --tokens\n\
+             make dispatches longer, a quiet machine makes timestamps steadier.\n"
+        );
+    }
     rows("op", &report.ops, &report.total)?;
     if layers {
         out!("\n");
@@ -48,7 +53,7 @@ fn rows(what: &str, rows: &[Row], total: &Row) -> Result<(), Failure> {
         "us",
         "share",
         "dispatches",
-        "MB",
+        "MiB",
         "MFLOP",
         "GB/s",
         "GFLOP/s",
@@ -62,7 +67,7 @@ fn rows(what: &str, rows: &[Row], total: &Row) -> Result<(), Failure> {
             row.cost.us,
             100.0 * row.share,
             row.dispatches,
-            row.cost.bytes as f64 / 1e6,
+            row.cost.bytes as f64 / f64::from(1 << 20),
             row.cost.flops as f64 / 1e6,
             row.gb_s,
             row.gflop_s,

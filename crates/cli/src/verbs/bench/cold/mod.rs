@@ -15,7 +15,7 @@ mod report;
 
 pub(super) use options::ColdOptions;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use serde_json::Value;
 use std::path::Path;
@@ -61,7 +61,9 @@ pub(super) fn starts(
 
 fn check(run: &RunOptions) -> Result<(), Failure> {
     match run.backend {
-        BackendName::Cpu => Err("the CPU reference has nothing to warm up: leave out --backend cpu".into()),
+        BackendName::Cpu => {
+            Err(WrongUsage("the CPU reference has nothing to warm up: leave out --backend cpu".into()).into())
+        }
         BackendName::Gpu => Ok(()),
     }
 }

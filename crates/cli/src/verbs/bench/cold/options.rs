@@ -10,7 +10,7 @@ const OTHERS: [&str; 4] = ["title", "workload", "packed", "decode"];
 #[derive(clap::Args)]
 pub(crate) struct ColdOptions {
     /// Measure the first token of fresh processes instead: with and without compiled pipelines kept on disk.
-    #[arg(long, conflicts_with_all = ["title", "change", "out", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
+    #[arg(long, conflicts_with_all = ["title", "change", "save", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
     pub(crate) cold: bool,
     /// With --cold: also start with none of the model file in memory.
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]

@@ -6,7 +6,7 @@ use super::report::{Measured, Report, Sample, Temperature};
 use super::{pages, process};
 use crate::failure::Failure;
 use crate::options::{RunOptions, argument};
-use indicatif::ProgressBar;
+use crate::progress::Moving;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -66,10 +66,12 @@ pub(super) fn starts(
     let starter = Starter { model, prompt_tokens, run };
     let mut first: Option<Startup> = None;
     let mut warned = BTreeSet::new();
-    let bar = ProgressBar::new(u64::from(runs + 1) * conditions.len() as u64);
+    let bar = Moving::bar(u64::from(runs + 1) * conditions.len() as u64, "{pos}/{len} starts {elapsed} (left: {eta})")?;
+    let mut starts = 0;
     for round in 0..=runs {
         for condition in &mut conditions {
-            bar.inc(1);
+            starts += 1;
+            bar.done(starts);
             if condition.not_measured.is_some() {
                 continue;
             }
@@ -96,7 +98,7 @@ pub(super) fn starts(
         let resident = pages::prepare(model, Warm)?;
         starter.start(kept.path(), Some(timeline), resident)?;
     }
-    bar.finish_and_clear();
+    drop(bar);
     conditions.iter_mut().for_each(Measured::summarise);
     warned.iter().for_each(|line| eprintln!("{line}"));
     first.map(|first| (conditions, first)).ok_or_else(|| "nothing was measured".into())

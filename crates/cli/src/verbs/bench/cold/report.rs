@@ -182,8 +182,8 @@ impl Measured {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let megabytes = self.file_bytes as f64 / 1e6;
-        writeln!(f, "{} ({megabytes:.1} MB) on {}", self.model, self.device)?;
+        let mib = self.file_bytes as f64 / f64::from(1 << 20);
+        writeln!(f, "{} ({mib:.1} MiB) on {}", self.model, self.device)?;
         writeln!(f, "a prompt of {} tokens, in fresh processes, drivers' shader caches off", self.prompt_tokens)?;
         for condition in &self.conditions {
             condition.fmt(f)?;

@@ -1,8 +1,11 @@
 //! `wgoose tune`
 
-use super::trial;
-use crate::failure::{Failure, Interrupted};
+mod gains;
+
+use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::tuning::{Effort, Tuned, tune};
+use crate::verbs::trial;
+use gains::Gains;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +17,7 @@ use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::seeds;
+use wgoose_tuner::sweep::Swept;
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
@@ -21,6 +25,10 @@ use wgoose_tuner::seeds;
 /// appended to a ledger beside it: an interrupted sweep, run again, goes on where it was, and after an update of the driver
 /// or of kernels only what changed is measured again.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose tune model.gguf
+  wgoose tune model.gguf --effort quick
+  wgoose tune model.gguf --budget 1200 --workload embed --out embed.ron")]
 pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
@@ -61,6 +69,9 @@ pub(crate) struct Args {
     /// a CPU plays the device.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
+    /// Say what is tried and how it did, not only what matters.
+    #[arg(short, long)]
+    verbose: bool,
     /// Run the trials in this process: a kernel that hangs or crashes takes the sweep with it.
     #[arg(long, conflicts_with = "patience")]
     in_process: bool,
@@ -72,7 +83,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.ledger.as_ref() == Some(*out)) {
-        return Err(format!("{}: the plan and the measurements need a file each", out.display()).into());
+        return Err(WrongUsage(format!("{}: the plan and the measurements need a file each", out.display())).into());
     }
     let seeds = args.seeds.as_deref().map(seeds::load).transpose()?.unwrap_or_default();
     let model = Arc::new(Model::open(&args.model)?);
@@ -105,7 +116,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         let patience = args.patience.map(Duration::from_secs);
         options.child = Some(trial::command(&args.model, &device, &opening, folders, patience)?);
     }
-    let swept = match tune(&device, &model, &options)? {
+    let swept = match tune(&device, &model, &options, args.verbose)? {
         Tuned::Swept(swept) => swept,
         Tuned::Interrupted(best) => {
             let left = match best {
@@ -117,12 +128,18 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         }
     };
     let place = destination.save(&class, &swept.plan)?;
+    let Swept { plan, measured, recalled } = swept;
+    let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
+    outln!("{}", Gains { plan: &plan, catalogue: &options.catalogue });
+    let kernels = if choices == 1 { "kernel" } else { "kernels" };
     outln!(
-        "{place}: {} kernels chosen, chunk {}; {} experiments measured, {} taken from the ledger",
-        swept.plan.choices.len(),
-        swept.plan.prefill_chunk,
-        swept.measured,
-        swept.recalled,
+        "{choices} {kernels} chosen, chunk {chunk}; {measured} experiments measured, {recalled} taken from the ledger\n"
     );
+    let (model, plan) = match &destination {
+        Destination::File(path) => (args.model.display(), format!(" --plan {}", path.display())),
+        Destination::Store(_) => (args.model.display(), String::new()),
+    };
+    listln!("plan: {place}");
+    listln!("now:  wgoose generate {model}{plan} -p \"The goose flies over\"");
     Ok(())
 }

@@ -1,0 +1,42 @@
+//! What a benchmark is doing, for people who wait.
+
+use std::fmt;
+
+/// What a benchmark is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// The model and the device are opened.
+    Opening,
+    /// A run that is not counted; how many there will be is not known.
+    WarmUp {
+        /// What is measured.
+        what: &'a str,
+        /// The run, from 1.
+        run: usize,
+    },
+    /// A run that is counted.
+    Run {
+        /// What is measured.
+        what: &'a str,
+        /// The run, from 1.
+        run: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// The answers are compared with the CPU reference, which is computed or read.
+    Checking,
+}
+
+impl fmt::Display for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Progress::Opening => f.write_str("opening"),
+            Progress::WarmUp { what, run } => write!(f, "{what}: warm-up, run {run}"),
+            Progress::Run { what, run, of } => write!(f, "{what}: run {run} of {of}"),
+            Progress::Checking => f.write_str("comparing with the CPU reference"),
+        }
+    }
+}
+
+/// Is told what a benchmark is doing.
+pub type Watch<'a> = dyn FnMut(Progress<'_>) + 'a;

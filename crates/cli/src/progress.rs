@@ -1,0 +1,87 @@
+//! What moves while a verb works: a line on stderr, drawn only on a terminal, and what is printed above it.
+
+use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The line that is shown now, if any.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A line that moves until this is dropped.
+pub(crate) struct Moving(ProgressBar);
+
+impl Moving {
+    /// A spinner, and what is going on.
+    pub(crate) fn spinner(text: &str) -> Result<Self, Failure> {
+        let bar =
+            ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}")?);
+        bar.set_message(text.to_owned());
+        Ok(Moving::show(bar))
+    }
+
+    /// A bar of so many steps; `after` is the rest of indicatif's template behind it.
+    pub(crate) fn bar(len: u64, after: &str) -> Result<Self, Failure> {
+        let style = ProgressStyle::with_template(&format!("{{spinner}} {{bar:30}} {after}"))?;
+        Ok(Moving::show(ProgressBar::new(len).with_style(style)))
+    }
+
+    fn show(bar: ProgressBar) -> Self {
+        // One that is hidden has nothing to redraw.
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        Moving(bar)
+    }
+
+    /// What is going on now.
+    pub(crate) fn say(&self, text: &str) {
+        self.0.set_message(text.to_owned());
+    }
+
+    /// So many steps are done.
+    pub(crate) fn done(&self, steps: u64) {
+        self.0.set_position(steps);
+    }
+
+    /// So many are done of so many.
+    pub(crate) fn done_of(&self, steps: u64, len: u64) {
+        self.0.set_length(len);
+        self.0.set_position(steps);
+    }
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.finish_and_clear();
+    }
+}
+
+/// Prints a line on stderr, above what moves.
+pub(crate) fn note(line: &str) {
+    aside(|| eprintln!("{line}"));
+}
+
+/// Prints something while nothing moves.
+pub(crate) fn aside<R>(print: impl FnOnce() -> R) -> R {
+    match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+/// Standard error, above what moves.
+pub(crate) struct Above;
+
+impl Write for Above {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        aside(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

@@ -1,0 +1,96 @@
+//! Reports for documents and spreadsheets: a line for each row of each model and plan.
+
+use super::report::cell;
+use super::speeds::{plan, rates};
+use std::fmt::Write as _;
+use wgoose_bench::workload::{Environment, Report, Row};
+
+/// The names of the columns of [`csv`].
+const COLUMNS: &str = "model,size,formats,file_mib,device,plan,plan_hash,prefill_chunk,version,wgpu,workload,test,runs,settled,\
+                       median_ms,min_ms,max_ms,iqr_ms,tokens_per_s,slowest_tokens_per_s,fastest_tokens_per_s";
+
+fn mib(environment: &Environment) -> f64 {
+    environment.file_bytes as f64 / f64::from(1 << 20)
+}
+
+fn each(reports: &[Report]) -> impl Iterator<Item = (&Environment, &Row)> {
+    reports.iter().flat_map(|report| report.rows.iter().map(|row| (&report.environment, row)))
+}
+
+/// A table in Markdown; devices and versions below it.
+pub(super) fn markdown(reports: &[Report]) -> String {
+    let mut out = String::from(
+        "| model | MiB | plan | test | tokens/s | slowest to fastest | ms |\n|---|---:|---|---|---:|---:|---:|\n",
+    );
+    for (environment, row) in each(reports) {
+        let (rate, range) = match rates(row) {
+            Some([rate, slowest, fastest]) => (format!("{rate:.1}"), format!("{slowest:.1} to {fastest:.1}")),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let (model, plan) = (cell(&environment.model), cell(&plan(environment)));
+        let mib = mib(environment);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "| {model} | {mib:.1} | {plan} | {} | {rate} | {range} | {:.2} |",
+            cell(&row.what),
+            row.ms.median
+        );
+    }
+    let mut said: Vec<String> = Vec::new();
+    for Report { environment: Environment { device, version, wgpu, .. }, .. } in reports {
+        let line = format!("{}; wgoose {version}, wgpu {wgpu}", cell(device));
+        if !said.contains(&line) {
+            let _ = writeln!(out, "\n{line}");
+            said.push(line);
+        }
+    }
+    out
+}
+
+/// Comma-separated values (RFC 4180) with a line of names.
+pub(super) fn csv(reports: &[Report]) -> String {
+    let mut out = format!("{COLUMNS}\n");
+    for (e, row) in each(reports) {
+        let rates = rates(row).map(|rates| rates.map(|rate| format!("{rate:.3}"))).unwrap_or_default();
+        let settled = row.warm_up.map(|warm_up| warm_up.settled.to_string()).unwrap_or_default();
+        let texts = [
+            e.model.clone(),
+            e.size.unwrap_or_default().to_owned(),
+            e.formats.unwrap_or_default().to_owned(),
+            format!("{:.1}", mib(e)),
+            e.device.clone(),
+            plan(e),
+            e.plan.clone().unwrap_or_default(),
+            e.prefill_chunk.to_string(),
+            e.version.clone(),
+            e.wgpu.to_owned(),
+            row.workload.to_owned(),
+            row.what.clone(),
+            row.samples_ms.len().to_string(),
+            settled,
+        ];
+        let times = [row.ms.median, row.ms.min, row.ms.max, row.ms.iqr].map(|ms| format!("{ms:.4}"));
+        let line: Vec<String> = texts.iter().chain(&times).chain(&rates).map(|text| quoted(text)).collect();
+        let _ = writeln!(out, "{}", line.join(","));
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn values_with_commas_are_quoted() {
+        assert_eq!(quoted("a b"), "a b");
+        assert_eq!(quoted("NVIDIA H200, \"570\""), "\"NVIDIA H200, \"\"570\"\"\"");
+    }
+}

@@ -1,0 +1,87 @@
+//! `wgoose tokenize`
+
+use crate::failure::{Failure, WrongUsage};
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use wgoose_loader::Model;
+use wgoose_session::tokenizer::Tokenizer;
+
+/// Turn a text into token ids, or ids into their text.
+///
+/// The vocabulary is the model's, or that of the World models without one. Ids are printed as a JSON list, as `logits` and
+/// `trace` take them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose tokenize \"The goose flies\"
+  wgoose tokenize --file text.txt > ids.json
+  wgoose tokenize --pieces \"The goose flies\"
+  wgoose tokenize --ids ids.json")]
+pub(crate) struct Args {
+    /// Text; without it, and without --file and --ids, that on standard input.
+    #[arg(allow_hyphen_values = true)]
+    text: Option<String>,
+    /// The text of this file, to its last byte; - is standard input.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// Print the text of the token ids in this file, a JSON list.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "file", "pieces", "count"])]
+    ids: Option<PathBuf>,
+    /// Print each token on a line: its id, and its text as a JSON string.
+    #[arg(long, conflicts_with = "count")]
+    pieces: bool,
+    /// Print how many tokens there are.
+    #[arg(long)]
+    count: bool,
+    /// Take the vocabulary of this model file.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+}
+
+impl Args {
+    fn text(&self) -> Result<Vec<u8>, Failure> {
+        match (&self.text, self.file.as_deref()) {
+            (Some(text), _) => Ok(text.clone().into_bytes()),
+            (None, Some(file)) if file != Path::new("-") => {
+                Ok(wgoose_files::read(file).map_err(|e| format!("{}: {e}", file.display()))?)
+            }
+            (None, None) if std::io::stdin().is_terminal() => {
+                Err(WrongUsage("there is no text: give it, or --file FILE, or one on standard input".into()).into())
+            }
+            _ => {
+                let mut text = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut text)?;
+                Ok(text)
+            }
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let own = match &args.model {
+        Some(path) => {
+            let model = Model::open(path)?;
+            match model.vocabulary() {
+                Some(vocabulary) => Some(Tokenizer::from_vocabulary(&vocabulary)?),
+                None => Some(Tokenizer::world().truncated(model.shape().vocab as usize)?),
+            }
+        }
+        None => None,
+    };
+    let tokenizer = own.as_ref().unwrap_or_else(|| Tokenizer::world());
+    if let Some(path) = &args.ids {
+        let text = tokenizer.decode(&crate::options::tokens(path)?)?;
+        return Ok(std::io::Write::write_all(&mut std::io::stdout(), &text)?);
+    }
+    let ids = tokenizer.encode(&args.text()?);
+    match args.pieces {
+        _ if args.count => outln!("{}", ids.len()),
+        false => outln!("{}", serde_json::to_string(&ids)?),
+        true => {
+            for id in ids {
+                let text = String::from_utf8_lossy(tokenizer.token(id).unwrap_or_default());
+                outln!("{id:>6}  {}", serde_json::to_string(&text)?);
+            }
+        }
+    }
+    Ok(())
+}

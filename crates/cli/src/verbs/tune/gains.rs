@@ -1,0 +1,74 @@
+//! What tuning has gained, for people.
+
+use std::fmt;
+use wgoose_kernels::plan::ScenarioEvidence;
+use wgoose_kernels::{Catalogue, Plan, Precision};
+
+/// What a plan gains over the device's default, by its own evidence.
+pub(super) struct Gains<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) catalogue: &'a Catalogue,
+}
+
+impl fmt::Display for Gains<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gains { plan, catalogue } = self;
+        let scenarios = plan.evidence.as_ref().map(|evidence| &evidence.scenarios[..]).unwrap_or_default();
+        if scenarios.is_empty() {
+            writeln!(f, "nothing faster than the device's default was found; a longer --budget tries more")?;
+        } else {
+            writeln!(f, "{:<36}{:>11}{:>11}   gain, 95 % interval", "", "default", "tuned")?;
+        }
+        for scenario in scenarios {
+            let ScenarioEvidence { tokens, default_us, tuned_us, speedup: (least, most), .. } = scenario;
+            let rate = |us: &f64| f64::from(*tokens) / us * 1e6;
+            let name = format!("{}, tokens/s", name(scenario));
+            writeln!(f, "{name:<36}{:>11.1}{:>11.1}   {least:.2} to {most:.2} x", rate(default_us), rate(tuned_us))?;
+        }
+        let least = plan.least_precise(catalogue);
+        write!(f, "precision: {least}")?;
+        if least != Precision::F32 {
+            write!(f, "; --precision f32 leaves out what rounds more")?;
+        }
+        Ok(())
+    }
+}
+
+/// What is done in a scenario.
+fn name(scenario: &ScenarioEvidence) -> String {
+    let tokens = scenario.tokens;
+    match scenario.scenario.as_str() {
+        "decode" => "writing".to_owned(),
+        "batched decode" => format!("writing {tokens} texts together"),
+        "prefill" => format!("reading a prompt of {tokens}"),
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_all_tokens_and_the_table_fits_a_terminal() {
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h200/24x2048-f16.ron");
+        let mut plan = Plan::load(shipped.as_ref()).unwrap();
+        let scenario = |scenario: &str, tokens, default_us, tuned_us| ScenarioEvidence {
+            scenario: scenario.to_owned(),
+            tokens,
+            default_us,
+            tuned_us,
+            speedup: (1.25, 1.5),
+            pairs: 6,
+        };
+        plan.evidence.as_mut().unwrap().scenarios =
+            vec![scenario("decode", 1, 2000.0, 1000.0), scenario("prefill", 512, 51200.0, 25600.0)];
+        let text = Gains { plan: &plan, catalogue: &Catalogue::embedded() }.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
+        let words: Vec<&str> = lines[1].split_whitespace().collect();
+        assert_eq!(words, ["writing,", "tokens/s", "500.0", "1000.0", "1.25", "to", "1.50", "x"]);
+        assert!(lines[2].contains("reading a prompt of 512") && lines[2].contains("20000.0"), "{text}");
+        assert!(lines[3].starts_with("precision: "), "{text}");
+    }
+}
