@@ -1,13 +1,15 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | sbom | bless`.
 
 mod apt;
 mod attack;
 mod bless;
 mod demo;
+mod deny;
 mod kills;
 mod mesa;
 mod oracle;
 mod python;
+mod sbom;
 mod shell;
 mod steps;
 mod test;
@@ -36,6 +38,8 @@ enum Verb {
     Attack(attack::Args),
     /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
     Kills(kills::Args),
+    /// Writes which crates a released binary is made of, as CycloneDX
+    Sbom(sbom::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::run(&args),
         Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
+        Verb::Sbom(args) => sbom::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {
