@@ -1,4 +1,4 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | sbom | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | soak | sbom | bless`.
 
 mod apt;
 mod attack;
@@ -11,6 +11,7 @@ mod oracle;
 mod python;
 mod sbom;
 mod shell;
+mod soak;
 mod steps;
 mod test;
 mod venv;
@@ -38,6 +39,8 @@ enum Verb {
     Attack(attack::Args),
     /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
     Kills(kills::Args),
+    /// Has a session do everything for a long time: what it says and its memory must stay
+    Soak(soak::Args),
     /// Writes which crates a released binary is made of, as CycloneDX
     Sbom(sbom::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::run(&args),
         Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
+        Verb::Soak(args) => soak::run(&args),
         Verb::Sbom(args) => sbom::run(&args),
         Verb::Bless => bless::run(),
     });
