@@ -1,14 +1,17 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | bless`.
+//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | soak | sbom | bless`.
 
 mod apt;
 mod attack;
 mod bless;
 mod demo;
+mod deny;
 mod kills;
 mod mesa;
 mod oracle;
 mod python;
+mod sbom;
 mod shell;
+mod soak;
 mod steps;
 mod test;
 mod venv;
@@ -36,6 +39,10 @@ enum Verb {
     Attack(attack::Args),
     /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
     Kills(kills::Args),
+    /// Has a session do everything for a long time: what it says and its memory must stay
+    Soak(soak::Args),
+    /// Writes which crates a released binary is made of, as CycloneDX
+    Sbom(sbom::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -47,6 +54,8 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::run(&args),
         Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
+        Verb::Soak(args) => soak::run(&args),
+        Verb::Sbom(args) => sbom::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {

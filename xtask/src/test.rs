@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything CI checks, in order. A failed step does not hide the next one.
 
+use crate::deny::Deny;
 use crate::mesa::Mesa;
 use crate::oracle::Oracle;
 use crate::python;
@@ -66,6 +67,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             execute(every_choice.env("WGOOSE_DEFAULTS", "1"))
         });
         return steps.finish();
+    }
+    if let Some(deny) = steps.run("dependencies", || Deny::prepare().and_then(Deny::check)) {
+        steps.run_where("advisories", || deny.fetch_advisories(), Deny::check_advisories);
     }
     let built = steps.run("build", || Wgoose::build(Profile::Dev));
     steps.run("tests", || execute(&mut tests("--workspace")));

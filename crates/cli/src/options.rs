@@ -36,7 +36,8 @@ pub(crate) struct RunOptions {
     /// Adapter: an index of `wgoose devices`, a part of its name, or a back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// What kernels may use of the adapter: all that it has, or what every WebGPU device has.
+    /// What kernels may use of the adapter: all that it has, what every WebGPU device has, or that without timestamps and a
+    /// cache of pipelines.
     #[arg(long, value_enum, default_value_t = LimitsName::Own)]
     pub(crate) limits: LimitsName,
     /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that `wgoose tune`
@@ -170,10 +171,11 @@ impl CacheOptions {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum LimitsName {
     Own,
     Webgpu,
+    Low,
 }
 
 impl LimitsName {
@@ -182,6 +184,16 @@ impl LimitsName {
         match self {
             LimitsName::Own => DeviceLimits::Own,
             LimitsName::Webgpu => DeviceLimits::WebGpu,
+            LimitsName::Low => DeviceLimits::Low,
+        }
+    }
+
+    /// Its name, unless it is the default.
+    fn argument(self) -> Option<&'static str> {
+        match self {
+            LimitsName::Own => None,
+            LimitsName::Webgpu => Some("webgpu"),
+            LimitsName::Low => Some("low"),
         }
     }
 }
@@ -283,7 +295,7 @@ impl RunOptions {
         };
         let mut arguments = vec![argument("--backend", backend)];
         arguments.extend(device.iter().map(|d| argument("--device", d)));
-        arguments.extend((*limits == LimitsName::Webgpu).then(|| "--limits=webgpu".into()));
+        arguments.extend(limits.argument().map(|name| argument("--limits", name)));
         arguments.extend(plan.iter().filter_map(PlanChoice::name).map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
@@ -359,7 +371,7 @@ mod tests {
     fn arguments_say_the_same() {
         let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
                    --gpu-budget=5";
-        for line in [all, "--backend=gpu --plan=default --eager"] {
+        for line in [all, "--backend=gpu --plan=default --eager", "--backend=gpu --limits=low"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));
             assert_eq!(parsed.options.arguments(), line);

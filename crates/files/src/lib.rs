@@ -10,6 +10,6 @@ mod temporary;
 
 pub use lines::{Lines, LinesError};
 pub use new::{Existing, NewFile, rename, replace};
-pub use ordinary::{is_at, open, open_here, open_with, read, read_to_string};
+pub use ordinary::{is_at, open, open_here, open_with, read, read_all, read_to_string};
 pub use own::read_own;
 pub use temporary::remove_unfinished;

@@ -49,15 +49,34 @@ fn open_as(options: &mut OpenOptions, path: &Path, flags: i32) -> io::Result<Fil
     }
 }
 
-/// The content of a regular file.
+/// Most bytes of what is read as a whole: far beyond any state, ledger or reference, and no danger to the memory.
+const MOST: u64 = 256 << 20;
+
+/// The content of a regular file, of at most 256 MiB.
 ///
 /// # Errors
-/// As [`open`], or it cannot be read.
+/// As [`open`], or it cannot be read ([`io::ErrorKind::FileTooLarge`] where it is larger).
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path)?;
-    let mut bytes = Vec::with_capacity(file.metadata()?.len() as usize);
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let file = open(path)?;
+    let len = file.metadata()?.len();
+    if len > MOST {
+        return Err(too_large());
+    }
+    read_all(file, len as usize)
+}
+
+/// All that a reader gives, at most 256 MiB; `expected` are made room for at once.
+///
+/// # Errors
+/// It cannot be read, or gives more ([`io::ErrorKind::FileTooLarge`]).
+pub fn read_all(reader: impl Read, expected: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(expected);
+    reader.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {} MiB", MOST >> 20))
 }
 
 /// The text of a regular file.
@@ -94,6 +113,16 @@ pub fn is_at(_: &File, _: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_large_for_the_memory_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 40).unwrap();
+        assert_eq!(read(file.path()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        // As what is compressed may be, which does not say how large it is.
+        assert_eq!(read_all(io::repeat(0), 0).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_all(&b"a goose"[..], 7).unwrap(), b"a goose");
+    }
 
     #[test]
     fn only_files_are_opened_and_nothing_is_waited_for() {

@@ -133,6 +133,7 @@ impl Limits {
             "min_subgroup" => self.min_subgroup.into(),
             "workgroup_threads" => self.workgroup_threads.into(),
             "workgroup_memory" => self.workgroup_memory.into(),
+            "storage_buffers" => self.storage_buffers.into(),
             _ => return None,
         })
     }

@@ -4,6 +4,7 @@
 // A row of the state is a value channel. r, k, ... of the token go through workgroup memory.
 #import lib/op
 #import lib/state/* as state binding 7
+#import lib/segment_table/storage   // tune: storage uniform
 
 const N: u32 = 64u;     // op: head_size
 const THREADS_PER_ROW: u32 = 4u; // tune: 1 2 4 8
@@ -19,7 +20,6 @@ const_assert WG <= 1024u;        // a thread for every THREADS_PER_ROW-th of a r
 @group(0) @binding(4) var<storage, read> v: array<f32>;
 @group(0) @binding(5) var<storage, read> kk: array<f32>;
 @group(0) @binding(6) var<storage, read> a: array<f32>;
-@group(0) @binding(8) var<storage, read> segments: array<vec4<u32>>;
 @group(0) @binding(9) var<storage, read_write> y: array<f32>;
 
 var<workgroup> token_r: array<f32, N>;

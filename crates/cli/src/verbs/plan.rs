@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use std::path::PathBuf;
 use wgoose_kernels::{Feature, Precision};
+use wgoose_session::printable;
 use wgoose_tuner::derive::{Policy, derive};
 use wgoose_tuner::ledger::{Records, read};
 use wgoose_tuner::objective::Objective;
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut ledgers = Vec::new();
     for path in &args.from {
         let (records, notices) = read(path)?;
-        notices.iter().for_each(|notice| eprintln!("{}: {notice}", path.display()));
+        notices.iter().for_each(|notice| eprintln!("{}: {}", path.display(), printable(&notice.to_string())));
         ledgers.push(records);
     }
     let records = Records::merged(ledgers);
@@ -44,8 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let objective = Objective::named(&args.workload, is_cpu)?;
     let policy = Policy { allowed: args.precision, without: args.without.iter().copied().collect() };
     let derived = derive(&records, &*args.kernels.catalogue()?, &objective, &policy)?;
-    derived.decisions.iter().for_each(|line| eprintln!("{line}"));
-    derived.missing.iter().for_each(|line| eprintln!("not measured: {line}"));
+    derived.decisions.iter().for_each(|line| eprintln!("{}", printable(line)));
+    derived.missing.iter().for_each(|line| eprintln!("not measured: {}", printable(line)));
     match &args.out {
         Some(path) => {
             derived.plan.save(path)?;

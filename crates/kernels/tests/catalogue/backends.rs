@@ -1,8 +1,9 @@
-//! Metal and DirectX: naga translates every kernel for them, but for those that need what they have not.
+//! Metal and DirectX: naga translates every kernel for them, but for those that need what they have not. Browsers: every kernel
+//! is valid with what WebGPU has.
 
 use crate::instances::{wide, with_ranks};
 use naga::back::{hlsl, msl};
-use naga::valid::ModuleInfo;
+use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 use naga::{Expression, Module, Statement, TypeInner};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,8 @@ use wgoose_kernels::{Catalogue, Feature, Kernel, KernelError, Limits, repack, sa
 enum Language {
     Msl,
     Hlsl,
+    /// WGSL as browsers take it.
+    Wgsl,
 }
 
 /// Why no device with a language has a feature.
@@ -24,13 +27,18 @@ enum Absent {
     MatricesAreSmaller,
     /// naga writes none in HLSL, and wgpu lists none on DirectX 12.
     NoMatrices,
+    /// WebGPU has no such extension.
+    NotInWebGpu,
 }
 
 /// What no device with a language has; whatever else a kernel needs is to be translated.
-const ABSENT: [(Language, Feature, Absent); 3] = [
+const ABSENT: [(Language, Feature, Absent); 6] = [
     (Language::Msl, Feature::CooperativeMatrix, Absent::MatricesAreSmaller),
     (Language::Hlsl, Feature::CooperativeMatrix, Absent::NoMatrices),
     (Language::Hlsl, Feature::CooperativeMatrix8, Absent::NoMatrices),
+    (Language::Wgsl, Feature::CooperativeMatrix, Absent::NotInWebGpu),
+    (Language::Wgsl, Feature::CooperativeMatrix8, Absent::NotInWebGpu),
+    (Language::Wgsl, Feature::CoherentMemory, Absent::NotInWebGpu),
 ];
 
 fn limits() -> Limits {
@@ -52,6 +60,7 @@ fn translate(kernel: &Kernel, language: Language) -> Option<Result<String, Strin
     let written = catch_unwind(AssertUnwindSafe(|| match language {
         Language::Msl => metal(&module, &info),
         Language::Hlsl => directx(&module, &info),
+        Language::Wgsl => browser(kernel, &module),
     }));
     Some(written.unwrap_or_else(|_| Err("naga panics".to_owned())))
 }
@@ -71,6 +80,20 @@ fn directx(module: &Module, info: &ModuleInfo) -> Result<String, String> {
     let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None);
     let entries = written.map_err(|e| e.to_string())?.entry_point_names;
     entries.into_iter().find_map(Result::err).map_or(Ok(text), |e| Err(e.to_string()))
+}
+
+/// Valid with the optional features of WebGPU that the kernel says it needs, and no other of naga's. naga does not ask for the
+/// line `enable subgroups;`, does not know it, and analyses no uniformity: browsers do.
+fn browser(kernel: &Kernel, module: &Module) -> Result<String, String> {
+    let optional = [(Feature::Subgroups, Capabilities::SUBGROUP), (Feature::F16, Capabilities::SHADER_FLOAT16)];
+    let needed = optional.into_iter().filter(|(feature, _)| kernel.facts.features.contains(feature));
+    // unpack2x16float is there without any.
+    let core = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let capabilities = needed.fold(core, |all, (_, capability)| all | capability);
+    let mut validator = Validator::new(ValidationFlags::all(), capabilities);
+    validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::all());
+    validator.validate(module).map_err(|e| e.emit_to_string(&kernel.wgsl))?;
+    Ok(kernel.wgsl.clone())
 }
 
 /// Metal loads and stores matrices through pointers to their components, to which naga does not convert one to vectors: it
@@ -170,7 +193,7 @@ fn every_kernel_is_translated() {
     let unseen: BTreeSet<String> = all.filter(|path| !seen.contains(path.as_str())).collect();
     assert!(unseen.is_empty(), "no instance takes {unseen:?}");
     kernels.extend(of_device(&catalogue, &limits));
-    for language in [Language::Msl, Language::Hlsl] {
+    for language in [Language::Msl, Language::Hlsl, Language::Wgsl] {
         let written: Vec<_> = kernels.par_iter().map(|(name, kernel)| (name, translate(kernel, language))).collect();
         let failures: BTreeSet<String> = written
             .iter()

@@ -2,9 +2,9 @@
 
 use crate::instances::{small, wide};
 use std::collections::BTreeSet;
-use wgoose_graph::{Format, ModelShape};
-use wgoose_kernels::plan::default_kernel;
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Kernel, Plan, Precision};
+use wgoose_graph::{BatchShape, Format, ModelShape, WeightClass, rewrite, rwkv7};
+use wgoose_kernels::plan::{bindable_fusions, default_kernel};
+use wgoose_kernels::{Access, Catalogue, DeviceFingerprint, Instance, Kernel, Limits, Plan, Precision};
 
 #[test]
 fn what_rounds_is_known_and_no_default() {
@@ -82,4 +82,33 @@ fn what_a_plan_is_expected_to_choose_it_chooses() {
         }
     }
     assert!(compared > 50, "{compared}");
+}
+
+#[test]
+fn what_every_webgpu_device_has_is_enough_for_every_op() {
+    let (catalogue, least) = (Catalogue::embedded(), Limits::webgpu());
+    let model = ModelShape { layers: 2, ..ModelShape::preset("0.1B").unwrap() };
+    let fusions = bindable_fusions(&model, &least);
+    let mut graph = rwkv7::forward(&model).unwrap();
+    rewrite::apply(&mut graph, &fusions).unwrap();
+    let with_segments = |segments: u32, id| {
+        let batch = BatchShape { tokens: 2000, segments, outputs: 1 };
+        Instance::of(&graph, id, &batch, &|w| if w.class() == WeightClass::Matrix { Format::Q4_K } else { Format::F16 })
+    };
+    let storage = |kernel: &Kernel| kernel.facts.bindings.iter().filter(|b| b.access != Access::Uniform).count();
+    for id in graph.schedule().unwrap() {
+        let instance = with_segments(1, id);
+        let (variant, _, kernel) = default_kernel(&instance, Precision::F32, &least, &catalogue).unwrap();
+        assert!(storage(&kernel) <= 8, "{} binds {}", variant.id(), storage(&kernel));
+    }
+    // WKV has nine operands: its table of segments goes into a uniform block, of a fixed size.
+    let wkv = graph.op_ids().find(|id| graph.op(*id).op.name() == "wkv").unwrap();
+    let (variant, config, _) = default_kernel(&with_segments(1024, wkv), Precision::F32, &least, &catalogue).unwrap();
+    assert!(variant.label(&config).contains("segment_table=uniform"), "{}", variant.label(&config));
+    let refused = default_kernel(&with_segments(1025, wkv), Precision::F32, &least, &catalogue).unwrap_err();
+    assert!(refused.to_string().contains("8"), "{refused}");
+    // Where there is room it is an operand like all others.
+    let roomy = Limits { storage_buffers: 9, ..least };
+    let (variant, config, _) = default_kernel(&with_segments(1, wkv), Precision::F32, &roomy, &catalogue).unwrap();
+    assert!(variant.label(&config).contains("segment_table=storage"), "{}", variant.label(&config));
 }

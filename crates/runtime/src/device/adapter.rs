@@ -105,7 +105,7 @@ fn matrix_units(
 fn declared_multiprocessors(adapter: &wgpu::Adapter) -> Option<u32> {
     use ash::vk;
     // SAFETY: the handles are only used while the adapter is borrowed, for a query that changes nothing; what is chained is a
-    // structure of an extension that the physical device lists.
+    // structure of an extension that the physical device lists. Drivers that list it have Vulkan 1.1, where the query is from.
     #[allow(unsafe_code)]
     unsafe {
         let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;

@@ -14,7 +14,6 @@ pub use options::{DeviceLimits, DeviceOptions};
 
 use crate::RuntimeError;
 use crate::timeline::Timeline;
-use adapter::WANTED;
 use parking_lot::Mutex;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -61,11 +60,11 @@ impl Device {
         summary: AdapterSummary,
         options: &DeviceOptions,
     ) -> Result<Device, RuntimeError> {
-        let features = adapter.features() & WANTED;
+        let (features, limits) = options.limits.required(adapter);
         let descriptor = wgpu::DeviceDescriptor {
             label: None,
             required_features: features,
-            required_limits: adapter.limits(),
+            required_limits: limits,
             experimental_features: experimental(features),
             // The largest tensors get memory of their own; small blocks leave little of the rest unused.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
@@ -153,10 +152,18 @@ impl Device {
 
     /// A storage buffer that can be copied from and to.
     pub(crate) fn storage(&self, label: &str, bytes: u64) -> wgpu::Buffer {
-        use wgpu::BufferUsages as U;
+        self.buffer(label, bytes, wgpu::BufferUsages::STORAGE)
+    }
+
+    /// The same for a table of a batch, which kernels may bind as a uniform block as well.
+    pub(crate) fn table(&self, label: &str, bytes: u64) -> wgpu::Buffer {
+        self.buffer(label, bytes, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::UNIFORM)
+    }
+
+    fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
         // Kernels load 16 bytes at a time.
         let size = bytes.next_multiple_of(16).max(16);
-        let usage = U::STORAGE | U::COPY_SRC | U::COPY_DST;
+        let usage = usage | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         if self.memory_limit.zip(self.memory()).is_some_and(|(limit, memory)| memory.used + size > limit) {
             self.fault.lock().get_or_insert(Fault::OutOfMemory);
         }
@@ -225,8 +232,9 @@ fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
         return wgpu::ExperimentalFeatures::disabled();
     }
     // SAFETY: such features may have bugs that lead to undefined behaviour. The one that we ask for is used only by kernels
-    // that need `Feature::CooperativeMatrix` or `CooperativeMatrix8`: with the shapes and types that the adapter lists, in
-    // uniform control flow, at addresses within their arrays. Other kernels are translated as they are without it.
+    // that need `Feature::CooperativeMatrix` or `CooperativeMatrix8`, with the shapes and types that the adapter lists. Those of
+    // this program use it in uniform control flow, at addresses within their arrays, as tests show; one from a folder is code
+    // that the user chose to run (SECURITY.md). Other kernels are translated as they are without it.
     #[allow(unsafe_code)]
     unsafe {
         wgpu::ExperimentalFeatures::enabled()

@@ -1,5 +1,6 @@
 //! How to open a device.
 
+use super::adapter::WANTED;
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,8 +13,11 @@ pub enum DeviceLimits {
     /// All that it has.
     #[default]
     Own,
-    /// No more than every WebGPU device has, and no optional feature: how a model runs where there is nothing else.
+    /// No more than every WebGPU device has, and no optional feature: how a model runs where there is nothing else. Times are
+    /// still taken on the device, and compiled pipelines are kept.
     WebGpu,
+    /// As [`DeviceLimits::WebGpu`], with nothing beyond WebGPU around the kernels either: no timestamps, no pipeline cache.
+    Low,
 }
 
 impl DeviceLimits {
@@ -21,7 +25,7 @@ impl DeviceLimits {
     pub fn of(self, own: Limits) -> Limits {
         let least = match self {
             DeviceLimits::Own => return own,
-            DeviceLimits::WebGpu => Limits::webgpu(),
+            DeviceLimits::WebGpu | DeviceLimits::Low => Limits::webgpu(),
         };
         Limits {
             workgroup_threads: own.workgroup_threads.min(least.workgroup_threads),
@@ -36,6 +40,19 @@ impl DeviceLimits {
             multiprocessors: own.multiprocessors,
             is_cpu: own.is_cpu,
             features: BTreeSet::new(),
+        }
+    }
+
+    /// What wgpu is asked for: it refuses what goes beyond.
+    pub(super) fn required(self, adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
+        const AROUND_KERNELS: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY
+            .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES)
+            .union(wgpu::Features::PIPELINE_CACHE);
+        let least = || wgpu::Limits::default().or_worse_values_from(&adapter.limits());
+        match self {
+            DeviceLimits::Own => (adapter.features() & WANTED, adapter.limits()),
+            DeviceLimits::WebGpu => (adapter.features() & AROUND_KERNELS, least()),
+            DeviceLimits::Low => (wgpu::Features::empty(), least()),
         }
     }
 }

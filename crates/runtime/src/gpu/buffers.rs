@@ -26,7 +26,10 @@ impl Buffers {
     /// Makes what is missing.
     pub(super) fn make(&mut self, device: &Device, sizes: &BTreeMap<BufferId, u64>) {
         for (id, bytes) in sizes {
-            self.made.entry(*id).or_insert_with(|| device.storage(&id.to_string(), *bytes));
+            self.made.entry(*id).or_insert_with(|| match id {
+                BufferId::Table(_) => device.table(&id.to_string(), *bytes),
+                _ => device.storage(&id.to_string(), *bytes),
+            });
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::lab::case::{Case, Data};
 use crate::lab::clock::Clock;
 use crate::pipelines::{Pipeline, Pipelines};
+use crate::schedule::UNIFORM_SEGMENTS;
 use crate::{Device, RuntimeError, packed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -314,7 +315,10 @@ fn upload(device: &Device, case: &Case, y: &wgpu::Buffer) -> BTreeMap<String, wg
             Data::Segments(s) => size_of_val(&s[..]),
             Data::Matrix(bytes, _) => bytes.len(),
         };
-        let buffer = device.storage(name, bytes as u64);
+        let buffer = match data {
+            Data::Segments(s) => device.table(name, 16 * s.len().max(UNIFORM_SEGMENTS as usize) as u64),
+            _ => device.storage(name, bytes as u64),
+        };
         write(device, &buffer, data);
         buffers.insert((*name).to_owned(), buffer);
     }

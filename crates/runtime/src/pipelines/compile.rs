@@ -57,10 +57,10 @@ impl Kept {
             let label = Some(kernel.label.as_str());
             // Without the fallback a refusal is seen, and the pipeline is counted as compiled.
             let descriptor = wgpu::PipelineCacheDescriptor { label, data, fallback: false };
-            // SAFETY: data must come from `get_data`, on this adapter and driver. The store's folder is named after the
-            // device's fingerprint, driver and wgpu version included, and an entry is taken only if it has the hash
-            // with which this program wrote it, for this device and this kernel; wgpu and the driver then compare
-            // keys of their own.
+            // SAFETY: data must come from `get_data`, on this adapter and driver. An entry is taken only if no other user can
+            // have written it (`wgoose_files::read_own`; only Unix tells) and it has the hash with which this program writes
+            // entries for this kernel and this device, driver and wgpu version included: a hash without a key, against
+            // accidents. wgpu and the driver then compare keys of their own.
             #[allow(unsafe_code)]
             let cache = unsafe { gpu.create_pipeline_cache(&descriptor) };
             (cache, pollster::block_on(refusal.pop()).is_some())
@@ -107,8 +107,10 @@ fn module(gpu: &wgpu::Device, kernel: &Kernel) -> Result<wgpu::ShaderModule, Str
     if !kernel.is_trusted {
         return Ok(gpu.create_shader_module(wgpu::ShaderModuleDescriptor { label, source }));
     }
-    // SAFETY: without run-time checks a kernel must not index out of bounds nor loop for ever. All of its text is this program's:
-    // every kernel of the catalogue is property-tested against its reference with guard words past the end of its output.
+    // SAFETY: without run-time checks a kernel must not index out of bounds nor loop for ever. That is tested, not proved: all of
+    // its text is this program's; kernels of ops are held against their references at every choice and at random sizes, with
+    // guard words past the end of their output, those of no op (sampling, repacking, probes) against what they are to compute.
+    // Storage buffers are also guarded by the robust access of the device, where it has that.
     #[allow(unsafe_code)]
     let module = unsafe {
         gpu.create_shader_module_trusted(

@@ -14,6 +14,9 @@ pub(crate) const PARAMS: u64 = 48;
 /// Tiles whose workgroups a kernel can count: as `MAX_TILES` in kernels-wgsl/lib/coop/partials.wgsl.
 pub(crate) const ARRIVALS: u32 = 4096;
 
+/// Segments of the table that kernels bind as a uniform block: as `MOST_SEGMENTS` in kernels-wgsl/lib/segment_table/uniform.wgsl.
+pub(crate) const UNIFORM_SEGMENTS: u32 = 1024;
+
 /// What a dispatch binds at a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand {
@@ -101,7 +104,7 @@ pub(crate) fn buffers(recording: &Recording, batch: &BatchShape, limits: &Limits
     let tables = [
         (Table::Tokens, batch.tokens),
         (Table::TokenSegments, batch.tokens),
-        (Table::Segments, 4 * batch.segments),
+        (Table::Segments, 4 * batch.segments.max(UNIFORM_SEGMENTS)),
         (Table::Outputs, batch.outputs),
         (Table::Arrivals, ARRIVALS),
     ];

@@ -11,7 +11,7 @@ mod tests;
 use crate::{BatchError, RuntimeError};
 pub use buffer::{BufferId, BufferRange};
 pub use fuse::{FuseError, Fused, Unfused, fuse};
-pub(crate) use memory::{ARRIVALS, PARAMS, Places, buffers, params_distance, storage_bytes};
+pub(crate) use memory::{ARRIVALS, PARAMS, Places, UNIFORM_SEGMENTS, buffers, params_distance, storage_bytes};
 pub use memory::{Memory, Operand};
 use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;

@@ -22,7 +22,6 @@ pub use scan::Notice;
 
 use flate2::read::MultiGzDecoder;
 use scan::{Scan, Tail};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use wgoose_files::{Lines, LinesError};
 
@@ -98,9 +97,8 @@ pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
     let fail = |doing| move |source| LinesError::Io { doing, path: path.to_path_buf(), source };
     let mut bytes = wgoose_files::read(path).map_err(fail("read"))?;
     if bytes.starts_with(&GZIP) {
-        let mut unpacked = Vec::new();
-        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).map_err(fail("decompress"))?;
-        bytes = unpacked;
+        let packed = MultiGzDecoder::new(&bytes[..]);
+        bytes = wgoose_files::read_all(packed, 0).map_err(fail("decompress"))?;
     }
     let Scan { records, notices, .. } =
         scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.to_path_buf() })?;

@@ -1,0 +1,154 @@
+//! What reads bytes of strangers, one function a format. None may panic, hang or take memory out of proportion, whatever the bytes:
+//! fuzzers look for some that make one do so (`fuzz/`), and what they found are inputs of a test here (`inputs/`).
+//!
+//! A refusal is an answer like any other. Where a reader promises more than to survive, that is asserted.
+
+#![deny(missing_docs)]
+
+mod seeds;
+mod world;
+
+pub use seeds::{Seed, seeds};
+use std::path::Path;
+use wgoose_graph::Weight;
+use wgoose_kernels::{Catalogue, Kernel, Plan};
+use wgoose_loader::Model;
+use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
+use wgoose_session::{EmbeddingCacheOptions, state_file};
+use wgoose_tuner::derive::{Policy, derive};
+use wgoose_tuner::ledger::read as read_ledger;
+use wgoose_tuner::objective::Objective;
+use wgoose_tuner::quality::Reference;
+use world::{SHAPE, World};
+
+/// Reads the bytes of one input.
+pub type Reads = fn(&[u8]);
+
+/// Every format by name.
+pub const ALL: [(&str, Reads); 11] = [
+    ("gguf", gguf),
+    ("safetensors", safetensors),
+    ("pth", pth),
+    ("plan", plan),
+    ("ledger", ledger),
+    ("state", state),
+    ("store", store),
+    ("reference", reference),
+    ("kernel", kernel),
+    ("vocabulary", vocabulary),
+    ("tokens", tokens),
+];
+
+/// A model file: opens it, and reads a row of every weight, the vocabulary and the fingerprint.
+fn model(name: &str, bytes: &[u8]) {
+    World::with_file(name, bytes, |path| {
+        let Ok(model) = Model::open(path) else { return };
+        for weight in Weight::all(model.shape()) {
+            let tensor = model.tensor(weight);
+            let mut row = vec![0.0; tensor.cols()];
+            if tensor.rows() > 0 {
+                tensor.row_f32(tensor.rows() - 1, &mut row);
+            }
+        }
+        model.fingerprint();
+        if let Some(entries) = model.vocabulary() {
+            drop(Tokenizer::from_vocabulary(&entries));
+        }
+    });
+}
+
+/// A model as GGUF.
+pub fn gguf(bytes: &[u8]) {
+    model("model.gguf", bytes);
+}
+
+/// A model as safetensors.
+pub fn safetensors(bytes: &[u8]) {
+    model("model.st", bytes);
+}
+
+/// A model as a checkpoint of PyTorch.
+pub fn pth(bytes: &[u8]) {
+    model("model.pth", bytes);
+}
+
+/// A plan: what is read of it is written so that the same is read again.
+///
+/// # Panics
+/// It is not.
+pub fn plan(bytes: &[u8]) {
+    let (Ok(text), path) = (std::str::from_utf8(bytes), Path::new("plan.ron")) else { return };
+    let Ok(plan) = Plan::parse(text, path) else { return };
+    // Choices that are refused are not written; kernels are looked up all the same.
+    drop(plan.check_kernels(&plan.model, &World::get().catalogue));
+    let again = Plan::parse(&plan.to_ron(), path);
+    assert!(again.as_ref().is_ok_and(|again| *again == plan), "{:?}", again.err().map(|e| e.to_string()));
+}
+
+/// A ledger: reads it, and derives a plan from it.
+pub fn ledger(bytes: &[u8]) {
+    World::with_file("plan.jsonl", bytes, |path| {
+        let Ok((records, _)) = read_ledger(path) else { return };
+        drop(derive(&records, &World::get().catalogue, &Objective::chat(true), &Policy::all()));
+    });
+}
+
+/// A saved state.
+pub fn state(bytes: &[u8]) {
+    World::with_file("state", bytes, |path| drop(state_file::load(path, &SHAPE, &World::get().fingerprint)));
+}
+
+/// A store of embeddings: opens a session with it, which repairs what can be.
+pub fn store(bytes: &[u8]) {
+    World::with_file("store", bytes, |path| {
+        let cache = EmbeddingCacheOptions { store: Some(path.to_owned()), ..EmbeddingCacheOptions::default() };
+        drop(World::get().session(Some(cache)));
+    });
+}
+
+/// A quality reference in a cache: whatever is in the file, what comes of it is what the model says.
+///
+/// # Panics
+/// It is not.
+pub fn reference(bytes: &[u8]) {
+    let world = World::get();
+    World::with_file(&world.reference_name, bytes, |path| {
+        let Some(folder) = path.parent() else { return };
+        let hash = Reference::cached(&world.model, folder).map(|reference| reference.hash());
+        assert_eq!(hash.ok(), Some(world.reference.hash()));
+    });
+}
+
+/// The text of a kernel in a folder: reads it, and makes a kernel of each of its first configurations.
+pub fn kernel(bytes: &[u8]) {
+    const CONFIGS: usize = 4;
+    World::with_file("ops/matmul/mine.wgsl", bytes, |path| {
+        let Some(folder) = path.ancestors().nth(3) else { return };
+        let Ok(catalogue) = Catalogue::with_folder(folder) else { return };
+        let (instance, limits) = World::product();
+        let mine = catalogue.variants("matmul").iter().find(|variant| variant.name() == "mine");
+        for (variant, config) in
+            mine.into_iter().flat_map(|v| v.configs().into_iter().take(CONFIGS).map(move |config| (v, config)))
+        {
+            drop(Kernel::new(variant, &instance, &config, &limits));
+        }
+    });
+}
+
+/// A vocabulary as text: a tokenizer of it encodes and decodes.
+pub fn vocabulary(bytes: &[u8]) {
+    let Ok(entries) = parse_vocabulary_text(bytes) else { return };
+    let Ok(tokenizer) = Tokenizer::from_vocabulary(&entries) else { return };
+    drop(tokenizer.decode(&tokenizer.encode(&bytes[..bytes.len().min(1000)])));
+}
+
+/// A text: its tokens are that text, and any ids are decoded or refused.
+///
+/// # Panics
+/// They are another text.
+pub fn tokens(bytes: &[u8]) {
+    let world = Tokenizer::world();
+    assert_eq!(world.decode(&world.encode(bytes)).as_deref(), Ok(bytes));
+    let ids: Vec<u32> = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    drop(world.decode(&ids));
+}

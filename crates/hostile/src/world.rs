@@ -1,0 +1,103 @@
+//! What readers need around the bytes: one small model and all that is made of it, once a process.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tempfile::TempDir;
+use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, rwkv7};
+use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
+use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::{Container, Model};
+use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
+use wgoose_tuner::quality::Reference;
+
+/// The smallest model whose quality can be told.
+pub(crate) const SHAPE: ModelShape = ModelShape {
+    layers: 1,
+    width: 32,
+    ffn: 32,
+    head_size: 32,
+    vocab: 300,
+    ranks: LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 },
+};
+
+/// The model, and what is made of it.
+pub(crate) struct World {
+    pub(crate) model: Arc<Model>,
+    pub(crate) fingerprint: String,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) reference: Reference,
+    /// The file of the reference in a cache.
+    pub(crate) reference_name: String,
+    pub(crate) folder: TempDir,
+}
+
+impl World {
+    /// That of this process.
+    ///
+    /// # Panics
+    /// The system's temporary folder cannot be written: there is nothing to test with.
+    pub(crate) fn get() -> &'static World {
+        static WORLD: OnceLock<World> = OnceLock::new();
+        WORLD.get_or_init(|| World::new().unwrap_or_else(|e| panic!("cannot make a model to test with: {e}")))
+    }
+
+    fn new() -> Result<World, Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("model.gguf");
+        write(&options(Container::Gguf), &path, &|_, _| {})?;
+        let model = Arc::new(Model::open(&path)?);
+        let cache = folder.path().join("cache");
+        let reference = Reference::cached(&model, &cache)?;
+        let name = fs::read_dir(&cache)?.next().ok_or("no reference is kept")??.file_name();
+        Ok(World {
+            fingerprint: model.fingerprint().to_string(),
+            model,
+            catalogue: Catalogue::embedded(),
+            reference,
+            reference_name: name.to_string_lossy().into_owned(),
+            folder,
+        })
+    }
+
+    /// A session on the CPU.
+    pub(crate) fn session(&self, cache: Option<EmbeddingCacheOptions>) -> Result<Session, SessionError> {
+        Session::builder().backend(Backend::Cpu).embedding_cache(cache).open_model(Arc::clone(&self.model))
+    }
+
+    /// Has these bytes read from a file, alone in a folder but for the folders on its way.
+    ///
+    /// # Panics
+    /// The system's temporary folder cannot be written.
+    pub(crate) fn with_file(name: &str, bytes: &[u8], read: impl FnOnce(&Path)) {
+        let made = tempfile::tempdir().and_then(|folder| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+            fs::write(&path, bytes)?;
+            Ok((folder, path))
+        });
+        match made {
+            Ok((_folder, path)) => read(&path),
+            Err(e) => panic!("cannot write an input: {e}"),
+        }
+    }
+
+    /// A product of the model on a device with all features: what kernels are made for.
+    pub(crate) fn product() -> (Instance, Limits) {
+        let limits = Limits { features: Feature::ALL.into(), storage_buffers: 16, ..Limits::webgpu() };
+        let batch = BatchShape { tokens: 4, segments: 1, outputs: 1 };
+        let of_matmul = rwkv7::forward(&SHAPE).ok().and_then(|graph| {
+            let id = graph.op_ids().find(|id| graph.op(*id).op.name() == "matmul")?;
+            Some(Instance::of(&graph, id, &batch, &|_| Format::F16))
+        });
+        match of_matmul {
+            Some(instance) => (instance, limits),
+            None => panic!("the model has no product"),
+        }
+    }
+}
+
+/// The model as a file of that kind.
+pub(crate) fn options(container: Container) -> SynthOptions {
+    SynthOptions { shape: SHAPE, seed: 1, container, mix: Mix::F16, hot: false, ffn_zeros: None, vocabulary: None }
+}
