@@ -170,7 +170,6 @@ impl Drop for Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Device;
     use crate::pipelines::Pipelines;
     use crate::pipelines::compile::tests::kernel;
