@@ -29,11 +29,11 @@ pub(crate) struct Args {
     no_python: bool,
 }
 
-/// The tests that cargo's arguments name, but for doc tests, which have their own step.
+/// The tests that cargo's arguments name, all of them whatever fails, but for doc tests, which have their own step.
 fn tests(which: &str) -> Command {
     let nextest = probe(&mut cargo("nextest --version")).is_some();
     let all = if which.contains("--test ") { "" } else { " --lib --bins --tests" };
-    cargo(&if nextest { format!("nextest run {which}") } else { format!("test {which}{all}") })
+    cargo(&if nextest { format!("nextest run --no-fail-fast {which}") } else { format!("test --no-fail-fast {which}{all}") })
 }
 
 /// Kernels for matrix units on a software adapter that has some, where this machine can have it.
