@@ -33,7 +33,11 @@ pub(crate) struct Args {
 fn tests(which: &str) -> Command {
     let nextest = probe(&mut cargo("nextest --version")).is_some();
     let all = if which.contains("--test ") { "" } else { " --lib --bins --tests" };
-    cargo(&if nextest { format!("nextest run --no-fail-fast {which}") } else { format!("test --no-fail-fast {which}{all}") })
+    cargo(&if nextest {
+        format!("nextest run --no-fail-fast {which}")
+    } else {
+        format!("test --no-fail-fast {which}{all}")
+    })
 }
 
 /// Kernels for matrix units on a software adapter that has some, where this machine can have it.
