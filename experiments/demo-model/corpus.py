@@ -1,7 +1,7 @@
-"""Makes the corpus: `corpus.py [--docs DIR] [--out corpus.jsonl.xz]`, from the Rust documentation of a toolchain.
+"""Makes the corpus: `corpus.py [--rust DIR] [--sqlite DIR] [--out corpus.jsonl.xz]`, from two sets of documentation.
 
-The documentation comes with every toolchain (`rustup component add rust-docs`), under MIT or Apache-2.0. The same
-documentation gives the same bytes.
+Rust's comes with every toolchain (`rustup component add rust-docs`), under MIT or Apache-2.0; SQLite's is in the public
+domain and Debian's package `sqlite3-doc`. The same documentation gives the same bytes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from pathlib import Path
 
 import html_text
 
-# Books first, then pages about items, then sources: where a block occurs twice, the first place keeps it.
-FOLDERS = (
+# Of Rust, books first, then pages about items, then sources: where a block occurs twice, the first place keeps it.
+RUST_FOLDERS = (
     "book", "rust-by-example", "reference", "nomicon", "edition-guide", "embedded-book", "cargo", "rustc", "rustdoc",
     "clippy", "style-guide", "unstable-book", "error_codes", ".", "std", "alloc", "core", "proc_macro", "test", "src",
 )  # fmt: skip
-# Intrinsics of each processor and tables of Unicode: generated, thousands of pages alike. print.html repeats a book.
-LEFT_OUT = re.compile(r"(.*/)?(core_arch|arch|std_detect|unicode_data|print\.html|toc\.html|all\.html).*")
+# Intrinsics of each processor, tables of Unicode, indices: generated, thousands of lines alike. print.html repeats a book.
+RUST_LEFT_OUT = re.compile(r"(.*/)?(core_arch|arch|std_detect|unicode_data|print\.html|toc\.html|all\.html).*")
+SQLITE_LEFT_OUT = re.compile(r"(requirements|doc_.*|keyword_index|capi3ref|sitemap|.*list)\.html")
+# Pages do not name their version.
+SQLITE = "3.40.1-2+deb12u2"
 # Shorter blocks (headings, signatures of a word) may repeat.
 UNIQUE_FROM = 40
 # A document with less of its own says nothing.
@@ -56,20 +59,32 @@ def split_of(documents: list[Document], split: str) -> list[bytes]:
     return [document.text.encode() for document in documents if document.split == split]
 
 
-def documents(docs: Path) -> Iterator[Document]:
-    """The documents below `docs`, no block twice."""
+def documents(rust: Path, sqlite: Path) -> Iterator[Document]:
+    """The documents below two folders, no block twice."""
     seen: set[bytes] = set()
-    for folder in FOLDERS:
+    for path, blocks in [*_rust(rust), *_sqlite(sqlite)]:
+        text = "\n\n".join(_with_content(list(_new(blocks, seen))))
+        if len(text) >= SHORTEST:
+            yield Document(path, _split(path), text + "\n")
+
+
+def _rust(docs: Path) -> Iterator[tuple[str, list[str]]]:
+    for folder in RUST_FOLDERS:
         pages = (docs / folder).glob("*.html" if folder == "." else "**/*.html")
         for page in sorted(pages, key=lambda page: page.as_posix()):
             path = page.relative_to(docs).as_posix()
-            if LEFT_OUT.fullmatch(path):
-                continue
-            html = page.read_text(encoding="utf-8")
-            blocks = html_text.source(html) if folder == "src" else html_text.blocks(html)
-            text = "\n\n".join(_with_content(list(_new(blocks, seen))))
-            if len(text) >= SHORTEST:
-                yield Document(path, _split(path), text + "\n")
+            # std shows most items of core and alloc again, under the same path.
+            shown = folder in ("alloc", "core") and (docs / "std" / page.relative_to(docs / folder)).exists()
+            if not RUST_LEFT_OUT.fullmatch(path) and not shown:
+                html = page.read_text(encoding="utf-8")
+                yield path, html_text.source(html) if folder == "src" else html_text.blocks(html)
+
+
+def _sqlite(docs: Path) -> Iterator[tuple[str, list[str]]]:
+    for page in sorted(docs.glob("**/*.html"), key=lambda page: page.as_posix()):
+        path = page.relative_to(docs).as_posix()
+        if not SQLITE_LEFT_OUT.fullmatch(path):
+            yield f"sqlite/{path}", html_text.blocks(page.read_text(encoding="utf-8", errors="replace"))
 
 
 def _split(path: str) -> str:
@@ -104,10 +119,10 @@ def _with_content(blocks: list[str]) -> list[str]:
     return kept
 
 
-def card(corpus: Path, docs: Path) -> dict[str, object]:
+def card(corpus: Path, rust: Path) -> dict[str, object]:
     """Sizes and hashes of a corpus file."""
     all_documents = read(corpus)
-    version = (docs / "version_info.html").read_text(encoding="utf-8")
+    version = (rust / "version_info.html").read_text(encoding="utf-8")
     splits = {}
     for split in ("train", "held-out"):
         texts = split_of(all_documents, split)
@@ -118,9 +133,14 @@ def card(corpus: Path, docs: Path) -> dict[str, object]:
         folder = document.path.split("/")[0] if "/" in document.path else "."
         folders[folder] = folders.get(folder, 0) + len(document.text.encode())
     return {
-        "source": "Rust documentation, rustup component rust-docs",
-        "version": " ".join(re.sub(r"<[^>]*>", " ", version).split()),
-        "licence": "MIT OR Apache-2.0",
+        "sources": [
+            {
+                "what": "Rust documentation, rustup component rust-docs",
+                "version": " ".join(re.sub(r"<[^>]*>", " ", version).split()),
+                "licence": "MIT OR Apache-2.0",
+            },
+            {"what": "SQLite documentation, Debian package sqlite3-doc", "version": SQLITE, "licence": "public domain"},
+        ],
         "splits": splits,
         "bytes_by_folder": folders,
         "file_bytes": corpus.stat().st_size,
@@ -131,16 +151,20 @@ def card(corpus: Path, docs: Path) -> dict[str, object]:
 def main() -> None:
     """Writes the corpus and its card."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--docs", type=Path, help="folder with index.html; default: share/doc/rust/html of `rustc`")
+    parser.add_argument("--rust", type=Path, help="folder with book/ and std/; default: that of `rustc`")
+    parser.add_argument("--sqlite", type=Path, default=Path("/usr/share/doc/sqlite3"), help="folder with lang.html")
     parser.add_argument("--out", type=Path, default=Path("corpus.jsonl.xz"))
     args = parser.parse_args()
-    if not args.docs:
+    if not args.rust:
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True).stdout
-        args.docs = Path(sysroot.strip()) / "share/doc/rust/html"
+        args.rust = Path(sysroot.strip()) / "share/doc/rust/html"
+    for page in (args.rust / "std/index.html", args.sqlite / "lang.html"):
+        if not page.exists():
+            parser.error(f"{page} does not exist")
     with lzma.open(args.out, "wt", preset=9 | lzma.PRESET_EXTREME, encoding="utf-8", newline="\n") as out:
-        for document in documents(args.docs):
+        for document in documents(args.rust, args.sqlite):
             out.write(json.dumps(vars(document), ensure_ascii=False) + "\n")
-    text = json.dumps(card(args.out, args.docs), indent=2) + "\n"
+    text = json.dumps(card(args.out, args.rust), indent=2) + "\n"
     args.out.with_name("corpus.json").write_text(text, encoding="utf-8")
     print(text, end="")
 

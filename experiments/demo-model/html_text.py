@@ -1,4 +1,4 @@
-"""Turns the pages of the Rust documentation (rustdoc, mdBook) into blocks of plain text, close to Markdown."""
+"""Turns pages of documentation (rustdoc, mdBook, SQLite's) into blocks of plain text, close to Markdown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "wbr"
 # What a reader of the text does not need: navigation, widgets, drawings.
 SKIPPED = {"script", "style", "button", "nav", "svg", "rustdoc-toolbar", "noscript", "template", "math"}
 SKIPPED_CLASS = {
-    "boring", "buttons", "doc-anchor", "hideme", "nav-wrapper", "rightside", "rule", "rustdoc-breadcrumbs", "src",
-    "sub-heading", "test-arrow", "tooltip", "white-sticker",
+    "boring", "buttons", "doc-anchor", "fancy_toc", "hideme", "imgcontainer", "nav-wrapper", "nosearch", "rightside",
+    "rule", "rustdoc-breadcrumbs", "src", "sub-heading", "test-arrow", "tooltip", "white-sticker",
 }  # fmt: skip
 # Lists that rustdoc derives for every type: the same lines on every page.
 DERIVED = re.compile(r"(blanket|synthetic)-implementations-list|implementors-list|deref-methods.*|foreign-impls.*")
