@@ -58,6 +58,11 @@ class Vocabulary:
         return b"".join(self.tokens[i] for i in ids)
 
 
+def bytes_alone() -> Vocabulary:
+    """257 ids: what `wgoose convert` gives a model of that size."""
+    return Vocabulary([b"", *(bytes([byte]) for byte in range(256))])
+
+
 def _literal(token: bytes) -> str | bytes:
     try:
         return token.decode()
@@ -79,7 +84,7 @@ def learn(texts: list[bytes], count: int) -> Vocabulary:
     # Counts in the heap may be out of date: checked against `pairs` when they come up. Ties go by the bytes.
     heap = [(-n, pair) for pair, n in pairs.items()]
     heapq.heapify(heap)
-    tokens = [b""] + [bytes([byte]) for byte in range(256)]
+    tokens = bytes_alone().tokens
     known = set(tokens)
     while len(tokens) < count and heap:
         n, pair = heapq.heappop(heap)
