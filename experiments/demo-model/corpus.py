@@ -23,7 +23,7 @@ RUST_FOLDERS = (
     "book", "rust-by-example", "reference", "nomicon", "edition-guide", "embedded-book", "cargo", "rustc", "rustdoc",
     "clippy", "style-guide", "unstable-book", "error_codes", ".", "std", "alloc", "core", "proc_macro", "test", "src",
 )  # fmt: skip
-# Intrinsics of each processor, tables of Unicode, indices: generated, thousands of lines alike. print.html repeats a book.
+# Intrinsics of each processor, tables of Unicode, indices: generated, thousands of lines alike. print.html is a book again.
 RUST_LEFT_OUT = re.compile(r"(.*/)?(core_arch|arch|std_detect|unicode_data|print\.html|toc\.html|all\.html).*")
 SQLITE_LEFT_OUT = re.compile(r"(requirements|doc_.*|keyword_index|capi3ref|sitemap|.*list)\.html")
 # Pages do not name their version.
@@ -106,7 +106,7 @@ def _new(blocks: list[str], seen: set[bytes]) -> Iterator[str]:
 
 
 def _with_content(blocks: list[str]) -> list[str]:
-    """Without headings whose content is gone: what follows them is a heading of the same rank, a higher one, or nothing."""
+    """Without headings whose content is gone: a heading of the same rank or a higher one follows, or nothing."""
     kept: list[str] = []
     next_rank = 0
     for block in reversed(blocks):

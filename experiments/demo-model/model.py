@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-import wkv7
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+import wkv7
 
 HEAD = 64
 MIXES = "rwkvag"
@@ -42,7 +43,7 @@ class TimeMix(nn.Module):
         speed = torch.arange(width) / (width - 1)
         self._vector("w0", -6.5 + 5 * speed ** (0.85 + depth**0.5))
         self._vector("a0", torch.zeros(width))
-        for name, rank in zip("wavg", shape.ranks):
+        for name, rank in zip("wavg", shape.ranks, strict=True):
             if name == "v" and layer == 0:
                 continue
             setattr(self, f"{name}1", nn.Parameter(torch.zeros(width, rank)))

@@ -1,10 +1,11 @@
 """Tests on the CPU: `WGOOSE=target/debug/wgoose TRITON_INTERPRET=1 python -m unittest test_demo_model`.
 
-Needs PyTorch, Triton and numpy; Triton's interpreter runs the kernels without a GPU.
+Needs PyTorch, Triton, numpy and PyPI's gguf; Triton's interpreter runs the kernels without a GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import os
@@ -24,16 +25,22 @@ if not hasattr(torch.Tensor, "untyped_storage"):  # PyTorch before 2.0, with whi
 
 import corpus
 import html_text
+import train
 import vocabulary
 import wkv7
 from model import Rwkv7, Shape
 
 HERE = Path(__file__).parent
-TEXT = "fn main() { println!(\"The quick brown fox jumps over the lazy dog\"); } // é\n"
+TEXT = "fn main() { println!('The quick brown fox jumps over the lazy dog'); } // é\n"
 
 
 def _error(got: torch.Tensor, want: torch.Tensor) -> float:
     return float(((got.double() - want).pow(2).mean() / want.pow(2).mean()).sqrt())
+
+
+def _wgoose(*words: str | Path) -> str:
+    binary = os.environ.get("WGOOSE", "wgoose")
+    return subprocess.run([binary, *words], check=True, capture_output=True, text=True).stdout
 
 
 class Scan(unittest.TestCase):
@@ -49,7 +56,7 @@ class Scan(unittest.TestCase):
         wanted.backward(grad.double())
         gotten.backward(grad)
         self.assertLess(_error(gotten, wanted), 1e-6)
-        for g, w in zip(got, want):
+        for g, w in zip(got, want, strict=True):
             # Earlier states are found by dividing decays out: up to exp(0.6065 * 16) times float32's rounding.
             self.assertLess(_error(g.grad, w.grad), 1e-4)
 
@@ -58,7 +65,8 @@ class Text(unittest.TestCase):
     def test_pages_become_blocks(self) -> None:
         page = (
             "<body><nav>no</nav><main><h2>Title</h2><p>One <code>Vec</code>&amp; <b>two</b>\n lines.</p>"
-            "<pre><code>fn f() {\n\n    g();\n}</code></pre><ul><li>first<li>second</ul><script>no</script></main></body>"
+            "<pre><code>fn f() {\n\n    g();\n}</code></pre><ul><li>first<li>second</ul>"
+            "<script>no</script></main></body>"
         )
         want = ["## Title", "One `Vec`& two lines.", "```\nfn f() {\n\n    g();\n}\n```", "- first", "- second"]
         self.assertEqual(html_text.blocks(page), want)
@@ -88,18 +96,36 @@ class Training(unittest.TestCase):
             self.assertLess(curve[-1]["held-out"], 0.7 * curve[1]["validation"])
             self._agrees(folder)
 
+    def test_a_model_with_its_own_vocabulary_evaluates_as_in_training(self) -> None:
+        import with_vocabulary
+
+        learned = vocabulary.learn([TEXT.encode() * 3], 280)
+        torch.manual_seed(0)
+        model = Rwkv7(Shape(layers=2, width=64, vocab=280)).eval()
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            train.save(model, folder / "model.pth")
+            model.load_state_dict(torch.load(folder / "model.pth"))
+            _wgoose("convert", folder / "model.pth", folder / "world.gguf")
+            with_vocabulary.rewrite(folder / "world.gguf", learned, folder / "model.gguf")
+            (folder / "text").write_text(TEXT, encoding="utf-8")
+            text = _wgoose("eval", folder / "model.gguf", "--text", folder / "text", "--backend", "cpu", "--json")
+        args = argparse.Namespace(context=128, batch=1)
+        want = train.bits_per_byte(model, [TEXT.encode()], learned, args)
+        self.assertAlmostEqual(json.loads(text)["bits_per_byte"] / want, 1, delta=1e-3)
+
     def _agrees(self, folder: Path) -> None:
-        binary = os.environ.get("WGOOSE", "wgoose")
         model = Rwkv7(Shape(layers=2, width=64))
         model.load_state_dict(torch.load(folder / "model.pth"))
         tokens = [0, *(byte + 1 for byte in TEXT.encode())]
         (folder / "ids.json").write_text(json.dumps(tokens))
         with torch.no_grad():
             want = model.float()(torch.tensor([tokens]))[0].double()
-        run = lambda *words: subprocess.run([binary, *words], check=True, capture_output=True)  # noqa: E731
-        run("convert", folder / "model.pth", folder / "model.gguf", "--check")
+        _wgoose("convert", folder / "model.pth", folder / "model.gguf", "--check")
         out = folder / "logits.npy"
-        run("logits", folder / "model.gguf", "--backend", "cpu", "--tokens", folder / "ids.json", "--out", out)
+        _wgoose("logits", folder / "model.gguf", "--backend", "cpu", "--tokens", folder / "ids.json", "--out", out)
         got = torch.from_numpy(np.load(out))
         # Position 0 is ill-conditioned: the group norm leaves little but a sign.
         self.assertLess(_error(got[1:], want[1:]), 2e-3)

@@ -1,7 +1,7 @@
 """Trains the demo model on one GPU: `train.py corpus.jsonl.xz --out DIR --minutes 8`.
 
 Writes `model.pth` (matrices in F16, for `wgoose convert`), `curve.jsonl` and `samples.md`. The learning rate falls as a
-cosine over the time given. With `--checkpoint FILE` the state of training is kept there, and taken up again if it exists.
+cosine over the time given. With `--checkpoint FILE` the state of training is kept there, and taken up again if it is.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import corpus
 import torch
-import wkv7
-from model import PARTS, Rwkv7, Shape, channel_mix, squares
 from torch import Tensor
 from torch.nn import functional as F
+
+import corpus
+import wkv7
+from model import PARTS, Rwkv7, Shape, channel_mix, squares
 from vocabulary import END_OF_TEXT, Vocabulary, bytes_alone
 
 PROMPTS = (
@@ -33,7 +34,7 @@ PROMPTS = (
 VALIDATION_EVERY = 20
 CHECKPOINT_EVERY = 60
 # Kept free at the end for the last evaluation and the samples.
-RESERVE = 25
+RESERVE = 30
 
 
 def main() -> None:
@@ -46,6 +47,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     vocabulary = Vocabulary.read(args.vocabulary) if args.vocabulary else bytes_alone()
     documents = corpus.read(args.corpus)
+    texts = {split: corpus.split_of(documents, split) for split in ("validation", "held-out")}
     train = stream(corpus.split_of(documents, "train"), vocabulary).to(device)
     shape = Shape(layers=args.layers, width=args.width, vocab=len(vocabulary.tokens))
     model = Rwkv7(shape, wkv7.wkv7 if device == "cuda" else wkv7.wkv7_reference, args.dropout).to(device)
@@ -90,7 +92,7 @@ def main() -> None:
                 line = {"step": step, "seconds": round(elapsed, 1), "loss": mean, "lr": args.lr * schedule(progress)}
                 if elapsed - validated > VALIDATION_EVERY or step == 1:
                     validated = elapsed
-                    line["validation"] = bits_per_byte(model, corpus.split_of(documents, "validation"), vocabulary, args)
+                    line["validation"] = bits_per_byte(model, texts["validation"], vocabulary, args)
                 line["tokens"] = step * args.batch * args.context
                 _say(curve, line)
             if args.checkpoint and elapsed - saved > CHECKPOINT_EVERY:
@@ -101,7 +103,6 @@ def main() -> None:
             continue
         break
     save(model, args.out / "model.pth")
-    texts = {split: corpus.split_of(documents, split) for split in ("validation", "held-out")}
     last = {split: bits_per_byte(model, text, vocabulary, args) for split, text in texts.items()}
     last |= {"step": step, "zeros_of_relu2": zeros_of_relu2(model, texts["held-out"], vocabulary, args)}
     last["seconds"] = round(spent + time.monotonic() - start, 1)
@@ -127,7 +128,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--decay", type=float, default=0.1, help="weight decay of matrices")
     parser.add_argument("--dropout", type=float, default=0.05)
-    parser.add_argument("--sample", type=int, default=400, help="tokens of a sample")
+    parser.add_argument("--sample", type=int, default=300, help="tokens of a sample")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     return parser.parse_args()
@@ -183,10 +184,10 @@ def bits_per_byte(model: Rwkv7, texts: list[bytes], vocabulary: Vocabulary, args
     nats = 0.0
     for batch, targets in _evaluated(texts, vocabulary, args):
         with torch.autocast(batch.device.type, torch.bfloat16, enabled=batch.is_cuda):
-            logits = model(batch)
+            logits = model(batch).float().flatten(0, 1)
         # What follows an end of text is predicted; an end of text is not: it is no byte.
         targets = targets.masked_fill(targets == END_OF_TEXT, -100)
-        nats += F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=-100, reduction="sum").item()
+        nats += F.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="sum").item()
     return nats / math.log(2) / sum(map(len, texts))
 
 
@@ -198,7 +199,7 @@ def _evaluated(texts: list[bytes], vocabulary: Vocabulary, args: argparse.Namesp
     # Whole batches: another size would be compiled anew.
     missing = -len(inputs) % args.batch
     inputs, targets = F.pad(inputs, (0, 0, 0, missing)), F.pad(targets, (0, 0, 0, missing))
-    yield from zip(inputs.split(args.batch), targets.split(args.batch))
+    yield from zip(inputs.split(args.batch), targets.split(args.batch), strict=True)
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
 """A vocabulary of byte strings and its greedy tokenizer: `vocabulary.py CORPUS --tokens 2048 --out vocabulary.txt`.
 
-The file is in the format of RWKV's own (`id 'literal' length` a line), and ids follow it: 0 ends a text, 1 to 256 are the
-single bytes. Tokens beyond those are learned by byte-pair encoding from the training split.
+The file is in the format of RWKV's own (`id 'literal' length` a line), and ids follow it: 0 ends a text, 1 to 256 are
+the single bytes. Tokens beyond those are learned by byte-pair encoding from the training split.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import heapq
+import itertools
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -78,7 +79,7 @@ def learn(texts: list[bytes], count: int) -> Vocabulary:
     pairs: Counter[tuple[bytes, bytes]] = Counter()
     where: defaultdict[tuple[bytes, bytes], set[int]] = defaultdict(set)
     for index, word in enumerate(words):
-        for pair in zip(word, word[1:]):
+        for pair in itertools.pairwise(word):
             pairs[pair] += frequency[index]
             where[pair].add(index)
     # Counts in the heap may be out of date: checked against `pairs` when they come up. Ties go by the bytes.
@@ -99,11 +100,11 @@ def learn(texts: list[bytes], count: int) -> Vocabulary:
             old = words[index]
             words[index] = new = _merge(old, pair, merged)
             for sign, word in ((-1, old), (1, new)):
-                for neighbours in zip(word, word[1:]):
-                    pairs[neighbours] += sign * frequency[index]
-                    changed.add(neighbours)
+                for beside in itertools.pairwise(word):
+                    pairs[beside] += sign * frequency[index]
+                    changed.add(beside)
                     if sign > 0:
-                        where[neighbours].add(index)
+                        where[beside].add(index)
         for other in changed:
             if pairs[other] > 0:
                 heapq.heappush(heap, (-pairs[other], other))
@@ -133,7 +134,8 @@ def main() -> None:
     vocabulary = learn(corpus.split_of(documents, "train"), args.tokens)
     vocabulary.write(args.out)
     held_out = b"".join(corpus.split_of(documents, "held-out"))
-    print(f"{len(vocabulary.tokens)} ids, {len(held_out) / len(vocabulary.encode(held_out)):.2f} bytes a token, held out")
+    length = len(held_out) / len(vocabulary.encode(held_out))
+    print(f"{len(vocabulary.tokens)} ids, {length:.2f} bytes a token, held out")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,10 @@ def wkv7_reference(
 
 
 @triton.jit
-def _forward(r, log_decay, k, v, a, b, y, removed, states, T, H, N: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr):
+def _forward(
+    r, log_decay, k, v, a, b, y, removed, states, T, H,
+    N: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
     head, part = tl.program_id(0), tl.program_id(1)
     batch = head // H
     i = part * ROWS + tl.arange(0, ROWS)
@@ -108,7 +111,7 @@ def _backward(
 
 class _Wkv7(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, r, log_decay, k, v, a, b):  # noqa: ANN001, ANN205 - PyTorch's own signature
+    def forward(ctx, r, log_decay, k, v, a, b):
         operands = [x.contiguous() for x in (r, log_decay, k, v, a, b)]
         batch, steps, heads, n = r.shape
         if n != HEAD or steps % CHUNK:
@@ -122,7 +125,7 @@ class _Wkv7(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx, dy):  # noqa: ANN001, ANN205
+    def backward(ctx, dy):
         *operands, removed, states = ctx.saved_tensors
         batch, steps, heads, n = dy.shape
         dy = dy.contiguous()
@@ -134,7 +137,8 @@ class _Wkv7(torch.autograd.Function):
             *operands, removed, states, dy, dr, dd, dk, dv, da, db, steps, heads, dy.numel(),
             N=n, ROWS=ROWS, CHUNK=CHUNK, num_warps=ROWS // 16,
         )  # fmt: skip
-        dr, dd, dk, da, db = (share.sum(0).to(x.dtype) for share, x in zip(shares, [*operands[:3], *operands[4:]]))
+        kinds = [x.dtype for x in (*operands[:3], *operands[4:])]
+        dr, dd, dk, da, db = (share.sum(0).to(kind) for share, kind in zip(shares, kinds, strict=True))
         return dr, dd, dk, dv.to(operands[3].dtype), da, db
 
 
