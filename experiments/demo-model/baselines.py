@@ -1,7 +1,7 @@
 """Bits per byte of the held-out text without a neural network: `baselines.py corpus.jsonl.xz [--limit BYTES]`.
 
 - order-n models of bytes, n = 0 to 8, trained on the training split and fixed, with interpolated Witten-Bell smoothing
-  down to uniform. Their size is limited: of the contexts, those seen most often are kept until they fill `--limit` bytes.
+  down to uniform. Their size is limited: the contexts seen most often are kept until they fill `--limit` bytes.
 - gzip -9 and xz -9e of the held-out text alone, and xz of it after as much of the training text as its window holds.
 """
 
