@@ -55,20 +55,19 @@ def main() -> None:
         model.parts = tuple(torch.compile(part) for part in PARTS)
     optimizer = _optimizer(model, args, device)
     random = torch.Generator().manual_seed(args.seed)
-    step, spent = 0, 0.0
+    step, spent, clock = 0, 0.0, None
     if args.checkpoint and args.checkpoint.exists():
         kept = torch.load(args.checkpoint, map_location=device)
         model.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
         random.set_state(kept["random"].cpu())
-        step, spent = kept["step"], kept["spent"]
+        step, spent, clock = kept["step"], kept["spent"], kept["clock"]
     curve = (args.out / "curve.jsonl").open("a", encoding="utf-8")
     log = {"parameters": sum(p.numel() for p in model.parameters()), "train_tokens": len(train)} | vars(args)
     _say(curve, {key: str(value) if isinstance(value, Path) else value for key, value in log.items()})
 
     budget = args.minutes * 60
     validated = saved = 0.0
-    clock = None
     losses: list[Tensor] = []
     while args.steps is None or step < args.steps:
         for batch in batches(train, args.batch, args.context, random):
@@ -95,10 +94,10 @@ def main() -> None:
                     line["validation"] = bits_per_byte(model, texts["validation"], vocabulary, args)
                 line["tokens"] = step * args.batch * args.context
                 _say(curve, line)
-            if args.checkpoint and elapsed - saved > CHECKPOINT_EVERY:
+            if args.checkpoint and clock is not None and elapsed - saved > CHECKPOINT_EVERY:
                 saved = elapsed
                 kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "random": random.get_state()}
-                torch.save(kept | {"step": step, "spent": elapsed}, args.checkpoint)
+                torch.save(kept | {"step": step, "spent": elapsed, "clock": clock}, args.checkpoint)
         else:
             continue
         break
