@@ -19,6 +19,10 @@ pub(crate) struct Args {
 const MODEL: &str =
     "--layers 3 --width 256 --ffn 768 --head-size 64 --vocab 2048 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
 
+/// What `experiments/demo-model` has trained.
+const TRAINED: &str = "assets/demo.gguf";
+const PROMPT: &str = "The SELECT statement ";
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     chapter("What wgoose runs on");
     vulkan::ensure()?;
@@ -56,9 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let before = bench("default plan", &["--plan", "default"])?;
     let after = bench("tuned for this machine", &["--plan", &plan])?;
 
-    chapter("It speaks (nonsense: the weights are random)");
-    let prompt = ["--prompt", "The goose flies over", "--max-tokens", "32", "--seed", "1"];
-    shell::run(&mut wgoose.command(["generate", &model, "--plan", &plan].into_iter().chain(prompt)))?;
+    chapter("A trained model speaks (it has read documentation for minutes: what it says is not true)");
+    println!("{PROMPT}...");
+    let how = ["--plan", "default", "--max-tokens", "160", "--temperature", "0.8", "--seed", "1"];
+    shell::run(&mut wgoose.command(["generate", TRAINED, "--prompt", PROMPT].into_iter().chain(how)))?;
 
     chapter("What tuning gained");
     println!("{}", bench::table(&before, &after));

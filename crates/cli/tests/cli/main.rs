@@ -7,6 +7,7 @@ mod binary;
 mod chat;
 mod cold;
 mod convert;
+mod demo;
 mod embed;
 mod eval;
 mod generate;
