@@ -63,7 +63,7 @@ struct Ending {
 
 impl Generation {
     /// Starts to generate in `session`.
-    pub(crate) fn start(mut session: Session, prompt: Vec<u8>, options: GenerateOptions) -> std::io::Result<Self> {
+    pub(crate) fn start(mut session: Session, prompt: Vec<u32>, options: GenerateOptions) -> std::io::Result<Self> {
         let handoff = Arc::new(Handoff::default());
         let run = move |handoff: &Handoff| {
             let ending = generate(&mut session, handoff, &prompt, &options);
@@ -198,10 +198,10 @@ impl Drop for Generation {
 fn generate(
     session: &mut Session,
     handoff: &Handoff,
-    prompt: &[u8],
+    prompt: &[u32],
     options: &GenerateOptions,
 ) -> Result<Ending, SessionError> {
-    let generated = session.generate(prompt, options, &mut |piece| handoff.give(piece.to_owned()))?;
+    let generated = session.generate_after(prompt, options, &mut |piece| handoff.give(piece.to_owned()))?;
     let (reason, unread) = match generated.ending {
         session::Ending::StopToken(_) | session::Ending::StopString(_) => (Some("stop"), generated.unread()),
         session::Ending::MaxTokens => (Some("length"), generated.unread()),

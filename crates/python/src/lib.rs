@@ -5,7 +5,9 @@
 
 mod bench;
 mod boundary;
+mod chat;
 mod completion;
+mod devices;
 mod embedding;
 mod error;
 mod fork;
@@ -15,6 +17,7 @@ mod input;
 mod load;
 mod model;
 mod running;
+mod sampling;
 mod state;
 mod tune;
 
@@ -30,6 +33,8 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
+    module.add_function(wrap_pyfunction!(chat::chat_prompt, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
     #[cfg(debug_assertions)]
     module.setattr("_panic", wrap_pyfunction!(boundary::_panic, module)?)?;
     error::register(module)?;

@@ -1,11 +1,13 @@
 """RWKV-7 language models on any GPU: `Model.load`, then `generate`, `embed`, `logits`, `state`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
+
+from .llama_cpp.llama_types import CreateCompletionResponse, CreateCompletionStreamResponse
 
 __all__ = [
     "CompletionStream",
@@ -21,6 +23,8 @@ __all__ = [
     "StateError",
     "__version__",
     "bench",
+    "chat_prompt",
+    "devices",
     "tune",
 ]
 
@@ -93,7 +97,7 @@ class CompletionStream:
     """An iterator over the pieces of a completion; the last one has no text and says why it ended."""
 
     def __iter__(self) -> CompletionStream: ...
-    def __next__(self) -> dict[str, Any]: ...
+    def __next__(self) -> CreateCompletionStreamResponse: ...
 
 @final
 class Model:
@@ -126,14 +130,26 @@ class Model:
     def detokenize(self, tokens: _Tokens) -> bytes: ...
     def generate(
         self,
-        prompt: _Text,
-        max_tokens: int = 128,
+        prompt: _Text | _Tokens,
+        max_tokens: int | None = 128,
         temperature: float = 1.0,
         top_p: float = 0.5,
         top_k: int = 0,
-        seed: int = 0,
+        seed: int | None = 0,
         stop: str | list[str] | None = None,
-    ) -> Generation: ...
+        *,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        penalty_decay: float = 1.0,
+        typical: float = 1.0,
+        logit_bias: dict[int, float] | None = None,
+        stop_tokens: list[int] | None = None,
+    ) -> Generation:
+        """Continues a prompt, text or token ids: an iterator over text as it comes.
+
+        max_tokens None goes on until the text ends by itself; seed None draws one. stop, stop_tokens: what the text ends
+        before. `help(wgoose.Model.generate)` has the others.
+        """
     @overload
     def create_completion(
         self,
@@ -148,7 +164,13 @@ class Model:
         echo: bool = False,
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
-    ) -> dict[str, Any]: ...
+        *,
+        penalty_decay: float = 1.0,
+        typical: float = 1.0,
+        logit_bias: dict[int, float] | None = None,
+        stop_tokens: list[int] | None = None,
+    ) -> CreateCompletionResponse:
+        """Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts."""
     @overload
     def create_completion(
         self,
@@ -164,7 +186,31 @@ class Model:
         echo: bool = False,
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
+        penalty_decay: float = 1.0,
+        typical: float = 1.0,
+        logit_bias: dict[int, float] | None = None,
+        stop_tokens: list[int] | None = None,
     ) -> CompletionStream: ...
+    @overload
+    def create_completion(
+        self,
+        prompt: _Text | _Tokens,
+        max_tokens: int | None = 128,
+        temperature: float = 1.0,
+        top_p: float = 0.5,
+        top_k: int = 0,
+        seed: int | None = 0,
+        stop: str | list[str] | None = None,
+        *,
+        stream: bool,
+        echo: bool = False,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        penalty_decay: float = 1.0,
+        typical: float = 1.0,
+        logit_bias: dict[int, float] | None = None,
+        stop_tokens: list[int] | None = None,
+    ) -> CreateCompletionResponse | CompletionStream: ...
     def embed(
         self,
         text: _Text | _Tokens,
@@ -232,3 +278,11 @@ def bench(
     runs: int = 5,
     cache: _Path | None = None,
 ) -> dict[str, Any]: ...
+def chat_prompt(messages: Sequence[tuple[str, str]], think: bool = False) -> str:
+    """The text of a conversation as the RWKV-7 G1 models know it, up to where the model answers.
+
+    messages: pairs of a role ('system', 'user' or 'assistant') and a text. An answer ends before "\\n\\nUser:".
+    """
+
+def devices() -> list[dict[str, Any]]:
+    """The GPU adapters of this machine, the default first, as `wgoose devices --json` prints them."""
