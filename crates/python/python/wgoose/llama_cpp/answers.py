@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .llama_types import (
     ChatCompletionStreamResponseDelta,
@@ -14,7 +15,6 @@ from .llama_types import (
     CreateChatCompletionStreamResponse,
     CreateCompletionResponse,
     CreateCompletionStreamResponse,
-    FinishReason,
 )
 
 
@@ -26,7 +26,7 @@ class Heading:
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4()}")
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def piece(self, text: str, reason: FinishReason | None = None) -> CreateCompletionStreamResponse:
+    def piece(self, text: str, reason: Literal["stop", "length"] | None = None) -> CreateCompletionStreamResponse:
         """A piece of a completion."""
         return {
             "id": self.id,
@@ -36,12 +36,12 @@ class Heading:
             "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": reason}],
         }
 
-    def whole(self, text: str, reason: FinishReason | None, usage: CompletionUsage) -> CreateCompletionResponse:
+    def whole(self, text: str, reason: Literal["stop", "length"] | None, usage: CompletionUsage) -> CreateCompletionResponse:
         """A completion."""
         return {**self.piece(text, reason), "usage": usage}
 
     def chat_piece(
-        self, delta: ChatCompletionStreamResponseDelta, reason: FinishReason | None = None
+        self, delta: ChatCompletionStreamResponseDelta, reason: Literal["stop", "length"] | None = None
     ) -> CreateChatCompletionStreamResponse:
         """A piece of an answer."""
         return {
@@ -53,7 +53,7 @@ class Heading:
         }
 
     def chat_whole(
-        self, text: str, reason: FinishReason | None, usage: CompletionUsage
+        self, text: str, reason: Literal["stop", "length"] | None, usage: CompletionUsage
     ) -> CreateChatCompletionResponse:
         """An answer."""
         return {

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
-
-FinishReason: TypeAlias = Literal["stop", "length"]
-"""'stop': the text ended, or came to a stop string; 'length': it has as many tokens as it may."""
-
+from typing import Literal, TypedDict
 
 class CompletionUsage(TypedDict):
     """Tokens."""
@@ -17,12 +13,15 @@ class CompletionUsage(TypedDict):
 
 
 class CompletionChoice(TypedDict):
-    """A text, or a piece of one: only the last piece has a reason."""
+    """A text, or a piece of one: only the last piece has a reason.
+
+    'stop': the text ended, or came to a stop string; 'length': it has as many tokens as it may; None: it was closed.
+    """
 
     text: str
     index: int
     logprobs: None
-    finish_reason: FinishReason | None
+    finish_reason: Literal["stop", "length"] | None
 
 
 class CreateCompletionStreamResponse(TypedDict):
@@ -68,7 +67,7 @@ class ChatCompletionResponseChoice(TypedDict):
     index: int
     message: ChatCompletionResponseMessage
     logprobs: None
-    finish_reason: FinishReason | None
+    finish_reason: Literal["stop", "length"] | None
 
 
 class CreateChatCompletionResponse(TypedDict):
@@ -95,7 +94,7 @@ class ChatCompletionStreamResponseChoice(TypedDict):
     index: int
     delta: ChatCompletionStreamResponseDelta
     logprobs: None
-    finish_reason: FinishReason | None
+    finish_reason: Literal["stop", "length"] | None
 
 
 class CreateChatCompletionStreamResponse(TypedDict):
