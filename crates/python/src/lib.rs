@@ -35,6 +35,8 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
     module.add_function(wrap_pyfunction!(chat::chat_prompt, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
+    // By setattr: they are no part of the interface.
+    module.setattr("_restore_state", wrap_pyfunction!(state::_restore_state, module)?)?;
     #[cfg(debug_assertions)]
     module.setattr("_panic", wrap_pyfunction!(boundary::_panic, module)?)?;
     error::register(module)?;
