@@ -141,7 +141,19 @@ def test_chat(llm: Llama, model: wgoose.Model) -> None:
 def test_a_chat_reads_what_the_tool_reads(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The same answer as `wgoose chat` gives."""
     tool = request.config.getoption("--wgoose")
-    words = [tool, "chat", path, "--backend", "cpu", "--system", "Be brief.", "--temperature", "0", "--max-tokens", "12"]
+    words = [
+        tool,
+        "chat",
+        path,
+        "--backend",
+        "cpu",
+        "--system",
+        "Be brief.",
+        "--temperature",
+        "0",
+        "--max-tokens",
+        "12",
+    ]
     words += ["--presence-penalty", "0", "--frequency-penalty", "0"]
     done = subprocess.run(list(map(str, words)), input=b"Honk?\n", capture_output=True, check=True)
     llm = Llama(path, cpu=True)

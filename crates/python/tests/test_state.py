@@ -30,7 +30,9 @@ def test_no_copy_is_made(model: wgoose.Model) -> None:
         assert first.base is state and not first.flags.owndata and first.dtype == np.float32
         assert first.flags.c_contiguous and first.flags.aligned
     assert state["blocks.1.wkv"].shape == (2, 64, 64) and state["blocks.0.att_shift"].shape == (128,)
-    assert [(name, address(tensor)) for name, tensor in state.items()] == [(name, address(state[name])) for name in state]
+    assert [(name, address(tensor)) for name, tensor in state.items()] == [
+        (name, address(state[name])) for name in state
+    ]
     assert sum(tensor.nbytes for tensor in state.values()) == state.nbytes == model.info["state_bytes"]
     assert "blocks.2.wkv" not in state
     with pytest.raises(KeyError, match=r"blocks\.2\.wkv"):

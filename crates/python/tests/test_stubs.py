@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-SCRIPT = '''
+import wgoose
+
+SCRIPT = """
 from collections.abc import Iterator
 from typing import Literal
 from typing_extensions import assert_type
@@ -30,7 +35,7 @@ def typed(stream: bool) -> None:
     assert_type(model.create_completion("a", stream=stream), CreateCompletionResponse | wgoose.CompletionStream)
     llm("a", no_such=1)  # type: ignore[call-overload]
     talk["no_such"]  # type: ignore[typeddict-item]
-'''
+"""
 
 
 def run(tmp_path: Path, *words: object) -> tuple[int, str]:
@@ -57,3 +62,29 @@ def test_types_are_strict(tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     code, said = run(tmp_path, "mypy", "--strict", script)
     assert code == 0, said
+
+
+def documented(body: list[ast.stmt], owner: object) -> Iterator[tuple[str, str, str]]:
+    """The names of a stub, with the texts that it and the module have for them."""
+    for node in body:
+        overload = isinstance(node, ast.FunctionDef) and ast.dump(node).find("Name(id='overload'") >= 0
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("__"):
+            here = inspect.getattr_static(owner, node.name)
+            text = ast.get_docstring(node) or ("" if overload else "missing")
+            setter = any(isinstance(decorator, ast.Attribute) for decorator in getattr(node, "decorator_list", []))
+            if not setter and (text or not overload):
+                yield node.name, " ".join(text.split()), " ".join((inspect.getdoc(here) or "").split())
+            if isinstance(node, ast.ClassDef):
+                yield from documented(node.body, here)
+
+
+def test_editors_show_what_help_shows() -> None:
+    """The stubs have the texts of the module, which are written once, in Rust."""
+    assert wgoose.__file__
+    stub = ast.parse(Path(wgoose.__file__).with_suffix(".pyi").read_text())
+    names = 0
+    for name, stubs, modules in documented(stub.body, wgoose):
+        assert stubs == modules, name
+        names += 1
+    assert names > 40
+    assert "max_tokens=128" in str(inspect.signature(wgoose.Model.generate)), "real defaults"

@@ -36,7 +36,9 @@ class Heading:
             "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": reason}],
         }
 
-    def whole(self, text: str, reason: Literal["stop", "length"] | None, usage: CompletionUsage) -> CreateCompletionResponse:
+    def whole(
+        self, text: str, reason: Literal["stop", "length"] | None, usage: CompletionUsage
+    ) -> CreateCompletionResponse:
         """A completion."""
         return {**self.piece(text, reason), "usage": usage}
 

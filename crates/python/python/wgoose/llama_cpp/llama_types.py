@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+
 class CompletionUsage(TypedDict):
     """Tokens."""
 

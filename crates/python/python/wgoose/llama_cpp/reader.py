@@ -63,7 +63,9 @@ class Reader:
         """
         options.check_model(others)
         if pooling_type not in POOLINGS:
-            raise wgoose.InputError(f"pooling_type={pooling_type}: take 0 (a vector for each token), 1 (mean) or 3 (last)")
+            raise wgoose.InputError(
+                f"pooling_type={pooling_type}: take 0 (a vector for each token), 1 (mean) or 3 (last)"
+            )
         if chat_format not in (None, "rwkv-world"):
             raise wgoose.InputError(f"chat_format={chat_format!r}: RWKV-7 models know 'rwkv-world' alone, leave it out")
         self.model_path = fspath(model_path)
@@ -221,7 +223,9 @@ class Reader:
         if self._n_ctx > 0:
             room = self._n_ctx - len(tokens)
             if room <= 0:
-                text = f"a prompt of {len(tokens)} tokens with n_ctx={self._n_ctx}: leave n_ctx out, RWKV needs no limit"
+                text = (
+                    f"a prompt of {len(tokens)} tokens with n_ctx={self._n_ctx}: leave n_ctx out, RWKV needs no limit"
+                )
                 raise wgoose.InputError(text)
             max_tokens = room if max_tokens is None else min(max_tokens, room)
         seed = self._seed if seed is None else seed
