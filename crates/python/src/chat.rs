@@ -12,6 +12,7 @@ use wgoose_session::{ChatMessage, conversation};
 /// Raises InputError where a role is none of these.
 #[pyfunction]
 #[pyo3(signature = (messages, think=false))]
+#[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn chat_prompt(messages: Vec<(String, String)>, think: bool) -> PyResult<String> {
     let said = messages.iter().map(|(role, text)| match role.as_str() {
         "system" => Ok(ChatMessage::System(text)),

@@ -3,6 +3,7 @@
 //! A forked process cannot use what its parent has: see [`fork`]. Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
 //! for the other.
 
+mod batch;
 mod bench;
 mod boundary;
 mod chat;

@@ -1,11 +1,12 @@
 //! The model, as Python sees it: a session, a sequence to embed in, and the tokenizer.
 
+use crate::batch;
 use crate::boundary::outside;
 use crate::completion::{CompletionStream, Heading, whole};
 use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
 use crate::fork::{self, OfProcess};
-use crate::generation::Generation;
+use crate::generation::{Generation, finish_reason};
 use crate::input;
 use crate::load::{Adapter, Bytes, Options};
 use crate::sampling::Sampling;
@@ -211,6 +212,60 @@ impl Model {
         self.start(prompt.py(), self.tokens(prompt)?, sampling)
     }
 
+    /// Continues several texts together, up to so many at once: a list of dicts as `create_completion` has them, in the order
+    /// of the prompts. Each begins with the model's state, and gives the text that it gives alone, unless the plan has other
+    /// kernels for so many and two tokens are as likely but for rounding. The options are those of `generate`.
+    ///
+    /// Raises InputError, DeviceError; KeyboardInterrupt between steps.
+    #[pyo3(signature = (prompts, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, together=16,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None))]
+    fn generate_batch<'py>(
+        &self,
+        py: Python<'py>,
+        prompts: &Bound<'py, PyAny>,
+        max_tokens: Option<usize>,
+        temperature: f32,
+        top_p: f32,
+        top_k: usize,
+        seed: Option<u64>,
+        stop: Option<&Bound<'py, PyAny>>,
+        together: usize,
+        presence_penalty: f32,
+        frequency_penalty: f32,
+        penalty_decay: f32,
+        typical: f32,
+        logit_bias: Option<BTreeMap<u32, f32>>,
+        stop_tokens: Option<Vec<u32>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let sampling = Sampling {
+            max_tokens,
+            temperature,
+            top_p,
+            top_k,
+            seed,
+            stop,
+            presence_penalty,
+            frequency_penalty,
+            penalty_decay,
+            typical,
+            logit_bias,
+            stop_tokens,
+        };
+        if together == 0 {
+            return Err(InputError::new_err("together is at least 1"));
+        }
+        let options = sampling.options(self.file.shape().vocab)?;
+        let prompts = input::several(prompts)?.map(|text| input::bytes(&text?)).collect::<PyResult<Vec<_>>>()?;
+        let batch = self.with(py, |session| session.batch(together.min(prompts.len())))?;
+        let generated = batch::generate(py, batch, &prompts, &options)?;
+        let dicts = generated.iter().map(|(text, generated)| {
+            let heading = Heading::new(self.path.to_string_lossy().into_owned());
+            let counts = (generated.prompt_tokens, generated.tokens.len());
+            heading.whole(py, text, finish_reason(generated), counts)
+        });
+        dicts.collect()
+    }
+
     /// Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts with a piece each.
     ///
     /// The options are those of `generate`; echo puts the prompt before the text.
@@ -307,7 +362,7 @@ impl Model {
         let py = texts.py();
         let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
         let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
-        let texts = texts.try_iter()?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
+        let texts = input::several(texts)?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
         let embeddings = embed(py, self.embedder(py)?, &texts, &options)?;
         let shape = self.file.shape();
         if pooling == "every" {

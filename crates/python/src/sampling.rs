@@ -28,15 +28,13 @@ pub(crate) struct Sampling<'a, 'py> {
 impl Sampling<'_, '_> {
     /// The options for a model with so many tokens.
     pub(crate) fn options(self, vocab: u32) -> PyResult<GenerateOptions> {
-        let mut options = GenerateOptions::default();
-        options.max_tokens = self.max_tokens.unwrap_or(usize::MAX);
-        options.stop_strings = input::stops(self.stop)?;
-        options.stop_tokens.extend(self.stop_tokens.unwrap_or_default());
-        if let Some(token) = options.stop_tokens.iter().find(|token| **token >= vocab) {
+        let mut stop_tokens = GenerateOptions::default().stop_tokens;
+        stop_tokens.extend(self.stop_tokens.unwrap_or_default());
+        if let Some(token) = stop_tokens.iter().find(|token| **token >= vocab) {
             return Err(InputError::new_err(format!("stop token {token}: the model has tokens below {vocab}")));
         }
         let (presence, frequency, decay) = (self.presence_penalty, self.frequency_penalty, self.penalty_decay);
-        options.sampling = SamplerOptions {
+        let sampling = SamplerOptions {
             temperature: self.temperature,
             top_p: self.top_p,
             top_k: NonZeroUsize::new(self.top_k),
@@ -45,7 +43,8 @@ impl Sampling<'_, '_> {
             bias: self.logit_bias.unwrap_or_default().into_iter().collect(),
             seed: self.seed.unwrap_or_else(any_seed),
         };
-        Ok(options)
+        let (max_tokens, stop_strings) = (self.max_tokens.unwrap_or(usize::MAX), input::stops(self.stop)?);
+        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings })
     }
 }
 

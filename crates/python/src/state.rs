@@ -101,14 +101,15 @@ impl State {
     }
 
     /// How pickle and copy write it down: the sizes of its model, and its tensors.
-    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyDict>))> {
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = this.py();
         let shape = serde_json::to_string(&this.get().shape).map_err(|e| of_other(&e))?;
         let tensors = PyDict::new(py);
         for (name, array) in this.get().keys().into_iter().zip(State::values(this)?) {
             tensors.set_item(name, array)?;
         }
-        Ok((py.import("wgoose.wgoose")?.getattr("_restore_state")?, (shape, tensors)))
+        let restore = py.import("wgoose.wgoose")?.getattr("_restore_state")?;
+        (restore, (shape, tensors)).into_pyobject(py)
     }
 
     fn __repr__(&self) -> String {
@@ -137,9 +138,9 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>, shape: &ModelShape) -> PyRes
         let name = tensor.to_string();
         let missing = |_| StateError::new_err(format!("state {name} is missing"));
         let array = mapping.get_item(&name).map_err(missing)?;
-        let wrong = |_| StateError::new_err(format!("state {name} is no array of floats: {}", kind(&array)));
-        let array: PyReadonlyArrayDyn<'_, f32> =
-            numpy.call_method1("asarray", (&array, "float32")).and_then(|array| Ok(array.extract()?)).map_err(wrong)?;
+        let wrong = || StateError::new_err(format!("state {name} is no array of floats: {}", kind(&array)));
+        let floats = numpy.call_method1("asarray", (&array, "float32")).map_err(|_| wrong())?;
+        let array: PyReadonlyArrayDyn<'_, f32> = floats.extract().map_err(|_| wrong())?;
         let want = dims(tensor, shape);
         if array.shape() != want {
             return Err(StateError::new_err(format!("state {name} is {:?}, this model has {want:?}", array.shape())));

@@ -266,8 +266,8 @@ def test_options_that_are_there_for_scripts(path: Path, capsys: pytest.CaptureFi
 SIGNATURES: list[tuple[Callable, str]] = [
     (
         Llama.create_completion,
-        "prompt suffix max_tokens temperature top_p min_p typical_p logprobs echo stop frequency_penalty presence_penalty "
-        "repeat_penalty top_k stream seed tfs_z mirostat_mode mirostat_tau mirostat_eta model stopping_criteria "
+        "prompt suffix max_tokens temperature top_p min_p typical_p logprobs echo stop frequency_penalty "
+        "presence_penalty repeat_penalty top_k stream seed tfs_z mirostat_mode mirostat_tau mirostat_eta model stopping_criteria "
         "logits_processor grammar logit_bias",
     ),
     (

@@ -67,15 +67,15 @@ def test_types_are_strict(tmp_path: Path) -> None:
 def documented(body: list[ast.stmt], owner: object) -> Iterator[tuple[str, str, str]]:
     """The names of a stub, with the texts that it and the module have for them."""
     for node in body:
-        overload = isinstance(node, ast.FunctionDef) and ast.dump(node).find("Name(id='overload'") >= 0
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("__"):
-            here = inspect.getattr_static(owner, node.name)
-            text = ast.get_docstring(node) or ("" if overload else "missing")
-            setter = any(isinstance(decorator, ast.Attribute) for decorator in getattr(node, "decorator_list", []))
-            if not setter and (text or not overload):
-                yield node.name, " ".join(text.split()), " ".join((inspect.getdoc(here) or "").split())
-            if isinstance(node, ast.ClassDef):
-                yield from documented(node.body, here)
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("__"):
+            continue
+        here, text = inspect.getattr_static(owner, node.name), ast.get_docstring(node)
+        decorators = set(map(ast.unparse, node.decorator_list))
+        # Setters, and of overloads all but the first, have none.
+        if text or not decorators & {"overload", f"{node.name}.setter"}:
+            yield node.name, " ".join((text or "").split()), " ".join((inspect.getdoc(here) or "").split())
+        if isinstance(node, ast.ClassDef):
+            yield from documented(node.body, here)
 
 
 def test_editors_show_what_help_shows() -> None:

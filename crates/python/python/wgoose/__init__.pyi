@@ -210,6 +210,31 @@ class Model:
 
         Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
         """
+    def generate_batch(
+        self,
+        prompts: Iterable[_Text],
+        max_tokens: int | None = 128,
+        temperature: float = 1.0,
+        top_p: float = 0.5,
+        top_k: int = 0,
+        seed: int | None = 0,
+        stop: str | list[str] | None = None,
+        *,
+        together: int = 16,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        penalty_decay: float = 1.0,
+        typical: float = 1.0,
+        logit_bias: dict[int, float] | None = None,
+        stop_tokens: list[int] | None = None,
+    ) -> list[CreateCompletionResponse]:
+        """Continues several texts together, up to so many at once: a list of dicts as `create_completion` has them, in
+        the order of the prompts. Each begins with the model's state, and gives the text that it gives alone, unless the
+        plan has other kernels for so many and two tokens are as likely but for rounding. The options are those of
+        `generate`.
+
+        Raises InputError, DeviceError; KeyboardInterrupt between steps.
+        """
     @overload
     def create_completion(
         self,

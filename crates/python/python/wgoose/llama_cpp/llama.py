@@ -163,8 +163,8 @@ class Llama(Reader):
 
         max_tokens None, 0 or less: until the text ends by itself, or n_ctx is reached. seed None: that of the model; -1
         draws one. typical_p, presence_penalty, frequency_penalty, penalty_decay, logit_bias, stop_tokens: as of
-        `wgoose.Model.generate`. model: what the answer calls the model. mirostat_tau and mirostat_eta mean nothing without
-        mirostat_mode.
+        `wgoose.Model.generate`. model: what the answer calls the model. mirostat_tau and mirostat_eta mean nothing
+        without mirostat_mode.
 
         Raises InputError for options that cannot be honoured, and what `wgoose.Model.generate` raises.
         """
@@ -354,8 +354,8 @@ class Llama(Reader):
     ) -> CreateChatCompletionResponse | Iterator[CreateChatCompletionStreamResponse]:
         """Answers a conversation: a dict, or, with stream=True, an iterator over dicts with a piece each.
 
-        The format is that of the RWKV-7 G1 models, as `wgoose chat` has it. think: the model thinks before it answers, and
-        the answer begins with its thoughts. The other options are those of `create_completion`.
+        The format is that of the RWKV-7 G1 models, as `wgoose chat` has it. think: the model thinks before it answers,
+        and the answer begins with its thoughts. The other options are those of `create_completion`.
 
         Raises InputError for options and roles that cannot be honoured, and what `wgoose.Model.generate` raises.
         """

@@ -52,9 +52,9 @@ class Reader:
     ) -> None:
         """Opens a model file: GGUF, safetensors or .pth.
 
-        n_gpu_layers: 0 runs on the slow CPU reference, as cpu=True does; other numbers on the GPU, where gpu_budget says
-        how much memory to use. main_gpu: the adapter's index, unless device says it. seed: of completions that have none;
-        -1 draws one for each. n_ctx: most tokens of a prompt and its completion; 0: no limit, RWKV needs none. n_batch:
+        n_gpu_layers: 0 runs on the slow CPU reference, as cpu=True does; other numbers on the GPU, where gpu_budget
+        says how much memory to use. main_gpu: the adapter's index, unless device says it. seed: of completions that have
+        none; -1 draws one for each. n_ctx: most tokens of a prompt and its completion; 0: no limit, RWKV needs none. n_batch:
         most tokens in one pass. pooling_type: of embeddings, 0 a vector for each token, 1 or -1 their mean, 3 the last.
         embedding: changes nothing, every model can embed. verbose: say on standard error what was opened. plan, device,
         gpu_budget, cpu, prefix_cache: as of `wgoose.Model.load`.
@@ -86,7 +86,7 @@ class Reader:
         if verbose:
             print(f"{self._model!r} on {self._info['device']}, plan: {self._info['plan']}", file=sys.stderr)
 
-    def create_embedding(self, input: str | list[str], model: str | None = None) -> CreateEmbeddingResponse:  # noqa: A002
+    def create_embedding(self, input: str | list[str], model: str | None = None) -> CreateEmbeddingResponse:
         """The vectors of a text, or of several: a dict."""
         texts = [input] if isinstance(input, str) else input
         vectors, tokens = self._embed(texts, normalise=False)
@@ -101,7 +101,7 @@ class Reader:
 
     def embed(
         self,
-        input: str | list[str],  # noqa: A002
+        input: str | list[str],
         normalize: bool = False,
         truncate: bool = True,
         return_count: bool = False,
