@@ -27,17 +27,6 @@ def llm(path: Path, cpu: bool) -> Llama:
     return Llama(str(path), cpu=cpu, n_ctx=256)
 
 
-def test_the_readme(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    """The script of README runs as it is printed."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    script = readme.split("## From llama-cpp-python\n```python\n")[1].split("```")[0]
-    (tmp_path / "model.gguf").symlink_to(path)
-    monkeypatch.chdir(tmp_path)
-    exec(script, {})
-    said = capsys.readouterr().out
-    assert said.startswith("Q: Name a goose. A:") and said.endswith("b'a goose' True\n")
-
-
 def text(answer: dict) -> str:
     """The text of a completion, or of a piece."""
     return answer["choices"][0]["text"]

@@ -429,7 +429,7 @@ def _answer(pieces: Iterable[str], opening: str) -> Iterator[str]:
 
 def _text(message: ChatCompletionRequestMessage) -> str:
     """The text of a message."""
-    content = message["content"]
+    content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
     if wrong := [part["type"] for part in content if part["type"] != "text"]:
