@@ -36,6 +36,23 @@ impl Heading {
         dict.set_item("choices", PyList::new(py, [choice])?)?;
         Ok(dict)
     }
+
+    /// A text that has ended, and how many tokens it has: of the prompt, and generated.
+    pub(crate) fn whole<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        reason: Option<&str>,
+        (prompt, completion): (usize, usize),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let dict = self.dict(py, text, reason)?;
+        let usage = PyDict::new(py);
+        usage.set_item("prompt_tokens", prompt)?;
+        usage.set_item("completion_tokens", completion)?;
+        usage.set_item("total_tokens", prompt + completion)?;
+        dict.set_item("usage", usage)?;
+        Ok(dict)
+    }
 }
 
 /// The whole completion.
@@ -46,14 +63,8 @@ pub(crate) fn whole<'py>(
     echo: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let text = generation.rest(py)?;
-    let dict = heading.dict(py, &format!("{echo}{text}"), generation.finish_reason(py)?)?;
-    let (prompt, completion) = generation.counts(py)?;
-    let usage = PyDict::new(py);
-    usage.set_item("prompt_tokens", prompt)?;
-    usage.set_item("completion_tokens", completion)?;
-    usage.set_item("total_tokens", prompt + completion)?;
-    dict.set_item("usage", usage)?;
-    Ok(dict)
+    let reason = generation.finish_reason(py)?;
+    heading.whole(py, &format!("{echo}{text}"), reason, generation.counts(py)?)
 }
 
 /// An iterator over the pieces of a completion; the last one has no text and says why it ended.

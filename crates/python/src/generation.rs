@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wgoose_session::{self as session, GenerateOptions, Session, SessionError};
+use wgoose_session::{self as session, GenerateOptions, Generated, Session, SessionError};
 
 /// How often signals are looked at while there is no text.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -63,7 +63,7 @@ struct Ending {
 
 impl Generation {
     /// Starts to generate in `session`.
-    pub(crate) fn start(mut session: Session, prompt: Vec<u8>, options: GenerateOptions) -> std::io::Result<Self> {
+    pub(crate) fn start(mut session: Session, prompt: Vec<u32>, options: GenerateOptions) -> std::io::Result<Self> {
         let handoff = Arc::new(Handoff::default());
         let run = move |handoff: &Handoff| {
             let ending = generate(&mut session, handoff, &prompt, &options);
@@ -198,19 +198,24 @@ impl Drop for Generation {
 fn generate(
     session: &mut Session,
     handoff: &Handoff,
-    prompt: &[u8],
+    prompt: &[u32],
     options: &GenerateOptions,
 ) -> Result<Ending, SessionError> {
-    let generated = session.generate(prompt, options, &mut |piece| handoff.give(piece.to_owned()))?;
-    let (reason, unread) = match generated.ending {
-        session::Ending::StopToken(_) | session::Ending::StopString(_) => (Some("stop"), generated.unread()),
-        session::Ending::MaxTokens => (Some("length"), generated.unread()),
+    let generated = session.generate_after(prompt, options, &mut |piece| handoff.give(piece.to_owned()))?;
+    let reason = finish_reason(&generated);
+    let (tokens, unread) = match reason {
+        Some(_) => (generated.tokens.clone(), generated.unread()),
         // The reader was gone before the last token's text.
-        session::Ending::Caller => (None, None),
-    };
-    let tokens = match reason {
-        Some(_) => generated.tokens,
-        None => generated.read().to_vec(),
+        None => (generated.read().to_vec(), None),
     };
     Ok(Ending { prompt_tokens: generated.prompt_tokens, tokens, reason, unread })
+}
+
+/// Why a text ended, as the OpenAI API has it; `None` where the caller ended it.
+pub(crate) fn finish_reason(generated: &Generated) -> Option<&'static str> {
+    match generated.ending {
+        session::Ending::StopToken(_) | session::Ending::StopString(_) => Some("stop"),
+        session::Ending::MaxTokens => Some("length"),
+        session::Ending::Caller => None,
+    }
 }

@@ -4,7 +4,7 @@ use crate::boundary::outside;
 use crate::error::InputError;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyIterator, PyString};
 use wgoose_session::tokenizer::Tokenizer;
 
 /// The bytes of a str or bytes.
@@ -26,6 +26,14 @@ pub(crate) fn tokens(input: &Bound<'_, PyAny>, tokenizer: &PyResult<&Tokenizer>)
         return Ok(array.as_array().to_vec());
     }
     input.try_iter()?.map(|token| token?.extract::<u32>()).collect()
+}
+
+/// Several texts: one alone would be taken for those of its characters.
+pub(crate) fn several<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    match texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
+        true => Err(InputError::new_err("several texts are wanted, this is one: put it into a list")),
+        false => texts.try_iter(),
+    }
 }
 
 /// Stop strings: none, one, or several.

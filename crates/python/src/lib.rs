@@ -3,9 +3,12 @@
 //! A forked process cannot use what its parent has: see [`fork`]. Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
 //! for the other.
 
+mod batch;
 mod bench;
 mod boundary;
+mod chat;
 mod completion;
+mod devices;
 mod embedding;
 mod error;
 mod fork;
@@ -15,6 +18,7 @@ mod input;
 mod load;
 mod model;
 mod running;
+mod sampling;
 mod state;
 mod tune;
 
@@ -30,6 +34,10 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
+    module.add_function(wrap_pyfunction!(chat::chat_prompt, module)?)?;
+    module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
+    // By setattr: they are no part of the interface.
+    module.setattr("_restore_state", wrap_pyfunction!(state::_restore_state, module)?)?;
     #[cfg(debug_assertions)]
     module.setattr("_panic", wrap_pyfunction!(boundary::_panic, module)?)?;
     error::register(module)?;

@@ -1,26 +1,27 @@
 //! The model, as Python sees it: a session, a sequence to embed in, and the tokenizer.
 
+use crate::batch;
 use crate::boundary::outside;
 use crate::completion::{CompletionStream, Heading, whole};
 use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
 use crate::fork::{self, OfProcess};
-use crate::generation::Generation;
+use crate::generation::{Generation, finish_reason};
 use crate::input;
 use crate::load::{Adapter, Bytes, Options};
+use crate::sampling::Sampling;
 use crate::state::{self, State};
 use numpy::PyArrayDyn;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wgoose_loader as loader;
-use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::tokenizer::{Tokenizer, VocabularyError};
-use wgoose_session::{GenerateOptions, Session, SessionError, one_line};
+use wgoose_session::{Session, SessionError, one_line};
 
 /// An RWKV-7 model, and the state of what it has read.
 ///
@@ -66,29 +67,11 @@ impl Model {
         Ok(embedder.get_or_init(|| Mutex::new(fork)))
     }
 
-    fn start(
-        &self,
-        py: Python<'_>,
-        prompt: Vec<u8>,
-        options: GenerateOptions,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Generation> {
-        let options = GenerateOptions { stop_strings: input::stops(stop)?, ..options };
+    fn start(&self, py: Python<'_>, prompt: Vec<u32>, sampling: Sampling<'_, '_>) -> PyResult<Generation> {
+        let options = sampling.options(self.file.shape().vocab)?;
         let session = self.with(py, Session::fork)?;
         Generation::start(session, prompt, options).map_err(|e| Error::new_err(format!("no thread starts: {e}")))
     }
-}
-
-/// How tokens are chosen, as it comes from Python.
-fn generate_options(max_tokens: usize, temperature: f32, top_p: f32, top_k: usize, seed: u64) -> GenerateOptions {
-    let top_k = NonZeroUsize::new(top_k);
-    let sampling = SamplerOptions { temperature, top_p, top_k, seed, ..SamplerOptions::default() };
-    GenerateOptions { sampling, max_tokens, ..GenerateOptions::default() }
-}
-
-/// A seed where none is given: std's own randomness.
-fn any_seed() -> u64 {
-    RandomState::new().hash_one(0)
 }
 
 #[pymethods]
@@ -163,7 +146,7 @@ impl Model {
 
     /// The text of token ids; bytes that are no character become U+FFFD.
     fn decode(&self, tokens: &Bound<'_, PyAny>) -> PyResult<String> {
-        Ok(String::from_utf8_lossy(&self.bytes_of(tokens)?).into_owned())
+        Ok(String::from_utf8_lossy(&self.bytes_of(tokens.py(), &self.tokens(tokens)?)?).into_owned())
     }
 
     /// The same as `encode`, by the name that llama-cpp-python has for it. The vocabulary has no token for a beginning and
@@ -176,36 +159,119 @@ impl Model {
 
     /// The bytes of token ids, which may begin or end within a character.
     fn detokenize<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(tokens.py(), &self.bytes_of(tokens)?))
+        Ok(PyBytes::new(tokens.py(), &self.bytes_of(tokens.py(), &self.tokens(tokens)?)?))
     }
 
-    /// Continues a prompt: an iterator over text as it comes.
+    /// Continues a prompt, text or token ids: an iterator over text as it comes.
     ///
-    /// temperature 0 is greedy; top_p keeps the likeliest tokens whose probabilities reach this sum, top_k at most so many
-    /// (0: all). The same seed, plan and device give the same text. stop: a string, or several, before which the text ends.
+    /// max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest tokens whose
+    /// probabilities reach this sum, top_k at most so many (0: all), typical of these those nearest to the expected
+    /// information until their probabilities reach this sum. The same seed, plan and device give the same text; seed None
+    /// draws one. stop: a string, or several, before which the text ends; stop_tokens: tokens that end it as end-of-text (0)
+    /// does. presence_penalty is subtracted from the logit of every token chosen before, frequency_penalty for each time that
+    /// it was; penalty_decay: factor by which these counts shrink with every token. logit_bias: a dict of tokens and what is
+    /// added to their logits; minus infinity never chooses one.
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
-    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None))]
+    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None))]
+    #[pyo3(
+        text_signature = "($self, prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, \
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None)"
+    )]
     fn generate(
         &self,
         prompt: &Bound<'_, PyAny>,
-        max_tokens: usize,
+        max_tokens: Option<usize>,
         temperature: f32,
         top_p: f32,
         top_k: usize,
-        seed: u64,
+        seed: Option<u64>,
         stop: Option<&Bound<'_, PyAny>>,
+        presence_penalty: f32,
+        frequency_penalty: f32,
+        penalty_decay: f32,
+        typical: f32,
+        logit_bias: Option<BTreeMap<u32, f32>>,
+        stop_tokens: Option<Vec<u32>>,
     ) -> PyResult<Generation> {
-        let options = generate_options(max_tokens, temperature, top_p, top_k, seed);
-        self.start(prompt.py(), input::bytes(prompt)?, options, stop)
+        let sampling = Sampling {
+            max_tokens,
+            temperature,
+            top_p,
+            top_k,
+            seed,
+            stop,
+            presence_penalty,
+            frequency_penalty,
+            penalty_decay,
+            typical,
+            logit_bias,
+            stop_tokens,
+        };
+        self.start(prompt.py(), self.tokens(prompt)?, sampling)
+    }
+
+    /// Continues several texts together, up to so many at once: a list of dicts as `create_completion` has them, in the order
+    /// of the prompts. Each begins with the model's state, and gives the text that it gives alone, unless the plan has other
+    /// kernels for so many and two tokens are as likely but for rounding. The options are those of `generate`.
+    ///
+    /// Raises InputError, DeviceError; KeyboardInterrupt between steps.
+    #[pyo3(signature = (prompts, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, together=16,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None))]
+    fn generate_batch<'py>(
+        &self,
+        py: Python<'py>,
+        prompts: &Bound<'py, PyAny>,
+        max_tokens: Option<usize>,
+        temperature: f32,
+        top_p: f32,
+        top_k: usize,
+        seed: Option<u64>,
+        stop: Option<&Bound<'py, PyAny>>,
+        together: usize,
+        presence_penalty: f32,
+        frequency_penalty: f32,
+        penalty_decay: f32,
+        typical: f32,
+        logit_bias: Option<BTreeMap<u32, f32>>,
+        stop_tokens: Option<Vec<u32>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let sampling = Sampling {
+            max_tokens,
+            temperature,
+            top_p,
+            top_k,
+            seed,
+            stop,
+            presence_penalty,
+            frequency_penalty,
+            penalty_decay,
+            typical,
+            logit_bias,
+            stop_tokens,
+        };
+        if together == 0 {
+            return Err(InputError::new_err("together is at least 1"));
+        }
+        let options = sampling.options(self.file.shape().vocab)?;
+        let prompts = input::several(prompts)?.map(|text| input::bytes(&text?)).collect::<PyResult<Vec<_>>>()?;
+        let batch = self.with(py, |session| session.batch(together.min(prompts.len())))?;
+        let generated = batch::generate(py, batch, &prompts, &options)?;
+        let dicts = generated.iter().map(|(text, generated)| {
+            let heading = Heading::new(self.path.to_string_lossy().into_owned());
+            let counts = (generated.prompt_tokens, generated.tokens.len());
+            heading.whole(py, text, finish_reason(generated), counts)
+        });
+        dicts.collect()
     }
 
     /// Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts with a piece each.
     ///
-    /// The options are those of `generate`; echo puts the prompt before the text. The prompt may be token ids, max_tokens
-    /// None goes on until the text ends by itself, seed None draws one.
-    #[pyo3(signature = (prompt, max_tokens=Some(128), temperature=1.0, top_p=0.5, top_k=0, seed=Some(0), stop=None,
-        stream=false, echo=false, presence_penalty=0.0, frequency_penalty=0.0))]
+    /// The options are those of `generate`; echo puts the prompt before the text.
+    #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
+        echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, typical=1.0, logit_bias=None,
+        stop_tokens=None))]
     fn create_completion<'py>(
         &self,
         prompt: &Bound<'py, PyAny>,
@@ -219,18 +285,33 @@ impl Model {
         echo: bool,
         presence_penalty: f32,
         frequency_penalty: f32,
+        penalty_decay: f32,
+        typical: f32,
+        logit_bias: Option<BTreeMap<u32, f32>>,
+        stop_tokens: Option<Vec<u32>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = prompt.py();
-        let prompt = match input::bytes(prompt) {
-            Ok(text) => text,
-            Err(_) => self.bytes_of(prompt)?,
+        let sampling = Sampling {
+            max_tokens,
+            temperature,
+            top_p,
+            top_k,
+            seed,
+            stop,
+            presence_penalty,
+            frequency_penalty,
+            penalty_decay,
+            typical,
+            logit_bias,
+            stop_tokens,
         };
-        let echo = if echo { String::from_utf8_lossy(&prompt).into_owned() } else { String::new() };
-        let (max_tokens, seed) = (max_tokens.unwrap_or(usize::MAX), seed.unwrap_or_else(any_seed));
-        let mut options = generate_options(max_tokens, temperature, top_p, top_k, seed);
-        options.sampling.penalties.presence = presence_penalty;
-        options.sampling.penalties.frequency = frequency_penalty;
-        let generation = self.start(py, prompt, options, stop)?;
+        let tokens = self.tokens(prompt)?;
+        let echo = match (echo, input::bytes(prompt)) {
+            (false, _) => String::new(),
+            (true, Ok(text)) => String::from_utf8_lossy(&text).into_owned(),
+            (true, Err(_)) => String::from_utf8_lossy(&self.bytes_of(py, &tokens)?).into_owned(),
+        };
+        let generation = self.start(py, tokens, sampling)?;
         let heading = Heading::new(self.path.to_string_lossy().into_owned());
         match stream {
             true => Ok(CompletionStream::new(heading, generation, echo).into_pyobject(py)?.into_any()),
@@ -281,7 +362,7 @@ impl Model {
         let py = texts.py();
         let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
         let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
-        let texts = texts.try_iter()?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
+        let texts = input::several(texts)?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
         let embeddings = embed(py, self.embedder(py)?, &texts, &options)?;
         let shape = self.file.shape();
         if pooling == "every" {
@@ -396,10 +477,8 @@ impl Model {
 }
 
 impl Model {
-    fn bytes_of(&self, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let (py, tokenizer) = (tokens.py(), self.tokenizer());
-        let tokens = input::tokens(tokens, &tokenizer)?;
-        let tokenizer = tokenizer?;
-        outside(py, || tokenizer.decode(&tokens))?.map_err(|e| InputError::new_err(e.to_string()))
+    fn bytes_of(&self, py: Python<'_>, tokens: &[u32]) -> PyResult<Vec<u8>> {
+        let tokenizer = self.tokenizer()?;
+        outside(py, || tokenizer.decode(tokens))?.map_err(|e| InputError::new_err(e.to_string()))
     }
 }

@@ -1,11 +1,11 @@
 //! States as numpy arrays: out without a copy, back in from any mapping of names to arrays.
 
-use crate::error::StateError;
+use crate::error::{StateError, of_other};
 use numpy::ndarray::ArrayViewD;
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
 use std::sync::Arc;
 use wgoose_graph as graph;
 use wgoose_graph::ModelShape;
@@ -87,24 +87,60 @@ impl State {
         self.data.0.iter().map(|(_, floats)| floats.len() * 4).sum()
     }
 
+    /// The tensor of that name, or the default.
+    #[pyo3(signature = (name, default=None, /))]
+    fn get<'py>(
+        this: &Bound<'py, Self>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match this.get().position(name) {
+            Some(index) => Ok(Some(State::array(this, index)?.into_any())),
+            None => Ok(default),
+        }
+    }
+
+    /// How pickle and copy write it down: the sizes of its model, and its tensors.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = this.py();
+        let shape = serde_json::to_string(&this.get().shape).map_err(|e| of_other(&e))?;
+        let tensors = PyDict::new(py);
+        for (name, array) in this.get().keys().into_iter().zip(State::values(this)?) {
+            tensors.set_item(name, array)?;
+        }
+        let restore = py.import("wgoose.wgoose")?.getattr("_restore_state")?;
+        (restore, (shape, tensors)).into_pyobject(py)
+    }
+
     fn __repr__(&self) -> String {
         format!("<wgoose.State of {} layers, {} bytes>", self.shape.layers, self.nbytes())
     }
 }
 
-/// A state from Python: a [`State`], or a mapping that has every tensor.
+/// The state that [`State::__reduce__`] wrote down.
+#[pyfunction]
+pub(crate) fn _restore_state(shape: &str, tensors: &Bound<'_, PyAny>) -> PyResult<State> {
+    let wrong = |e: &dyn std::fmt::Display| StateError::new_err(format!("this is no pickled state: {e}"));
+    let shape: ModelShape = serde_json::from_str(shape).map_err(|e| wrong(&e))?;
+    shape.validate().map_err(|e| wrong(&e))?;
+    Ok(State { data: from_python(tensors, &shape)?, shape })
+}
+
+/// A state from Python: a [`State`], or a mapping that has every tensor; other numbers become float32.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>, shape: &ModelShape) -> PyResult<Arc<StateData>> {
     if let Ok(state) = value.cast::<State>() {
         return Ok(Arc::clone(&state.get().data));
     }
     let mapping = value.cast::<PyMapping>()?;
+    let numpy = value.py().import("numpy")?;
     let mut tensors = Vec::new();
     for tensor in graph::State::all(shape) {
         let name = tensor.to_string();
         let missing = |_| StateError::new_err(format!("state {name} is missing"));
         let array = mapping.get_item(&name).map_err(missing)?;
-        let wrong = |e| StateError::new_err(format!("state {name} is no array of float32: {e}"));
-        let array: PyReadonlyArrayDyn<'_, f32> = array.extract().map_err(wrong)?;
+        let wrong = || StateError::new_err(format!("state {name} is no array of floats: {}", kind(&array)));
+        let floats = numpy.call_method1("asarray", (&array, "float32")).map_err(|_| wrong())?;
+        let array: PyReadonlyArrayDyn<'_, f32> = floats.extract().map_err(|_| wrong())?;
         let want = dims(tensor, shape);
         if array.shape() != want {
             return Err(StateError::new_err(format!("state {name} is {:?}, this model has {want:?}", array.shape())));
@@ -116,6 +152,11 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>, shape: &ModelShape) -> PyRes
         return Err(StateError::new_err(format!("a state of {got} tensors, this model's has {want}")));
     }
     Ok(Arc::new(StateData(tensors)))
+}
+
+/// What something is, in a word.
+fn kind(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
 fn dims(tensor: graph::State, shape: &ModelShape) -> Vec<usize> {

@@ -53,6 +53,8 @@ def test_more_texts_than_one_pass_takes(model: wgoose.Model) -> None:
     for i in (0, 63, 64, 127, 128, 149):
         np.testing.assert_array_equal(batch[i], model.embed(texts[i]))
     assert model.embed_batch([]).shape == (0, 128)
+    with pytest.raises(wgoose.InputError, match="put it into a list"):
+        model.embed_batch("abc")
     with pytest.raises(wgoose.InputError, match="sequence 149 "):
         model.embed_batch([*texts[:149], ""])
 

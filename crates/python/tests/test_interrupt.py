@@ -45,6 +45,13 @@ def test_ctrl_c_while_generating(model: wgoose.Model, stream: bool) -> None:
     assert "".join(model.generate("A goose", 4))
 
 
+def test_ctrl_c_while_a_batch_is_generated(model: wgoose.Model) -> None:
+    """All of its texts break off."""
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        model.generate_batch([LONG] * 3, 2000, 0.0)
+    assert "".join(model.generate("A goose", 4))
+
+
 @pytest.mark.parametrize("read", ["generate", "logits"])
 def test_ctrl_c_while_a_prompt_is_read(model: wgoose.Model, read: str) -> None:
     """A text whose reading would take hours is left at the end of a pass."""

@@ -123,6 +123,52 @@ def test_completions(model: wgoose.Model, path: Path) -> None:
     assert reasons[:-1] == [None] * (len(chunks) - 1) and reasons[-1] == whole["choices"][0]["finish_reason"]
 
 
+def test_tokens_are_read_as_they_are(model: wgoose.Model) -> None:
+    """A prompt of tokens need not be what its text is made of."""
+    bytes_alone = [byte + 1 for byte in PROMPT.encode()]
+    assert model.decode(bytes_alone) == PROMPT and model.generate(bytes_alone, 1).prompt_tokens == len(PROMPT)
+    tokens = np.array(model.encode(PROMPT), np.uint32)
+    assert "".join(model.generate(tokens, seed=1, **HOT)) == "".join(model.generate(PROMPT, seed=1, **HOT))
+    for wrong in ([], [1, 320]):
+        with pytest.raises(wgoose.InputError):
+            list(model.generate(wrong))
+
+
+def test_penalties_and_biases(model: wgoose.Model) -> None:
+    """They are used, and what makes no sense is refused."""
+    greedy = {"max_tokens": 20, "temperature": 0.0}
+    plain = "".join(model.generate(PROMPT, **greedy))
+    for changed in ({"presence_penalty": 50.0}, {"frequency_penalty": 50.0}, {"logit_bias": {98: 100.0}}):
+        assert "".join(model.generate(PROMPT, **greedy, **changed)) != plain
+    forgotten = {"presence_penalty": 50.0, "penalty_decay": 0.0}
+    assert "".join(model.generate(PROMPT, **greedy, **forgotten)) != "".join(
+        model.generate(PROMPT, **greedy, presence_penalty=50.0)
+    )
+    assert "".join(model.generate(PROMPT, 20, typical=0.01, top_p=1.0)) != "".join(model.generate(PROMPT, 20, top_p=1.0))
+    ended = model.generate(PROMPT, **greedy, logit_bias={98: 100.0}, stop_tokens=[98])
+    assert list(ended) == [] and ended.finish_reason == "stop"
+    for wrong in ({"stop_tokens": [320]}, {"logit_bias": {320: 1.0}}, {"penalty_decay": 2.0}, {"typical": -1.0}):
+        with pytest.raises(wgoose.InputError):
+            list(model.generate(PROMPT, **wrong))
+
+
+def test_a_batch_is_its_texts(model: wgoose.Model) -> None:
+    """In the order of the prompts, however many there is room for."""
+    prompts = [PROMPT, "hello", b"a train", PROMPT, "x" * 50]
+    options = {"max_tokens": 12, "temperature": 0.0}
+    want = [model.create_completion(prompt, **options) for prompt in prompts]
+    for together in (1, 2, 16):
+        answers = model.generate_batch(iter(prompts), together=together, **options)
+        for answer, one in zip(answers, want, strict=True):
+            assert answer["choices"] == one["choices"] and answer["usage"] == one["usage"]
+    assert model.generate_batch([]) == []
+    for wrong in (PROMPT, ["a", ""]):
+        with pytest.raises(wgoose.InputError):
+            model.generate_batch(wrong)
+    with pytest.raises(wgoose.InputError, match="together"):
+        model.generate_batch(["a"], together=0)
+
+
 def test_abandoned_generations_end(model: wgoose.Model) -> None:
     """Nobody reads on: threads and memory go."""
     for _ in range(8):

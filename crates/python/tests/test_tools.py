@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,9 @@ def test_bench(path: Path, cpu: bool, tmp_path: Path) -> None:
         wgoose.bench(path, runs=0)
     with pytest.raises(wgoose.LoadError):
         wgoose.bench(path.with_name("absent"))
+
+
+def test_devices(tool: Callable[..., str]) -> None:
+    """What the tool lists."""
+    devices = wgoose.devices()
+    assert [device["device"] for device in devices] == [row["device"] for row in json.loads(tool("devices", "--json"))]

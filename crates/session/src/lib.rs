@@ -96,7 +96,7 @@ pub mod tokenizer;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatOptions};
+pub use chat::{Chat, ChatMessage, ChatOptions, conversation};
 pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::Path;
 use template::NEXT_USER;
+pub use template::{ChatMessage, conversation};
 use wgoose_runtime::StateData;
 
 /// How to chat.

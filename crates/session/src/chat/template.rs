@@ -20,6 +20,37 @@
 //! It ends an answer at an empty line too. Thoughts and long answers have empty lines, so an answer ends here where the
 //! next message would begin, or with end-of-text.
 
+/// A message of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatMessage<'a> {
+    /// What the model is told before the first message.
+    System(&'a str),
+    /// What is said to the model.
+    User(&'a str),
+    /// What the model answered.
+    Assistant(&'a str),
+}
+
+/// The text of a whole conversation, up to where the model answers; `think` has it think before.
+pub fn conversation(messages: &[ChatMessage<'_>], think: bool) -> String {
+    let mut text = String::new();
+    for said in messages {
+        let part = match said {
+            ChatMessage::System(told) => format!("System: {}", message(told)),
+            ChatMessage::User(asked) => format!("User: {}", message(asked)),
+            // As it was generated, with its empty lines.
+            ChatMessage::Assistant(answer) => format!("Assistant: {}", answer.trim()),
+        };
+        text += &part;
+        text += "\n\n";
+    }
+    text + ANSWER + if think { THINK } else { "" }
+}
+
+/// What makes the model answer, and what makes it think before it does.
+const ANSWER: &str = "Assistant:";
+const THINK: &str = " <think";
+
 /// What comes before a message, but for the first.
 pub(super) const NEXT_USER: &str = "\n\nUser:";
 
@@ -33,8 +64,8 @@ pub(super) fn first_user(system: Option<&str>) -> String {
 
 /// A message, and what makes the model answer it.
 pub(super) fn asked(text: &str, think: bool) -> String {
-    let thought = if think { " <think" } else { "" };
-    format!(" {}\n\nAssistant:{thought}", message(text))
+    let thought = if think { THINK } else { "" };
+    format!(" {}\n\n{ANSWER}{thought}", message(text))
 }
 
 /// A message as the models know it: no empty lines, no blanks around it.
@@ -53,5 +84,16 @@ mod tests {
         assert_eq!(first_user(Some("Be brief.\n")), "System: Be brief.\n\nUser:");
         assert_eq!(asked("hi", false), " hi\n\nAssistant:");
         assert_eq!(asked(" one\r\n\r\n\n  two \n", true), " one\n  two\n\nAssistant: <think");
+    }
+
+    #[test]
+    fn a_conversation_is_what_a_chat_reads() {
+        let messages =
+            [ChatMessage::System("Be brief.\n"), ChatMessage::User("hi"), ChatMessage::Assistant("Hello.\n\nYou? ")];
+        let again = [&messages[..], &[ChatMessage::User("well\n\nthen")]].concat();
+        let first = first_user(Some("Be brief.\n")) + &asked("hi", false);
+        assert_eq!(conversation(&messages[..2], false), first);
+        let second = format!("{first} Hello.\n\nYou?{NEXT_USER}{}", asked("well\n\nthen", true));
+        assert_eq!(conversation(&again, true), second);
     }
 }

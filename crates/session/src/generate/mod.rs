@@ -29,13 +29,27 @@ impl Session {
         options: &GenerateOptions,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Generated, SessionError> {
-        let sampler = self.sampler(options)?;
         let prompt = self.tokenizer()?.encode(prompt);
+        self.generate_after(&prompt, options, on_text)
+    }
+
+    /// Does what [`Session::generate`] does, after a prompt of tokens: they need not be those that the tokenizer makes of
+    /// their text.
+    ///
+    /// # Errors
+    /// As of [`Session::generate`], and a token that the model lacks.
+    pub fn generate_after(
+        &mut self,
+        prompt: &[u32],
+        options: &GenerateOptions,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Generated, SessionError> {
+        let sampler = self.sampler(options)?;
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
         let on_device = self.engine.can_decode();
-        let begun = self.read_prompt(&prompt, on_device, &mut || on_text("").is_continue())?;
+        let begun = self.read_prompt(prompt, on_device, &mut || on_text("").is_continue())?;
         let logits = match begun {
             Read::All(logits) => logits,
             Read::Part(prompt_tokens) => {
