@@ -1,7 +1,6 @@
 //! What a container holds, in terms all containers share: named raw tensors and the sizes it declares.
 
 use crate::blocks::SourceFormat;
-use crate::gguf::About;
 use std::collections::HashMap;
 use std::ops::Range;
 use wgoose_graph::{Format, ModelShape};
@@ -21,6 +20,19 @@ pub(crate) struct Contents {
     pub(crate) vocabulary: Option<Strings>,
     /// What it says for people.
     pub(crate) about: About,
+}
+
+/// What a file says of the model, for people; nothing depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its name (`general.name`).
+    pub name: Option<String>,
+    /// Who made it (`general.author`).
+    pub author: Option<String>,
+    /// Its licence (`general.license`).
+    pub licence: Option<String>,
+    /// How its matrices are stored as a whole, as llama.cpp names it (`general.file_type`): Q4_K_M.
+    pub quantisation: Option<&'static str>,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).

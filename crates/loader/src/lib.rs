@@ -38,11 +38,11 @@ mod shape;
 mod tensors;
 mod view;
 
-pub use contents::DirectoryError;
+pub use contents::{About, DirectoryError};
 pub use error::LoadError;
 pub use fingerprint::Fingerprint;
 pub use foreign::Foreign;
-pub use gguf::{About, GgufError};
+pub use gguf::GgufError;
 pub use model::Model;
 pub use names::Container;
 pub use pth::{ArchiveError, PickleError, PthError};

@@ -1,11 +1,10 @@
 //! An RWKV-7 model in a mapped file.
 
-use crate::contents::{Contents, Strings};
+use crate::contents::{About, Contents, Strings};
 use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
-use crate::gguf::About;
 use crate::names::{Container, Names};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;

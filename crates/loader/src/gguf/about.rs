@@ -1,22 +1,10 @@
 //! What a GGUF file says of itself, for people.
 
 use super::metadata::Metadata;
+use crate::contents::About;
 
 /// Longest text that is kept, in characters.
 const LONGEST: usize = 200;
-
-/// What a file says of the model, for people; nothing depends on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// Its name (`general.name`).
-    pub name: Option<String>,
-    /// Who made it (`general.author`).
-    pub author: Option<String>,
-    /// Its licence (`general.license`).
-    pub licence: Option<String>,
-    /// How its matrices are stored as a whole, as llama.cpp names it (`general.file_type`): Q4_K_M.
-    pub quantisation: Option<&'static str>,
-}
 
 /// Takes what is there and of the right kind.
 pub(super) fn read(metadata: &Metadata<'_>) -> About {

@@ -9,7 +9,6 @@ mod metadata;
 mod tensors;
 pub(crate) mod vocabulary;
 
-pub use about::About;
 pub use error::GgufError;
 
 use crate::contents::{Contents, Size};

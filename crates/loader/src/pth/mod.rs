@@ -8,8 +8,7 @@ mod value;
 
 pub use error::{ArchiveError, PickleError, PthError};
 
-use crate::contents::{Contents, Directory, Element, RawTensor, byte_len};
-use crate::gguf::About;
+use crate::contents::{About, Contents, Directory, Element, RawTensor, byte_len};
 use archive::Archive;
 use value::{Heap, Tensor, Value};
 use wgoose_graph::Format;

@@ -8,8 +8,7 @@ mod header;
 
 pub use error::SafetensorsError;
 
-use crate::contents::{Contents, Directory, Element, byte_len};
-use crate::gguf::About;
+use crate::contents::{About, Contents, Directory, Element, byte_len};
 use header::{Described, Header};
 use wgoose_graph::Format;
 
