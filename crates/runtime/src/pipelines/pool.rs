@@ -10,7 +10,23 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use wgoose_kernels::{Kernel, KernelHash};
 
-type Ended = Result<Result<Compiled, RuntimeError>, Box<dyn Any + Send>>;
+/// How a compilation ended.
+enum Ended {
+    Compiled(Compiled),
+    Failed(RuntimeError),
+    /// With a bug, which is told where the kernel is waited for.
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl Ended {
+    fn of(compile: impl FnOnce() -> Result<Compiled, RuntimeError>) -> Self {
+        match catch_unwind(AssertUnwindSafe(compile)) {
+            Ok(Ok(compiled)) => Ended::Compiled(compiled),
+            Ok(Err(error)) => Ended::Failed(error),
+            Err(panic) => Ended::Panicked(panic),
+        }
+    }
+}
 
 /// Finds out which kernels will be asked for.
 type Find = Box<dyn FnOnce() -> Vec<Kernel> + Send>;
@@ -103,10 +119,12 @@ impl Pool {
     pub(super) fn wait(&self, hash: &KernelHash) -> Result<Compiled, RuntimeError> {
         let mut queue = self.0.queue.lock();
         loop {
-            if let Some(ended) = queue.done.remove(hash) {
-                return ended.unwrap_or_else(|panic| resume_unwind(panic));
+            match queue.done.remove(hash) {
+                Some(Ended::Compiled(compiled)) => return Ok(compiled),
+                Some(Ended::Failed(error)) => return Err(error),
+                Some(Ended::Panicked(panic)) => resume_unwind(panic),
+                None => self.0.ended.wait(&mut queue),
             }
-            self.0.ended.wait(&mut queue);
         }
     }
 }
@@ -134,8 +152,7 @@ fn work(shared: &Arc<Shared>) {
     while let Some(task) = queue.next() {
         match task {
             Task::Compile(kernel) => {
-                let compile = || catch_unwind(AssertUnwindSafe(|| shared.compiler.compile(&kernel)));
-                let ended = MutexGuard::unlocked(&mut queue, compile);
+                let ended = MutexGuard::unlocked(&mut queue, || Ended::of(|| shared.compiler.compile(&kernel)));
                 queue.running.remove(&kernel.hash);
                 queue.done.insert(kernel.hash, ended);
                 shared.ended.notify_all();
