@@ -1,6 +1,6 @@
 //! How near a search comes to the best plan that there is, on made-up devices, and what it takes: one line each.
 //!
-//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS`
+//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -51,13 +51,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let seeds: u64 = arguments.next().map_or(Ok(3), |n| n.parse())?;
     let budget: u64 = arguments.next().map_or(Ok(300), |n| n.parse())?;
+    let first: u64 = arguments.next().map_or(Ok(0), |n| n.parse())?;
     let folder = std::env::temp_dir().join(format!("strategies-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let catalogue = Catalogue::embedded();
     println!("model          seed  default us  plan us  best us  regret %  spent s  measured  real s");
     for (shape, format) in [("2.9B", Format::Q4_K), ("1.5B", Format::F16)] {
         let problem = problem(shape, format).ok_or("no such model")?;
-        for seed in 0..seeds {
+        for seed in first..first + seeds {
             let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
             let options = SweepOptions {
                 ledger: folder.join(format!("{shape}-{seed}.jsonl")),
