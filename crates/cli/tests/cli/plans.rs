@@ -40,7 +40,8 @@ impl Tuned {
             speedup: (1.8, 1.9),
             pairs: 5,
         };
-        plan.evidence = Some(Evidence {
+        let plan = plan.with_evidence(Evidence {
+            plan: String::new(),
             model: model.fingerprint().to_string(),
             quality_hash: "h".into(),
             certified: (1, 1),

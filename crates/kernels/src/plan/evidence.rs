@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
+    /// Content hash of the plan that was measured ([`super::Plan::hash`]): of another content it says nothing. Plans from before did
+    /// not say it.
+    #[serde(default)]
+    pub plan: String,
     /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
     pub model: String,
     /// Hash of the greedy tokens at the certified positions.
