@@ -26,6 +26,11 @@ pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
     })
 }
 
+/// Plans as [`plan_choice`] has them, and the one that is found by name too.
+pub(crate) fn one_of_plans() -> impl TypedValueParser<Value = PlanChoice> {
+    plan_choice().map(|plan| if plan.name().is_some_and(|name| name == "found") { PlanChoice::Find } else { plan })
+}
+
 /// Where a model runs, and how.
 #[derive(Args)]
 #[command(next_help_heading = "Device and plan")]

@@ -6,7 +6,7 @@ use crate::job::{Cost, PlanId, SiteId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan, Precision};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub enum Record {
     Refused(Refused),
     /// A choice that a sweep made, or did not come to.
     Decision(Decision),
+    /// The arms of an experiment, behind its session.
+    Experiment(Arms),
 }
 
 impl Record {
@@ -195,6 +197,43 @@ pub struct Decision {
     pub text: String,
     /// The plan that was best then.
     pub best: PlanId,
+}
+
+/// The arms of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arms {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// The id of its [`Session`].
+    pub session: String,
+    /// What it is called.
+    pub experiment: String,
+    /// Content hash of its declaration; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declaration: Option<String>,
+    /// The baseline, then what is held against it.
+    pub arms: Vec<ArmRecord>,
+}
+
+/// One arm of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmRecord {
+    /// What it is called.
+    pub name: String,
+    /// What jobs call it.
+    pub id: PlanId,
+    /// Hash of its plan, whose contents have a record of their own.
+    pub plan: PlanId,
+    /// Content id of its model, and, behind a plus sign, of kernels from beside the binary.
+    pub model: String,
+    /// Name of the model's file.
+    pub file: String,
+    /// The least precise arithmetic of its kernels.
+    pub precision: Precision,
+    /// Whether its plan asks for a persistent kernel.
+    pub persistent: bool,
 }
 
 /// The quality gate's verdict.

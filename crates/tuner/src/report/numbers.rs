@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 /// Nanoseconds in the unit that suits them, to three digits.
-pub(super) fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     let (scale, unit) = match ns {
         ns if ns < 1e3 => (1.0, "ns"),
         ns if ns < 1e6 => (1e3, "µs"),
@@ -22,7 +22,7 @@ pub(super) fn digits(x: f64) -> String {
 }
 
 /// How many times as fast.
-pub(super) fn gain(x: f64) -> String {
+pub(crate) fn gain(x: f64) -> String {
     if x < 99.95 { format!("×{x:.2}") } else { format!("×{}", digits(x)) }
 }
 

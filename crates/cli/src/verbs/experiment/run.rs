@@ -1,0 +1,89 @@
+//! `wgoose experiment run`
+
+use super::readme::readme;
+use super::recorded::Recorded;
+use crate::failure::Failure;
+use crate::findings::Form;
+use crate::measuring::{BenchOptions, Question, Workbench, measure};
+use crate::out;
+use crate::written::{bar, show};
+use std::path::PathBuf;
+use std::time::Duration;
+use wgoose_kernels::{Catalogue, Plan};
+use wgoose_plans::slug;
+use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, picture};
+use wgoose_tuner::ledger::Ledger;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The experiments' folders.
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Seconds to spend on samples of each, instead of what it says.
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
+    #[command(flatten)]
+    bench: BenchOptions,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    // Before minutes of work.
+    let all = args.folders.iter().map(|folder| Recorded::open(folder)).collect::<Result<Vec<_>, _>>()?;
+    let bench = args.bench.open()?;
+    for recorded in &all {
+        one(recorded, &bench, args.budget)?;
+    }
+    Ok(())
+}
+
+fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<(), Failure> {
+    let setting = recorded.experiment.setting(bench.device.is_cpu());
+    let objective = setting.objective(&recorded.name);
+    let device = slug(&bench.device.fingerprint().adapter);
+    let ledger = Ledger::open(recorded.result(&device, "jsonl"))?;
+    let arms = arms(recorded, setting, bench)?;
+    let question = Question {
+        name: &recorded.name,
+        declaration: Some(recorded.declaration.clone()),
+        arms: &arms,
+        objective: &objective,
+        budget: Duration::from_secs(budget.unwrap_or(setting.seconds)),
+    };
+    let findings = measure(bench, question, ledger)?;
+    out::file(&recorded.result(&device, "svg"), picture(&findings).as_bytes())?;
+    out::file(&recorded.folder.join("README.md"), readme(recorded)?.as_bytes())?;
+    out!("{}", Form::Table.of(std::slice::from_ref(&findings)));
+    for claim in &recorded.experiment.claims {
+        let (found, answer) = claim.answer(&findings);
+        let found = found.map_or("-".to_owned(), |gain| format!("{gain:.3}"));
+        outln!("{} in {}: predicted {:.3}, found {found}: {answer}", claim.arm, claim.scenario(), claim.predicted);
+    }
+    Ok(())
+}
+
+/// The arms on a device, the baseline first.
+fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<Vec<Arm>, Failure> {
+    let (objective, device) = (setting.objective(&recorded.name), &*bench.device);
+    let scenarios = objective.scenarios();
+    let moving = bar()?;
+    let progress = show(&moving);
+    let ground = Ground {
+        device,
+        scenarios: &scenarios,
+        folder: &recorded.folder,
+        models: &bench.kept,
+        source: Some(&setting.model),
+        progress: &progress,
+    };
+    let model = setting.model.open(&bench.kept, &recorded.folder, &progress)?;
+    let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+    let default = Arm { name: String::new(), plan, model, catalogue: Catalogue::embedded() };
+    let named = |name: &str, error| format!("arm '{name}': {error}");
+    let baseline = recorded.experiment.baseline.of(&default, Experiment::BASELINE, &ground);
+    let baseline = baseline.map_err(|error| named(Experiment::BASELINE, error))?;
+    let mut arms = vec![baseline];
+    for arm in &recorded.experiment.arms {
+        arms.push(arm.differs.of(&arms[0], &arm.name, &ground).map_err(|error| named(&arm.name, error))?);
+    }
+    Ok(arms)
+}

@@ -1,0 +1,159 @@
+//! What a ledger says of an experiment.
+
+use crate::job::Job;
+use crate::ledger::{ArmRecord, Arms, Cause, Gate, Outcome, Reason, Record, Records, Session, Trial};
+use crate::memo::paired;
+use crate::paired::{Effort, PairedResult};
+use crate::scenario::Scenario;
+
+/// What was found when an experiment was run once.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// Where and when.
+    pub session: Session,
+    /// What it is called.
+    pub experiment: String,
+    /// Content hash of its declaration, if it has one.
+    pub declaration: Option<String>,
+    /// The arms, the baseline first.
+    pub found: Vec<Found>,
+}
+
+/// What was found of an arm.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The arm.
+    pub arm: ArmRecord,
+    /// Whether it is the baseline, by another name: what differs is noise.
+    pub is_baseline: bool,
+    /// How it compares with the reference, if it ran.
+    pub gate: Option<Gate>,
+    /// Why it was not timed at all.
+    pub refused: Option<Reason>,
+    /// Why the persistent kernel that its plan asks for did not run: it was then not timed in decoding.
+    pub fell_back: Option<Reason>,
+    /// The scenarios in which it was timed beside the baseline.
+    pub timed: Vec<Timed>,
+    /// Those in which it, or the baseline, failed.
+    pub failed: Vec<(Scenario, Reason)>,
+}
+
+/// An arm beside the baseline in a scenario.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// What was timed.
+    pub scenario: Scenario,
+    /// The verdict; the baseline is the incumbent.
+    pub result: PairedResult,
+    /// Nanoseconds of a step, or of the reading of the prompt: of the baseline and of the arm, in pairs.
+    pub samples_ns: [Vec<f64>; 2],
+}
+
+/// Why an arm with that outcome at the gate is refused.
+pub(super) fn refusal(outcome: &Outcome) -> Option<Reason> {
+    match outcome {
+        Outcome::Gate(gate) if gate.passed => None,
+        Outcome::Gate(gate) => Some(Reason { cause: Cause::WrongResult, text: gate.detail.clone() }),
+        Outcome::Failed(reason) => Some(reason.clone()),
+        _ => Some(Reason { cause: Cause::Runtime, text: "the gate was broken off".to_owned() }),
+    }
+}
+
+impl Findings {
+    /// Every time that an experiment was run, the oldest first.
+    pub fn all(records: &Records) -> Vec<Findings> {
+        let runs = records.as_slice().iter().filter_map(|entry| match &entry.record {
+            Record::Experiment(arms) => Some(arms),
+            _ => None,
+        });
+        runs.filter_map(|arms| Findings::of(records, arms)).collect()
+    }
+
+    /// The time that has this session.
+    pub(super) fn of_session(records: &Records, session: Option<&str>) -> Option<Findings> {
+        records.as_slice().iter().rev().find_map(|entry| match &entry.record {
+            Record::Experiment(arms) if Some(arms.session.as_str()) == session => Findings::of(records, arms),
+            _ => None,
+        })
+    }
+
+    /// `None` where its session is missing.
+    fn of(records: &Records, arms: &Arms) -> Option<Findings> {
+        let session = records.as_slice().iter().find_map(|entry| match &entry.record {
+            Record::Session(session) if entry.id == arms.session => Some(session.clone()),
+            _ => None,
+        })?;
+        let is_own = |trial: &&Trial| trial.session.as_ref() == Some(&arms.session) && trial.outcome.is_known();
+        let trials: Vec<&Trial> = records.trials().map(|(_, trial)| trial).filter(is_own).collect();
+        let of_baseline = arms.arms.first().map(|arm| &arm.id);
+        let found = arms.arms.iter().enumerate().map(|(i, arm)| {
+            let is_baseline = i > 0 && Some(&arm.id) == of_baseline;
+            Found::of(arm, is_baseline, i == 0, &trials)
+        });
+        let found = found.collect();
+        let (experiment, declaration) = (arms.experiment.clone(), arms.declaration.clone());
+        Some(Findings { session, experiment, declaration, found })
+    }
+
+    /// What was timed of any arm, in the order of the workload.
+    pub fn scenarios(&self) -> Vec<Scenario> {
+        let mut all = Vec::new();
+        for found in &self.found {
+            let failed = found.failed.iter().map(|(scenario, _)| *scenario);
+            for scenario in found.timed.iter().map(|timed| timed.scenario).chain(failed) {
+                if !all.contains(&scenario) {
+                    all.push(scenario);
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
+impl Found {
+    fn of(arm: &ArmRecord, is_baseline: bool, is_first: bool, trials: &[&Trial]) -> Found {
+        let mut found = Found {
+            arm: arm.clone(),
+            is_baseline,
+            gate: None,
+            refused: None,
+            fell_back: None,
+            timed: Vec::new(),
+            failed: Vec::new(),
+        };
+        for trial in trials {
+            match (trial.identity.tried.job(), &trial.outcome) {
+                (Some(Job::Gate { plan }), outcome) if *plan == arm.id => {
+                    found.refused = refusal(outcome);
+                    if let Outcome::Gate(gate) = outcome {
+                        found.gate = Some(gate.clone());
+                    }
+                }
+                (Some(Job::Resident { plan }), Outcome::Failed(reason)) if *plan == arm.id => {
+                    found.fell_back = Some(reason.clone());
+                }
+                (Some(Job::Steps { plans: [_, plan], scenario, .. }), outcome) if *plan == arm.id && !is_first => {
+                    found.learn(*scenario, outcome);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn learn(&mut self, scenario: Scenario, outcome: &Outcome) {
+        let failed = match outcome {
+            Outcome::Pair { samples_ns, .. } => match paired(samples_ns, &Effort::none().criteria()) {
+                Ok(result) => {
+                    self.timed.push(Timed { scenario, result, samples_ns: samples_ns.clone() });
+                    return;
+                }
+                Err(error) => Reason { cause: Cause::Runtime, text: error.to_string() },
+            },
+            Outcome::Failed(reason) => reason.clone(),
+            _ => return,
+        };
+        self.failed.push((scenario, failed));
+    }
+}
