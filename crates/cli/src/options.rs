@@ -123,15 +123,20 @@ impl KernelOptions {
 impl Drop for KernelOptions {
     fn drop(&mut self) {
         let (Some(catalogue), Some(folder)) = (self.read.get(), &self.folder) else { return };
-        let differing = catalogue.differing();
-        if differing.is_empty() {
-            eprintln!("kernels of {}: all as in this program", folder.display());
-        }
-        for Differing { path, is_new, is_used } in differing {
-            let standing = if is_new { "new" } else { "differs from this program's" };
-            let used = if is_used { "used" } else { "not used by this run" };
-            eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
-        }
+        say_differing(folder, catalogue);
+    }
+}
+
+/// Says which files of a folder of kernels differ from the binary's, and which of them were used.
+pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
+    let differing = catalogue.differing();
+    if differing.is_empty() {
+        eprintln!("kernels of {}: all as in this program", folder.display());
+    }
+    for Differing { path, is_new, is_used } in differing {
+        let standing = if is_new { "new" } else { "differs from this program's" };
+        let used = if is_used { "used" } else { "not used by this run" };
+        eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
     }
 }
 

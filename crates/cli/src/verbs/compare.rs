@@ -4,7 +4,7 @@ use crate::announce::announce;
 use crate::failure::{Failure, WrongUsage};
 use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure};
-use crate::options::one_of_plans;
+use crate::options::{one_of_plans, say_differing};
 use crate::out;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,6 +107,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let budget = Duration::from_secs(args.budget);
         let question = Question { name: "compare", declaration: None, arms: &arms, objective: &objective, budget };
         all.push(measure(&bench, question, Ledger::open(&ledger)?)?);
+        // Where none of an arm's files is used, it is the baseline by another name.
+        let own = arms.iter().filter(|arm| !Arc::ptr_eq(&arm.catalogue, &arms[0].catalogue));
+        args.kernels.iter().zip(own).for_each(|(folder, arm)| say_differing(folder, &arm.catalogue));
     }
     if let (Some(path), [findings]) = (&args.picture, &all[..]) {
         out::file(path, picture(findings).as_bytes())?;

@@ -61,8 +61,10 @@ impl Claim {
     pub fn answer(&self, findings: &Findings) -> (Option<f64>, Answer) {
         let found = findings.found.iter().find(|found| found.arm.name == self.arm);
         let timed = found.and_then(|found| found.timed.iter().find(|timed| timed.scenario == self.scenario()));
-        let Some(comparison) = timed.map(|timed| timed.result.comparison) else { return (None, Answer::Unmeasured) };
-        (Some(comparison.log_ratio.exp()), self.judge(comparison.interval))
+        let Some(timed) = timed else { return (None, Answer::Unmeasured) };
+        let comparison = &timed.result.comparison;
+        let answer = if timed.is_contradicted { Answer::Open } else { self.judge(comparison.interval) };
+        (Some(comparison.log_ratio.exp()), answer)
     }
 
     /// What an interval of logarithms says.

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_graph::{Format, FusionSet, LayerWeight, Weight};
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, ConfigError, LibraryError, Limits, Plan, PlanError, Precision, StateFormat};
+use wgoose_kernels::{
+    Catalogue, Config, ConfigError, KernelError, LibraryError, Limits, Plan, PlanError, Precision, StateFormat,
+};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
 
@@ -38,7 +40,7 @@ pub struct Difference {
     pub precision: Option<Precision>,
     /// How the WKV state is stored.
     pub state: Option<StateFormat>,
-    /// Kernels for op instances; tunables that are not named keep their defaults.
+    /// Kernels for op instances; tunables that are not named are as near to their defaults as an op instance on the device allows.
     pub kernels: Vec<Seed>,
     /// A folder of kernels, laid out like `kernels-wgsl/`, that take the places of the program's.
     pub kernel_files: Option<PathBuf>,
@@ -212,25 +214,31 @@ impl Difference {
         (model, catalogue): (&Model, &Catalogue),
         ground: &Ground<'_>,
     ) -> Result<(), DifferenceError> {
-        let Seed { op, variant: name, config, .. } = kernel;
+        let Seed { op, variant: name, config: named, .. } = kernel;
         let variant = catalogue.variant(op, name).ok_or_else(|| DifferenceError::Unknown(format!("{op}/{name}")))?;
         let mut spelled = variant.spell(&variant.default_config());
-        spelled.extend(config.clone());
-        let config = variant
-            .config(&spelled)
-            .map_err(|source| DifferenceError::Config { kernel: kernel.to_string(), source })?;
+        spelled.extend(named.clone());
+        // That there are such tunables, and such choices of them.
+        variant.config(&spelled).map_err(|source| DifferenceError::Config { kernel: kernel.to_string(), source })?;
+        let says_so = |config: &Config| {
+            let spelled = variant.spell(config);
+            named.iter().all(|(tunable, choice)| spelled.get(tunable) == Some(choice))
+        };
+        let configs: Vec<Config> = variant.configs().into_iter().filter(says_so).collect();
         let limits: Limits = plan.limits(ground.device.limits());
         let (mut adopted, mut why) = (false, None);
         for site in sites(plan, model, ground.scenarios).iter().filter(|site| kernel.fits(&site.key)) {
-            match variant.is_legal(&site.instance, &config, &limits) {
-                Ok(()) => plan.adopt(Choice::new(site.key.clone(), variant, &config)?),
-                Err(refusal) => {
-                    why.get_or_insert(refusal.to_string());
+            let refusal = |config: &Config| variant.is_legal(&site.instance, config, &limits).err();
+            match configs.iter().find(|config| refusal(config).is_none()) {
+                Some(config) => plan.adopt(Choice::new(site.key.clone(), variant, config)?),
+                None => {
+                    why = why.or_else(|| configs.first().and_then(refusal));
                     continue;
                 }
             }
             adopted = true;
         }
+        let why = why.map(|refusal: KernelError| refusal.to_string());
         if adopted { Ok(()) } else { Err(DifferenceError::NoPlace { kernel: kernel.to_string(), why }) }
     }
 }

@@ -5,6 +5,7 @@ use crate::ledger::{ArmRecord, Arms, Cause, Gate, Outcome, Reason, Record, Recor
 use crate::memo::paired;
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
+use crate::stats::{PairError, Verdict};
 
 /// What was found when an experiment was run once.
 #[derive(Clone, Debug)]
@@ -43,8 +44,11 @@ pub struct Found {
 pub struct Timed {
     /// What was timed.
     pub scenario: Scenario,
-    /// The verdict; the baseline is the incumbent.
+    /// The verdict; the baseline is the incumbent. What was faster or slower at first is so here if samples that were held out said
+    /// the same, whose figures these are.
     pub result: PairedResult,
+    /// Whether samples that were held out contradict those before them: the verdict is then ambiguous, whatever the interval.
+    pub is_contradicted: bool,
     /// Nanoseconds of a step, or of the reading of the prompt: of the baseline and of the arm, in pairs.
     pub samples_ns: [Vec<f64>; 2],
 }
@@ -57,6 +61,18 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Reason> {
         Outcome::Failed(reason) => Some(reason.clone()),
         _ => Some(Reason { cause: Cause::Runtime, text: "the gate was broken off".to_owned() }),
     }
+}
+
+/// What the samples of a comparison say.
+fn judged(samples_ns: &[Vec<f64>; 2]) -> Result<PairedResult, PairError> {
+    paired(samples_ns, &Effort::none().criteria())
+}
+
+/// Whether samples that are held out have to say the same: one comparison of equals in twenty is called a win where times are noisy,
+/// two in a row of one direction are not one in hundreds.
+pub(super) fn needs_another_look(outcome: &Outcome) -> bool {
+    let Outcome::Pair { samples_ns, .. } = outcome else { return false };
+    judged(samples_ns).is_ok_and(|result| matches!(result.comparison.verdict, Verdict::Fast | Verdict::Slow))
 }
 
 impl Findings {
@@ -144,9 +160,15 @@ impl Found {
 
     fn learn(&mut self, scenario: Scenario, outcome: &Outcome) {
         let failed = match outcome {
-            Outcome::Pair { samples_ns, .. } => match paired(samples_ns, &Effort::none().criteria()) {
-                Ok(result) => {
-                    self.timed.push(Timed { scenario, result, samples_ns: samples_ns.clone() });
+            Outcome::Pair { samples_ns, .. } => match judged(samples_ns) {
+                Ok(mut result) => {
+                    let before = self.timed.iter().position(|timed| timed.scenario == scenario);
+                    let first = before.map(|i| self.timed.remove(i).result.comparison.verdict);
+                    let is_contradicted = first.is_some_and(|first| first != result.comparison.verdict);
+                    if is_contradicted {
+                        result.comparison.verdict = Verdict::Ambiguous;
+                    }
+                    self.timed.push(Timed { scenario, result, is_contradicted, samples_ns: samples_ns.clone() });
                     return;
                 }
                 Err(error) => Reason { cause: Cause::Runtime, text: error.to_string() },
@@ -155,5 +177,58 @@ impl Found {
             _ => return,
         };
         self.failed.push((scenario, failed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::PlanId;
+    use wgoose_kernels::Precision;
+
+    fn pair(ratio: f64) -> Outcome {
+        let of = |factor: f64| (0..12).map(|i| factor * (100.0 + f64::from(i % 3) / 10.0)).collect();
+        Outcome::Pair { samples_ns: [of(1.0), of(1.0 / ratio)], repeats: 1, copies: 0 }
+    }
+
+    fn found(outcomes: &[Outcome]) -> Found {
+        let arm = ArmRecord {
+            name: "a".into(),
+            id: PlanId("1".into()),
+            plan: PlanId("1".into()),
+            model: "m".into(),
+            file: "m.gguf".into(),
+            precision: Precision::F32,
+            persistent: false,
+        };
+        let mut found = Found::of(&arm, false, false, &[]);
+        outcomes.iter().for_each(|outcome| found.learn(Scenario::DECODE, outcome));
+        found
+    }
+
+    #[test]
+    fn what_wins_once_must_win_again() {
+        let verdict = |ratios: &[f64]| {
+            let found = found(&ratios.iter().map(|ratio| pair(*ratio)).collect::<Vec<_>>());
+            assert_eq!(found.timed.len(), 1);
+            (found.timed[0].result.comparison.verdict, found.timed[0].result.comparison.log_ratio.exp())
+        };
+        let is = |(verdict, gain): (Verdict, f64), want: Verdict, of: f64| {
+            assert!(verdict == want && (gain - of).abs() < 1e-3, "{verdict}, {gain}");
+        };
+        is(verdict(&[1.0]), Verdict::Same, 1.0);
+        is(verdict(&[1.2, 1.1]), Verdict::Fast, 1.1);
+        is(verdict(&[1.2, 1.0]), Verdict::Ambiguous, 1.0);
+        is(verdict(&[0.8, 1.2]), Verdict::Ambiguous, 1.2);
+        assert!([1.2, 0.8].map(pair).iter().all(needs_another_look) && !needs_another_look(&pair(1.0)));
+    }
+
+    #[test]
+    fn a_comparison_that_fails_is_kept_with_its_reason() {
+        let found = found(&[Outcome::failed(Cause::NotResident, "too few workgroups".into())]);
+        assert!(found.timed.is_empty() && found.failed[0].1.cause == Cause::NotResident);
+        let refused = refusal(&Outcome::failed(Cause::Compile, "line 3".into()));
+        assert_eq!(refused.map(|reason| reason.cause), Some(Cause::Compile));
+        assert!(refusal(&Outcome::Interrupted).is_some(), "what was not seen is not right");
     }
 }

@@ -191,7 +191,8 @@ impl Measuring<'_> {
         Ok(super::findings::refusal(&outcome))
     }
 
-    /// Times each arm beside the baseline, in each scenario; every comparison has its share of the time that is left.
+    /// Times each arm beside the baseline, in each scenario; every comparison has its share of the time that is left, half of it for
+    /// samples that are held out.
     fn time(
         &self,
         memo: &mut Memo<'_>,
@@ -210,10 +211,15 @@ impl Measuring<'_> {
         for (done, (arm, scenario)) in all.iter().copied().enumerate() {
             tell(Doing::Timing { arm: &arm.name, scenario, done, of: all.len() });
             let left = self.budget.saturating_sub(begun.elapsed());
-            let effort = Effort::sure(left / (all.len() - done) as u32);
-            let plans = [baseline.id.clone(), arm.id.clone()];
-            // What fails is a finding, and in the ledger.
-            memo.anew(&Job::Steps { plans, scenario, held_out: false }, effort)?;
+            let effort = Effort::sure(left / (2 * (all.len() - done)) as u32);
+            let mut time = |held_out| {
+                let plans = [baseline.id.clone(), arm.id.clone()];
+                memo.anew(&Job::Steps { plans, scenario, held_out }, effort)
+            };
+            // What fails is a finding, and in the ledger. What is faster or slower must be so twice.
+            if super::findings::needs_another_look(&time(false)?) {
+                time(true)?;
+            }
         }
         Ok(())
     }

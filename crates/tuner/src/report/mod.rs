@@ -23,7 +23,7 @@ pub use failures::Failed;
 pub use gather::Report;
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
-pub(crate) use numbers::{gain, time, utc};
+pub(crate) use numbers::{gain, utc};
 pub use page::{Source, page};
 pub use point::Point;
 pub use roof::Ceiling;

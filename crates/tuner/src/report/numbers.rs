@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 /// Nanoseconds in the unit that suits them, to three digits.
-pub(crate) fn time(ns: f64) -> String {
+pub(super) fn time(ns: f64) -> String {
     let (scale, unit) = match ns {
         ns if ns < 1e3 => (1.0, "ns"),
         ns if ns < 1e6 => (1e3, "µs"),

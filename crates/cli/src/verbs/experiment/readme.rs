@@ -7,6 +7,7 @@ use crate::findings::{heading, markdown, verdict};
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 use wgoose_plans::day;
+use wgoose_session::printable;
 use wgoose_tuner::experiment::Claim;
 
 /// The whole page.
@@ -31,7 +32,7 @@ pub(super) fn readme(recorded: &Recorded) -> Result<String, Failure> {
         }
         let _ = writeln!(out, "\n{}\n![The arms against the baseline](results/{device}.svg)", markdown(findings));
     }
-    let name = cell(&recorded.name);
+    let name = printable(&recorded.name);
     out += &format!(
         "\n## Again\nWritten by the command below from [experiment.ron](experiment.ron), which says what is varied and what is held fixed, \
          and from the ledgers in `results/`, which have every sample.\n\n```sh\nwgoose experiment run experiments/{name}\n```\n"

@@ -5,6 +5,7 @@ use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure};
+use crate::options::say_differing;
 use crate::out;
 use crate::written::{bar, show};
 use std::path::PathBuf;
@@ -50,6 +51,11 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
         budget: Duration::from_secs(budget.unwrap_or(setting.seconds)),
     };
     let findings = measure(bench, question, ledger)?;
+    for (declared, arm) in recorded.experiment.arms.iter().zip(&arms[1..]) {
+        if let Some(folder) = &declared.differs.kernel_files {
+            say_differing(&recorded.folder.join(folder), &arm.catalogue);
+        }
+    }
     out::file(&recorded.result(&device, "svg"), picture(&findings).as_bytes())?;
     out::file(&recorded.folder.join("README.md"), readme(recorded)?.as_bytes())?;
     out!("{}", Form::Table.of(std::slice::from_ref(&findings)));

@@ -1,0 +1,114 @@
+//! `experiment`: a declared question, answered by one command, with every sample kept.
+
+use crate::binary::{printed, said, wgoose};
+use crate::compare::plant_wrong_kernel;
+use std::fs::{create_dir_all, read_to_string, write};
+use std::path::Path;
+use wgoose_tuner::experiment::Findings;
+use wgoose_tuner::ledger::read;
+
+/// A question about a model of 0.4 million weights.
+const QUESTION: &str = r#"(
+    question: "Is a thing as fast as itself?",
+    hypothesis: "Yes, and what is wrong is refused.",
+    claims: [
+        (arm: "same", tokens: 1, predicted: 1.0, holds: (0.001, 1000.0)),
+        (arm: "wrong", tokens: 1, predicted: 1.0, holds: (0.001, 1000.0)),
+    ],
+    on: (model: Synthetic(preset: "7.2B", mix: "F16"), workload: [(tokens: 1), (tokens: 512)]),
+    on_cpu: (model: Synthetic(layers: 2, width: 64, vocab: 300, mix: "F16"), workload: [(tokens: 1), (tokens: 9)], seconds: 1),
+    baseline: (chunk: 32),
+    arms: [
+        (name: "same"),
+        (name: "apart", differs: (without: [NormShift])),
+        (name: "wrong", differs: (kernel_files: "wrong")),
+        (name: "persistent", differs: (persistent: true)),
+        (name: "other format", differs: (mix: "Q8_0")),
+        (name: "own kernel", differs: (kernels: [(op: "matmul", variant: "naive", config: {}, rows: 1)])),
+    ],
+)"#;
+
+/// A folder with an experiment.
+fn folder(question: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("experiments/001-itself");
+    create_dir_all(&own).unwrap();
+    write(own.join("experiment.ron"), question).unwrap();
+    plant_wrong_kernel(&own.join("wrong"));
+    folder
+}
+
+fn run(folder: &Path, line: &str) -> String {
+    printed(folder, line.split_whitespace())
+}
+
+#[test]
+fn one_file_and_one_command_answer_a_question() {
+    let folder = folder(QUESTION);
+    let own = folder.path().join("experiments/001-itself");
+    let table = run(folder.path(), "experiment run experiments/001-itself --cache-dir cache");
+    // Where noise once looked like a gain, held-out samples leave it open.
+    let said = table.lines().find(|line| line.starts_with("same in decode: predicted 1.000, found ")).unwrap();
+    assert!(said.ends_with(": holds") || said.ends_with(": open"), "{table}");
+    assert!(table.contains("wrong in decode: predicted 1.000, found -: not measured\n"), "{table}");
+
+    let results: Vec<_> = std::fs::read_dir(own.join("results")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let ledger = results.iter().find(|path| path.extension().unwrap() == "jsonl").unwrap();
+    assert!(results.len() == 2 && ledger.with_extension("svg").is_file(), "{results:?}");
+    let found = Findings::all(&read(ledger).unwrap().0);
+    let [findings] = &found[..] else { panic!("{} runs", found.len()) };
+    assert!(findings.session.version.contains("wgpu ") && findings.session.default == findings.found[0].arm.plan);
+    let arm = |name: &str| findings.found.iter().find(|found| found.arm.name == name).unwrap();
+    let verdict = |timed: &wgoose_tuner::experiment::Timed| timed.result.comparison.verdict.to_string();
+    let same = arm("same");
+    assert!(same.is_baseline && same.timed.len() == 2);
+    let verdicts: Vec<String> = same.timed.iter().map(verdict).collect();
+    assert!(verdicts.iter().all(|verdict| ["SAME", "AMBIGUOUS"].contains(&&**verdict)), "{verdicts:?}");
+    let wrong = arm("wrong");
+    assert!(wrong.timed.is_empty() && wrong.refused.as_ref().unwrap().to_string().starts_with("wrong result: "));
+    // A device that keeps all workgroups resident runs it; another one says so, and times no decoding.
+    let persistent = arm("persistent");
+    assert_eq!(persistent.timed.len() + usize::from(persistent.fell_back.is_some()) + persistent.failed.len(), 2);
+    assert!(arm("other format").arm.model != same.arm.model && arm("other format").timed.len() == 2);
+    assert!(arm("own kernel").arm.plan != same.arm.plan && arm("own kernel").timed.len() == 2);
+
+    let readme = read_to_string(own.join("README.md")).unwrap();
+    for part in [
+        "# Is a thing as fast as itself?\n\nYes, and what is wrong is refused.\n",
+        "| wrong | decode | 1.000 | 0.001, 1000 | not measured |",
+        "- wrong is refused: wrong result: f32;",
+        "| apart | prefill of 9 | ",
+        "wgoose experiment run experiments/001-itself\n",
+    ] {
+        assert!(readme.contains(part), "{part} is not in {readme}");
+    }
+    assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
+    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains(",wrong result: f32;"));
+    assert!(run(folder.path(), "experiment compare experiments/001-itself").contains("| same | decode | "));
+}
+
+#[test]
+fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
+    let tuned = QUESTION.replace("baseline: (chunk: 32)", "tuning: tuned_per_arm");
+    let cases = [
+        (&*tuned, "arms cannot be tuned one by one yet"),
+        (&QUESTION.replace("[NormShift]", "[NormMatmul]"), "arm 'apart': the plan that it differs from does not have"),
+        (&QUESTION.replace("\"naive\"", "\"goose\""), "arm 'own kernel': there is no kernel matmul/goose"),
+        (&QUESTION.replace("config: {}", "config: {\"WG\": 3}"), "arm 'own kernel': matmul/naive WG=3: "),
+        (&QUESTION.replace("\"Q8_0\"", "\"Q9\""), "arm 'other format': there is no mix of formats 'Q9'"),
+        (&QUESTION.replace("\"wrong\")", "\"nowhere\")"), "arm 'wrong': "),
+        (&QUESTION.replace("hypothesis", "guess"), "experiment.ron: "),
+        (&QUESTION.replace("arm: \"same\"", "arm: \"none\""), "a claim is about 'none'"),
+    ];
+    for (question, says) in cases {
+        let folder = folder(question);
+        let line = "experiment run experiments/001-itself --cache-dir cache";
+        let output = wgoose(folder.path(), line.split(' '));
+        let (status, said) = (output.status.code(), said(output));
+        assert!(status == Some(1) && said.contains(says) && said.lines().count() == 1, "{says}: {status:?} {said}");
+        assert!(!folder.path().join("experiments/001-itself/README.md").exists());
+    }
+    let folder = folder(QUESTION);
+    let output = wgoose(folder.path(), ["experiment", "show", "experiments/001-itself"]);
+    assert!(said(output).contains("nothing was measured yet"));
+}
