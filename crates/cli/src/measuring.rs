@@ -14,7 +14,7 @@ use wgoose_session::printable;
 use wgoose_tuner::experiment::{Arm, Doing, ExperimentError, Findings, Measuring};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::LabError;
-use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::ledger::{ImpossibleArm, Ledger};
 use wgoose_tuner::memo::TrialError;
 use wgoose_tuner::objective::Objective;
 
@@ -62,6 +62,8 @@ pub(crate) struct Question<'a> {
     pub(crate) declaration: Option<String>,
     /// The baseline, then what is held against it.
     pub(crate) arms: &'a [Arm],
+    /// Arms that the device cannot have.
+    pub(crate) left_out: &'a [ImpossibleArm],
     /// What is timed.
     pub(crate) objective: &'a Objective,
     /// Time for the samples.
@@ -76,15 +78,17 @@ pub(crate) fn measure(bench: &Workbench, question: Question<'_>, ledger: Ledger)
     let _on_signal =
         OnSignal::call(move |_| if raised.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     ledger.notices().iter().for_each(|notice| note(&printable(&notice.to_string())));
-    let Question { name: experiment, declaration, arms, objective, budget } = question;
+    let Question { name: experiment, declaration, arms, left_out, objective, budget } = question;
     let (device, version) = (&bench.device, crate::version());
+    let references = &*bench.kept;
     let measuring = Measuring {
         device,
         arms,
+        left_out,
         objective,
         experiment,
         declaration,
-        references: &bench.kept,
+        references,
         budget,
         version,
         interrupt,

@@ -4,8 +4,8 @@ use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
-    ArmRecord, Arms, Cause, Clock, Decision, Gate, Identity, Ledger, LedgerError, Outcome, PlanRecord, Reason, Record,
-    Records, Refused, Session, Trial, Tried,
+    ArmRecord, Arms, Cause, Clock, Decision, Gate, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
+    Reason, Record, Records, Refused, Session, Trial, Tried,
 };
 use crate::paired::{Effort, PairedResult, Screened};
 use crate::scenario::Scenario;
@@ -144,9 +144,9 @@ impl<'a> Memo<'a> {
     /// The ledger cannot be written.
     pub(crate) fn enrol(
         &mut self,
-        experiment: String,
-        declaration: Option<String>,
+        (experiment, declaration): (String, Option<String>),
         arms: Vec<(ArmRecord, &Plan)>,
+        left_out: Vec<ImpossibleArm>,
     ) -> Result<(), LedgerError> {
         let Some(session) = self.session.clone() else { return Ok(()) };
         for (arm, plan) in &arms {
@@ -154,7 +154,7 @@ impl<'a> Memo<'a> {
             self.plans.insert(arm.id.clone(), Plan { evidence: None, ..(*plan).clone() });
         }
         let arms = arms.into_iter().map(|(arm, _)| arm).collect();
-        let arms = Arms { at: now(), session, experiment, declaration, arms };
+        let arms = Arms { at: now(), session, experiment, declaration, arms, left_out };
         self.ledger.append(Record::Experiment(arms)).map(drop)
     }
 

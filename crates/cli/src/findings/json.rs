@@ -13,6 +13,7 @@ pub(crate) fn json(findings: &Findings) -> Value {
         "at": session.at,
         "version": session.version,
         "device": session.device,
+        "left_out": findings.left_out,
         "arms": findings.found.iter().map(arm).collect::<Vec<_>>(),
     })
 }

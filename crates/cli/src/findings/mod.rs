@@ -84,5 +84,6 @@ fn remarks(findings: &Findings) -> Vec<String> {
             lines.push(format!("{name} passed the gate: {}, quality hash {own}", found.arm.precision));
         }
     }
-    lines
+    let left_out = findings.left_out.iter().map(|arm| format!("{} is left out: {}", arm.name, arm.reason));
+    lines.into_iter().chain(left_out).collect()
 }

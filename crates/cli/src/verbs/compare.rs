@@ -105,7 +105,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for model in &models {
         let arms = args.arms(model, &bench, &objective.scenarios())?;
         let budget = Duration::from_secs(args.budget);
-        let question = Question { name: "compare", declaration: None, arms: &arms, objective: &objective, budget };
+        let (arms, objective) = (&arms[..], &objective);
+        let question = Question { name: "compare", declaration: None, arms, left_out: &[], objective, budget };
         all.push(measure(&bench, question, Ledger::open(&ledger)?)?);
         // Where none of an arm's files is used, it is the baseline by another name.
         let own = arms.iter().filter(|arm| !Arc::ptr_eq(&arm.catalogue, &arms[0].catalogue));

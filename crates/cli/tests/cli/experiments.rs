@@ -21,6 +21,7 @@ const QUESTION: &str = r#"(
     arms: [
         (name: "same"),
         (name: "apart", differs: (without: [NormShift])),
+        (name: "impossible", differs: (without: [NormMatmul])),
         (name: "wrong", differs: (kernel_files: "wrong")),
         (name: "persistent", differs: (persistent: true)),
         (name: "other format", differs: (mix: "Q8_0")),
@@ -78,6 +79,7 @@ fn one_file_and_one_command_answer_a_question() {
         "| wrong | decode | 1.000 | 0.001, 1000 | not measured |",
         "- wrong is refused: wrong result: f32;",
         "| apart | prefill of 9 | ",
+        "- impossible is left out: constraint: the plan that it differs from does not have the fusion norm-matmul",
         "wgoose experiment run experiments/001-itself\n",
     ] {
         assert!(readme.contains(part), "{part} is not in {readme}");
@@ -92,7 +94,6 @@ fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
     let tuned = QUESTION.replace("baseline: (chunk: 32)", "tuning: tuned_per_arm");
     let cases = [
         (&*tuned, "arms cannot be tuned one by one yet"),
-        (&QUESTION.replace("[NormShift]", "[NormMatmul]"), "arm 'apart': the plan that it differs from does not have"),
         (&QUESTION.replace("\"naive\"", "\"goose\""), "arm 'own kernel': there is no kernel matmul/goose"),
         (&QUESTION.replace("config: {}", "config: {\"WG\": 3}"), "arm 'own kernel': matmul/naive WG=3: "),
         (&QUESTION.replace("\"Q8_0\"", "\"Q9\""), "arm 'other format': there is no mix of formats 'Q9'"),

@@ -94,6 +94,13 @@ pub enum DifferenceError {
     NoMix,
 }
 
+impl DifferenceError {
+    /// Whether another device may have such an arm.
+    pub fn is_of_the_device(&self) -> bool {
+        matches!(self, DifferenceError::NoPlace { .. } | DifferenceError::Fusion { .. })
+    }
+}
+
 /// Where differences are made.
 pub struct Ground<'a> {
     /// The device.
@@ -114,8 +121,19 @@ impl Difference {
     /// An arm that differs so from another one.
     ///
     /// # Errors
-    /// There is no such arm: its reason.
+    /// There is no such arm, or it does not differ in what is named: its reason.
     pub fn of(&self, from: &Arm, name: &str, ground: &Ground<'_>) -> Result<Arm, DifferenceError> {
+        if self.plan.is_none() {
+            self.differs_in_fusions(&from.plan)?;
+        }
+        self.on(from, name, ground)
+    }
+
+    /// An arm that has all this, whatever of it the other one has, and is as the other one else.
+    ///
+    /// # Errors
+    /// There is no such arm: its reason.
+    pub fn on(&self, from: &Arm, name: &str, ground: &Ground<'_>) -> Result<Arm, DifferenceError> {
         let model = match self.source(ground)? {
             Some(source) => source.open(ground.models, ground.folder, ground.progress)?,
             None => Arc::clone(&from.model),
@@ -133,7 +151,7 @@ impl Difference {
             let choices = plan.choices.iter().map(|choice| choice.for_key(choice.key.clone(), &catalogue));
             plan.choices = choices.collect::<Result<_, _>>()?;
         }
-        self.fuse(&mut plan)?;
+        self.fuse(&mut plan);
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
         plan.interleave = self.interleave.clone().unwrap_or(plan.interleave);
         plan.k_major = self.k_major.clone().unwrap_or(plan.k_major);
@@ -179,19 +197,18 @@ impl Difference {
         Ok(plan)
     }
 
-    fn fuse(&self, plan: &mut Plan) -> Result<(), DifferenceError> {
-        let sets = |plan: &Plan| [&plan.fusions.decode, &plan.fusions.batched, &plan.fusions.prefill].map(Clone::clone);
-        let before = sets(plan);
-        for fusion in &self.without {
-            if !before.iter().any(|set| set.contains(fusion)) {
-                return Err(DifferenceError::Fusion { fusion: fusion.to_string(), has: false });
-            }
+    /// That each fusion that is named makes a difference.
+    fn differs_in_fusions(&self, plan: &Plan) -> Result<(), DifferenceError> {
+        let sets = [&plan.fusions.decode, &plan.fusions.batched, &plan.fusions.prefill];
+        let absent = self.without.iter().find(|fusion| !sets.iter().any(|set| set.contains(fusion)));
+        let there = self.with.iter().find(|fusion| sets.iter().all(|set| set.contains(fusion)));
+        match absent.map(|fusion| (fusion, false)).or(there.map(|fusion| (fusion, true))) {
+            Some((fusion, has)) => Err(DifferenceError::Fusion { fusion: fusion.to_string(), has }),
+            None => Ok(()),
         }
-        for fusion in &self.with {
-            if before.iter().all(|set| set.contains(fusion)) {
-                return Err(DifferenceError::Fusion { fusion: fusion.to_string(), has: true });
-            }
-        }
+    }
+
+    fn fuse(&self, plan: &mut Plan) {
         let fusions = &mut plan.fusions;
         for (set, is_decode) in
             [(&mut fusions.decode, true), (&mut fusions.batched, false), (&mut fusions.prefill, false)]
@@ -203,7 +220,6 @@ impl Difference {
                 set.insert(*fusion);
             }
         }
-        Ok(())
     }
 
     /// Takes a kernel wherever it fits.

@@ -1,7 +1,7 @@
 //! What a ledger says of an experiment.
 
 use crate::job::Job;
-use crate::ledger::{ArmRecord, Arms, Cause, Gate, Outcome, Reason, Record, Records, Session, Trial};
+use crate::ledger::{ArmRecord, Arms, Cause, Gate, ImpossibleArm, Outcome, Reason, Record, Records, Session, Trial};
 use crate::memo::paired;
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
@@ -18,6 +18,8 @@ pub struct Findings {
     pub declaration: Option<String>,
     /// The arms, the baseline first.
     pub found: Vec<Found>,
+    /// Arms that the device cannot have.
+    pub left_out: Vec<ImpossibleArm>,
 }
 
 /// What was found of an arm.
@@ -108,7 +110,7 @@ impl Findings {
         });
         let found = found.collect();
         let (experiment, declaration) = (arms.experiment.clone(), arms.declaration.clone());
-        Some(Findings { session, experiment, declaration, found })
+        Some(Findings { session, experiment, declaration, found, left_out: arms.left_out.clone() })
     }
 
     /// What was timed of any arm, in the order of the workload.

@@ -5,7 +5,7 @@ use super::findings::Findings;
 use crate::interrupt::Interrupt;
 use crate::job::{Job, PlanId};
 use crate::lab::{GpuLab, Lab, LabError};
-use crate::ledger::{ArmRecord, Ledger, LedgerError, Outcome, Reason, Session};
+use crate::ledger::{ArmRecord, ImpossibleArm, Ledger, LedgerError, Outcome, Reason, Session};
 use crate::memo::{Memo, TrialError};
 use crate::objective::Objective;
 use crate::paired::Effort;
@@ -23,6 +23,8 @@ pub struct Measuring<'a> {
     pub device: &'a Arc<Device>,
     /// The baseline, then what is held against it.
     pub arms: &'a [Arm],
+    /// Arms that this device cannot have.
+    pub left_out: &'a [ImpossibleArm],
     /// What is timed.
     pub objective: &'a Objective,
     /// What the experiment is called.
@@ -159,7 +161,7 @@ impl Measuring<'_> {
             budget: self.budget.as_secs_f64(),
         })?;
         let arms = records.iter().cloned().zip(self.arms.iter().map(|arm| &arm.plan)).collect();
-        memo.enrol(self.experiment.to_owned(), self.declaration.clone(), arms)?;
+        memo.enrol((self.experiment.to_owned(), self.declaration.clone()), arms, self.left_out.to_vec())?;
 
         let mut right: Vec<&ArmRecord> = Vec::new();
         for (i, arm) in records.iter().enumerate() {

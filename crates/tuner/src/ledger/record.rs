@@ -214,6 +214,19 @@ pub struct Arms {
     pub declaration: Option<String>,
     /// The baseline, then what is held against it.
     pub arms: Vec<ArmRecord>,
+    /// Arms that this device cannot have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<ImpossibleArm>,
+}
+
+/// An arm that a device cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpossibleArm {
+    /// What it is called.
+    pub name: String,
+    /// Why there is none.
+    pub reason: Reason,
 }
 
 /// One arm of an experiment.

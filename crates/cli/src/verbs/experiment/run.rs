@@ -7,13 +7,15 @@ use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure};
 use crate::options::say_differing;
 use crate::out;
+use crate::progress::note;
 use crate::written::{bar, show};
 use std::path::PathBuf;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_plans::slug;
+use wgoose_session::printable;
 use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, picture};
-use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -42,17 +44,20 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
     let objective = setting.objective(&recorded.name);
     let device = slug(&bench.device.fingerprint().adapter);
     let ledger = Ledger::open(recorded.result(&device, "jsonl"))?;
-    let arms = arms(recorded, setting, bench)?;
+    let (arms, left_out) = arms(recorded, setting, bench)?;
+    left_out.iter().for_each(|arm| note(&printable(&format!("{} is left out: {}", arm.name, arm.reason))));
     let question = Question {
         name: &recorded.name,
         declaration: Some(recorded.declaration.clone()),
         arms: &arms,
+        left_out: &left_out,
         objective: &objective,
         budget: Duration::from_secs(budget.unwrap_or(setting.seconds)),
     };
     let findings = measure(bench, question, ledger)?;
-    for (declared, arm) in recorded.experiment.arms.iter().zip(&arms[1..]) {
-        if let Some(folder) = &declared.differs.kernel_files {
+    for declared in &recorded.experiment.arms {
+        let arm = arms[1..].iter().find(|arm| arm.name == declared.name);
+        if let (Some(folder), Some(arm)) = (&declared.differs.kernel_files, arm) {
             say_differing(&recorded.folder.join(folder), &arm.catalogue);
         }
     }
@@ -67,8 +72,8 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
     Ok(())
 }
 
-/// The arms on a device, the baseline first.
-fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<Vec<Arm>, Failure> {
+/// The arms on a device, the baseline first, and those that it cannot have.
+fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<(Vec<Arm>, Vec<ImpossibleArm>), Failure> {
     let (objective, device) = (setting.objective(&recorded.name), &*bench.device);
     let scenarios = objective.scenarios();
     let moving = bar()?;
@@ -85,11 +90,22 @@ fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<Vec
     let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let default = Arm { name: String::new(), plan, model, catalogue: Catalogue::embedded() };
     let named = |name: &str, error| format!("arm '{name}': {error}");
-    let baseline = recorded.experiment.baseline.of(&default, Experiment::BASELINE, &ground);
+    let baseline = recorded.experiment.baseline.on(&default, Experiment::BASELINE, &ground);
     let baseline = baseline.map_err(|error| named(Experiment::BASELINE, error))?;
-    let mut arms = vec![baseline];
+    let (mut arms, mut left_out) = (vec![baseline], Vec::new());
     for arm in &recorded.experiment.arms {
-        arms.push(arm.differs.of(&arms[0], &arm.name, &ground).map_err(|error| named(&arm.name, error))?);
+        match arm.differs.of(&arms[0], &arm.name, &ground) {
+            Ok(arm) => arms.push(arm),
+            Err(error) if error.is_of_the_device() => {
+                let reason = Reason { cause: Cause::Constraint, text: error.to_string() };
+                left_out.push(ImpossibleArm { name: arm.name.clone(), reason });
+            }
+            Err(error) => return Err(named(&arm.name, error).into()),
+        }
     }
-    Ok(arms)
+    if arms.len() == 1 {
+        let why = left_out.iter().map(|arm| format!("{}: {}", arm.name, arm.reason.text)).collect::<Vec<_>>();
+        return Err(format!("{}: this device can have none of its arms: {}", recorded.name, why.join("; ")).into());
+    }
+    Ok((arms, left_out))
 }
