@@ -40,7 +40,8 @@ pub struct Difference {
     pub precision: Option<Precision>,
     /// How the WKV state is stored.
     pub state: Option<StateFormat>,
-    /// Kernels for op instances; tunables that are not named are as near to their defaults as an op instance on the device allows.
+    /// Kernels for op instances. Tunables that are not named are those of the baseline where it names the same variant, else as near to
+    /// their defaults as the op instance and the device allow.
     pub kernels: Vec<Seed>,
     /// A folder of kernels, laid out like `kernels-wgsl/`, that take the places of the program's.
     pub kernel_files: Option<PathBuf>,
@@ -245,10 +246,18 @@ impl Difference {
         let (mut adopted, mut why) = (false, None);
         for site in sites(plan, model, ground.scenarios).iter().filter(|site| kernel.fits(&site.key)) {
             let refusal = |config: &Config| variant.is_legal(&site.instance, config, &limits).err();
-            match configs.iter().find(|config| refusal(config).is_none()) {
+            // What the plan has there says the rest, if it is the same variant.
+            let chosen = plan.choices.iter().find(|choice| choice.key == site.key && choice.variant == *name);
+            let own = chosen.and_then(|choice| {
+                let mut spelled = choice.config.clone();
+                spelled.extend(named.clone());
+                variant.config(&spelled).ok()
+            });
+            let tried = own.as_ref().map_or(&configs[..], std::slice::from_ref);
+            match tried.iter().find(|config| refusal(config).is_none()) {
                 Some(config) => plan.adopt(Choice::new(site.key.clone(), variant, config)?),
                 None => {
-                    why = why.or_else(|| configs.first().and_then(refusal));
+                    why = why.or_else(|| tried.first().and_then(refusal));
                     continue;
                 }
             }

@@ -16,7 +16,8 @@ use wgoose_tuner::experiment::Claim;
 /// The results cannot be read.
 pub(super) fn readme(recorded: &Recorded) -> Result<String, Failure> {
     let (experiment, answers) = (&recorded.experiment, recorded.answers()?);
-    let mut out = format!("# {}\n\n{}\n", cell(&experiment.question), experiment.hypothesis.trim());
+    let hypothesis: Vec<&str> = experiment.hypothesis.lines().map(str::trim).collect();
+    let mut out = format!("# {}\n\n{}\n", cell(&experiment.question), hypothesis.join("\n").trim());
     if !experiment.claims.is_empty() {
         out += &format!("\n{}", predictions(&experiment.claims, &answers));
     }
