@@ -85,7 +85,7 @@ fn one_file_and_one_command_answer_a_question() {
         assert!(readme.contains(part), "{part} is not in {readme}");
     }
     assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
-    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains(",wrong result: f32;"));
+    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32;"));
     assert!(run(folder.path(), "experiment compare experiments/001-itself").contains("| same | decode | "));
 }
 
