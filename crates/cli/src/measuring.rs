@@ -11,12 +11,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wgoose_runtime::{Device, DeviceOptions, lab::open_measured};
 use wgoose_session::printable;
-use wgoose_tuner::experiment::{Arm, Doing, ExperimentError, Findings, Measuring};
+use wgoose_tuner::experiment::{Arm, Doing, ExperimentError, Findings, Measuring, tune_arms};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::LabError;
 use wgoose_tuner::ledger::{ImpossibleArm, Ledger};
 use wgoose_tuner::memo::TrialError;
 use wgoose_tuner::objective::Objective;
+use wgoose_tuner::scenario::Scenario;
 
 /// Where experiments run, and what is kept of them.
 #[derive(clap::Args)]
@@ -70,13 +71,44 @@ pub(crate) struct Question<'a> {
     pub(crate) budget: Duration,
 }
 
+/// Finds kernels for each arm; what goes on is shown on a terminal.
+pub(crate) fn tune(
+    bench: &Workbench,
+    arms: &mut [Arm],
+    scenarios: &[Scenario],
+    (ledger, budget): (Ledger, Duration),
+) -> Result<(), Failure> {
+    let (interrupt, _on_signal) = interruptible();
+    let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
+    let tuned = tune_arms(&bench.device, arms, scenarios, (ledger, budget, interrupt), &mut |key, done, of| {
+        bar.done_of(done as u64, of as u64);
+        bar.say(&format!("tuning {key}"));
+    });
+    tuned.map_err(failure)
+}
+
+/// What is raised by Ctrl-C, while the other one lives; a second one ends the program.
+fn interruptible() -> (Interrupt, OnSignal) {
+    let interrupt = Interrupt::default();
+    let raised = interrupt.clone();
+    let on_signal =
+        OnSignal::call(move |_| if raised.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    (interrupt, on_signal)
+}
+
+fn failure(error: ExperimentError) -> Failure {
+    match error {
+        ExperimentError::Trial(TrialError::Lab(LabError::Interrupted)) => {
+            Interrupted("nothing is reported of a part of an experiment".to_owned()).into()
+        }
+        error => error.into(),
+    }
+}
+
 /// Measures; what goes on is shown on a terminal, what was refused is said. Ctrl-C ends it between two comparisons, a second one at
 /// once.
 pub(crate) fn measure(bench: &Workbench, question: Question<'_>, ledger: Ledger) -> Result<Findings, Failure> {
-    let interrupt = Interrupt::default();
-    let raised = interrupt.clone();
-    let _on_signal =
-        OnSignal::call(move |_| if raised.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    let (interrupt, _on_signal) = interruptible();
     ledger.notices().iter().for_each(|notice| note(&printable(&notice.to_string())));
     let Question { name: experiment, declaration, arms, left_out, objective, budget } = question;
     let (device, version) = (&bench.device, crate::version());
@@ -102,10 +134,5 @@ pub(crate) fn measure(bench: &Workbench, question: Question<'_>, ledger: Ledger)
             bar.say(&format!("{}, {scenario}", printable(arm)));
         }
     });
-    match findings {
-        Err(ExperimentError::Trial(TrialError::Lab(LabError::Interrupted))) => {
-            Err(Interrupted("nothing is reported of a part of an experiment".to_owned()).into())
-        }
-        findings => Ok(findings?),
-    }
+    findings.map_err(failure)
 }

@@ -190,7 +190,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
 
     let mut gone = tuned();
     gone.choices[0].variant = "honk".into();
-    store.file(&f16, &gone).unwrap();
+    store.file(&f16, &gone.with_evidence(evidence(1.84))).unwrap();
     let found = find(Some(&store), &device(), &f16, &embedded);
     assert_eq!(found.report.stale, [Stale::Kernels { changed: 1, of: 1 }]);
 }

@@ -5,7 +5,7 @@ use crate::compare::plant_wrong_kernel;
 use std::fs::{create_dir_all, read_to_string, write};
 use std::path::Path;
 use wgoose_tuner::experiment::Findings;
-use wgoose_tuner::ledger::read;
+use wgoose_tuner::ledger::{Record, read};
 
 /// A question about a model of 0.4 million weights.
 const QUESTION: &str = r#"(
@@ -91,9 +91,9 @@ fn one_file_and_one_command_answer_a_question() {
 
 #[test]
 fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
-    let tuned = QUESTION.replace("baseline: (chunk: 32)", "tuning: tuned_per_arm");
+    let tuned = QUESTION.replace("baseline:", "tuning: tuned_per_arm(seconds: 1), baseline:");
     let cases = [
-        (&*tuned, "arms cannot be tuned one by one yet"),
+        (&*tuned, "'wrong' has kernel_files: kernels for that are not tuned per arm"),
         (&QUESTION.replace("\"naive\"", "\"goose\""), "arm 'own kernel': there is no kernel matmul/goose"),
         (&QUESTION.replace("config: {}", "config: {\"WG\": 3}"), "arm 'own kernel': matmul/naive WG=3: "),
         (&QUESTION.replace("\"Q8_0\"", "\"Q9\""), "arm 'other format': there is no mix of formats 'Q9'"),
@@ -112,4 +112,37 @@ fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
     let folder = folder(QUESTION);
     let output = wgoose(folder.path(), ["experiment", "show", "experiments/001-itself"]);
     assert!(said(output).contains("nothing was measured yet"));
+}
+
+#[test]
+fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
+    let question = r#"(
+        question: "Does it pay, with kernels that suit it?",
+        hypothesis: "It does.",
+        on: (model: Synthetic(layers: 1, width: 64, vocab: 300, mix: "F16"), workload: [(tokens: 1)], seconds: 1),
+        tuning: tuned_per_arm(seconds: 2),
+        arms: [
+            (name: "apart", differs: (without: [NormShift])),
+            (name: "naive", differs: (kernels: [(op: "matmul", variant: "naive", config: {})])),
+        ],
+    )"#;
+    let folder = folder(question);
+    run(folder.path(), "experiment run experiments/001-itself --cache-dir cache");
+    let results = std::fs::read_dir(folder.path().join("experiments/001-itself/results")).unwrap();
+    let ledger = results.map(|entry| entry.unwrap().path()).find(|path| path.extension().unwrap() == "jsonl").unwrap();
+    let (records, _) = read(&ledger).unwrap();
+    let jobs = |name: &str| {
+        let jobs = records.trials().filter_map(|(_, trial)| trial.identity.tried.job());
+        jobs.filter(|job| job.name() == name).count()
+    };
+    assert!(jobs("kernel") > 10 && jobs("gate") == 6, "{} kernels, {} gates", jobs("kernel"), jobs("gate"));
+    // What an arm names stays.
+    let findings = Findings::all(&records).pop().unwrap();
+    let naive = &findings.found.iter().find(|found| found.arm.name == "naive").unwrap().arm.plan;
+    let plan = records.as_slice().iter().find_map(|entry| match &entry.record {
+        Record::Plan(known) if known.plan.hash() == naive.0 => Some(&known.plan),
+        _ => None,
+    });
+    let named: Vec<&str> = plan.unwrap().choices.iter().filter(|c| c.key.op == "matmul").map(|c| &*c.variant).collect();
+    assert!(!named.is_empty() && named.iter().all(|variant| *variant == "naive"), "{named:?}");
 }

@@ -61,11 +61,12 @@ impl Tuned {
         store(self.path())
     }
 
-    /// Changes the plan in the store.
+    /// Takes the place of the plan in the store, as if another one had been measured.
     fn change(&self, change: impl Fn(&mut Plan)) {
         let mut plan = self.plan.clone();
         change(&mut plan);
-        plan.save(&self.store().path(&self.name)).unwrap();
+        let evidence = plan.evidence.clone().unwrap();
+        plan.with_evidence(evidence).save(&self.store().path(&self.name)).unwrap();
     }
 
     /// What a command says of its plan on stderr; it must succeed.

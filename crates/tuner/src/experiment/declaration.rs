@@ -76,8 +76,11 @@ pub enum Tuning {
     /// Those of the baseline, but for what an arm says.
     #[default]
     Fixed,
-    /// Each its own, found by a sweep.
-    TunedPerArm,
+    /// Each its own, but for what an arm says: the fastest alone.
+    TunedPerArm {
+        /// Seconds to look for them.
+        seconds: u64,
+    },
 }
 
 /// One arm.
@@ -139,9 +142,16 @@ pub enum ExperimentFileError {
         /// Its scenario.
         scenario: Scenario,
     },
-    /// Arms with kernels of their own.
-    #[error("experiment {}: arms cannot be tuned one by one yet: say tuning: fixed, and name kernels in each arm", .0.display())]
-    TunedPerArm(PathBuf),
+    /// Arms whose kernels cannot be tuned alone.
+    #[error("experiment {}: '{name}' has {what}: kernels for that are not tuned per arm, say tuning: fixed", path.display())]
+    NotTunable {
+        /// The file.
+        path: PathBuf,
+        /// The arm.
+        name: String,
+        /// What of it.
+        what: &'static str,
+    },
 }
 
 impl Experiment {
@@ -176,15 +186,24 @@ impl Experiment {
 
     fn check(&self, path: &Path) -> Result<(), ExperimentFileError> {
         let path = || path.to_owned();
-        if self.tuning == Tuning::TunedPerArm {
-            return Err(ExperimentFileError::TunedPerArm(path()));
-        }
         if self.arms.is_empty() {
             return Err(ExperimentFileError::NoArms(path()));
         }
         let mut names = BTreeSet::from([Experiment::BASELINE]);
         if let Some(arm) = self.arms.iter().find(|arm| !names.insert(&arm.name)) {
             return Err(ExperimentFileError::Twice { path: path(), name: arm.name.clone() });
+        }
+        if let Tuning::TunedPerArm { .. } = self.tuning {
+            let arms = self.arms.iter().map(|arm| (&*arm.name, &arm.differs));
+            for (name, differs) in arms.chain([(Experiment::BASELINE, &self.baseline)]) {
+                let what = match differs {
+                    Difference { kernel_files: Some(_), .. } => "kernel_files",
+                    Difference { persistent: Some(true), .. } => "persistent",
+                    Difference { plan: Some(_), .. } => "a plan",
+                    _ => continue,
+                };
+                return Err(ExperimentFileError::NotTunable { path: path(), name: name.to_owned(), what });
+            }
         }
         let mut scenarios = Vec::new();
         for setting in [Some(&self.on), self.on_cpu.as_ref()].into_iter().flatten() {
@@ -258,7 +277,12 @@ mod tests {
         assert!(why("arms: []").contains("no arms"));
         assert!(why("arms: [(name: \"a\"), (name: \"a\")]").contains("'a'"));
         assert!(why("arms: [(name: \"baseline\")]").contains("'baseline'"));
-        assert!(why("arms: [(name: \"a\")], tuning: tuned_per_arm").contains("cannot be tuned one by one"));
+        let tuned = "tuning: tuned_per_arm(seconds: 9)";
+        assert!(
+            why(&format!("arms: [(name: \"a\", differs: (persistent: true))], {tuned}")).contains("'a' has persistent")
+        );
+        let tuned = parse(&with(&format!("arms: [(name: \"a\")], {tuned}"))).unwrap().tuning;
+        assert_eq!(tuned, Tuning::TunedPerArm { seconds: 9 });
         let claim = "claims: [(arm: \"a\", tokens: 7, predicted: 1.0, holds: (0.0, 2.0))], arms: [(name: \"a\")]";
         assert!(why(claim).contains("'a' in prefill of 7"));
         assert!(why("arms: [(name: \"a\", differs: (colour: 1))]").contains("colour"));

@@ -269,7 +269,7 @@ impl Difference {
 }
 
 /// The op instances of what is timed with a plan.
-fn sites(plan: &Plan, model: &Model, scenarios: &[Scenario]) -> Vec<InstanceGroup> {
+pub(super) fn sites(plan: &Plan, model: &Model, scenarios: &[Scenario]) -> Vec<InstanceGroup> {
     let format = |weight: Weight| plan.format_on_gpu(weight, model.tensor(weight).format());
     let mut sites: Vec<InstanceGroup> = Vec::new();
     for scenario in scenarios {

@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use wgoose_kernels::Plan;
+use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{Device, GpuExecutor};
 
 /// What is measured, where, and for how long.
@@ -84,6 +84,9 @@ pub enum ExperimentError {
     /// A trial.
     #[error(transparent)]
     Trial(#[from] TrialError),
+    /// A default kernel that is needed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),

@@ -13,6 +13,7 @@ mod findings;
 mod measure;
 mod picture;
 mod source;
+mod tune;
 
 pub use arm::Arm;
 pub use claim::{Answer, Claim};
@@ -22,3 +23,4 @@ pub use findings::{Findings, Found, Timed};
 pub use measure::{Doing, ExperimentError, Measuring};
 pub use picture::picture;
 pub use source::{Source, SourceError};
+pub use tune::tune_arms;

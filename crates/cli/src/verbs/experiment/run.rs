@@ -4,7 +4,7 @@ use super::readme::readme;
 use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::findings::Form;
-use crate::measuring::{BenchOptions, Question, Workbench, measure};
+use crate::measuring::{BenchOptions, Question, Workbench, measure, tune};
 use crate::options::say_differing;
 use crate::out;
 use crate::progress::note;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_plans::slug;
 use wgoose_session::printable;
-use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, picture};
+use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, Tuning, picture};
 use wgoose_tuner::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 
 #[derive(clap::Args)]
@@ -43,9 +43,14 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
     let setting = recorded.experiment.setting(bench.device.is_cpu());
     let objective = setting.objective(&recorded.name);
     let device = slug(&bench.device.fingerprint().adapter);
-    let ledger = Ledger::open(recorded.result(&device, "jsonl"))?;
-    let (arms, left_out) = arms(recorded, setting, bench)?;
+    let ledger = || Ledger::open(recorded.result(&device, "jsonl"));
+    // That it can be written, before minutes of work.
+    drop(ledger()?);
+    let (mut arms, left_out) = arms(recorded, setting, bench)?;
     left_out.iter().for_each(|arm| note(&printable(&format!("{} is left out: {}", arm.name, arm.reason))));
+    if let Tuning::TunedPerArm { seconds } = recorded.experiment.tuning {
+        tune(bench, &mut arms, &objective.scenarios(), (ledger()?, Duration::from_secs(seconds)))?;
+    }
     let question = Question {
         name: &recorded.name,
         declaration: Some(recorded.declaration.clone()),
@@ -54,7 +59,7 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
         objective: &objective,
         budget: Duration::from_secs(budget.unwrap_or(setting.seconds)),
     };
-    let findings = measure(bench, question, ledger)?;
+    let findings = measure(bench, question, ledger()?)?;
     for declared in &recorded.experiment.arms {
         let arm = arms[1..].iter().find(|arm| arm.name == declared.name);
         if let (Some(folder), Some(arm)) = (&declared.differs.kernel_files, arm) {
