@@ -15,7 +15,7 @@ use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_plans::PlanChoice;
 use wgoose_session::{Chosen, Session};
-use wgoose_tuner::experiment::{Arm, Difference, Ground, picture};
+use wgoose_tuner::experiment::{Arm, Difference, Findings, Ground, picture};
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
@@ -117,7 +117,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let form = if args.json { Form::Json } else { args.format };
     out!("{}", form.of(&all));
-    Ok(())
+    let is_refused = |findings: &Findings| findings.found.iter().skip(1).all(|found| found.refused.is_some());
+    if all.iter().all(is_refused) { Err("nothing was timed: every arm is refused".into()) } else { Ok(()) }
 }
 
 impl Args {

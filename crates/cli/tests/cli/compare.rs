@@ -62,6 +62,11 @@ fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
         .collect();
     assert!(notices.is_empty() && names.starts_with(&["gate", "gate"]) && names.len() >= 4, "{names:?}");
     printed(folder.path(), ["report", "all.jsonl"]);
+
+    let line = "compare one.gguf --workload short.ron --budget 1 --plan default --kernels wrong";
+    let output = wgoose(folder.path(), line.split(' '));
+    assert_eq!(output.status.code(), Some(1), "nothing is left to compare");
+    assert!(said(output).ends_with("wgoose: nothing was timed: every arm is refused\n"));
 }
 
 #[test]
@@ -78,6 +83,14 @@ fn arms_are_rows_of_every_form_and_marks_of_a_picture() {
     let picture = std::fs::read_to_string(folder.path().join("p.svg")).unwrap();
     assert!(picture.starts_with("<svg xmlns=") && picture.matches("class=\"dot\"").count() == 6, "{picture}");
     assert!(picture.contains("prefers-color-scheme: dark") && picture.contains(">chunk 4, prefill of 9</text>"));
+
+    // Each model is a comparison of its own.
+    let line = "compare one.gguf two.gguf --workload short.ron --budget 1 --plan default --chunk 4 --format md";
+    let both = printed(folder.path(), line.split(' '));
+    for model in ["one.gguf on ", "two.gguf on "] {
+        assert_eq!(both.lines().filter(|line| line.starts_with(model)).count(), 1, "{both}");
+    }
+    assert_eq!(both.matches("\n| chunk 4 | decode | ").count(), 2, "{both}");
 
     let markdown = compare(folder.path(), "--without norm-shift --format md");
     assert!(markdown.contains("| without norm-shift | decode | ") && markdown.contains("quality hash "), "{markdown}");

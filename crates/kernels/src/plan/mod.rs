@@ -231,13 +231,6 @@ impl Plan {
         }
     }
 
-    /// The plan, with what was measured of it as it is now.
-    #[must_use]
-    pub fn with_evidence(self, evidence: Evidence) -> Plan {
-        let plan = self.hash();
-        Plan { evidence: Some(Evidence { plan, ..evidence }), ..self }
-    }
-
     /// Every fusion but those that only a tuner can tell to pay. In prefill, matrix units are too fast for a recurrence that does
     /// all of a time mix: what can be done for all tokens at once is split from it. Without them each of the adapters and
     /// projections fills a tiled product of its own.
@@ -303,13 +296,6 @@ impl Plan {
             Some(role) => Err(PlanError::KMajor(*role)),
             None => Ok(plan.without_lost_evidence()),
         }
-    }
-
-    /// Without evidence of another content.
-    fn without_lost_evidence(mut self) -> Plan {
-        let hash = self.hash();
-        self.lost_evidence = self.evidence.take_if(|evidence| evidence.plan != hash).is_some();
-        self
     }
 
     /// Every name in it.
