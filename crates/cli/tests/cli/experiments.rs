@@ -84,6 +84,10 @@ fn one_file_and_one_command_answer_a_question() {
     ] {
         assert!(readme.contains(part), "{part} is not in {readme}");
     }
+    // What is recorded says it all.
+    std::fs::remove_file(own.join("README.md")).unwrap();
+    run(folder.path(), "experiment render experiments/001-itself");
+    assert_eq!(read_to_string(own.join("README.md")).unwrap(), readme);
     assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
     assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32;"));
     assert!(run(folder.path(), "experiment compare experiments/001-itself").contains("| same | decode | "));

@@ -4,6 +4,7 @@ mod compare;
 mod list;
 mod readme;
 mod recorded;
+mod render;
 mod run;
 mod show;
 
@@ -31,6 +32,12 @@ pub(crate) struct Args {
 enum Command {
     /// Run experiments on this device.
     Run(run::Args),
+    /// Write README.md and the pictures anew from what is recorded: results of another machine are beside them, or words have changed.
+    Render {
+        /// The experiments' folders.
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
+    },
     /// List the experiments of a folder, and what was answered.
     List {
         /// The folder with theirs.
@@ -55,6 +62,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run::run(args),
+        Command::Render { folders } => render::run(folders),
         Command::List { folder } => list::run(folder),
         Command::Show { folder, format } => show::run(folder, *format),
         Command::Compare { folder } => compare::run(folder),

@@ -2,7 +2,6 @@
 
 use super::recorded::{Answered, Recorded};
 use crate::cells::cell;
-use crate::failure::Failure;
 use crate::findings::{heading, markdown, verdict};
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,20 +10,17 @@ use wgoose_session::printable;
 use wgoose_tuner::experiment::Claim;
 
 /// The whole page.
-///
-/// # Errors
-/// The results cannot be read.
-pub(super) fn readme(recorded: &Recorded) -> Result<String, Failure> {
-    let (experiment, answers) = (&recorded.experiment, recorded.answers()?);
+pub(super) fn readme(recorded: &Recorded, answers: &[Answered]) -> String {
+    let experiment = &recorded.experiment;
     let hypothesis: Vec<&str> = experiment.hypothesis.lines().map(str::trim).collect();
     let mut out = format!("# {}\n\n{}\n", cell(&experiment.question), hypothesis.join("\n").trim());
     if !experiment.claims.is_empty() {
-        out += &format!("\n{}", predictions(&experiment.claims, &answers));
+        out += &format!("\n{}", predictions(&experiment.claims, answers));
     }
     if answers.len() > 1 {
-        out += &format!("\n## Devices side by side\n{}", side_by_side(&answers));
+        out += &format!("\n## Devices side by side\n{}", side_by_side(answers));
     }
-    for Answered { device, findings } in &answers {
+    for Answered { device, findings } in answers {
         let date = day(UNIX_EPOCH + Duration::try_from_secs_f64(findings.session.at).unwrap_or_default());
         // Writing to a string cannot fail.
         let _ = writeln!(out, "\n## {}\n\n{}. {date}.", cell(&findings.session.device.adapter), heading(findings));
@@ -33,12 +29,11 @@ pub(super) fn readme(recorded: &Recorded) -> Result<String, Failure> {
         }
         let _ = writeln!(out, "\n{}\n![The arms against the baseline](results/{device}.svg)", markdown(findings));
     }
-    let name = printable(&recorded.name);
-    out += &format!(
-        "\n## Again\nWritten by the command below from [experiment.ron](experiment.ron), which says what is varied and what is held fixed, \
-         and from the ledgers in `results/`, which have every sample.\n\n```sh\nwgoose experiment run experiments/{name}\n```\n"
-    );
-    Ok(out)
+    out + &format!(
+        "\n## Again\nWritten from [experiment.ron](experiment.ron), which says what is varied and what is held fixed, and from the ledgers in \
+         `results/`, which have every sample, by\n\n```sh\nwgoose experiment run experiments/{}\n```\n",
+        printable(&recorded.name)
+    )
 }
 
 /// What was expected, and what was found on each device.

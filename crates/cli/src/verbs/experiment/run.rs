@@ -1,12 +1,11 @@
 //! `wgoose experiment run`
 
-use super::readme::readme;
 use super::recorded::Recorded;
+use super::render::write;
 use crate::failure::Failure;
 use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure, tune};
 use crate::options::say_differing;
-use crate::out;
 use crate::progress::note;
 use crate::written::{bar, show};
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_plans::slug;
 use wgoose_session::printable;
-use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, Tuning, picture};
+use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, Tuning};
 use wgoose_tuner::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 
 #[derive(clap::Args)]
@@ -66,8 +65,7 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
             say_differing(&recorded.folder.join(folder), &arm.catalogue);
         }
     }
-    out::file(&recorded.result(&device, "svg"), picture(&findings).as_bytes())?;
-    out::file(&recorded.folder.join("README.md"), readme(recorded)?.as_bytes())?;
+    write(recorded)?;
     out!("{}", Form::Table.of(std::slice::from_ref(&findings)));
     for claim in &recorded.experiment.claims {
         let (found, answer) = claim.answer(&findings);
