@@ -150,3 +150,43 @@ fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
     let named: Vec<&str> = plan.unwrap().choices.iter().filter(|c| c.key.op == "matmul").map(|c| &*c.variant).collect();
     assert!(!named.is_empty() && named.iter().all(|variant| *variant == "naive"), "{named:?}");
 }
+
+/// Pages and pictures in the repository are those of its records; declarations without records can be read.
+#[test]
+fn what_is_shown_is_what_is_recorded() {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let copies = tempfile::tempdir().unwrap();
+    let mut rendered = 0;
+    for own in std::fs::read_dir(&all).unwrap().map(|entry| entry.unwrap().path()) {
+        let copy = copies.path().join(own.file_name().unwrap());
+        if !own.join("experiment.ron").is_file() {
+            continue;
+        }
+        create_dir_all(copy.join("results")).unwrap();
+        std::fs::copy(own.join("experiment.ron"), copy.join("experiment.ron")).unwrap();
+        let Ok(results) = std::fs::read_dir(own.join("results")) else { continue };
+        let results: Vec<_> = results.map(|entry| entry.unwrap().path()).collect();
+        let of = |ending: &str| results.iter().filter(|path| path.extension().unwrap() == ending).collect::<Vec<_>>();
+        for ledger in of("jsonl") {
+            std::fs::copy(ledger, copy.join("results").join(ledger.file_name().unwrap())).unwrap();
+        }
+        printed(copies.path(), ["experiment".as_ref(), "render".as_ref(), copy.as_os_str()]);
+        let is_same = |shown: &Path, name: &Path| {
+            let again = read_to_string(copy.join(name)).unwrap();
+            assert!(
+                read_to_string(shown).unwrap() == again,
+                "{}: wgoose experiment render writes it anew",
+                shown.display()
+            );
+        };
+        is_same(&own.join("README.md"), Path::new("README.md"));
+        of("svg").iter().for_each(|svg| is_same(svg, &Path::new("results").join(svg.file_name().unwrap())));
+        rendered += 1;
+    }
+    assert!(rendered > 10, "{rendered} experiments");
+    let listed = printed(copies.path(), ["experiment", "list", "."]);
+    assert!(
+        listed.contains("000-itself: Is a plan as fast as itself?\n") && listed.contains("015-f16-halves: "),
+        "{listed}"
+    );
+}
