@@ -11,7 +11,7 @@ use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError};
 /// Something that has changed since a plan was made on the same GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// Its content is not what was measured: its evidence is left out, all choices stay.
+    /// Its evidence is not of this content, or does not say of which: it is left out, all choices stay.
     Edited,
     /// The driver: all choices stay, for their kernels are right on any, but nothing says that they are still the fastest.
     Driver {
@@ -44,7 +44,7 @@ pub enum Stale {
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stale::Edited => f.write_str("its content is not what was measured, so that its evidence is left out"),
+            Stale::Edited => f.write_str("its evidence is not of this content and is left out"),
             Stale::Driver { was, now } => write!(f, "made with driver '{was}', here it is '{now}'"),
             Stale::Wgpu { was, now } => write!(f, "made with wgpu {was}, this is {now}"),
             Stale::Kernels { changed, of } => write!(f, "{changed} of its {of} kernels changed since"),

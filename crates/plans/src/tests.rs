@@ -296,5 +296,5 @@ fn an_edited_plan_loses_its_evidence_and_says_so() {
     let found = find(Some(&store), &device(), &class, &catalogue);
     assert_eq!((found.plan.prefill_chunk, found.plan.evidence), (49, None), "what it chooses stays");
     assert_eq!((&found.report.stale[..], found.report.gain), (&[Stale::Edited][..], Gain::Unknown));
-    assert!(found.report.to_string().contains("its evidence is left out"), "{}", found.report);
+    assert!(found.report.to_string().contains("its evidence is not of this content"), "{}", found.report);
 }

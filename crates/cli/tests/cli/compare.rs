@@ -112,7 +112,7 @@ fn an_edited_plan_is_compared_and_has_lost_its_evidence() {
     let output = wgoose(folder.path(), line.split_whitespace());
     assert!(output.status.success());
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("plan: edited.ron; stale: its content is not what was measured"), "{stderr}");
+    assert!(stderr.contains("plan: edited.ron; stale: its evidence is not of this content"), "{stderr}");
     assert!(!stderr.contains("plan: plan.ron; stale"), "{stderr}");
     let arms = arms(&String::from_utf8(output.stdout).unwrap());
     assert_ne!(arms[0]["arm"]["plan"], arms[1]["arm"]["plan"]);

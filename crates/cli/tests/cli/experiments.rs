@@ -90,7 +90,16 @@ fn one_file_and_one_command_answer_a_question() {
     assert_eq!(read_to_string(own.join("README.md")).unwrap(), readme);
     assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
     assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32;"));
-    assert!(run(folder.path(), "experiment compare experiments/001-itself").contains("| same | decode | "));
+    // Two devices, each with a column.
+    std::fs::copy(ledger, own.join("results/zz-other.jsonl")).unwrap();
+    let table = run(folder.path(), "experiment compare experiments/001-itself");
+    let device = ledger.file_stem().unwrap().to_str().unwrap();
+    assert!(table.starts_with(&format!("| arm | timed | {device} | zz-other |\n")), "{table}");
+    let row = table.lines().find(|line| line.starts_with("| same | decode | ")).unwrap();
+    let [_, _, _, here, there, _] = row.split('|').collect::<Vec<_>>()[..] else { panic!("{row}") };
+    assert!(here == there && here.contains(" to "), "{row}");
+    run(folder.path(), "experiment render experiments/001-itself");
+    assert!(read_to_string(own.join("README.md")).unwrap().contains("\n## Devices side by side\n| arm | timed |"));
 }
 
 #[test]

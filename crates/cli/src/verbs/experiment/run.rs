@@ -43,10 +43,10 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
     let objective = setting.objective(&recorded.name);
     let device = slug(&bench.device.fingerprint().adapter);
     let ledger = || Ledger::open(recorded.result(&device, "jsonl"));
-    // That it can be written, before minutes of work.
-    drop(ledger()?);
     let (mut arms, left_out) = arms(recorded, setting, bench)?;
     left_out.iter().for_each(|arm| note(&printable(&format!("{} is left out: {}", arm.name, arm.reason))));
+    // That it can be written, before minutes of work.
+    drop(ledger()?);
     if let Tuning::TunedPerArm { seconds } = recorded.experiment.tuning {
         tune(bench, &mut arms, &objective.scenarios(), (ledger()?, Duration::from_secs(seconds)))?;
     }
