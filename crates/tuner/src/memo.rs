@@ -146,7 +146,7 @@ impl<'a> Memo<'a> {
         &mut self,
         (experiment, declaration): (String, Option<String>),
         arms: Vec<(ArmRecord, &Plan)>,
-        left_out: Vec<ImpossibleArm>,
+        (workload, left_out): (Vec<Scenario>, Vec<ImpossibleArm>),
     ) -> Result<(), LedgerError> {
         let Some(session) = self.session.clone() else { return Ok(()) };
         for (arm, plan) in &arms {
@@ -154,7 +154,7 @@ impl<'a> Memo<'a> {
             self.plans.insert(arm.id.clone(), Plan { evidence: None, ..(*plan).clone() });
         }
         let arms = arms.into_iter().map(|(arm, _)| arm).collect();
-        let arms = Arms { at: now(), session, experiment, declaration, arms, left_out };
+        let arms = Arms { at: now(), session, experiment, declaration, arms, workload, left_out };
         self.ledger.append(Record::Experiment(arms)).map(drop)
     }
 

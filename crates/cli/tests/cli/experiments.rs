@@ -90,6 +90,17 @@ fn one_file_and_one_command_answer_a_question() {
     assert_eq!(read_to_string(own.join("README.md")).unwrap(), readme);
     assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
     assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32;"));
+    // A run that was broken off leaves what was answered before.
+    let text = read_to_string(ledger).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let begun = lines
+        .iter()
+        .filter(|line| ["session", "experiment"].iter().any(|r| line.contains(&format!("\"record\":\"{r}\""))));
+    let again: String = begun.map(|line| format!("{line}\n")).collect();
+    assert_eq!(again.lines().count(), 2);
+    write(own.join("results/broken-off.jsonl"), &again).unwrap();
+    assert!(!run(folder.path(), "experiment compare experiments/001-itself").contains("broken-off"));
+
     // Two devices, each with a column.
     std::fs::copy(ledger, own.join("results/zz-other.jsonl")).unwrap();
     let table = run(folder.path(), "experiment compare experiments/001-itself");

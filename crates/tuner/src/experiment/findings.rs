@@ -20,6 +20,8 @@ pub struct Findings {
     pub found: Vec<Found>,
     /// Arms that the device cannot have.
     pub left_out: Vec<ImpossibleArm>,
+    /// Whether it ran to its end: of one that was broken off nothing is to be concluded.
+    pub is_whole: bool,
 }
 
 /// What was found of an arm.
@@ -51,6 +53,8 @@ pub struct Timed {
     pub result: PairedResult,
     /// Whether samples that were held out contradict those before them: the verdict is then ambiguous, whatever the interval.
     pub is_contradicted: bool,
+    /// Whether no other samples are to come: what is faster or slower was seen twice.
+    pub is_settled: bool,
     /// Nanoseconds of a step, or of the reading of the prompt: of the baseline and of the arm, in pairs.
     pub samples_ns: [Vec<f64>; 2],
 }
@@ -108,9 +112,13 @@ impl Findings {
             let is_baseline = i > 0 && Some(&arm.id) == of_baseline;
             Found::of(arm, is_baseline, i == 0, &trials)
         });
-        let found = found.collect();
+        let found: Vec<Found> = found.collect();
         let (experiment, declaration) = (arms.experiment.clone(), arms.declaration.clone());
-        Some(Findings { session, experiment, declaration, found, left_out: arms.left_out.clone() })
+        let is_whole = match &found[..] {
+            [baseline, others @ ..] => others.iter().all(|found| found.is_done(baseline, &arms.workload)),
+            [] => false,
+        };
+        Some(Findings { session, experiment, declaration, found, left_out: arms.left_out.clone(), is_whole })
     }
 
     /// What was timed of any arm, in the order of the workload.
@@ -160,6 +168,17 @@ impl Found {
         found
     }
 
+    /// Whether nothing more is to be measured of it.
+    fn is_done(&self, baseline: &Found, workload: &[Scenario]) -> bool {
+        let fell_back = self.fell_back.is_some() || baseline.fell_back.is_some();
+        let is_timed = |scenario: &Scenario| self.timed.iter().any(|t| t.scenario == *scenario && t.is_settled);
+        let has_failed = |scenario: &Scenario| self.failed.iter().any(|(failed, _)| failed == scenario);
+        let is_over = |scenario: &Scenario| {
+            is_timed(scenario) || has_failed(scenario) || (*scenario == Scenario::DECODE && fell_back)
+        };
+        self.refused.is_some() || workload.iter().all(is_over)
+    }
+
     fn learn(&mut self, scenario: Scenario, outcome: &Outcome) {
         let failed = match outcome {
             Outcome::Pair { samples_ns, .. } => match judged(samples_ns) {
@@ -170,7 +189,9 @@ impl Found {
                     if is_contradicted {
                         result.comparison.verdict = Verdict::Ambiguous;
                     }
-                    self.timed.push(Timed { scenario, result, is_contradicted, samples_ns: samples_ns.clone() });
+                    let is_settled = first.is_some() || !needs_another_look(outcome);
+                    let samples_ns = samples_ns.clone();
+                    self.timed.push(Timed { scenario, result, is_contradicted, is_settled, samples_ns });
                     return;
                 }
                 Err(error) => Reason { cause: Cause::Runtime, text: error.to_string() },
@@ -223,6 +244,28 @@ mod tests {
         is(verdict(&[1.2, 1.0]), Verdict::Ambiguous, 1.0);
         is(verdict(&[0.8, 1.2]), Verdict::Ambiguous, 1.2);
         assert!([1.2, 0.8].map(pair).iter().all(needs_another_look) && !needs_another_look(&pair(1.0)));
+    }
+
+    #[test]
+    fn what_was_broken_off_is_not_whole() {
+        let workload = [Scenario::DECODE, Scenario::prefill(9)];
+        let baseline = found(&[]);
+        let is_done = |outcomes: &[Outcome], and: &dyn Fn(&mut Found)| {
+            let mut found = found(outcomes);
+            and(&mut found);
+            found.is_done(&baseline, &workload)
+        };
+        let prompt = |found: &mut Found| found.learn(workload[1], &pair(1.0));
+        assert!(!is_done(&[], &|_| ()) && !is_done(&[pair(1.0)], &|_| ()), "a prompt is missing");
+        assert!(is_done(&[pair(1.0)], &prompt) && !is_done(&[], &prompt));
+        assert!(!is_done(&[pair(1.2)], &prompt) && is_done(&[pair(1.2), pair(1.2)], &prompt), "the second look");
+        let reason = || Reason { cause: Cause::NotResident, text: String::new() };
+        assert!(is_done(&[], &|found| found.refused = Some(reason())));
+        let fell_back = |found: &mut Found| {
+            prompt(found);
+            found.fell_back = Some(reason());
+        };
+        assert!(is_done(&[], &fell_back));
     }
 
     #[test]

@@ -164,7 +164,8 @@ impl Measuring<'_> {
             budget: self.budget.as_secs_f64(),
         })?;
         let arms = records.iter().cloned().zip(self.arms.iter().map(|arm| &arm.plan)).collect();
-        memo.enrol((self.experiment.to_owned(), self.declaration.clone()), arms, self.left_out.to_vec())?;
+        let (workload, left_out) = (self.objective.scenarios(), self.left_out.to_vec());
+        memo.enrol((self.experiment.to_owned(), self.declaration.clone()), arms, (workload, left_out))?;
 
         let mut right: Vec<&ArmRecord> = Vec::new();
         for (i, arm) in records.iter().enumerate() {

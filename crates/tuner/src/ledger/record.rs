@@ -3,6 +3,7 @@
 use super::identity::Identity;
 use super::number;
 use crate::job::{Cost, PlanId, SiteId};
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::ModelShape;
@@ -214,6 +215,9 @@ pub struct Arms {
     pub declaration: Option<String>,
     /// The baseline, then what is held against it.
     pub arms: Vec<ArmRecord>,
+    /// What is to be timed of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload: Vec<Scenario>,
     /// Arms that this device cannot have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<ImpossibleArm>,

@@ -44,7 +44,7 @@ impl Recorded {
         self.folder.join(RESULTS).join(format!("{device}.{ending}"))
     }
 
-    /// What each device answered when it was asked last, in the order of their names. What is amiss in a file is said.
+    /// What each device answered when it was asked last and not interrupted, in the order of their names. What is amiss in a file is said.
     pub(super) fn answers(&self) -> Result<Vec<Answered>, Failure> {
         let Ok(entries) = std::fs::read_dir(self.folder.join(RESULTS)) else { return Ok(Vec::new()) };
         let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;
@@ -55,7 +55,8 @@ impl Recorded {
             let (records, notices) = read(&path)?;
             let say = |notice: String| note(&printable(&format!("{}: {notice}", path.display())));
             notices.iter().for_each(|notice| say(notice.to_string()));
-            if let Some(findings) = Findings::all(&records).pop() {
+            // One that was broken off leaves the answer to the one before.
+            if let Some(findings) = Findings::all(&records).into_iter().rev().find(|findings| findings.is_whole) {
                 let device = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 answers.push(Answered { device, findings });
             }
