@@ -9,6 +9,9 @@ pub(super) fn run(folder: &Path) -> Result<(), Failure> {
     let mut folders: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;
     folders.retain(|path| path.join("experiment.ron").is_file());
     folders.sort();
+    if folders.is_empty() {
+        return Err(format!("{}: no folder in it has an experiment.ron", folder.display()).into());
+    }
     for path in folders {
         let recorded = Recorded::open(&path)?;
         listln!("{}: {}", recorded.name, recorded.experiment.question);
