@@ -129,7 +129,10 @@ impl Args {
         let with = self.with.iter().map(|f| (format!("with {f}"), Difference { with: one(f), ..none() }));
         let without = self.without.iter().map(|f| (format!("without {f}"), Difference { without: one(f), ..none() }));
         let chunk = self.chunk.iter().map(|n| (format!("chunk {n}"), Difference { chunk: Some(*n), ..none() }));
-        let precision = self.precision.iter().map(|p| (p.to_string(), Difference { precision: Some(*p), ..none() }));
+        let precision = self
+            .precision
+            .iter()
+            .map(|p| (format!("precision {}", p.name()), Difference { precision: Some(*p), ..none() }));
         let kernels = self.kernels.iter().map(|folder| {
             (format!("kernels {}", folder.display()), Difference { kernel_files: Some(folder.clone()), ..none() })
         });
