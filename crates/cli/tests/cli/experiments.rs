@@ -4,7 +4,7 @@ use crate::binary::{printed, said, wgoose};
 use crate::compare::plant_wrong_kernel;
 use std::fs::{create_dir_all, read_to_string, write};
 use std::path::Path;
-use wgoose_tuner::experiment::Findings;
+use wgoose_tuner::experiment::{Findings, Found};
 use wgoose_tuner::ledger::{Record, read};
 
 /// A question about a model of 0.4 million weights.
@@ -43,6 +43,18 @@ fn run(folder: &Path, line: &str) -> String {
     printed(folder, line.split_whitespace())
 }
 
+/// Whether an arm is neither faster nor slower in anything.
+fn are_called_equal(found: &Found) -> bool {
+    found.timed.iter().all(|timed| ["SAME", "AMBIGUOUS"].contains(&&*timed.result.comparison.verdict.to_string()))
+}
+
+/// What another run finds of the arm that is the baseline.
+fn ask_again(folder: &Path, ledger: &Path) -> Found {
+    run(folder, "experiment run experiments/001-itself --cache-dir cache");
+    let found = Findings::all(&read(ledger).unwrap().0).pop().unwrap().found;
+    found.into_iter().find(|found| found.is_baseline).unwrap()
+}
+
 #[test]
 fn one_file_and_one_command_answer_a_question() {
     let folder = folder(QUESTION);
@@ -60,11 +72,10 @@ fn one_file_and_one_command_answer_a_question() {
     let [findings] = &found[..] else { panic!("{} runs", found.len()) };
     assert!(findings.session.version.contains("wgpu ") && findings.session.default == findings.found[0].arm.plan);
     let arm = |name: &str| findings.found.iter().find(|found| found.arm.name == name).unwrap();
-    let verdict = |timed: &wgoose_tuner::experiment::Timed| timed.result.comparison.verdict.to_string();
     let same = arm("same");
     assert!(same.is_baseline && same.timed.len() == 2);
-    let verdicts: Vec<String> = same.timed.iter().map(verdict).collect();
-    assert!(verdicts.iter().all(|verdict| ["SAME", "AMBIGUOUS"].contains(&&**verdict)), "{verdicts:?}");
+    // By chance equals are called different once in hundreds of comparisons: not twice in a row.
+    assert!(are_called_equal(same) || are_called_equal(&ask_again(folder.path(), ledger)), "{same:?}");
     let wrong = arm("wrong");
     assert!(wrong.timed.is_empty() && wrong.refused.as_ref().unwrap().to_string().starts_with("wrong result: "));
     // A device that keeps all workgroups resident runs it; another one says so, and times no decoding.
@@ -97,7 +108,7 @@ fn one_file_and_one_command_answer_a_question() {
         .iter()
         .filter(|line| ["session", "experiment"].iter().any(|r| line.contains(&format!("\"record\":\"{r}\""))));
     let again: String = begun.map(|line| format!("{line}\n")).collect();
-    assert_eq!(again.lines().count(), 2);
+    assert!(again.lines().count() >= 2);
     write(own.join("results/broken-off.jsonl"), &again).unwrap();
     assert!(!run(folder.path(), "experiment compare experiments/001-itself").contains("broken-off"));
 
