@@ -25,8 +25,8 @@ pub(crate) struct BenchOptions {
     /// Adapter: an index of `wgoose devices`, a part of its name, or a back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     device: Option<String>,
-    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120, 3600 where a
-    /// CPU plays the device.
+    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120,
+    /// 3600 where a CPU plays the device.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     #[command(flatten)]
@@ -105,8 +105,8 @@ fn failure(error: ExperimentError) -> Failure {
     }
 }
 
-/// Measures; what goes on is shown on a terminal, what was refused is said. Ctrl-C ends it between two comparisons, a second one at
-/// once.
+/// Measures; what goes on is shown on a terminal, what was refused is said. Ctrl-C ends it between two comparisons, a
+/// second one at once.
 pub(crate) fn measure(bench: &Workbench, question: Question<'_>, ledger: Ledger) -> Result<Findings, Failure> {
     let (interrupt, _on_signal) = interruptible();
     ledger.notices().iter().for_each(|notice| note(&printable(&notice.to_string())));

@@ -8,7 +8,8 @@ use wgoose_tuner::experiment::{Findings, Found, Timed};
 const COLUMNS: &str = "experiment,device,driver,version,arm,model,plan,precision,tokens,sequences,baseline_tokens_per_s,arm_tokens_per_s,\
                        times_as_fast,low,high,pairs,verdict,quality_hash,refused";
 
-/// Comma-separated values (RFC 4180) with a line of names: a line for each arm in each scenario, and one for each that was refused.
+/// Comma-separated values (RFC 4180) with a line of names: a line for each arm in each scenario, and one for each that
+/// was refused.
 pub(crate) fn csv(all: &[Findings]) -> String {
     let mut out = format!("{COLUMNS}\n");
     for findings in all {

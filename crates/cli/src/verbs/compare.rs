@@ -22,9 +22,10 @@ use wgoose_tuner::scenario::Scenario;
 
 /// Say which of several plans, kernels or models is faster, and how sure that is.
 ///
-/// The first plan, or what a command without --plan would run, is the baseline. Every other option adds an arm that differs from it in
-/// that one thing. Each arm is held against the CPU reference first, and refused if it is wrong; then it is timed beside the baseline in
-/// interleaved pairs. FAST and SLOW are sure by 95 % and at least 2 %, SAME surely is less, AMBIGUOUS says that the samples do not tell.
+/// The first plan, or what a command without --plan would run, is the baseline. Every other option adds an arm that
+/// differs from it in that one thing. Each arm is held against the CPU reference first, and refused if it is wrong;
+/// then it is timed beside the baseline in interleaved pairs. FAST and SLOW are sure by 95 % and at least 2 %, SAME
+/// surely is less, AMBIGUOUS says that the samples do not tell.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose compare model.gguf --plan default --plan tuned.ron

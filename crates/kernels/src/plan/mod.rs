@@ -255,8 +255,8 @@ impl Plan {
         Plan::parse(&file::text(path)?, path).map_err(|error| error.in_file(path))
     }
 
-    /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from. Evidence of another content than the
-    /// text's is left out.
+    /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from. Evidence of another content
+    /// than the text's is left out.
     ///
     /// # Errors
     /// Its syntax (unknown fields included), its schema, or a choice that no plan can have.

@@ -26,8 +26,8 @@ impl Arm {
         self.model.fingerprint().to_string() + &kernels_id(&self.catalogue)
     }
 
-    /// What jobs call it in an experiment with that baseline: the hash of its plan, with that of model and kernels where they are
-    /// others.
+    /// What jobs call it in an experiment with that baseline: the hash of its plan, with that of model and kernels
+    /// where they are others.
     pub(super) fn id(&self, baseline: &Arm) -> PlanId {
         let (plan, model) = (PlanId::of(&self.plan), self.model_id());
         if model == baseline.model_id() {

@@ -40,8 +40,8 @@ pub struct Difference {
     pub precision: Option<Precision>,
     /// How the WKV state is stored.
     pub state: Option<StateFormat>,
-    /// Kernels for op instances. Tunables that are not named are those of the baseline where it names the same variant, else as near to
-    /// their defaults as the op instance and the device allow.
+    /// Kernels for op instances. Tunables that are not named are those of the baseline where it names the same variant,
+    /// else as near to their defaults as the op instance and the device allow.
     pub kernels: Vec<Seed>,
     /// A folder of kernels, laid out like `kernels-wgsl/`, that take the places of the program's.
     pub kernel_files: Option<PathBuf>,

@@ -48,10 +48,11 @@ pub struct Found {
 pub struct Timed {
     /// What was timed.
     pub scenario: Scenario,
-    /// The verdict; the baseline is the incumbent. What was faster or slower at first is so here if samples that were held out said
-    /// the same, whose figures these are.
+    /// The verdict; the baseline is the incumbent. What was faster or slower at first is so here if samples that were
+    /// held out said the same, whose figures these are.
     pub result: PairedResult,
-    /// Whether samples that were held out contradict those before them: the verdict is then ambiguous, whatever the interval.
+    /// Whether samples that were held out contradict those before them: the verdict is then ambiguous, whatever the
+    /// interval.
     pub is_contradicted: bool,
     /// Whether no other samples are to come: what is faster or slower was seen twice.
     pub is_settled: bool,
@@ -74,8 +75,8 @@ fn judged(samples_ns: &[Vec<f64>; 2]) -> Result<PairedResult, PairError> {
     paired(samples_ns, &Effort::none().criteria())
 }
 
-/// Whether samples that are held out have to say the same: one comparison of equals in twenty is called a win where times are noisy,
-/// two in a row of one direction are not one in hundreds.
+/// Whether samples that are held out have to say the same: one comparison of equals in twenty is called a win where
+/// times are noisy, two in a row of one direction are not one in hundreds.
 pub(super) fn needs_another_look(outcome: &Outcome) -> bool {
     let Outcome::Pair { samples_ns, .. } = outcome else { return false };
     judged(samples_ns).is_ok_and(|result| matches!(result.comparison.verdict, Verdict::Fast | Verdict::Slow))

@@ -110,7 +110,8 @@ impl Measuring<'_> {
             return Err(ExperimentError::NoArms);
         }
         let records: Vec<ArmRecord> = self.arms.iter().map(|arm| arm.record(baseline)).collect();
-        // One that is the baseline itself shows what noise looks like; two others would have one place for their samples.
+        // One that is the baseline itself shows what noise looks like; two others would have one place for their
+        // samples.
         for (i, second) in records.iter().enumerate().skip(1) {
             if let Some(first) = records[1..i].iter().find(|first| first.id == second.id) {
                 let (first, second) = (first.name.clone(), second.name.clone());
@@ -197,8 +198,8 @@ impl Measuring<'_> {
         Ok(super::findings::refusal(&outcome))
     }
 
-    /// Times each arm beside the baseline, in each scenario; every comparison has its share of the time that is left, half of it for
-    /// samples that are held out.
+    /// Times each arm beside the baseline, in each scenario; every comparison has its share of the time that is left,
+    /// half of it for samples that are held out.
     fn time(
         &self,
         memo: &mut Memo<'_>,

@@ -32,9 +32,10 @@ impl From<KernelTuningError> for ExperimentError {
     }
 }
 
-/// Gives arms, which have the same catalogue, the fastest kernels that are found alone for their op instances until the budget is
-/// spent, by the jobs of a sweep; kernels that an arm names stay. Arms that have an op instance in common, and allow the same
-/// arithmetic, have the same kernel for it. `tell` is told what is tuned, and how many of how many are done.
+/// Gives arms, which have the same catalogue, the fastest kernels that are found alone for their op instances until the
+/// budget is spent, by the jobs of a sweep; kernels that an arm names stay. Arms that have an op instance in common,
+/// and allow the same arithmetic, have the same kernel for it. `tell` is told what is tuned, and how many of how many
+/// are done.
 ///
 /// # Errors
 /// The ledger or the device fails, or the user interrupts.

@@ -156,8 +156,8 @@ impl PlanLab {
     }
 }
 
-/// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory lies makes one
-/// half a percent faster than the next.
+/// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory
+/// lies makes one half a percent faster than the next.
 pub(super) fn pair(
     ready: &dyn Fn(usize) -> Result<Runs, StepError>,
     effort: Effort,

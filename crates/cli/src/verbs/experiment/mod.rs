@@ -15,8 +15,9 @@ use std::path::PathBuf;
 
 /// Answer a declared question on this device, and keep the answer with every sample.
 ///
-/// A folder with an experiment.ron declares a question: what is expected, a model, what is timed, a baseline, and arms that differ from
-/// it. `run` appends what it measures to results/DEVICE.jsonl there, and writes README.md and results/DEVICE.svg anew.
+/// A folder with an experiment.ron declares a question: what is expected, a model, what is timed, a baseline, and arms
+/// that differ from it. `run` appends what it measures to results/DEVICE.jsonl there, and writes README.md and
+/// results/DEVICE.svg anew.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose experiment list
@@ -32,7 +33,8 @@ pub(crate) struct Args {
 enum Command {
     /// Run experiments on this device.
     Run(run::Args),
-    /// Write README.md and the pictures anew from what is recorded: results of another machine are beside them, or words have changed.
+    /// Write README.md and the pictures anew from what is recorded: results of another machine are beside them, or
+    /// words have changed.
     Render {
         /// The experiments' folders.
         #[arg(required = true)]

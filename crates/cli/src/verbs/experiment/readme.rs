@@ -1,4 +1,5 @@
-//! An experiment's README: the question, what was expected, what devices answered. Made of the declaration and the results.
+//! An experiment's README: the question, what was expected, what devices answered. Made of the declaration and the
+//! results.
 
 use super::recorded::{Answered, Recorded};
 use crate::cells::cell;

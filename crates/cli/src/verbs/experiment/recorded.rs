@@ -44,7 +44,8 @@ impl Recorded {
         self.folder.join(RESULTS).join(format!("{device}.{ending}"))
     }
 
-    /// What each device answered when it was asked last and not interrupted, in the order of their names. What is amiss in a file is said.
+    /// What each device answered when it was asked last and not interrupted, in the order of their names. What is amiss
+    /// in a file is said.
     pub(super) fn answers(&self) -> Result<Vec<Answered>, Failure> {
         let Ok(entries) = std::fs::read_dir(self.folder.join(RESULTS)) else { return Ok(Vec::new()) };
         let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;
