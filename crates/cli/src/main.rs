@@ -4,8 +4,11 @@
 mod out;
 mod announce;
 mod arguments;
+mod cells;
 mod failure;
+mod findings;
 mod first_use;
+mod measuring;
 mod mesa;
 mod npy;
 mod options;
@@ -54,6 +57,8 @@ enum Verb {
     Report(verbs::report::Args),
     Verify(verbs::verify::Args),
     Bench(verbs::bench::Args),
+    Compare(verbs::compare::Args),
+    Experiment(verbs::experiment::Args),
     Eval(verbs::eval::Args),
     Roofline(verbs::roofline::Args),
     Profile(verbs::profile::Args),
@@ -110,6 +115,8 @@ fn main() -> ExitCode {
         Verb::Report(args) => verbs::report::run(&args),
         Verb::Verify(args) => verbs::verify::run(&args),
         Verb::Bench(args) => verbs::bench::run(&args),
+        Verb::Compare(args) => verbs::compare::run(&args),
+        Verb::Experiment(args) => verbs::experiment::run(&args),
         Verb::Eval(args) => verbs::eval::run(&args),
         Verb::Roofline(args) => verbs::roofline::run(&args),
         Verb::Profile(args) => verbs::profile::run(&args),

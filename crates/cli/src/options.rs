@@ -26,6 +26,11 @@ pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
     })
 }
 
+/// Plans as [`plan_choice`] has them, and the one that is found by name too.
+pub(crate) fn one_of_plans() -> impl TypedValueParser<Value = PlanChoice> {
+    plan_choice().map(|plan| if plan.name().is_some_and(|name| name == "found") { PlanChoice::Find } else { plan })
+}
+
 /// Where a model runs, and how.
 #[derive(Args)]
 #[command(next_help_heading = "Device and plan")]
@@ -118,15 +123,20 @@ impl KernelOptions {
 impl Drop for KernelOptions {
     fn drop(&mut self) {
         let (Some(catalogue), Some(folder)) = (self.read.get(), &self.folder) else { return };
-        let differing = catalogue.differing();
-        if differing.is_empty() {
-            eprintln!("kernels of {}: all as in this program", folder.display());
-        }
-        for Differing { path, is_new, is_used } in differing {
-            let standing = if is_new { "new" } else { "differs from this program's" };
-            let used = if is_used { "used" } else { "not used by this run" };
-            eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
-        }
+        say_differing(folder, catalogue);
+    }
+}
+
+/// Says which files of a folder of kernels differ from the binary's, and which of them were used.
+pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
+    let differing = catalogue.differing();
+    if differing.is_empty() {
+        eprintln!("kernels of {}: all as in this program", folder.display());
+    }
+    for Differing { path, is_new, is_used } in differing {
+        let standing = if is_new { "new" } else { "differs from this program's" };
+        let used = if is_used { "used" } else { "not used by this run" };
+        eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which plan a model runs with: the store's, else one that ships, else the device's default.
 
 use crate::passes::Passes;
-use crate::stale::safe_part;
+use crate::stale::{edited, safe_part};
 use crate::{Gain, ModelClass, Origin, Report, Skipped, Store, plan_name, shipped};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Place<'_> {
 
     /// A plan of a file that was named by hand, and was checked.
     pub fn in_file(&self, plan: Plan, path: &Path) -> Chosen {
-        let report = Report::of(&plan, Origin::File(path.to_owned()), Vec::new(), Vec::new());
+        let report = Report::of(&plan, Origin::File(path.to_owned()), edited(&plan).collect(), Vec::new());
         Chosen { plan, report }
     }
 

@@ -34,7 +34,7 @@ pub use destination::Destination;
 pub use error::StoreError;
 pub use find::{Chosen, Place, PlanChoice, likely_fusions};
 pub use listing::{Listed, Source, Standing, list, look_up};
-pub use name::{class_in_name, plan_name};
+pub use name::{class_in_name, plan_name, slug};
 pub use report::{Gain, Origin, Report, Skipped, gain};
 pub use shipped::{Shipped, shipped};
 pub use stale::{Stale, changes_since};

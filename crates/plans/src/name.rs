@@ -14,7 +14,7 @@ pub fn plan_name(device: &DeviceFingerprint, class: &ModelClass) -> String {
 
 /// An adapter's name in lower case, every run of other characters than letters and digits a hyphen. Of a long one what comes
 /// before the first bracket is enough: names are typed.
-pub(crate) fn slug(adapter: &str) -> String {
+pub fn slug(adapter: &str) -> String {
     let words = adapter.split(['(', ',']).next().unwrap_or_default().to_lowercase();
     let words: Vec<&str> = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     match words.is_empty() {

@@ -11,6 +11,8 @@ use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError};
 /// Something that has changed since a plan was made on the same GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
+    /// Its evidence is not of this content, or does not say of which: it is left out, all choices stay.
+    Edited,
     /// The driver: all choices stay, for their kernels are right on any, but nothing says that they are still the fastest.
     Driver {
         /// Name and version in the plan.
@@ -42,6 +44,7 @@ pub enum Stale {
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Stale::Edited => f.write_str("its evidence is not of this content and is left out"),
             Stale::Driver { was, now } => write!(f, "made with driver '{was}', here it is '{now}'"),
             Stale::Wgpu { was, now } => write!(f, "made with wgpu {was}, this is {now}"),
             Stale::Kernels { changed, of } => write!(f, "{changed} of its {of} kernels changed since"),
@@ -53,9 +56,15 @@ impl fmt::Display for Stale {
 /// What has changed since a plan was made on the GPU that `here` is, with other versions perhaps, as far as no kernel must be
 /// made to see it.
 pub fn changes_since(plan: &Plan, here: &DeviceFingerprint, catalogue: &Catalogue) -> Vec<Stale> {
-    let mut stale = other_versions(plan, here);
+    let mut stale: Vec<Stale> = edited(plan).collect();
+    stale.extend(other_versions(plan, here));
     stale.extend(changed_kernels(plan, catalogue).map(|changed| Stale::Kernels { changed, of: plan.choices.len() }));
     stale
+}
+
+/// Whether a plan was edited since it was measured.
+pub(crate) fn edited(plan: &Plan) -> impl Iterator<Item = Stale> + use<> {
+    plan.lost_evidence.then_some(Stale::Edited).into_iter()
 }
 
 /// The part of a plan that is safe here, and what has changed. The plan must be for this GPU and fit the class.
@@ -70,7 +79,7 @@ pub(crate) fn safe_part(
     if stale.is_empty() {
         return (plan, stale);
     }
-    let is_other_driver = stale.iter().any(|s| !matches!(s, Stale::Kernels { .. }));
+    let is_other_driver = stale.iter().any(|s| matches!(s, Stale::Driver { .. } | Stale::Wgpu { .. }));
     let mut plan = Plan { device: here.clone(), ..plan };
     plan.choices.retain(|choice| choice.check(catalogue).is_ok());
     let refused = if is_other_driver { drop_refused(&mut plan, limits, class, catalogue) } else { 0 };

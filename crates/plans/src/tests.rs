@@ -38,6 +38,7 @@ pub(crate) fn evidence(gain: f64) -> Evidence {
         pairs: 5,
     };
     Evidence {
+        plan: String::new(),
         model: "m".into(),
         quality_hash: "h".into(),
         certified: (1, 1),
@@ -52,8 +53,7 @@ fn tuned() -> Plan {
     let mut plan = default_plan("0.1B");
     plan.prefill_chunk = 48;
     plan.choices.push(choice());
-    plan.evidence = Some(evidence(1.84));
-    plan
+    plan.with_evidence(evidence(1.84))
 }
 
 /// What an H200 can do.
@@ -96,15 +96,14 @@ fn the_store_goes_before_the_program_and_that_before_the_default() {
     assert!(line.starts_with("nvidia-h200-32x2560-q4_k_m (ships with wgoose)"), "{line}");
 
     let mine = Plan { choices: Vec::new(), ..ships.plan };
-    let mine = Plan { prefill_chunk: 77, device: device(), ..mine };
+    let mine = Plan { prefill_chunk: 77, device: device(), evidence: None, ..mine };
     let name = store.file(&q4, &mine).unwrap();
     let found = find(Some(&store), &device(), &q4, &catalogue);
     assert!(matches!(&found.report.origin, Origin::Store { name: n, .. } if *n == name));
     assert_eq!(found.plan.prefill_chunk, 77);
     assert!(found.report.is_current());
 
-    let mut no_faster = mine;
-    no_faster.evidence = Some(Evidence { scenarios: Vec::new(), ..evidence(1.0) });
+    let no_faster = mine.with_evidence(Evidence { scenarios: Vec::new(), ..evidence(1.0) });
     store.file(&q4, &no_faster).unwrap();
     let found = find(Some(&store), &device(), &q4, &catalogue);
     let line = found.report.to_string();
@@ -191,7 +190,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
 
     let mut gone = tuned();
     gone.choices[0].variant = "honk".into();
-    store.file(&f16, &gone).unwrap();
+    store.file(&f16, &gone.with_evidence(evidence(1.84))).unwrap();
     let found = find(Some(&store), &device(), &f16, &embedded);
     assert_eq!(found.report.stale, [Stale::Kernels { changed: 1, of: 1 }]);
 }
@@ -280,4 +279,22 @@ fn likely_fusions_are_those_of_the_class() {
     store.file(&q4, &mine).unwrap();
     assert_eq!(likely_fusions(Some(&store), &q4), [mine.fusions]);
     assert_eq!(likely_fusions(Some(&store), &q5).len(), 1);
+}
+
+#[test]
+fn an_edited_plan_loses_its_evidence_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, class, catalogue) =
+        (Store::at(folder.path().to_owned()), class("0.1B", Mix::F16), Catalogue::embedded());
+    let name = store.file(&class, &tuned()).unwrap();
+    let found = find(Some(&store), &device(), &class, &catalogue);
+    assert!(found.report.is_current() && found.report.gain == Gain::Decode(1.84), "{}", found.report);
+
+    let path = store.entry(&name).unwrap().unwrap().path;
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("prefill_chunk: 48", "prefill_chunk: 49")).unwrap();
+    let found = find(Some(&store), &device(), &class, &catalogue);
+    assert_eq!((found.plan.prefill_chunk, found.plan.evidence), (49, None), "what it chooses stays");
+    assert_eq!((&found.report.stale[..], found.report.gain), (&[Stale::Edited][..], Gain::Unknown));
+    assert!(found.report.to_string().contains("its evidence is not of this content"), "{}", found.report);
 }

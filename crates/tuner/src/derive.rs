@@ -137,7 +137,7 @@ pub fn best_so_far(
     for Decision { best, .. } in decisions.filter(of_device) {
         let (Some(plan), Some(gate)) = (known.plans.get(best), known.gates.get(best)) else { continue };
         if gate.passed && *best != known.session.default && known.refusal(plan).is_none() {
-            return Ok(Some(Plan { evidence: Some(known.evidence(gate, Vec::new())), ..plan.clone() }));
+            return Ok(Some(plan.clone().with_evidence(known.evidence(gate, Vec::new()))));
         }
     }
     Ok(None)
@@ -297,12 +297,13 @@ impl<'a> Known<'a> {
             gains.push(Gain { scenario, share, result });
         }
         let evidence = gains.iter().map(|gain| evidence_of(gain.scenario, &gain.result)).collect();
-        Ok(Some((Plan { evidence: Some(self.evidence(gate, evidence)), ..plan.clone() }, gains)))
+        Ok(Some((plan.clone().with_evidence(self.evidence(gate, evidence)), gains)))
     }
 
     /// What a plan that passed the gate can show.
     fn evidence(&self, gate: &Gate, scenarios: Vec<ScenarioEvidence>) -> Evidence {
         Evidence {
+            plan: String::new(),
             model: self.session.model.clone(),
             quality_hash: gate.quality_hash.clone().unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),

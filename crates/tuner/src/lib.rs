@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod derive;
+pub mod experiment;
 pub mod interrupt;
 pub mod job;
 pub mod kernel_tuning;

@@ -4,8 +4,8 @@ use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
-    Cause, Clock, Decision, Gate, Identity, Ledger, LedgerError, Outcome, PlanRecord, Reason, Record, Records, Refused,
-    Session, Trial, Tried,
+    ArmRecord, Arms, Cause, Clock, Decision, Gate, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
+    Reason, Record, Records, Refused, Session, Trial, Tried,
 };
 use crate::paired::{Effort, PairedResult, Screened};
 use crate::scenario::Scenario;
@@ -136,6 +136,40 @@ impl<'a> Memo<'a> {
     pub(crate) fn begin(&mut self, session: Session) -> Result<(), LedgerError> {
         self.session = Some(self.ledger.append(Record::Session(session))?.id.clone());
         Ok(())
+    }
+
+    /// Writes down the arms of an experiment, and knows their plans by the ids that jobs have for them.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub(crate) fn enrol(
+        &mut self,
+        (experiment, declaration): (String, Option<String>),
+        arms: Vec<(ArmRecord, &Plan)>,
+        (workload, left_out): (Vec<Scenario>, Vec<ImpossibleArm>),
+    ) -> Result<(), LedgerError> {
+        let Some(session) = self.session.clone() else { return Ok(()) };
+        for (arm, plan) in &arms {
+            self.know(plan)?;
+            self.plans.insert(arm.id.clone(), Plan { evidence: None, ..(*plan).clone() });
+        }
+        let arms = arms.into_iter().map(|(arm, _)| arm).collect();
+        let arms = Arms { at: now(), session, experiment, declaration, arms, workload, left_out };
+        self.ledger.append(Record::Experiment(arms)).map(drop)
+    }
+
+    /// Runs a job of plans, whether its outcome is known or not: an experiment that is run again measures again.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn anew(&mut self, job: &Job, effort: Effort) -> Result<Outcome, TrialError> {
+        let identity = self.identity(job);
+        self.measure(&identity, job, None, effort)
+    }
+
+    /// The id of the session that began last.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 
     /// Writes down a choice, and the plan that is best now.

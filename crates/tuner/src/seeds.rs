@@ -92,7 +92,7 @@ pub fn load(path: &Path) -> Result<Vec<Seed>, SeedsError> {
 
 impl Seed {
     /// Whether it is for sites of this key.
-    fn fits(&self, key: &TuningKey) -> bool {
+    pub(crate) fn fits(&self, key: &TuningKey) -> bool {
         self.op == key.op
             && self.k.is_none_or(|k| k == key.k)
             && self.m.is_none_or(|m| m == key.m)

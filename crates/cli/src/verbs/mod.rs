@@ -2,11 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod chat;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod devices;
 pub(crate) mod embed;
 pub(crate) mod eval;
+pub(crate) mod experiment;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod info;

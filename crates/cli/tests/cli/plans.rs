@@ -40,7 +40,8 @@ impl Tuned {
             speedup: (1.8, 1.9),
             pairs: 5,
         };
-        plan.evidence = Some(Evidence {
+        let plan = plan.with_evidence(Evidence {
+            plan: String::new(),
             model: model.fingerprint().to_string(),
             quality_hash: "h".into(),
             certified: (1, 1),
@@ -60,11 +61,12 @@ impl Tuned {
         store(self.path())
     }
 
-    /// Changes the plan in the store.
+    /// Takes the place of the plan in the store, as if another one had been measured.
     fn change(&self, change: impl Fn(&mut Plan)) {
         let mut plan = self.plan.clone();
         change(&mut plan);
-        plan.save(&self.store().path(&self.name)).unwrap();
+        let evidence = plan.evidence.clone().unwrap();
+        plan.with_evidence(evidence).save(&self.store().path(&self.name)).unwrap();
     }
 
     /// What a command says of its plan on stderr; it must succeed.

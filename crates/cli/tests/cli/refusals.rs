@@ -75,6 +75,17 @@ const FAILURES: &[(&str, &str)] = &[
     ("bench --workload document --model missing.gguf", "missing.gguf"),
     ("bench --workload all --model cut.gguf", "truncated"),
     ("bench --packed 2x3 --model good.gguf --plan missing.ron", "missing.ron"),
+    // Experiments.
+    ("experiment run nowhere", "experiment nowhere"),
+    ("experiment run folder", "folder/experiment.ron"),
+    ("experiment run garbage.ron", "experiment garbage.ron: 1:2"),
+    ("experiment render binary.ron", "experiment binary.ron"),
+    ("experiment show empty.ron", "experiment empty.ron"),
+    ("experiment list folder", "no folder in it has an experiment.ron"),
+    ("compare missing.gguf --chunk 4", "missing.gguf"),
+    ("compare good.gguf --chunk 4 --against cut.gguf", "truncated"),
+    ("compare good.gguf --chunk 4 --ledger good.gguf", "good.gguf is not a ledger"),
+    ("compare good.gguf --plan default --plan garbage.ron", "garbage.ron: line 1"),
     // Tokens.
     ("logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
     ("logits good.gguf --out logits.npy --tokens folder", "folder"),

@@ -166,7 +166,21 @@ fn help_has_headings_examples_and_own_defaults() {
     for part in ["\nSampling:\n", "\nDevice and plan:\n", "\nKernels and memory:\n", "\nExamples:\n"] {
         assert!(generate.contains(part) && chat.contains(part), "{part}");
     }
-    for verb in ["bench", "tune", "convert", "embed", "eval", "verify", "profile", "info", "synth", "logits", "trace"] {
+    for verb in [
+        "bench",
+        "compare",
+        "experiment",
+        "tune",
+        "convert",
+        "embed",
+        "eval",
+        "verify",
+        "profile",
+        "info",
+        "synth",
+        "logits",
+        "trace",
+    ] {
         assert!(help(verb).contains("\nExamples:\n  wgoose "), "{verb}");
     }
     assert!(generate.contains("[default: 128]") && !generate.contains("[default: 2048]"), "{generate}");

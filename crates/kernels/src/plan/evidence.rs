@@ -1,11 +1,16 @@
 //! The evidence in a plan.
 
+use super::Plan;
 use serde::{Deserialize, Serialize};
 
 /// What the tuner measured for a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
+    /// Content hash of the plan that was measured ([`Plan::hash`]): of another content it says nothing. Plans from
+    /// before did not say it.
+    #[serde(default)]
+    pub plan: String,
     /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
     pub model: String,
     /// Hash of the greedy tokens at the certified positions.
@@ -36,4 +41,20 @@ pub struct ScenarioEvidence {
     pub speedup: (f64, f64),
     /// Pairs measured.
     pub pairs: u32,
+}
+
+impl Plan {
+    /// The plan, with what was measured of it as it is now.
+    #[must_use]
+    pub fn with_evidence(self, evidence: Evidence) -> Plan {
+        let plan = self.hash();
+        Plan { evidence: Some(Evidence { plan, ..evidence }), ..self }
+    }
+
+    /// Without evidence of another content.
+    pub(super) fn without_lost_evidence(mut self) -> Plan {
+        let hash = self.hash();
+        self.lost_evidence = self.evidence.take_if(|evidence| evidence.plan != hash).is_some();
+        self
+    }
 }

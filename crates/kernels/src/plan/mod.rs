@@ -95,8 +95,11 @@ pub struct Plan {
     pub state: StateFormat,
     /// Kernels chosen; an instance not named here takes the default.
     pub choices: Vec<Choice>,
-    /// What the tuner measured. `None` in a default plan.
+    /// What the tuner measured of this very content ([`Plan::with_evidence`]). `None` in a default plan.
     pub evidence: Option<Evidence>,
+    /// Whether its file had evidence of another content, which was left out when it was read.
+    #[serde(skip)]
+    pub lost_evidence: bool,
 }
 
 /// What every schema has.
@@ -224,6 +227,7 @@ impl Plan {
             state: StateFormat::F32,
             choices: Vec::new(),
             evidence: None,
+            lost_evidence: false,
         }
     }
 
@@ -251,7 +255,8 @@ impl Plan {
         Plan::parse(&file::text(path)?, path).map_err(|error| error.in_file(path))
     }
 
-    /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from.
+    /// The plan in a text, as [`Plan::load`]; `path` says in errors where the text is from. Evidence of another content
+    /// than the text's is left out.
     ///
     /// # Errors
     /// Its syntax (unknown fields included), its schema, or a choice that no plan can have.
@@ -289,7 +294,7 @@ impl Plan {
         }
         match plan.k_major.iter().find(|role| **role != LayerWeight::FfnValue) {
             Some(role) => Err(PlanError::KMajor(*role)),
-            None => Ok(plan),
+            None => Ok(plan.without_lost_evidence()),
         }
     }
 
@@ -302,7 +307,7 @@ impl Plan {
         });
         let of_evidence = self.evidence.iter().flat_map(|evidence| {
             let scenarios = evidence.scenarios.iter().map(|of| &of.scenario);
-            scenarios.chain([&evidence.model, &evidence.quality_hash, &evidence.ledger])
+            scenarios.chain([&evidence.plan, &evidence.model, &evidence.quality_hash, &evidence.ledger])
         });
         device.into_iter().chain(of_choices).chain(of_evidence)
     }

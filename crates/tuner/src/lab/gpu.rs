@@ -1,13 +1,14 @@
 //! A device with a model: kernels alone, and whole plans.
 
 use super::kernels::{KernelLab, Lap};
-use super::plans::{PlanLab, StepError};
+use super::plans::{PlanLab, StepError, pair};
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
 use crate::quality::{PendingReference, QualityError};
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
@@ -18,6 +19,14 @@ use wgoose_runtime::{Device, GpuExecutor, PersistentStatus};
 /// Runs jobs on a device of this process.
 pub struct GpuLab {
     kernels: KernelLab,
+    /// The model with the kernels that the lab was made for, then others that plans may be of.
+    subjects: Vec<Subject>,
+    /// Which of them a plan is of, where that is not the first.
+    of: BTreeMap<PlanId, usize>,
+}
+
+/// A model with kernels, and the plans of them.
+struct Subject {
     plans: PlanLab,
     catalogue: Arc<Catalogue>,
 }
@@ -41,32 +50,60 @@ impl GpuLab {
         let largest: Option<&InstanceGroup> = decode.iter().max_by_key(|group| group.instance.bytes());
         let site = largest.ok_or_else(|| LabError::Unknown("a model without ops".to_owned()))?;
         let kernels = KernelLab::new(device, catalogue, site, begun)?;
-        Ok(GpuLab { kernels, plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) })
+        let subject = Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) };
+        Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new() })
+    }
+
+    /// Also runs these plans, which are of another model or other kernels; `root` holds the weights that they share.
+    pub(crate) fn also(
+        &mut self,
+        ids: impl IntoIterator<Item = PlanId>,
+        root: GpuExecutor,
+        catalogue: &Arc<Catalogue>,
+        reference: PendingReference,
+    ) {
+        self.of.extend(ids.into_iter().map(|id| (id, self.subjects.len())));
+        self.subjects.push(Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) });
+    }
+
+    fn number(&self, id: &PlanId) -> usize {
+        self.of.get(id).copied().unwrap_or(0)
+    }
+
+    fn subject(&self, id: &PlanId) -> &Subject {
+        &self.subjects[self.number(id)]
+    }
+
+    fn subject_mut(&mut self, id: &PlanId) -> &mut Subject {
+        let number = self.number(id);
+        &mut self.subjects[number]
     }
 
     fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
         let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         match assignment.job {
             Job::Gate { plan } => {
-                Ok(Outcome::Gate(self.plans.gate(find(plan)?, &self.catalogue, assignment.progress)?))
+                let Subject { plans, catalogue } = self.subject_mut(plan);
+                Ok(Outcome::Gate(plans.gate(find(plan)?, catalogue, assignment.progress)?))
             }
-            Job::Resident { plan } => Ok(match self.plans.resident(find(plan)?)? {
+            Job::Resident { plan } => Ok(match self.subject(plan).plans.resident(find(plan)?)? {
                 PersistentStatus::Used { .. } => Outcome::Done,
                 PersistentStatus::Refused(why) => Outcome::failed(Cause::NotResident, why.to_string()),
             }),
             Job::Prepare { plans } => {
-                self.plans.prepare(&plans.iter().map(find).collect::<Result<Vec<_>, _>>()?);
+                self.subjects[0].plans.prepare(&plans.iter().map(find).collect::<Result<Vec<_>, _>>()?);
                 Ok(Outcome::Done)
             }
             Job::Screen { plans: [a, b], scenario } => {
                 let raise = &mut || self.kernels.raise_clocks();
                 let plans = [(a, find(a)?), (b, find(b)?)];
-                of_steps(self.plans.screen(plans, *scenario, raise, assignment.progress))
+                of_steps(self.subjects[0].plans.screen(plans, *scenario, raise, assignment.progress))
             }
             Job::Steps { plans: [a, b], scenario, .. } => {
-                let raise = &mut || self.kernels.raise_clocks();
-                let (plans, effort) = ([find(a)?, find(b)?], assignment.effort);
-                of_steps(self.plans.pair(plans, *scenario, effort, raise, assignment.progress))
+                let arms = [(self.number(a), find(a)?), (self.number(b), find(b)?)];
+                let GpuLab { kernels, subjects, .. } = self;
+                let ready = |arm: usize| subjects[arms[arm].0].plans.runs(arms[arm].1, *scenario);
+                of_steps(pair(&ready, assignment.effort, &mut || kernels.raise_clocks(), assignment.progress))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
                 Err(LabError::Unknown("a kernel as a plan".to_owned()))

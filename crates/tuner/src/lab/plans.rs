@@ -68,7 +68,8 @@ impl PlanLab {
         Ok(Engine::new(Box::new(self.root.sharing_weights(plan.clone(), slots)?), chunk))
     }
 
-    fn runs(&self, plan: &Plan, scenario: Scenario) -> Result<Runs, StepError> {
+    /// A plan, ready to run a scenario.
+    pub(super) fn runs(&self, plan: &Plan, scenario: Scenario) -> Result<Runs, StepError> {
         let engine = self.engine(plan, scenario.sequences as usize)?;
         let mut runs = Runs::new(engine, plan, scenario);
         // The first sample compiles and uploads.
@@ -117,45 +118,6 @@ impl PlanLab {
         });
     }
 
-    /// Interleaved samples of two plans. Each may have several instances: where its memory lies makes one half a percent
-    /// faster than the next.
-    pub(super) fn pair(
-        &self,
-        plans: [&Plan; 2],
-        scenario: Scenario,
-        effort: Effort,
-        raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
-        progress: &dyn Fn(Phase),
-    ) -> Result<Outcome, StepError> {
-        let start = Instant::now();
-        let mut samples_ns = [Vec::new(), Vec::new()];
-        let mut steps = None;
-        for instance in 0..effort.instances {
-            progress(Phase::Compiling);
-            let mut arms = [self.runs(plans[0], scenario)?, self.runs(plans[1], scenario)?];
-            progress(Phase::Running);
-            raise_clocks()?;
-            let longest = arms[0].warm_up()?.max(arms[1].warm_up()?);
-            let steps = *steps.get_or_insert(arms[0].steps_for(longest));
-            arms.iter_mut().for_each(|arm| arm.steps = steps);
-            let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
-            let instances_left = effort.instances - instance;
-            let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
-            let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
-            for pair in abba(pairs.clamp(fewest, PAIRS.div_ceil(effort.instances))) {
-                if instances_left == 1 && is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
-                    break;
-                }
-                for arm in pair {
-                    let i = usize::from(arm == Arm::Candidate);
-                    progress(Phase::Running);
-                    samples_ns[i].push(arms[i].sample()?);
-                }
-            }
-        }
-        Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
-    }
-
     /// A few short samples of an incumbent, which stays ready for the next candidate, and of a candidate.
     pub(super) fn screen(
         &mut self,
@@ -194,8 +156,45 @@ impl PlanLab {
     }
 }
 
+/// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory
+/// lies makes one half a percent faster than the next.
+pub(super) fn pair(
+    ready: &dyn Fn(usize) -> Result<Runs, StepError>,
+    effort: Effort,
+    raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
+    progress: &dyn Fn(Phase),
+) -> Result<Outcome, StepError> {
+    let start = Instant::now();
+    let mut samples_ns = [Vec::new(), Vec::new()];
+    let mut steps = None;
+    for instance in 0..effort.instances {
+        progress(Phase::Compiling);
+        let mut arms = [ready(0)?, ready(1)?];
+        progress(Phase::Running);
+        raise_clocks()?;
+        let longest = arms[0].warm_up()?.max(arms[1].warm_up()?);
+        let steps = *steps.get_or_insert(arms[0].steps_for(longest));
+        arms.iter_mut().for_each(|arm| arm.steps = steps);
+        let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
+        let instances_left = effort.instances - instance;
+        let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
+        let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
+        for pair in abba(pairs.clamp(fewest, PAIRS.div_ceil(effort.instances))) {
+            if instances_left == 1 && is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
+                break;
+            }
+            for arm in pair {
+                let i = usize::from(arm == Arm::Candidate);
+                progress(Phase::Running);
+                samples_ns[i].push(arms[i].sample()?);
+            }
+        }
+    }
+    Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
+}
+
 /// A plan that runs a scenario over and over, always from the same beginning.
-struct Runs {
+pub(super) struct Runs {
     engine: Engine,
     scenario: Scenario,
     /// What each sequence reads, or begins with.

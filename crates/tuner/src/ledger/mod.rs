@@ -16,7 +16,10 @@ mod scan;
 
 pub use error::{LedgerError, LineError};
 pub use identity::{Clock, Earlier, Identity, Policy, Subject, Tried};
-pub use record::{Cause, Decision, Gate, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial};
+pub use record::{
+    ArmRecord, Arms, Cause, Decision, Gate, ImpossibleArm, Outcome, PlanRecord, Reason, Record, Refused, Session,
+    Timing, Trial,
+};
 pub use records::{Entry, Records};
 pub use scan::Notice;
 

@@ -3,10 +3,11 @@
 use super::identity::Identity;
 use super::number;
 use crate::job::{Cost, PlanId, SiteId};
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan, Precision};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub enum Record {
     Refused(Refused),
     /// A choice that a sweep made, or did not come to.
     Decision(Decision),
+    /// The arms of an experiment, behind its session.
+    Experiment(Arms),
 }
 
 impl Record {
@@ -195,6 +198,59 @@ pub struct Decision {
     pub text: String,
     /// The plan that was best then.
     pub best: PlanId,
+}
+
+/// The arms of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arms {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// The id of its [`Session`].
+    pub session: String,
+    /// What it is called.
+    pub experiment: String,
+    /// Content hash of its declaration; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declaration: Option<String>,
+    /// The baseline, then what is held against it.
+    pub arms: Vec<ArmRecord>,
+    /// What is to be timed of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload: Vec<Scenario>,
+    /// Arms that this device cannot have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<ImpossibleArm>,
+}
+
+/// An arm that a device cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpossibleArm {
+    /// What it is called.
+    pub name: String,
+    /// Why there is none.
+    pub reason: Reason,
+}
+
+/// One arm of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmRecord {
+    /// What it is called.
+    pub name: String,
+    /// What jobs call it.
+    pub id: PlanId,
+    /// Hash of its plan, whose contents have a record of their own.
+    pub plan: PlanId,
+    /// Content id of its model, and, behind a plus sign, of kernels from beside the binary.
+    pub model: String,
+    /// Name of the model's file.
+    pub file: String,
+    /// The least precise arithmetic of its kernels.
+    pub precision: Precision,
+    /// Whether its plan asks for a persistent kernel.
+    pub persistent: bool,
 }
 
 /// The quality gate's verdict.

@@ -17,14 +17,16 @@ mod sites;
 mod svg;
 mod view;
 
+pub(crate) use charts::{Row, gains};
 pub use course::{Attempt, ControlVisit, Course, Progress};
 pub use failures::Failed;
 pub use gather::Report;
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
-pub(crate) use numbers::utc;
+pub(crate) use numbers::{gain, utc};
 pub use page::{Source, page};
 pub use point::Point;
 pub use roof::Ceiling;
 pub use sites::{Compared, Site};
+pub(crate) use svg::standalone;
 pub use view::{Decided, Searched, Subject};

@@ -22,7 +22,7 @@ pub(super) fn digits(x: f64) -> String {
 }
 
 /// How many times as fast.
-pub(super) fn gain(x: f64) -> String {
+pub(crate) fn gain(x: f64) -> String {
     if x < 99.95 { format!("×{x:.2}") } else { format!("×{}", digits(x)) }
 }
 

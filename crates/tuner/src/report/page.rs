@@ -9,6 +9,7 @@ use super::left_out::LeftOut;
 use super::numbers::{count, digits, gain, of, time, utc};
 use super::point::Point;
 use super::sites::Site;
+use super::svg::DRAWINGS;
 use super::view::Subject;
 use crate::derive::{Derived, overall};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ pub fn page(report: &Report, sources: &[Source]) -> String {
         Some(subject) => format!("Tuning on {}", escape(&subject.device.adapter, SHORT)),
         None => "Tuning".to_owned(),
     };
-    let style = include_str!("style.css");
+    let style = [DRAWINGS, include_str!("style.css")].concat();
     let sections = [
         ("plan", "The plan against the default", plan(report)),
         ("search", "What was searched", search(report)),
@@ -157,7 +158,7 @@ fn whole(derived: &Derived, name: &str) -> String {
          <p>Plan <code>{id}</code>. Dots are medians of paired samples, bars their 95 % intervals (bootstrap of the median log-ratio, 10,000 \
          resamples); those of the weighted mean are the weighted ends, which is wider than it need be.</p>\n<div class=\"grid\"><div>\n{}</div>\n",
         digits(all),
-        gains(&rows)
+        gains("The plan against the default", "default", &rows)
     );
     if let Some(evidence) = &derived.plan.evidence {
         let (certified, of) = evidence.certified;

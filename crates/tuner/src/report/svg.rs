@@ -5,6 +5,17 @@ use super::html::{SHORT, escape};
 /// Units across. Drawings are about as wide as a phone, so that their text is as large as the page's.
 pub(super) const WIDTH: f64 = 360.0;
 
+/// How they look, in light and in dark.
+pub(super) const DRAWINGS: &str = include_str!("drawings.css");
+
+/// A drawing as a file of its own, on a ground of its own.
+pub(crate) fn standalone(svg: &str) -> String {
+    let ground = "<rect width=\"100%\" height=\"100%\" class=\"plate\"/>\n";
+    let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" ", 1.5 * WIDTH);
+    let (opening, body) = svg.split_once(">\n").unwrap_or((svg, ""));
+    format!("{}>\n<style>\n{DRAWINGS}</style>\n{ground}{body}", opening.replacen("<svg ", &head, 1))
+}
+
 /// A drawing, with its words for those who do not see it.
 pub(super) struct Drawing {
     title: String,

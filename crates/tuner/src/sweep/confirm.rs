@@ -136,6 +136,7 @@ impl Sweep<'_> {
         }
         let (default, gate) = (self.default.clone(), self.default_gate()?);
         let evidence = Evidence {
+            plan: String::new(),
             model: self.problem.model.clone(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),
@@ -143,7 +144,7 @@ impl Sweep<'_> {
             scenarios: Vec::new(),
             ledger,
         };
-        Ok(Plan { evidence: Some(evidence), ..default })
+        Ok(default.with_evidence(evidence))
     }
 
     /// Whether a plan passes the gate and is slower than the default in nothing.

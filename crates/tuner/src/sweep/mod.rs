@@ -26,6 +26,7 @@ pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::SweepOptions;
 pub use problem::Problem;
+pub(crate) use problem::kernels as kernels_id;
 
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;

@@ -48,7 +48,7 @@ impl Problem {
 }
 
 /// The content id of kernels from beside the binary, behind a plus sign; nothing where there are none.
-fn kernels(catalogue: &Catalogue) -> String {
+pub(crate) fn kernels(catalogue: &Catalogue) -> String {
     let differing = catalogue.differing();
     if differing.is_empty() {
         return String::new();

@@ -1,7 +1,7 @@
 //! Reports for documents and spreadsheets: a line for each row of each model and plan.
 
-use super::report::cell;
 use super::speeds::{plan, rates};
+use crate::cells::{cell, quoted};
 use std::fmt::Write as _;
 use wgoose_bench::workload::{Environment, Report, Row};
 
@@ -75,22 +75,4 @@ pub(super) fn csv(reports: &[Report]) -> String {
         let _ = writeln!(out, "{}", line.join(","));
     }
     out
-}
-
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn values_with_commas_are_quoted() {
-        assert_eq!(quoted("a b"), "a b");
-        assert_eq!(quoted("NVIDIA H200, \"570\""), "\"NVIDIA H200, \"\"570\"\"\"");
-    }
 }

@@ -11,8 +11,7 @@ mod workloads;
 pub(crate) use cold::child;
 
 use crate::failure::Failure;
-use crate::options::{RunOptions, plan_choice};
-use clap::builder::TypedValueParser;
+use crate::options::{RunOptions, one_of_plans};
 use cold::ColdOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -82,11 +81,6 @@ pub(crate) struct Args {
     cold: ColdOptions,
     #[command(flatten)]
     options: RunOptions,
-}
-
-/// Plans as [`plan_choice`] has them, and the one that is found by name too.
-fn one_of_plans() -> impl TypedValueParser<Value = PlanChoice> {
-    plan_choice().map(|plan| if plan.name().is_some_and(|name| name == "found") { PlanChoice::Find } else { plan })
 }
 
 impl Args {

@@ -1,8 +1,8 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
+use crate::cells::cell;
 use std::fmt::Write as _;
 use wgoose_bench::Record;
-use wgoose_session::printable;
 
 /// The whole report.
 pub(super) fn markdown(records: &[Record]) -> String {
@@ -50,31 +50,4 @@ pub(super) fn markdown(records: &[Record]) -> String {
         }
     }
     out
-}
-
-/// Text as it stands in a cell of a table, or in a heading: no markup, no end of the line.
-pub(super) fn cell(text: &str) -> String {
-    let text = printable(&text.replace(['\n', '\r'], " "));
-    let mut cell = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => cell.push_str("&lt;"),
-            '&' => cell.push_str("&amp;"),
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '~' => cell.extend(['\\', c]),
-            c => cell.push(c),
-        }
-    }
-    cell
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cell;
-
-    #[test]
-    fn text_stays_text() {
-        assert_eq!(cell("plain - (1.5B) x2, 3 %"), "plain - (1.5B) x2, 3 %");
-        assert_eq!(cell("a|b\n# c"), "a\\|b \\# c");
-        assert_eq!(cell("[x](y) <b> *z* \u{1b}"), "\\[x\\](y) &lt;b> \\*z\\* \\\\u{1b}");
-    }
 }

@@ -221,8 +221,8 @@ fn meaning_is_checked_even_where_the_id_agrees() {
 
 #[test]
 fn another_schema_is_named_before_anything_else() {
-    let error = decode(b"{\"schema\":4,\"who\":\"knows\"}").unwrap_err();
-    assert!(matches!(error, LineError::Schema { found: 4 }), "{error}");
+    let error = decode(b"{\"schema\":5,\"who\":\"knows\"}").unwrap_err();
+    assert!(matches!(error, LineError::Schema { found: 5 }), "{error}");
 }
 
 /// The first lines of the ledger of a plan that ships, of schema 1.

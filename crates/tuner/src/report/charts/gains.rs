@@ -1,4 +1,4 @@
-//! A plan against the default, with intervals.
+//! How many times as fast plans are as what they are held against, with intervals.
 
 use super::super::numbers::gain;
 use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
@@ -7,24 +7,24 @@ const MARGIN: f64 = 16.0;
 const ROW: f64 = 42.0;
 
 /// How many times as fast in one scenario.
-pub(in super::super) struct Row {
+pub(crate) struct Row {
     /// Its name.
-    pub(in super::super) name: String,
+    pub(crate) name: String,
     /// What it took before and takes now, in words.
-    pub(in super::super) detail: String,
+    pub(crate) detail: String,
     /// How many times as fast.
-    pub(in super::super) gain: f64,
+    pub(crate) gain: f64,
     /// The ends of its interval.
-    pub(in super::super) interval: [f64; 2],
+    pub(crate) interval: [f64; 2],
 }
 
-/// A row for each scenario.
-pub(in super::super) fn gains(rows: &[Row]) -> String {
+/// A row for each; at ×1 is what they are held against.
+pub(crate) fn gains(title: &str, against: &str, rows: &[Row]) -> String {
     let ends = rows.iter().flat_map(|row| row.interval);
     let (least, most) = ends.fold((0.95f64, 1.05f64), |(a, b), x| (a.min(x), b.max(x)));
     let axis = Axis::log([least / 1.03, most * 1.03], [MARGIN, WIDTH - MARGIN]);
     let described: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, gain(row.gain))).collect();
-    let mut drawing = Drawing::new("The plan against the default", &described.join("; "));
+    let mut drawing = Drawing::new(title, &described.join("; "));
     let bottom = ROW * rows.len() as f64 + 8.0;
     for tick in axis.ticks(38.0) {
         let x = axis.at(tick);
@@ -33,8 +33,8 @@ pub(in super::super) fn gains(rows: &[Row]) -> String {
     }
     drawing.line((axis.at(1.0), 6.0), (axis.at(1.0), bottom), "roof");
     drawing.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), "axis");
-    let label = "← slower · as fast as the default at ×1 · faster →";
-    drawing.text((WIDTH / 2.0, bottom + 29.0), Anchor::Middle, "label", label);
+    let label = format!("← slower · as fast as the {against} at ×1 · faster →");
+    drawing.text((WIDTH / 2.0, bottom + 29.0), Anchor::Middle, "label", &label);
     for (i, row) in rows.iter().enumerate() {
         let y = ROW * i as f64 + 33.0;
         let [low, high] = row.interval.map(|x| axis.at(x));

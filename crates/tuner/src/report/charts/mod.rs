@@ -6,6 +6,6 @@ mod heat;
 mod strip;
 
 pub(super) use course::{control, progress};
-pub(super) use gains::{Row, gains};
+pub(crate) use gains::{Row, gains};
 pub(super) use heat::heat;
 pub(super) use strip::{MOST_POINTS, MOST_VARIANTS, strip};

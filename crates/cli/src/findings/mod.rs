@@ -1,0 +1,89 @@
+//! What an experiment found, for people, documents, spreadsheets and programs: what `compare` and `experiment` print.
+
+mod csv;
+mod json;
+mod markdown;
+mod table;
+
+pub(crate) use csv::csv;
+pub(crate) use json::json;
+pub(crate) use markdown::{heading, markdown, verdict};
+
+use clap::ValueEnum;
+use table::Table;
+use wgoose_tuner::experiment::{Findings, Timed};
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people.
+    #[default]
+    Table,
+    /// A Markdown table.
+    Md,
+    /// Comma-separated values, with a first line of names.
+    Csv,
+    /// A line of JSON for each run, with every sample.
+    Json,
+}
+
+impl Form {
+    /// All of them as text, with an end of the line.
+    pub(crate) fn of(self, all: &[Findings]) -> String {
+        let each = |one: &dyn Fn(&Findings) -> String| all.iter().map(one).collect::<Vec<_>>();
+        match self {
+            Form::Table => each(&|findings| Table(findings).to_string()).join("\n"),
+            Form::Md => each(&|findings| format!("{}\n\n{}", heading(findings), markdown(findings))).join("\n"),
+            Form::Csv => csv(all),
+            Form::Json => each(&|findings| format!("{}\n", json(findings))).concat(),
+        }
+    }
+}
+
+/// Tokens a second of the baseline and of the arm, at the medians.
+fn rates(timed: &Timed) -> [f64; 2] {
+    let tokens = f64::from(timed.scenario.tokens) * f64::from(timed.scenario.sequences);
+    [timed.result.incumbent_ns, timed.result.candidate_ns].map(|ns| tokens / ns * 1e9)
+}
+
+/// How many times as fast the arm is as the baseline, and the ends of the interval.
+fn gains(timed: &Timed) -> [f64; 3] {
+    let comparison = &timed.result.comparison;
+    [comparison.log_ratio, comparison.interval.low, comparison.interval.high].map(f64::exp)
+}
+
+/// Where it was measured, and with what.
+fn place(findings: &Findings) -> String {
+    let device = &findings.session.device;
+    let file = findings.found.first().map_or("", |found| &found.arm.file);
+    format!("{file} on {}, {}; wgoose {}", device.adapter, device.driver, findings.session.version)
+}
+
+/// What is to be known of an arm besides its times, line by line.
+fn remarks(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let hash = |i: usize| findings.found.get(i).and_then(|found| found.gate.as_ref()?.quality_hash.clone());
+    for (i, found) in findings.found.iter().enumerate() {
+        let name = &found.arm.name;
+        if let Some(reason) = &found.refused {
+            lines.push(format!("{name} is refused: {reason}"));
+            continue;
+        }
+        if found.is_baseline {
+            lines.push(format!("{name} is the baseline itself: any difference is noise"));
+        }
+        if let Some(reason) = &found.fell_back {
+            lines.push(format!(
+                "{name}: its persistent kernel does not run here, so that decoding was not timed: {reason}"
+            ));
+        }
+        for (scenario, reason) in &found.failed {
+            lines.push(format!("{name} in {scenario} failed: {reason}"));
+        }
+        if let Some(own) = hash(i).filter(|own| i == 0 || Some(own) != hash(0).as_ref()) {
+            lines.push(format!("{name} passed the gate: {}, quality hash {own}", found.arm.precision));
+        }
+    }
+    let left_out = findings.left_out.iter().map(|arm| format!("{} is left out: {}", arm.name, arm.reason));
+    lines.into_iter().chain(left_out).collect()
+}

@@ -1,0 +1,172 @@
+//! `wgoose compare`
+
+use crate::announce::announce;
+use crate::failure::{Failure, WrongUsage};
+use crate::findings::Form;
+use crate::measuring::{BenchOptions, Question, Workbench, measure};
+use crate::options::{one_of_plans, say_differing};
+use crate::out;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use wgoose_graph::{Fusion, FusionSet};
+use wgoose_kernels::{Catalogue, Precision};
+use wgoose_loader::Model;
+use wgoose_plans::PlanChoice;
+use wgoose_session::{Chosen, Session};
+use wgoose_tuner::experiment::{Arm, Difference, Findings, Ground, picture};
+use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::objective::Objective;
+use wgoose_tuner::scenario::Scenario;
+
+/// Say which of several plans, kernels or models is faster, and how sure that is.
+///
+/// The first plan, or what a command without --plan would run, is the baseline. Every other option adds an arm that
+/// differs from it in that one thing. Each arm is held against the CPU reference first, and refused if it is wrong;
+/// then it is timed beside the baseline in interleaved pairs. FAST and SLOW are sure by 95 % and at least 2 %, SAME
+/// surely is less, AMBIGUOUS says that the samples do not tell.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose compare model.gguf --plan default --plan tuned.ron
+  wgoose compare model.gguf --without norm-shift --chunk 32 --chunk 256
+  wgoose compare model.gguf --kernels mine --workload embed
+  wgoose compare f16.gguf --against q8.gguf --format md --picture formats.svg")]
+pub(crate) struct Args {
+    /// Model files; each is a comparison of its own.
+    #[arg(required = true, value_name = "MODEL")]
+    models: Vec<PathBuf>,
+    /// A plan: `found` as without this option, `default`, or a file. The first is the baseline.
+    #[arg(long = "plan", value_name = "found|default|FILE", value_parser = one_of_plans())]
+    plans: Vec<PlanChoice>,
+    /// The baseline with this fusion besides, such as norm-matmul.
+    #[arg(long, value_name = "FUSION")]
+    with: Vec<Fusion>,
+    /// The baseline without this fusion.
+    #[arg(long, value_name = "FUSION")]
+    without: Vec<Fusion>,
+    /// The baseline with so many tokens at most in one pass of a prompt.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=65535))]
+    chunk: Vec<u32>,
+    /// The baseline with this arithmetic of kernels at the least: f32, q15, f16 or q8.
+    #[arg(long, value_name = "CLASS")]
+    precision: Vec<Precision>,
+    /// The baseline with the kernels of this folder, laid out like kernels-wgsl/, in place of the program's.
+    #[arg(long, value_name = "DIR")]
+    kernels: Vec<PathBuf>,
+    /// Another model file, with the plan that it would run with.
+    #[arg(long, value_name = "MODEL")]
+    against: Vec<PathBuf>,
+    /// What is timed: chat, embed, batch, or a file, as for `wgoose tune`.
+    #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
+    workload: String,
+    /// Also time batched decode of this many sequences.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
+    sequences: Option<u32>,
+    /// Seconds to spend on samples of each model; every comparison has 6 pairs at least, and 40 at most.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    budget: u64,
+    /// How results are printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Form,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Draw the intervals to this file, as SVG.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    picture: Option<PathBuf>,
+    /// Append every sample to this ledger.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+    #[command(flatten)]
+    bench: BenchOptions,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.plans.len() < 2 && args.differences().is_empty() && args.against.is_empty() {
+        let what = "a second --plan, --with, --without, --chunk, --precision, --kernels or --against";
+        return Err(WrongUsage(format!("there is nothing to compare with: name {what}")).into());
+    }
+    if args.picture.is_some() && args.models.len() > 1 {
+        return Err(WrongUsage("--picture is of one model: compare them one by one".to_owned()).into());
+    }
+    // Before minutes of work.
+    let models = args.models.iter().map(|path| Ok(Arc::new(Model::open(path)?)));
+    let models = models.collect::<Result<Vec<_>, Failure>>()?;
+    let temporary = TempDir::new()?;
+    let ledger = args.ledger.clone().unwrap_or_else(|| temporary.path().join("ledger.jsonl"));
+    drop(Ledger::open(&ledger)?);
+    let bench = args.bench.open()?;
+    let workload = Objective::named(&args.workload, bench.device.is_cpu())?;
+    let objective = match args.sequences {
+        Some(sequences) => workload.and_together(sequences),
+        None => workload,
+    };
+    let mut all = Vec::new();
+    for model in &models {
+        let arms = args.arms(model, &bench, &objective.scenarios())?;
+        let budget = Duration::from_secs(args.budget);
+        let (arms, objective) = (&arms[..], &objective);
+        let question = Question { name: "compare", declaration: None, arms, left_out: &[], objective, budget };
+        all.push(measure(&bench, question, Ledger::open(&ledger)?)?);
+        // Where none of an arm's files is used, it is the baseline by another name.
+        let own = arms.iter().filter(|arm| !Arc::ptr_eq(&arm.catalogue, &arms[0].catalogue));
+        args.kernels.iter().zip(own).for_each(|(folder, arm)| say_differing(folder, &arm.catalogue));
+    }
+    if let (Some(path), [findings]) = (&args.picture, &all[..]) {
+        out::file(path, picture(findings).as_bytes())?;
+    }
+    let form = if args.json { Form::Json } else { args.format };
+    out!("{}", form.of(&all));
+    let is_refused = |findings: &Findings| findings.found.iter().skip(1).all(|found| found.refused.is_some());
+    if all.iter().all(is_refused) { Err("nothing was timed: every arm is refused".into()) } else { Ok(()) }
+}
+
+impl Args {
+    /// What differs from the baseline in one thing, with its name.
+    fn differences(&self) -> Vec<(String, Difference)> {
+        let one = |fusion: &Fusion| FusionSet::from([*fusion]);
+        let none = Difference::default;
+        let with = self.with.iter().map(|f| (format!("with {f}"), Difference { with: one(f), ..none() }));
+        let without = self.without.iter().map(|f| (format!("without {f}"), Difference { without: one(f), ..none() }));
+        let chunk = self.chunk.iter().map(|n| (format!("chunk {n}"), Difference { chunk: Some(*n), ..none() }));
+        let precision = self
+            .precision
+            .iter()
+            .map(|p| (format!("precision {}", p.name()), Difference { precision: Some(*p), ..none() }));
+        let kernels = self.kernels.iter().map(|folder| {
+            (format!("kernels {}", folder.display()), Difference { kernel_files: Some(folder.clone()), ..none() })
+        });
+        with.chain(without).chain(chunk).chain(precision).chain(kernels).collect()
+    }
+
+    /// The arms for a model, the baseline first.
+    fn arms(&self, model: &Arc<Model>, bench: &Workbench, scenarios: &[Scenario]) -> Result<Vec<Arm>, Failure> {
+        let catalogue = Catalogue::embedded();
+        let plans = if self.plans.is_empty() { &[PlanChoice::Find][..] } else { &self.plans[..] };
+        let planned = |model: &Arc<Model>, choice: &PlanChoice| -> Result<Arm, Failure> {
+            let builder =
+                Session::builder().plan(choice.clone()).catalogue(Arc::clone(&catalogue)).on_plan(Some(announce));
+            let Chosen { plan, report } = builder.plan_for(&bench.device, model)?;
+            let name = report.name().unwrap_or_else(|| "default plan".to_owned());
+            Ok(Arm { name, plan, model: Arc::clone(model), catalogue: Arc::clone(&catalogue) })
+        };
+        let mut arms = plans.iter().map(|choice| planned(model, choice)).collect::<Result<Vec<_>, _>>()?;
+        let progress: &(dyn Fn(u64, u64) + Sync) = &|_, _| ();
+        let (device, models, folder) = (&*bench.device, bench.kept.as_path(), Path::new(""));
+        let ground = Ground { device, scenarios, folder, models, source: None, progress };
+        for (name, difference) in self.differences() {
+            arms.push(difference.of(&arms[0], &name, &ground)?);
+        }
+        for path in &self.against {
+            let other = planned(&Arc::new(Model::open(path)?), &PlanChoice::Find)?;
+            arms.push(Arm { name: path.display().to_string(), ..other });
+        }
+        for i in 1..arms.len() {
+            if arms[..i].iter().any(|arm| arm.name == arms[i].name) {
+                arms[i].name += &format!(" ({})", i + 1);
+            }
+        }
+        Ok(arms)
+    }
+}

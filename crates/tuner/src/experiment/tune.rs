@@ -1,0 +1,97 @@
+//! Kernels of its own for each arm: one that differs in structure must not lose for want of kernels that suit it.
+
+use super::arm::Arm;
+use super::difference::sites;
+use super::measure::ExperimentError;
+use crate::interrupt::Interrupt;
+use crate::kernel_tuning::{KernelTuner, KernelTuningError};
+use crate::lab::KernelLab;
+use crate::ledger::Ledger;
+use crate::memo::Memo;
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, Scope};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::Precision;
+use wgoose_kernels::plan::TuningKey;
+use wgoose_runtime::Device;
+
+/// A kind of op instance of some arms, with the arithmetic that they allow.
+struct Open {
+    precision: Precision,
+    site: InstanceGroup,
+}
+
+impl From<KernelTuningError> for ExperimentError {
+    fn from(error: KernelTuningError) -> Self {
+        match error {
+            KernelTuningError::Trial(error) => ExperimentError::Trial(error),
+            KernelTuningError::Plan(error) => ExperimentError::Plan(error),
+        }
+    }
+}
+
+/// Gives arms, which have the same catalogue, the fastest kernels that are found alone for their op instances until the
+/// budget is spent, by the jobs of a sweep; kernels that an arm names stay. Arms that have an op instance in common,
+/// and allow the same arithmetic, have the same kernel for it. `tell` is told what is tuned, and how many of how many
+/// are done.
+///
+/// # Errors
+/// The ledger or the device fails, or the user interrupts.
+pub fn tune_arms(
+    device: &Arc<Device>,
+    arms: &mut [Arm],
+    scenarios: &[Scenario],
+    (ledger, budget, interrupt): (Ledger, Duration, Interrupt),
+    tell: &mut dyn FnMut(&TuningKey, usize, usize),
+) -> Result<(), ExperimentError> {
+    let open = open(arms, scenarios);
+    let (Some(first), Some(arm)) = (open.first(), arms.first()) else { return Ok(()) };
+    let catalogue = Arc::clone(&arm.catalogue);
+    let mut lab = KernelLab::new(device, &catalogue, &first.site, Instant::now())?;
+    let mut memo = Memo::new(ledger, device.fingerprint().clone(), None, &mut lab);
+    memo.heed(interrupt);
+    let total: f64 = open.iter().map(|open| bytes(&open.site)).sum();
+    let mut claimed = 0.0;
+    for (done, Open { precision, site }) in open.iter().enumerate() {
+        tell(&site.key, done, open.len());
+        claimed += bytes(site) / total.max(1.0);
+        let tuner = KernelTuner::new(device.limits(), &catalogue, Scope { allowed: *precision, exhaustive: false });
+        // One that needs less than its share leaves the rest to those after it.
+        let Some(winner) = tuner.tune(site, &mut memo, budget.mul_f64(claimed.min(1.0)))?.winner else { continue };
+        for arm in arms.iter_mut().filter(|arm| arm.plan.precision == *precision) {
+            let mut own = sites(&arm.plan, &arm.model, scenarios).into_iter();
+            if is_open(arm, &site.key) && own.any(|other| other.key == site.key) {
+                arm.plan.adopt(winner.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The op instances for which arms name no kernel, each once, what reads and writes the most first.
+fn open(arms: &[Arm], scenarios: &[Scenario]) -> Vec<Open> {
+    let mut all: Vec<Open> = Vec::new();
+    for arm in arms {
+        let precision = arm.plan.precision;
+        for site in sites(&arm.plan, &arm.model, scenarios) {
+            let is_known = all.iter().any(|open| open.precision == precision && open.site.key == site.key);
+            if !is_known && is_open(arm, &site.key) {
+                all.push(Open { precision, site });
+            }
+        }
+    }
+    all.sort_by_key(|open| Reverse(bytes(&open.site) as u64));
+    all
+}
+
+/// Whether an arm names no kernel for such op instances.
+fn is_open(arm: &Arm, key: &TuningKey) -> bool {
+    arm.plan.choices.iter().all(|choice| choice.key != *key)
+}
+
+/// What all instances of a kind read and write in a pass.
+fn bytes(site: &InstanceGroup) -> f64 {
+    site.instance.bytes() as f64 * f64::from(site.count)
+}
