@@ -73,7 +73,7 @@ fn a_licence_is_written_and_stays() {
     let output = wgoose(folder, "convert tiny.gguf no.gguf --set general.file_type=1".split(' '));
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(error, "error: key 'general.file_type' is as the tensors are: it cannot be set\n");
+    assert_eq!(error, "wgoose: key 'general.file_type' is as the tensors are: it cannot be set\n");
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 3);
 }
 

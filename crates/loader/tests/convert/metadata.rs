@@ -133,6 +133,26 @@ fn a_file_without_metadata_gets_what_llama_cpp_asks_for() {
     }
 }
 
+/// Files of wgoose and of llama.cpp's converter once had the name of the template alone.
+#[test]
+fn the_name_of_a_template_becomes_its_text() {
+    let place = Place::new();
+    let mut named = options(Container::Gguf, Mix::F16);
+    named.vocabulary.as_mut().unwrap()[261] = b"\n\n".to_vec();
+    let text =
+        |name: &str| metadata(&std::fs::read(place.path(name)).unwrap())["tokenizer.chat_template"].1[8..].to_vec();
+    let source = place.synth("source.gguf", &named);
+    let name = ConvertOptions {
+        set: vec!["tokenizer.chat_template=rwkv-world".parse().unwrap()],
+        ..to(Container::Gguf, Mix::F16)
+    };
+    convert(&source, &name, &place.path("named.gguf"), &|_, _| {}).unwrap();
+    assert_eq!(text("named.gguf"), b"rwkv-world");
+    let source = Model::open(place.path("named.gguf")).unwrap();
+    place.convert(&source, "text.gguf", Container::Gguf, Mix::F16).unwrap();
+    assert_eq!(text("text.gguf"), text("source.gguf"));
+}
+
 #[test]
 fn metadata_is_set_in_the_type_that_is_there() {
     let place = Place::new();

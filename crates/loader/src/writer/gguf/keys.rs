@@ -20,13 +20,19 @@ const END_OF_TURN: &[u8] = b"\n\n";
 /// How a conversation is written, as Jinja: what `wgoose chat` does. llama.cpp recognises it by the word `rwkv-world`.
 const CHAT_TEMPLATE: &str = include_str!("chat_template.jinja");
 
+const TEMPLATE: &str = "tokenizer.chat_template";
+
+/// What files had in place of the template's text: a name that only llama.cpp knows. Others take it for the text of a chat.
+const TEMPLATE_NAME: &str = "rwkv-world";
+
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
 /// All keys with their values, in the file's order.
 pub(super) fn pairs(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>, WriteError> {
     let mut pairs = own(outline, layout)?;
     let has_tokens = outline.kept.iter().any(|pair| pair.key == TOKENS);
-    for pair in outline.kept {
+    let named = Pair::string(TEMPLATE, TEMPLATE_NAME);
+    for pair in outline.kept.iter().filter(|pair| **pair != named) {
         let is_of_other_tokens = !has_tokens && pair.key.starts_with("tokenizer.ggml.");
         if !is_of_the_file(&pair.key) && !is_of_other_tokens {
             put(&mut pairs, pair.clone());
@@ -77,7 +83,7 @@ fn own(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>, WriteError> 
     let end_of_turn = outline.vocabulary.and_then(|tokens| tokens.iter().position(|bytes| bytes == END_OF_TURN));
     if let Some(id) = end_of_turn {
         pairs.push(Pair::u32("tokenizer.ggml.eot_token_id", id as u32));
-        pairs.push(Pair::string("tokenizer.chat_template", CHAT_TEMPLATE));
+        pairs.push(Pair::string(TEMPLATE, CHAT_TEMPLATE));
     }
     Ok(pairs)
 }
