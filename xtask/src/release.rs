@@ -115,10 +115,11 @@ fn wheel(python: &Path, out: &Path) -> Result<()> {
     let mut build = command(python, ["-m", "maturin", "build", "--release", "--locked", "--strip", "--out"]);
     build.arg(out);
     if cfg!(target_os = "linux") {
-        // Pip's packages have their programs there.
-        let programs = python.parent().unwrap_or(Path::new("."));
+        // Compilers that build scripts start look for the Python that has zig, from folders of their own.
+        let python = std::path::absolute(python).map_err(|e| Error::file("find", python, e))?;
         let paths = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::env::join_paths([programs.to_owned()].into_iter().chain(std::env::split_paths(&paths)));
+        let first = python.parent().map(Path::to_owned);
+        let paths = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&paths)));
         let paths = paths.map_err(|e| Error::Other(format!("PATH: {e}")))?;
         build.args(["--zig", "--compatibility", LINUX]).env("PATH", paths);
     }
