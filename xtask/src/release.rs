@@ -9,6 +9,7 @@ use crate::shell::{self, Error, Result, capture, cargo, command, probe};
 use crate::wgoose::target;
 use clap::ValueEnum;
 use std::env::consts::EXE_SUFFIX;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,14 +30,15 @@ pub(crate) struct Args {
 enum Part {
     /// The command-line tool for this machine's kind, with its licences, and its list of crates
     Binary,
-    /// The Python package for this machine's kind: on Linux for all with glibc 2.17 or newer
+    /// The Python package for this machine's kind
     Wheel,
     /// The Python package's sources
     Sdist,
 }
 
-/// What wheels for Linux may ask of a system: the oldest that Rust's own library runs on.
-const LINUX: &str = "manylinux2014";
+/// The glibc that programs for Linux ask for: the oldest that Rust's own library runs on. Linked by the system's linker they would
+/// ask for that of the machine that built them; zig has the symbols of each.
+const GLIBC: &str = "2.17";
 
 /// The list of checksums.
 const SUMS: &str = "SHA256SUMS";
@@ -52,32 +54,39 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     fs::create_dir_all(out).map_err(|e| Error::file("make", out, e))?;
     licences::write(licences::FILE.as_ref())?;
+    let python = python::packaging()?;
     if args.parts.contains(&Part::Binary) {
-        binary(out)?;
+        binary(&python, out)?;
     }
-    if args.parts != [Part::Binary] {
-        let python = python::packaging()?;
-        if args.parts.contains(&Part::Wheel) {
-            wheel(&python, out)?;
-        }
-        if args.parts.contains(&Part::Sdist) {
-            let archive = sdist::make(&python, out)?;
-            if args.build {
-                sdist::build(&python, &archive)?;
-            }
+    if args.parts.contains(&Part::Wheel) {
+        wheel(&python, out)?;
+    }
+    if args.parts.contains(&Part::Sdist) {
+        let archive = sdist::make(&python, out)?;
+        if args.build {
+            sdist::build(&python, &archive)?;
         }
     }
     sums(out)
 }
 
 /// The tool, stripped, as `wgoose-VERSION-TARGET.tar.gz`, and the crates in it beside it.
-fn binary(out: &Path) -> Result<()> {
-    let target_name = host()?;
-    let name = format!("wgoose-{}-{target_name}", Crates::read(Some(&target_name))?.own("wgoose")?.version);
-    // The flag is for the last crate alone: all others are what other builds have made.
-    shell::run(&mut cargo("rustc --package wgoose --bin wgoose --release --locked -- -C strip=symbols"))?;
+fn binary(python: &Path, out: &Path) -> Result<()> {
+    let host = host()?;
+    let name = format!("wgoose-{}-{host}", Crates::read(Some(&host))?.own("wgoose")?.version);
+    let (mut build, place) = if cfg!(target_os = "linux") {
+        let mut zig =
+            command(python.with_file_name("cargo-zigbuild"), ["rustc", "--target", &format!("{host}.{GLIBC}")]);
+        zig.env("PATH", path_with(python)?);
+        (zig, target().join(&host))
+    } else {
+        (cargo("rustc"), target())
+    };
+    // The last flag is for the last crate alone: all others are what other builds have made.
+    build.args("--package wgoose --bin wgoose --release --locked -- -C strip=symbols".split(' '));
+    shell::run(&mut build)?;
     let list = out.join(format!("{name}.cdx.json"));
-    sbom::write(&list, Some(&target_name))?;
+    sbom::write(&list, Some(&host))?;
 
     let folder = out.join(&name);
     fs::create_dir(&folder).map_err(|e| Error::file("make", &folder, e))?;
@@ -90,7 +99,7 @@ fn binary(out: &Path) -> Result<()> {
         "assets/LICENSE-rwkv-vocabulary",
         licences::FILE,
     ];
-    let built = target().join("release").join(&program);
+    let built = place.join("release").join(&program);
     for file in files.iter().map(PathBuf::from).chain([built]) {
         let copy = folder.join(file.file_name().unwrap_or_default());
         fs::copy(&file, &copy).map_err(|e| Error::file("copy", &file, e))?;
@@ -109,21 +118,24 @@ fn host() -> Result<String> {
     host.map(str::to_owned).ok_or_else(|| Error::Other("rustc -vV names no host".into()))
 }
 
-/// A wheel for every CPython from 3.10 on. On Linux zig links it with the symbols of an old glibc, and maturin looks whether
-/// it asks for no more.
+/// A wheel for every CPython from 3.10 on. On Linux maturin looks whether it asks for no newer glibc.
 fn wheel(python: &Path, out: &Path) -> Result<()> {
     let mut build = command(python, ["-m", "maturin", "build", "--release", "--locked", "--strip", "--out"]);
     build.arg(out);
     if cfg!(target_os = "linux") {
-        // Compilers that build scripts start look for the Python that has zig, from folders of their own.
-        let python = std::path::absolute(python).map_err(|e| Error::file("find", python, e))?;
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let first = python.parent().map(Path::to_owned);
-        let paths = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&paths)));
-        let paths = paths.map_err(|e| Error::Other(format!("PATH: {e}")))?;
-        build.args(["--zig", "--compatibility", LINUX]).env("PATH", paths);
+        let compatible = format!("manylinux_{}", GLIBC.replace('.', "_"));
+        build.args(["--zig", "--compatibility", &compatible]).env("PATH", path_with(python)?);
     }
     shell::run(&mut build)
+}
+
+/// The variable PATH, the folder of the Python that has zig first: compilers look for it, from folders of their own.
+fn path_with(python: &Path) -> Result<OsString> {
+    let python = std::path::absolute(python).map_err(|e| Error::file("find", python, e))?;
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let first = python.parent().map(Path::to_owned);
+    let paths = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&paths)));
+    paths.map_err(|e| Error::Other(format!("PATH: {e}")))
 }
 
 /// The checksums of all that was made, as `sha256sum --check` reads them.
