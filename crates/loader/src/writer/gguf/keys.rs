@@ -135,13 +135,10 @@ fn set(pairs: &[Pair], setting: &Setting) -> Result<Pair, WriteError> {
 
 /// The number of weights as people say it, two digits at least: 7.8M, 191M, 2.9B (llama.cpp's `size_label`).
 fn size_label(weights: u64) -> String {
-    let (scale, unit) = match weights {
-        0..=1_000_000 => (1e3, 'K'),
-        ..=1_000_000_000 => (1e6, 'M'),
-        ..=1_000_000_000_000 => (1e9, 'B'),
-        _ => (1e12, 'T'),
-    };
-    let scaled = weights as f64 / scale;
+    let units = [(1e12, 'T'), (1e9, 'B'), (1e6, 'M')];
+    let weights = weights as f64;
+    let (scale, unit) = units.into_iter().find(|(scale, _)| weights > *scale).unwrap_or((1e3, 'K'));
+    let scaled = weights / scale;
     let decimals = if scaled < 9.5 { 1 } else { 0 };
     format!("{scaled:.decimals$}{unit}")
 }
