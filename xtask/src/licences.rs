@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// Where the file lies, beside the licences of this project: packaging takes it from there.
 pub(crate) const FILE: &str = "THIRD-PARTY-LICENSES";
 
+/// What everything that is published has with it.
+pub(crate) const ALL: [&str; 4] = ["LICENSE-MIT", "LICENSE-APACHE", "assets/LICENSE-rwkv-vocabulary", FILE];
+
 /// What is published.
 const PUBLISHED: [&str; 2] = ["wgoose", "wgoose-python"];
 

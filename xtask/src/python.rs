@@ -2,6 +2,7 @@
 //! package is compared with what that build has read.
 
 use crate::apt;
+use crate::licences;
 use crate::sdist;
 use crate::shell::{self, Error, Result, command};
 use crate::venv::Recipe;
@@ -31,6 +32,7 @@ pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
     let options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"];
     let source = ["--no-deps", "--no-index", "--find-links", &place, "wgoose"];
     shell::run(&mut command(&python, options.iter().chain(&source)))?;
+    licences::write(licences::FILE.as_ref())?;
     let archive = sdist::make(&python, &wheels)?;
     sdist::check(&archive)?;
     let mut pytest = command(&python, ["-m", "pytest", "crates/python/tests"]);

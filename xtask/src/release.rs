@@ -48,11 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Err(Error::Other("--build is for the source package: add sdist".into()));
     }
     let out = args.out.as_path();
-    // What an earlier run has left would have a checksum, too.
-    if out.is_dir() {
-        fs::remove_dir_all(out).map_err(|e| Error::file("empty", out, e))?;
-    }
-    fs::create_dir_all(out).map_err(|e| Error::file("make", out, e))?;
+    empty(out)?;
     licences::write(licences::FILE.as_ref())?;
     let python = python::packaging()?;
     if args.parts.contains(&Part::Binary) {
@@ -68,6 +64,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     sums(out)
+}
+
+/// Makes a folder, unless it is there and empty: what an earlier run has left would have a checksum, too.
+fn empty(out: &Path) -> Result<()> {
+    fs::create_dir_all(out).map_err(|e| Error::file("make", out, e))?;
+    let mut entries = fs::read_dir(out).map_err(|e| Error::file("read", out, e))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::Other(format!("{} is not empty: remove it, or choose another (--out)", out.display()))),
+    }
 }
 
 /// The tool, stripped, as `wgoose-VERSION-TARGET.tar.gz`, and the crates in it beside it.
@@ -91,16 +97,9 @@ fn binary(python: &Path, out: &Path) -> Result<()> {
     let folder = out.join(&name);
     fs::create_dir(&folder).map_err(|e| Error::file("make", &folder, e))?;
     let program = format!("wgoose{EXE_SUFFIX}");
-    let files = [
-        "README.md",
-        "CHANGELOG.md",
-        "LICENSE-MIT",
-        "LICENSE-APACHE",
-        "assets/LICENSE-rwkv-vocabulary",
-        licences::FILE,
-    ];
     let built = place.join("release").join(&program);
-    for file in files.iter().map(PathBuf::from).chain([built]) {
+    let files = ["README.md", "CHANGELOG.md"].into_iter().chain(licences::ALL);
+    for file in files.map(PathBuf::from).chain([built]) {
         let copy = folder.join(file.file_name().unwrap_or_default());
         fs::copy(&file, &copy).map_err(|e| Error::file("copy", &file, e))?;
     }
@@ -156,6 +155,17 @@ fn sums(out: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("new/folder");
+        empty(&out).unwrap();
+        empty(&out).unwrap();
+        fs::write(out.join("precious"), "").unwrap();
+        assert!(empty(&out).unwrap_err().to_string().contains("is not empty"));
+        assert!(out.join("precious").is_file());
+    }
 
     #[cfg(unix)]
     #[test]

@@ -10,22 +10,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What every package has beside its sources.
-const LICENCES: [&str; 4] = ["LICENSE-MIT", "LICENSE-APACHE", "assets/LICENSE-rwkv-vocabulary", licences::FILE];
-
-/// Makes the package in a folder, with the licences of all crates; `python` has maturin.
+/// Makes the package in a folder; `python` has maturin.
 ///
 /// # Errors
-/// When a licence is missing, or maturin fails.
+/// When a licence is missing ([`licences::write`] makes one of them), or maturin fails.
 pub(crate) fn make(python: &Path, out: &Path) -> Result<PathBuf> {
-    licences::write(licences::FILE.as_ref())?;
     shell::run(command(python, ["-m", "maturin", "sdist", "--out"]).arg(out))?;
     let entries = fs::read_dir(out).map_err(|e| Error::file("read", out, e))?;
     let made = entries.filter_map(|entry| entry.ok()).map(|entry| entry.path());
     let mut made = made.filter(|path| path.to_string_lossy().ends_with(".tar.gz") && is_package(path));
     let archive =
         made.next().ok_or_else(|| Error::Other(format!("maturin has left no package in {}", out.display())))?;
-    lacks(&archive, LICENCES.iter().map(|name| (*name).to_owned()))?;
+    lacks(&archive, licences::ALL.iter().map(|name| (*name).to_owned()))?;
     Ok(archive)
 }
 
