@@ -23,6 +23,8 @@ from weights import Weights, load
 ROOT = Path(__file__).parent.parent
 VOCABULARY = ROOT / "assets" / "rwkv_vocab_v20230424.txt"
 TEMPLATE = ROOT / "crates" / "loader" / "src" / "writer" / "gguf" / "chat_template.jinja"
+# What a vocabulary with a token for an empty line brings.
+CHAT = {"tokenizer.ggml.eot_token_id": 261, "tokenizer.chat_template": TEMPLATE.read_text()}
 # Per mix: llama.cpp's file type, type of the matrices and of the head, and the largest relative rms error of a tensor
 # (of normal numbers; half a step of the format, and its scales).
 MIXES = {
@@ -81,7 +83,7 @@ def keys(weights: Weights, layers: int, name: str, file_type: LlamaFileType) -> 
         "tokenizer.ggml.tokens": tokens(vocab),
         "tokenizer.ggml.bos_token_id": 0,
         "tokenizer.ggml.eos_token_id": 0,
-        **({"tokenizer.ggml.eot_token_id": 261, "tokenizer.chat_template": TEMPLATE.read_text()} if vocab > 261 else {}),
+        **(CHAT if vocab > 261 else {}),
     }
 
 

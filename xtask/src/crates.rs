@@ -95,7 +95,8 @@ impl Crates {
         self.packages.iter().find(|package| package.id == id)
     }
 
-    /// The ids of a package and of all that it needs in the uses asked for (`None`: linked), each with those that it needs itself.
+    /// The ids of a package and of all that it needs in the uses asked for (`None`: linked), each with those that it
+    /// needs itself.
     pub(crate) fn parts<'a>(
         &'a self,
         package: &'a Package,

@@ -1,7 +1,9 @@
-//! `cargo xtask licences`: the licences of all crates that are linked into what is published, with their texts, in one file.
+//! `cargo xtask licences`: the licences of all crates that are linked into what is published, with their texts, in one
+//! file.
 //!
-//! A crate's texts are the files that its authors packed with it. One that has none is under a licence whose text is known here,
-//! or that of another crate under the same; anything else is an error. Which licences may be there at all, `deny.toml` says.
+//! A crate's texts are the files that its authors packed with it. One that has none is under a licence whose text is
+//! known here, or that of another crate under the same; anything else is an error. Which licences may be there at all,
+//! `deny.toml` says.
 
 use crate::crates::{Crates, Package};
 use crate::shell::{Error, Result};

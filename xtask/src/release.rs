@@ -1,4 +1,5 @@
-//! `cargo xtask release`: what is published, in one folder: programs, wheels, the source package, lists of crates, checksums.
+//! `cargo xtask release`: what is published, in one folder: programs, wheels, the source package, lists of crates,
+//! checksums.
 
 use crate::crates::Crates;
 use crate::licences;
@@ -36,8 +37,8 @@ enum Part {
     Sdist,
 }
 
-/// The glibc that programs for Linux ask for: the oldest that Rust's own library runs on. Linked by the system's linker they would
-/// ask for that of the machine that built them; zig has the symbols of each.
+/// The glibc that programs for Linux ask for: the oldest that Rust's own library runs on. Linked by the system's linker
+/// they would ask for that of the machine that built them; zig has the symbols of each.
 const GLIBC: &str = "2.17";
 
 /// The list of checksums.

@@ -1,7 +1,8 @@
 //! The source package for PyPI: made by maturin, and compared with what a build has read.
 //!
-//! It is built from the folders that `pyproject.toml` names. A folder forgotten there is a package that cannot be built, which shows
-//! only outside of the repository: hence the comparison, in seconds, and `cargo xtask release sdist --build`, in minutes.
+//! It is built from the folders that `pyproject.toml` names. A folder forgotten there is a package that cannot be
+//! built, which shows only outside of the repository: hence the comparison, in seconds, and `cargo xtask release sdist
+//! --build`, in minutes.
 
 use crate::licences;
 use crate::shell::{self, Error, Result, capture, command};
@@ -32,7 +33,8 @@ fn is_package(path: &Path) -> bool {
     })
 }
 
-/// Compares a package with what the last development build of the extension module has read: `target/debug/libwgoose_python.d`.
+/// Compares a package with what the last development build of the extension module has read:
+/// `target/debug/libwgoose_python.d`.
 ///
 /// # Errors
 /// Names what the package lacks.

@@ -10,10 +10,10 @@ use wgoose_loader::{Container, Model};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
-/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS.
-/// A GGUF file keeps what a GGUF file says of itself, vocabulary, author and licence with it; one made of a .pth or .st gets the
-/// World vocabulary. Numbers are rounded to the new
-/// format, nothing else; what has it already is copied. The file appears when it is complete.
+/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS. A GGUF file keeps
+/// what a GGUF file says of itself, vocabulary, author and licence with it; one made of a .pth or .st gets the World
+/// vocabulary. Numbers are rounded to the new format, nothing else; what has it already is copied. The file appears
+/// when it is complete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose convert model.pth model.gguf --to Q4_K_M --check
@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// quantised.
     #[arg(long)]
     to: Option<Mix>,
-    /// Metadata of a GGUF file, as often as you like: a text, or what the source has there in its type. What `general.` keys mean:
-    /// ggml's docs/gguf.md.
+    /// Metadata of a GGUF file, as often as you like: a text, or what the source has there in its type. What `general.`
+    /// keys mean: ggml's docs/gguf.md.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// Replace a file of that name.

@@ -1,9 +1,9 @@
 //! One model file made of another: containers and formats change, numbers only as far as the new format rounds them.
 //!
-//! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)).
-//! Where the format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
-//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a GGUF file says
-//! beside its tensors is kept in another one, every key with its type.
+//! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)). Where the
+//! format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
+//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a
+//! GGUF file says beside its tensors is kept in another one, every key with its type.
 
 mod check;
 mod error;

@@ -76,8 +76,8 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// The pairs of a file as they are written. They were checked when the file was opened; should the file have changed since, those
-/// behind the change are left out.
+/// The pairs of a file as they are written. They were checked when the file was opened; should the file have changed
+/// since, those behind the change are left out.
 pub(crate) fn pairs(file: &[u8], pairs: Pairs) -> Vec<Pair> {
     let mut cursor = Cursor::new(file, pairs.offset);
     let one = |_| {

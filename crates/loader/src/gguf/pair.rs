@@ -50,8 +50,8 @@ impl Pair {
         Pair::new(key, kind::ARRAY, bytes)
     }
 
-    /// The same key with the value that a text stands for, of the same type; `None` where the text is none of that type, and for
-    /// arrays.
+    /// The same key with the value that a text stands for, of the same type; `None` where the text is none of that
+    /// type, and for arrays.
     pub(crate) fn with(&self, text: &str) -> Option<Self> {
         let value = match self.kind {
             0 => text.parse::<u8>().ok()?.to_le_bytes().into(),

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A key of a GGUF file and its value: `general.license=MIT`. The value has the type that the file has for the key, and is a
-/// text where it has none.
+/// A key of a GGUF file and its value: `general.license=MIT`. The value has the type that the file has for the key, and
+/// is a text where it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub(super) key: String,

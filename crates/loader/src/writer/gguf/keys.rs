@@ -1,7 +1,8 @@
 //! The metadata of a GGUF file: what the tensors say, what the source says beside them, and what was asked for.
 //!
-//! The keys are those of llama.cpp's converter for RWKV-7 (`conversion/rwkv.py` there). What a source says of itself is kept as it
-//! is, type and bytes, but for what is another matter in the new file: the formats, the alignment, the parts of a split file.
+//! The keys are those of llama.cpp's converter for RWKV-7 (`conversion/rwkv.py` there). What a source says of itself is
+//! kept as it is, type and bytes, but for what is another matter in the new file: the formats, the alignment, the parts
+//! of a split file.
 
 use super::tokens::tokens;
 use crate::gguf::pair::Pair;
@@ -22,7 +23,8 @@ const CHAT_TEMPLATE: &str = include_str!("chat_template.jinja");
 
 const TEMPLATE: &str = "tokenizer.chat_template";
 
-/// What files had in place of the template's text: a name that only llama.cpp knows. Others take it for the text of a chat.
+/// What files had in place of the template's text: a name that only llama.cpp knows. Others take it for the text of a
+/// chat.
 const TEMPLATE_NAME: &str = "rwkv-world";
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
