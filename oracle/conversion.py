@@ -20,7 +20,11 @@ from gguf.constants import MODEL_ARCH, MODEL_TENSORS, TENSOR_NAMES, GGMLQuantiza
 from models import FIXTURE, Model
 from weights import Weights, load
 
-VOCABULARY = Path(__file__).parent.parent / "assets" / "rwkv_vocab_v20230424.txt"
+ROOT = Path(__file__).parent.parent
+VOCABULARY = ROOT / "assets" / "rwkv_vocab_v20230424.txt"
+TEMPLATE = ROOT / "crates" / "loader" / "src" / "writer" / "gguf" / "chat_template.jinja"
+# What a vocabulary with a token for an empty line brings.
+CHAT = {"tokenizer.ggml.eot_token_id": 261, "tokenizer.chat_template": TEMPLATE.read_text()}
 # Per mix: llama.cpp's file type, type of the matrices and of the head, and the largest relative rms error of a tensor
 # (of normal numbers; half a step of the format, and its scales).
 MIXES = {
@@ -65,6 +69,7 @@ def keys(weights: Weights, layers: int, name: str, file_type: LlamaFileType) -> 
     ranks["gate"] = "blocks.0.att.g1"
     return {
         "general.architecture": "rwkv7",
+        "general.type": "model",
         "general.name": name,
         "general.file_type": int(file_type),
         "rwkv7.context_length": 1048576,
@@ -76,7 +81,9 @@ def keys(weights: Weights, layers: int, name: str, file_type: LlamaFileType) -> 
         **{f"rwkv7.attention.{kind}_lora_rank": weights[tensor].shape[1] for kind, tensor in ranks.items()},
         "tokenizer.ggml.model": "rwkv",
         "tokenizer.ggml.tokens": tokens(vocab),
-        **({"tokenizer.ggml.eot_token_id": 261, "tokenizer.chat_template": "rwkv-world"} if vocab > 261 else {}),
+        "tokenizer.ggml.bos_token_id": 0,
+        "tokenizer.ggml.eos_token_id": 0,
+        **(CHAT if vocab > 261 else {}),
     }
 
 

@@ -1,15 +1,19 @@
-//! Set-up and chores on any machine: `cargo xtask demo | test | attack | kills | soak | sbom | bless`.
+//! Set-up and chores on any machine: `cargo xtask --help` lists them.
 
 mod apt;
 mod attack;
 mod bless;
+mod crates;
 mod demo;
 mod deny;
 mod kills;
+mod licences;
 mod mesa;
 mod oracle;
 mod python;
+mod release;
 mod sbom;
+mod sdist;
 mod shell;
 mod soak;
 mod steps;
@@ -43,6 +47,10 @@ enum Verb {
     Soak(soak::Args),
     /// Writes which crates a released binary is made of, as CycloneDX
     Sbom(sbom::Args),
+    /// Writes the licences of all crates that are linked into what is published, with their texts
+    Licences(licences::Args),
+    /// Makes what is published: programs, wheels, the source package, lists of crates, checksums
+    Release(release::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,
 }
@@ -56,6 +64,8 @@ fn main() -> ExitCode {
         Verb::Kills(args) => kills::run(&args),
         Verb::Soak(args) => soak::run(&args),
         Verb::Sbom(args) => sbom::run(&args),
+        Verb::Licences(args) => licences::run(&args),
+        Verb::Release(args) => release::run(&args),
         Verb::Bless => bless::run(),
     });
     match outcome {

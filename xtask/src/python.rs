@@ -1,13 +1,14 @@
-//! The Python package: built as a wheel from the development build, installed into an environment of its own, and tested.
+//! The Python package: built as a wheel from the development build, installed into an environment of its own, and
+//! tested; its source package is compared with what that build has read.
 
 use crate::apt;
+use crate::licences;
+use crate::sdist;
 use crate::shell::{self, Error, Result, command};
 use crate::venv::Recipe;
 use crate::wgoose::{Wgoose, target};
 use std::fs;
-use std::path::Path;
-
-const PACKAGE: &str = "crates/python";
+use std::path::PathBuf;
 
 /// Prints the version when this Python is new enough and can make environments.
 const PROBE: &str = "import sys, ensurepip
@@ -17,34 +18,39 @@ print(sys.executable, sys.version)";
 /// Builds, installs and tests the package, against the tool.
 ///
 /// # Errors
-/// Without Python, or when the package cannot be built or a test fails.
+/// Without Python, or when the package cannot be built, a test fails or its source package lacks something.
 pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
-    let (base, versions) = base_python()?;
-    let recipe = Recipe {
-        name: "python-venv",
-        base,
-        versions: &versions,
-        options: &[],
-        requirements: "crates/python/tests/requirements.txt",
-        pip: &[],
-    };
-    let python = recipe.prepare()?;
+    let python = environment("python-venv", "crates/python/tests/requirements.txt")?;
     let wheels = target().join("wheels");
     // Wheels of other versions would be installed, too.
     if wheels.is_dir() {
         fs::remove_dir_all(&wheels).map_err(|e| Error::file("empty", &wheels, e))?;
     }
     let place = wheels.to_string_lossy();
-    let manifest = format!("{PACKAGE}/Cargo.toml");
-    let build = ["-m", "maturin", "build", "--profile", "dev", "--manifest-path", &manifest, "--out", &place];
+    let build = ["-m", "maturin", "build", "--profile", "dev", "--out", &place];
     shell::run(&mut command(&python, build))?;
     let options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"];
     let source = ["--no-deps", "--no-index", "--find-links", &place, "wgoose"];
     shell::run(&mut command(&python, options.iter().chain(&source)))?;
-    let tests = Path::new(PACKAGE).join("tests");
-    let mut pytest = command(&python, ["-m", "pytest"]);
-    pytest.arg(tests).arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+    licences::write(licences::FILE.as_ref())?;
+    let archive = sdist::make(&python, &wheels)?;
+    sdist::check(&archive)?;
+    let mut pytest = command(&python, ["-m", "pytest", "crates/python/tests"]);
+    pytest.arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     shell::run(&mut pytest)
+}
+
+/// A Python that has what makes packages.
+///
+/// # Errors
+/// As of [`check`].
+pub(crate) fn packaging() -> Result<PathBuf> {
+    environment("packaging-venv", "xtask/packaging-requirements.txt")
+}
+
+fn environment(name: &str, requirements: &str) -> Result<PathBuf> {
+    let (base, versions) = base_python()?;
+    Recipe { name, base, versions: &versions, options: &[], requirements, pip: &[] }.prepare()
 }
 
 /// A Python and its version, after installing what makes environments on Debian and Ubuntu if need be.

@@ -1,11 +1,10 @@
-//! `cargo xtask sbom`: which crates a released binary is made of, as CycloneDX (JSON, version 1.5), from `cargo metadata`.
+//! `cargo xtask sbom`: which crates a released binary is made of, as CycloneDX (JSON, version 1.5).
 
-use crate::shell::{Error, Result, capture, cargo};
-use serde::Deserialize;
+use crate::crates::{Crates, Package, Use};
+use crate::shell::{Error, Result};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,82 +19,25 @@ pub(crate) struct Args {
 /// The package of the command-line tool.
 const TOOL: &str = "wgoose";
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    license: Option<String>,
-    /// `None`: it is of this workspace.
-    source: Option<String>,
-}
-
-impl Package {
-    /// Its name in the list: ids of cargo's have paths of this machine in them.
-    fn reference(&self) -> String {
-        format!("{}@{}", self.name, self.version)
-    }
-}
-
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    pkg: String,
-    dep_kinds: Vec<Kind>,
-}
-
-#[derive(Deserialize)]
-struct Kind {
-    /// `dev`, `build`, or nothing for what is linked.
-    kind: Option<String>,
-}
-
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut metadata = cargo("metadata --format-version 1 --locked");
-    if let Some(target) = &args.target {
-        metadata.args(["--filter-platform", target]);
-    }
-    let wrong = |why: serde_json::Error| Error::Other(format!("cargo metadata: {why}"));
-    let metadata: Metadata = serde_json::from_str(&capture(&mut metadata)?).map_err(wrong)?;
-    let bom = bom(&metadata).ok_or_else(|| Error::Other(format!("cargo metadata lists no {TOOL}")))?;
-    fs::write(&args.out, format!("{bom:#}\n")).map_err(|e| Error::file("write", &args.out, e))?;
-    println!("{}: {} crates", args.out.display(), bom["components"].as_array().map_or(0, Vec::len));
+    write(&args.out, args.target.as_deref())
+}
+
+/// Writes the list for a target, or for all.
+///
+/// # Errors
+/// When cargo fails, or the file cannot be written.
+pub(crate) fn write(out: &Path, target: Option<&str>) -> Result<()> {
+    let bom = bom(&Crates::read(target)?)?;
+    fs::write(out, format!("{bom:#}\n")).map_err(|e| Error::file("write", out, e))?;
+    println!("{}: {} crates", out.display(), bom["components"].as_array().map_or(0, Vec::len));
     Ok(())
 }
 
 /// The tool, what is linked into it or runs as it is built, and what each depends on.
-fn bom(metadata: &Metadata) -> Option<Value> {
-    let packages: BTreeMap<&str, &Package> = metadata.packages.iter().map(|p| (p.id.as_str(), p)).collect();
-    let tool = metadata.packages.iter().find(|p| p.name == TOOL && p.source.is_none())?;
-    let is_part = |d: &&Dependency| d.dep_kinds.iter().any(|k| k.kind.as_deref() != Some("dev"));
-    let of = |id: &str| -> BTreeSet<&str> {
-        let node = metadata.resolve.nodes.iter().find(|node| node.id == id);
-        node.into_iter().flat_map(|node| node.deps.iter().filter(is_part).map(|d| d.pkg.as_str())).collect()
-    };
-    let mut dependencies: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut open = vec![tool.id.as_str()];
-    while let Some(id) = open.pop() {
-        if !dependencies.contains_key(id) {
-            open.extend(of(id));
-            dependencies.insert(id, of(id));
-        }
-    }
+fn bom(crates: &Crates) -> Result<Value> {
+    let tool = crates.own(TOOL)?;
+    let dependencies = crates.parts(tool, &[None, Some(Use::Build)]);
     let component = |package: &Package| {
         let Package { name, version, license, source, .. } = package;
         let mut component =
@@ -110,9 +52,9 @@ fn bom(metadata: &Metadata) -> Option<Value> {
     };
     let mut subject = component(tool);
     subject["type"] = json!("application");
-    let parts = dependencies.keys().filter(|id| **id != tool.id).filter_map(|id| packages.get(id).copied());
-    let reference = |id: &&str| packages.get(id).map(|package| package.reference());
-    Some(json!({
+    let parts = dependencies.keys().filter(|id| **id != tool.id).filter_map(|id| crates.package(id));
+    let reference = |id: &&str| crates.package(id).map(Package::reference);
+    Ok(json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
@@ -131,9 +73,9 @@ mod tests {
 
     #[test]
     fn what_only_tests_use_is_no_part() {
-        let package = |name: &str, source: Option<&str>| json!({ "id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0", "source": source });
+        let package = |name: &str, source: Option<&str>| json!({ "id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0", "manifest_path": "", "source": source });
         let on = |name: &str, kind: Option<&str>| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
-        let metadata: Metadata = serde_json::from_value(json!({
+        let crates: Crates = serde_json::from_value(json!({
             "packages": [
                 package("wgoose", None), package("linked", Some("registry")), package("builds", Some("registry")),
                 package("tests", Some("registry")), package("elsewhere", None)
@@ -145,7 +87,7 @@ mod tests {
             ] }
         }))
         .unwrap();
-        let bom = bom(&metadata).unwrap();
+        let bom = bom(&crates).unwrap();
         let names: Vec<_> = bom["components"].as_array().unwrap().iter().map(|c| c["name"].clone()).collect();
         assert_eq!(names, ["builds", "linked"]);
         assert_eq!(bom["components"][1]["purl"], "pkg:cargo/linked@1.0.0");

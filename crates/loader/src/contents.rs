@@ -18,6 +18,8 @@ pub(crate) struct Contents {
     pub(crate) header: Range<usize>,
     /// Tokens of the vocabulary, where stored.
     pub(crate) vocabulary: Option<Strings>,
+    /// Its metadata, of a GGUF file.
+    pub(crate) pairs: Option<Pairs>,
     /// What it says for people.
     pub(crate) about: About,
 }
@@ -40,6 +42,13 @@ pub struct About {
 pub(crate) struct Strings {
     pub(crate) offset: usize,
     pub(crate) count: usize,
+}
+
+/// `count` keys with their values in a GGUF file from byte `offset` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pairs {
+    pub(crate) offset: usize,
+    pub(crate) count: u64,
 }
 
 /// One of the sizes in [`ModelShape`].

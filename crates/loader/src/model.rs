@@ -1,10 +1,11 @@
 //! An RWKV-7 model in a mapped file.
 
-use crate::contents::{About, Contents, Strings};
+use crate::contents::{About, Contents, Pairs, Strings};
 use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
+use crate::gguf::pair::Pair;
 use crate::names::{Container, Names};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
@@ -29,6 +30,7 @@ pub struct Model {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    pairs: Option<Pairs>,
     about: About,
     fingerprint: OnceLock<Fingerprint>,
 }
@@ -79,8 +81,8 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, shape, places, header, vocabulary, about } = checked;
-        Ok(Model { file, container, shape, places, header, vocabulary, about, fingerprint: OnceLock::new() })
+        let Checked { container, shape, places, header, vocabulary, pairs, about } = checked;
+        Ok(Model { file, container, shape, places, header, vocabulary, pairs, about, fingerprint: OnceLock::new() })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -165,6 +167,11 @@ impl Model {
         self.vocabulary.map(|strings| gguf::vocabulary::decode(self.file.bytes(), strings))
     }
 
+    /// The keys of the file with their values, in its order; none where it is no GGUF file.
+    pub(crate) fn pairs(&self) -> Vec<Pair> {
+        self.pairs.map(|pairs| gguf::pairs(self.file.bytes(), pairs)).unwrap_or_default()
+    }
+
     /// What the file says of the model, for people (GGUF only).
     pub fn about(&self) -> &About {
         &self.about
@@ -219,6 +226,7 @@ struct Checked {
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
     vocabulary: Option<Strings>,
+    pairs: Option<Pairs>,
     about: About,
 }
 
@@ -230,8 +238,8 @@ impl Checked {
         }
         let (shape, layout) = shape::deduce(container, &contents)?;
         let places = placement::place(container, &contents, &shape, layout)?;
-        let Contents { header, vocabulary, about, .. } = contents;
-        Ok(Checked { container, shape, places, header, vocabulary, about })
+        let Contents { header, vocabulary, pairs, about, .. } = contents;
+        Ok(Checked { container, shape, places, header, vocabulary, pairs, about })
     }
 }
 

@@ -23,6 +23,7 @@ fn converted(source: &Path, mix: Mix) -> PathBuf {
         mix,
         name: "converted".into(),
         vocabulary: None,
+        set: vec![],
         replace: false,
         check: true,
     };

@@ -5,20 +5,21 @@ use crate::options::place;
 use crate::written::{bar, container, show, world_vocabulary};
 use std::path::PathBuf;
 use wgoose_loader::convert::{ConvertOptions, convert, kept_mix};
-use wgoose_loader::writer::Mix;
+use wgoose_loader::writer::{Mix, Setting};
 use wgoose_loader::{Container, Model};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
-/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS.
-/// A GGUF file keeps its vocabulary, but not metadata such as author or licence; one made of a .pth or .st gets the World
-/// vocabulary. Numbers are rounded to the new
-/// format, nothing else; what has it already is copied. The file appears when it is complete.
+/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS. A GGUF file keeps
+/// what a GGUF file says of itself, vocabulary, author and licence with it; one made of a .pth or .st gets the World
+/// vocabulary. Numbers are rounded to the new format, nothing else; what has it already is copied. The file appears
+/// when it is complete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose convert model.pth model.gguf --to Q4_K_M --check
   wgoose convert model.gguf model.st
-  wgoose convert model-Q5_1.gguf model.gguf --to Q5_K_M")]
+  wgoose convert model-Q5_1.gguf model.gguf --to Q5_K_M
+  wgoose convert model.pth model.gguf --set general.license=Apache-2.0 --set general.author=BlinkDL")]
 pub(crate) struct Args {
     /// Model file: .pth, .st, .safetensors or .gguf.
     #[arg(value_name = "IN")]
@@ -30,6 +31,10 @@ pub(crate) struct Args {
     /// quantised.
     #[arg(long)]
     to: Option<Mix>,
+    /// Metadata of a GGUF file, as often as you like: a text, or what the source has there in its type. What `general.`
+    /// keys mean: ggml's docs/gguf.md.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
     /// Replace a file of that name.
     #[arg(long)]
     force: bool,
@@ -49,6 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         mix,
         name,
         vocabulary: if lacks_tokens { world_vocabulary(model.shape().vocab) } else { None },
+        set: args.set.clone(),
         replace: args.force,
         check: args.check,
     };

@@ -59,6 +59,24 @@ fn a_file_is_replaced_only_by_force() {
     assert!(run(folder, "info taken.gguf").contains("GGUF"));
 }
 
+#[test]
+fn a_licence_is_written_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.gguf", "");
+    let licence = ["--set", "general.license=MIT OR Apache-2.0", "--set", "general.author=a goose"];
+    printed(folder, ["convert", "tiny.gguf", "said.gguf"].iter().chain(&licence));
+    run(folder, "convert said.gguf again.gguf --to q8_0");
+    let info = run(folder, "info again.gguf");
+    assert!(info.contains("MIT OR Apache-2.0") && info.contains("a goose") && info.contains("Q8_0"), "{info}");
+
+    let output = wgoose(folder, "convert tiny.gguf no.gguf --set general.file_type=1".split(' '));
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(error, "wgoose: key 'general.file_type' is as the tensors are: it cannot be set\n");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 3);
+}
+
 /// A file that may not grow any further stands for a full disk.
 #[cfg(unix)]
 #[test]

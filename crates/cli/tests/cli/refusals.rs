@@ -123,6 +123,8 @@ const FAILURES: &[(&str, &str)] = &[
     ("convert good.gguf good.gguf", "exists already"),
     ("convert good.gguf new.pth", ".gguf, .st or .safetensors"),
     ("convert good.gguf new.st --to Q8_0", "safetensors holds F32, F16 and BF16"),
+    ("convert good.gguf new.st --set general.license=MIT", "write a GGUF file"),
+    ("convert good.gguf new.gguf --set rwkv7.block_count=3", "'rwkv7.block_count' is as the tensors are"),
     ("convert good.gguf new.gguf --to Q4_K_M", "multiple of 256"),
     // Places to write to.
     ("synth nowhere/new.gguf --layers 1 --width 64 --vocab 300", "nowhere/new.gguf"),
@@ -183,6 +185,7 @@ const USAGE: &[(&str, &str)] = &[
     ("info good.gguf --state-format f8", "there is no state format 'f8'"),
     ("convert good.gguf", "<OUT>"),
     ("convert good.gguf new.gguf --to Q9", "unknown mix 'Q9'"),
+    ("convert good.gguf new.gguf --set license=MIT", "such as general.license=MIT"),
     ("convert good.gguf nowhere/new.gguf", "there is no folder nowhere"),
     ("convert good.gguf folder.gguf", "it is a folder"),
     ("eval good.gguf", "--text"),

@@ -1,8 +1,9 @@
 //! One model file made of another: containers and formats change, numbers only as far as the new format rounds them.
 //!
-//! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)).
-//! Where the format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
-//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate.
+//! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)). Where the
+//! format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
+//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a
+//! GGUF file says beside its tensors is kept in another one, every key with its type.
 
 mod check;
 mod error;
@@ -15,15 +16,12 @@ pub use error::ConvertError;
 use crate::model::Model;
 use crate::names::Container;
 use crate::placement::Stored;
-use crate::writer::{self, Mix, Outline, WriteReport};
+use crate::writer::{self, Mix, Outline, Setting, WriteReport};
 use source::Source;
 use std::path::Path;
 use std::sync::OnceLock;
 use wgoose_files::Existing;
 use wgoose_graph::{Format, Weight};
-
-/// llama.cpp's name of the template that the World models were trained with.
-const CHAT_TEMPLATE: &str = "rwkv-world";
 
 /// What to write.
 #[derive(Clone, Debug)]
@@ -32,11 +30,13 @@ pub struct ConvertOptions {
     pub container: Container,
     /// Which format each tensor is stored in; floats only for safetensors.
     pub mix: Mix,
-    /// What a GGUF file calls the model.
+    /// What a GGUF file calls the model where its source has no name for it.
     pub name: String,
     /// The bytes of each token by id, for a GGUF file made of one without a vocabulary. Id 0 is the end of text whatever is
     /// given here; without a list, ids 1 to 256 are the single bytes.
     pub vocabulary: Option<Vec<Vec<u8>>>,
+    /// What a GGUF file is to say beside its tensors, in place of what the source says.
+    pub set: Vec<Setting>,
     /// Whether a file of that name is replaced; otherwise it is refused.
     pub replace: bool,
     /// Whether the file is read back and compared before it gets its name.
@@ -74,6 +74,7 @@ pub fn convert(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Converted, ConvertError> {
     let own = model.vocabulary();
+    let kept = model.pairs();
     let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
     let outline = Outline {
         shape: model.shape(),
@@ -81,7 +82,8 @@ pub fn convert(
         mix: options.mix,
         name: &options.name,
         vocabulary,
-        chat_template: Some(CHAT_TEMPLATE),
+        kept: &kept,
+        set: &options.set,
     };
     let checked = OnceLock::new();
     let source = Source { model, vocabulary, checked: options.check.then_some(&checked) };

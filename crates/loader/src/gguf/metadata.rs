@@ -2,16 +2,12 @@
 
 use super::GgufError;
 use super::cursor::Cursor;
-use crate::contents::Strings;
+use super::pair::{Pair, kind};
+use crate::contents::{Pairs, Strings};
 use std::collections::HashMap;
 
 /// Arrays in arrays are legal; no model needs many.
 const MAX_NESTING: usize = 4;
-
-/// Number of the type "string" in the file.
-const STRING: u32 = 8;
-/// Number of the type "array" in the file.
-const ARRAY: u32 = 9;
 
 /// A value, as far as models need it.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +30,8 @@ impl<'a> Metadata<'a> {
         let mut values = HashMap::new();
         for _ in 0..count {
             let offset = cursor.offset();
-            let key = cursor.name("key")?;
-            let type_offset = cursor.offset();
-            let kind = cursor.u32("type of a value")?;
-            let value = value(cursor, key, kind, type_offset)?;
+            let (key, kind) = head(cursor)?;
+            let value = value(cursor, key, kind)?;
             if values.insert(key, value).is_some() {
                 return Err(GgufError::DuplicateKey { key: key.to_owned(), offset });
             }
@@ -82,6 +76,24 @@ impl<'a> Metadata<'a> {
     }
 }
 
+/// The pairs of a file as they are written. They were checked when the file was opened; should the file have changed
+/// since, those behind the change are left out.
+pub(crate) fn pairs(file: &[u8], pairs: Pairs) -> Vec<Pair> {
+    let mut cursor = Cursor::new(file, pairs.offset);
+    let one = |_| {
+        let (key, kind) = head(&mut cursor).ok()?;
+        let start = cursor.offset();
+        value(&mut cursor, key, kind).ok()?;
+        Some(Pair { key: key.to_owned(), kind, value: file[start..cursor.offset()].to_vec() })
+    };
+    (0..pairs.count).map_while(one).collect()
+}
+
+/// Reads a key and the type of its value.
+fn head<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, u32), GgufError> {
+    Ok((cursor.name("key")?, cursor.u32("type of a value")?))
+}
+
 /// Bytes of a value of that type; `None` for strings, arrays and types that do not exist.
 fn scalar_bytes(kind: u32) -> Option<u64> {
     match kind {
@@ -93,10 +105,12 @@ fn scalar_bytes(kind: u32) -> Option<u64> {
     }
 }
 
-fn value<'a>(cursor: &mut Cursor<'a>, key: &str, kind: u32, type_offset: usize) -> Result<Value<'a>, GgufError> {
+/// Reads the value behind its type.
+fn value<'a>(cursor: &mut Cursor<'a>, key: &str, kind: u32) -> Result<Value<'a>, GgufError> {
+    let type_offset = cursor.offset() - size_of::<u32>();
     match kind {
-        STRING => cursor.string("string").map(Value::Text),
-        ARRAY => array(cursor, key, 1),
+        kind::STRING => cursor.string("string").map(Value::Text),
+        kind::ARRAY => array(cursor, key, 1),
         _ => {
             let bytes = scalar_bytes(kind).ok_or_else(|| unknown(key, kind, type_offset))?;
             Ok(scalar(kind, cursor.take("value", bytes)?))
@@ -130,7 +144,7 @@ fn array<'a>(cursor: &mut Cursor<'a>, key: &str, depth: usize) -> Result<Value<'
     let type_offset = cursor.offset();
     let kind = cursor.u32("type of an array")?;
     match kind {
-        STRING => {
+        kind::STRING => {
             let count = cursor.count("strings", 8)?;
             let offset = cursor.offset();
             for _ in 0..count {
@@ -139,7 +153,7 @@ fn array<'a>(cursor: &mut Cursor<'a>, key: &str, depth: usize) -> Result<Value<'
             // Bounded by the file's length, hence no truncation.
             Ok(Value::Strings(Strings { offset, count: count as usize }))
         }
-        ARRAY => {
+        kind::ARRAY => {
             for _ in 0..cursor.count("arrays", 12)? {
                 array(cursor, key, depth + 1)?;
             }

@@ -6,12 +6,14 @@ mod about;
 mod cursor;
 mod error;
 mod metadata;
+pub(crate) mod pair;
 mod tensors;
 pub(crate) mod vocabulary;
 
 pub use error::GgufError;
+pub(crate) use metadata::pairs;
 
-use crate::contents::{Contents, Size};
+use crate::contents::{Contents, Pairs, Size};
 use cursor::Cursor;
 use metadata::Metadata;
 
@@ -47,6 +49,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     let tensors = cursor.u64("number of tensors")?;
     let pairs = cursor.count("key-value pairs", MIN_PAIR)?;
     cursor.expect("tensors", tensors, MIN_TENSOR)?;
+    let described = Pairs { offset: cursor.offset(), count: pairs };
     let metadata = Metadata::read(&mut cursor, pairs)?;
 
     match metadata.text("general.architecture")? {
@@ -74,5 +77,13 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     declared.extend(vocabulary.map(|v| (tokens, Size::Vocab, v.count as u64)));
     let norm_epsilon = metadata.float("rwkv7.attention.layer_norm_epsilon")?;
     let about = about::read(&metadata);
-    Ok(Contents { directory, declared, norm_epsilon, header: 0..cursor.offset(), vocabulary, about })
+    Ok(Contents {
+        directory,
+        declared,
+        norm_epsilon,
+        header: 0..cursor.offset(),
+        vocabulary,
+        pairs: Some(described),
+        about,
+    })
 }

@@ -41,6 +41,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, PthError> {
         norm_epsilon: None,
         header,
         vocabulary: None,
+        pairs: None,
         about: About::default(),
     })
 }

@@ -41,6 +41,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, SafetensorsError> {
         norm_epsilon: None,
         header: 0..data,
         vocabulary: None,
+        pairs: None,
         about: About::default(),
     })
 }

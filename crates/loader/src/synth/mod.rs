@@ -48,7 +48,8 @@ pub fn write(
         mix: options.mix,
         name: &format!("synthetic RWKV-7, seed {}", options.seed),
         vocabulary: options.vocabulary.as_deref(),
-        chat_template: None,
+        kept: &[],
+        set: &[],
     };
     writer::write(&outline, options, path, Existing::Replace, progress)
 }

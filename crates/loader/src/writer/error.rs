@@ -37,6 +37,25 @@ pub enum WriteError {
     /// A quantised mix in a container without quantised types.
     #[error("safetensors holds F32, F16 and BF16: write a GGUF file for {0}")]
     FloatsOnly(Mix),
+    /// Metadata for a container that has none.
+    #[error("safetensors files have no metadata here: write a GGUF file to set some (--set)")]
+    NoMetadata,
+    /// A key that is to be set says what the tensors say.
+    #[error("key '{key}' is as the tensors are: it cannot be set")]
+    KeyOfTensors {
+        /// The key.
+        key: String,
+    },
+    /// A value of another type than the key's.
+    #[error("key '{key}' holds {expected}: it cannot be set to '{value}'")]
+    KeyKind {
+        /// The key.
+        key: String,
+        /// What it holds.
+        expected: &'static str,
+        /// The value asked for.
+        value: String,
+    },
     /// More tokens than rows of the embedding.
     #[error("the vocabulary has {tokens} tokens, the model has rows for {rows}")]
     Vocabulary {

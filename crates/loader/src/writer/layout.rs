@@ -155,7 +155,7 @@ mod tests {
         let ranks = LoraRanks { decay: 3, iclr: 5, value: 7, gate: 9 };
         let shape = ModelShape { layers: 2, width: 64, ffn: 80, head_size: 32, vocab: 11, ranks };
         let (name, mix) = ("tiny", Mix::F16);
-        let outline = Outline { shape: &shape, container, mix, name, vocabulary: None, chat_template: None };
+        let outline = Outline { shape: &shape, container, mix, name, vocabulary: None, kept: &[], set: &[] };
         Layout::new(&outline, alignment).unwrap()
     }
 

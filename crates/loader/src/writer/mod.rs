@@ -12,10 +12,12 @@ mod layout;
 mod mix;
 mod outline;
 mod safetensors;
+mod setting;
 mod stream;
 
 pub use error::WriteError;
 pub use mix::{Mix, UnknownMix};
+pub use setting::{Setting, UnknownSetting};
 
 pub(crate) use layout::Tensor;
 pub(crate) use outline::Outline;
@@ -64,6 +66,7 @@ fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
             let header = gguf::header(outline, &layout)?;
             Ok((layout, header))
         }
+        Container::Safetensors if !outline.set.is_empty() => Err(WriteError::NoMetadata),
         Container::Safetensors if outline.mix.is_quantised() => Err(WriteError::FloatsOnly(outline.mix)),
         Container::Safetensors => {
             let layout = Layout::new(outline, 1)?;

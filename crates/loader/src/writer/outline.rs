@@ -1,6 +1,8 @@
 //! What is known of a file before any number.
 
 use super::mix::Mix;
+use super::setting::Setting;
+use crate::gguf::pair::Pair;
 use crate::names::Container;
 use wgoose_graph::ModelShape;
 
@@ -13,10 +15,12 @@ pub(crate) struct Outline<'a> {
     pub(crate) container: Container,
     /// Which format each tensor is stored in.
     pub(crate) mix: Mix,
-    /// What a GGUF file calls the model.
+    /// What a GGUF file calls the model where its source has no name for it.
     pub(crate) name: &'a str,
     /// The bytes of each token by id, for GGUF files; without, ids 1 to 256 are the single bytes.
     pub(crate) vocabulary: Option<&'a [Vec<u8>]>,
-    /// llama.cpp's name of a chat template, for GGUF files.
-    pub(crate) chat_template: Option<&'a str>,
+    /// What the source says of itself, for GGUF files: kept but for what is another matter in the new one.
+    pub(crate) kept: &'a [Pair],
+    /// What a GGUF file is to say beside.
+    pub(crate) set: &'a [Setting],
 }

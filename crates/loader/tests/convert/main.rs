@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod metadata;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +48,15 @@ impl Place {
 }
 
 fn to(container: Container, mix: Mix) -> ConvertOptions {
-    ConvertOptions { container, mix, name: "a goose".into(), vocabulary: None, replace: false, check: true }
+    ConvertOptions {
+        container,
+        mix,
+        name: "a goose".into(),
+        vocabulary: None,
+        set: vec![],
+        replace: false,
+        check: true,
+    }
 }
 
 fn bytes(model: &Model, weight: Weight) -> Vec<u8> {

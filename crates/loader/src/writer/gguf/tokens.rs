@@ -1,0 +1,65 @@
+//! The vocabulary as llama.cpp's files spell it.
+
+use crate::writer::{Outline, WriteError};
+
+/// Kinds of token, as ggml counts them.
+const NORMAL: i32 = 1;
+const CONTROL: i32 = 3;
+const UNUSED: i32 = 5;
+
+/// The text and kind of each token, one per row of the embedding.
+pub(super) fn tokens(outline: &Outline<'_>) -> Result<Vec<(String, i32)>, WriteError> {
+    let rows = outline.shape.vocab;
+    let given = outline.vocabulary.unwrap_or(&[]);
+    if given.len() > rows as usize {
+        return Err(WriteError::Vocabulary { tokens: given.len(), rows });
+    }
+    let token = |id: u32| match (id, &outline.vocabulary) {
+        (0, _) => ("<s>".to_owned(), CONTROL),
+        (1..=256, None) => (python_repr(&[(id - 1) as u8]), NORMAL),
+        _ => match given.get(id as usize) {
+            Some(bytes) if !bytes.is_empty() => (python_repr(bytes), NORMAL),
+            _ => (format!("[PAD{id}]"), UNUSED),
+        },
+    };
+    Ok((0..rows).map(token).collect())
+}
+
+/// What Python's `repr` prints for the bytes, without `b` and quotes.
+fn python_repr(bytes: &[u8]) -> String {
+    // Python quotes with `"` where that spares an escape.
+    let escape_quote = bytes.contains(&b'"');
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\n' => text.push_str(r"\n"),
+            b'\r' => text.push_str(r"\r"),
+            b'\t' => text.push_str(r"\t"),
+            b'\\' => text.push_str(r"\\"),
+            b'\'' if escape_quote => text.push_str(r"\'"),
+            b' '..=b'~' => text.push(*byte as char),
+            _ => text.push_str(&format!(r"\x{byte:02x}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::python_repr;
+
+    #[test]
+    fn tokens_are_written_as_python_prints_them() {
+        // The right-hand sides are what CPython prints.
+        for (bytes, text) in [
+            (b"a b".as_slice(), "a b"),
+            (b"\n\r\t\\", r"\n\r\t\\"),
+            (b"it's", "it's"),
+            (b"'\"", r#"\'""#),
+            (b"\"", "\""),
+            (b"\x00\x7f\xe4\xbd", r"\x00\x7f\xe4\xbd"),
+        ] {
+            assert_eq!(python_repr(bytes), text);
+        }
+    }
+}
