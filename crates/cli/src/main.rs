@@ -7,7 +7,6 @@ mod arguments;
 mod failure;
 mod first_use;
 mod mesa;
-mod npy;
 mod options;
 mod plan_text;
 mod progress;
@@ -17,7 +16,6 @@ mod texts;
 mod timeline;
 mod tuning;
 mod verbs;
-mod written;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

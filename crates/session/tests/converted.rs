@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::convert::{ConvertOptions, convert};
 use wgoose_loader::synth::{self, SynthOptions};
-use wgoose_loader::writer::Mix;
+use wgoose_loader::writer::{Mix, unwatched};
 use wgoose_loader::{Container, Model};
 use wgoose_session::{Backend, Session};
 
@@ -26,7 +26,7 @@ fn converted(source: &Path, mix: Mix) -> PathBuf {
         replace: false,
         check: true,
     };
-    convert(&Model::open(source).unwrap(), &options, &path, &|_, _| {}).unwrap();
+    convert(&Model::open(source).unwrap(), &options, &path, &mut unwatched).unwrap();
     path
 }
 
@@ -46,7 +46,7 @@ fn a_converted_model_says_the_same() {
     let container = Container::Safetensors;
     let options =
         SynthOptions { shape, seed: 5, container, mix: Mix::F32, hot: false, ffn_zeros: None, vocabulary: None };
-    synth::write(&options, &source, &|_, _| {}).unwrap();
+    synth::write(&options, &source, &mut unwatched).unwrap();
     let wanted = logits(&source);
     assert_eq!(logits(&converted(&source, Mix::F32)), wanted);
     // Random weights make the most of rounding: several times the error of one tensor.

@@ -1,5 +1,6 @@
 //! How runs are timed: after a warm-up to a plateau, with every sample kept.
 
+use crate::progress::say;
 use crate::{BenchError, Progress, Watch};
 use serde::Serialize;
 use wgoose_tuner::stats::Summary;
@@ -49,7 +50,7 @@ pub(super) fn sampled(
 ) -> Result<(WarmUp, Vec<Vec<f64>>), BenchError> {
     let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
     while warm_up.ms < MOST_WARM_UP_MS {
-        watch(Progress::WarmUp { what, run: warm_up.runs + 1 });
+        say(watch, Progress::WarmUp { what, run: warm_up.runs + 1 })?;
         let ms: f64 = run()?.iter().sum();
         (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
         match warmup.push(ms * 1e6) {
@@ -62,7 +63,7 @@ pub(super) fn sampled(
     }
     let mut parts: Vec<Vec<f64>> = Vec::new();
     for i in 1..=runs {
-        watch(Progress::Run { what, run: i, of: runs });
+        say(watch, Progress::Run { what, run: i, of: runs })?;
         let times = run()?;
         parts.resize(times.len(), Vec::new());
         parts.iter_mut().zip(times).for_each(|(samples, ms)| samples.push(ms));

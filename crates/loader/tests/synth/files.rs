@@ -10,7 +10,7 @@ use wgoose_loader::writer::WriteError;
 use wgoose_loader::{Container, Model};
 
 fn write(options: &SynthOptions, path: &Path) -> Result<synth::SynthReport, SynthError> {
-    synth::write(options, path, &|_, _| {})
+    synth::write(options, path, &mut synth::unwatched)
 }
 
 /// A model of a page or two, with rows of whole 256-blocks, pieces that end inside tensors and an odd vocabulary.
