@@ -5,7 +5,7 @@ use crate::error::LoadError;
 use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
-use crate::names::{Container, Names};
+use crate::names::{Container, Names, Naming};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
 use crate::view::{Pieces, TensorView};
@@ -25,6 +25,7 @@ use wgoose_graph::{ModelShape, Weight};
 pub struct Model {
     file: ModelFile,
     container: Container,
+    naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
@@ -48,7 +49,7 @@ impl Model {
         match source {
             None => Ok(model),
             Some((weight, found)) => {
-                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.container.names(weight);
+                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.naming.names(weight);
                 Err(LoadError::ConvertFirst { tensor, found }.of_file(model.path()))
             }
         }
@@ -79,8 +80,8 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, shape, places, header, vocabulary, about } = checked;
-        Ok(Model { file, container, shape, places, header, vocabulary, about, fingerprint: OnceLock::new() })
+        let Checked { container, naming, shape, places, header, vocabulary, about } = checked;
+        Ok(Model { file, container, naming, shape, places, header, vocabulary, about, fingerprint: OnceLock::new() })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -215,6 +216,7 @@ impl Model {
 /// What the header of a file says, checked.
 struct Checked {
     container: Container,
+    naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
@@ -225,20 +227,18 @@ struct Checked {
 impl Checked {
     fn of(file: &[u8]) -> Result<Self, LoadError> {
         let (container, contents) = contents(file)?;
-        if let Some(tensor) = hugging_face_name(contents.directory.names()) {
-            return Err(LoadError::HuggingFaceNames { tensor: tensor.to_owned() });
-        }
-        let (shape, layout) = shape::deduce(container, &contents)?;
-        let places = placement::place(container, &contents, &shape, layout)?;
+        let naming = Naming::of(container, contents.directory.names());
+        let placed = shape::deduce(container, naming, &contents)
+            .and_then(|(shape, layout)| Ok((shape, placement::place(naming, &contents, &shape, layout)?)));
+        let (shape, places) = placed.map_err(|why| match why {
+            LoadError::MissingTensor { tensor } if naming == Naming::HuggingFace => {
+                LoadError::HuggingFaceTensor { tensor }
+            }
+            why => why,
+        })?;
         let Contents { header, vocabulary, about, .. } = contents;
-        Ok(Checked { container, shape, places, header, vocabulary, about })
+        Ok(Checked { container, naming, shape, places, header, vocabulary, about })
     }
-}
-
-/// A name of the model's port to Hugging Face's transformers (github.com/fla-org/flash-linear-attention, `rwkv7`): the
-/// first in the alphabet.
-fn hugging_face_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.filter(|name| name.starts_with("model.layers.") || *name == "model.embeddings.weight").min()
 }
 
 /// What a file is and holds, whatever it is for.
