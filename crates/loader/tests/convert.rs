@@ -212,13 +212,14 @@ fn a_source_that_changes_meanwhile_is_noticed() {
     let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
     let path = source.path().to_owned();
     let unchecked = ConvertOptions { check: false, ..to(Container::Gguf, Mix::F16) };
-    let touch = |done: u64, total: u64| {
+    let mut touch = |done: u64, total: u64| {
         if done == total {
             let file = std::fs::File::options().write(true).open(&path).unwrap();
             file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
         }
+        ControlFlow::Continue(())
     };
-    let error = convert(&source, &unchecked, &place.path("copy.gguf"), &touch).unwrap_err();
+    let error = convert(&source, &unchecked, &place.path("copy.gguf"), &mut touch).unwrap_err();
     assert!(matches!(error, ConvertError::Load(LoadError::Rewritten { .. })), "{error}");
     assert_eq!(place.files(), 1);
 }
