@@ -94,8 +94,8 @@ mod tests {
         let file = folder.path().join("chat-history");
         std::fs::create_dir(&file).unwrap();
         let mut kept = LineHistory::in_folder(Some(folder.path().into()));
-        kept.editor::<()>().unwrap();
+        drop(kept.editor::<()>().unwrap());
         assert!(kept.0.is_none() && file.is_dir());
-        LineHistory::in_folder(None).editor::<()>().unwrap();
+        drop(LineHistory::in_folder(None).editor::<()>().unwrap());
     }
 }
