@@ -266,7 +266,7 @@ fn a_break_leaves_nothing() {
     });
     let bytes = whole.unwrap().written.bytes;
     // Written, then read back.
-    assert!(shown.iter().filter(|(done, total)| done == total).count() >= 1 && shown.len() > 100, "{shown:?}");
+    assert!(shown.contains(&(bytes, bytes)) && shown.len() > Weight::all(source.shape()).count(), "{shown:?}");
     std::fs::remove_file(&path).unwrap();
     for at in [0, bytes] {
         let stopped = convert(&source, &to(Container::Gguf, Mix::Q8_0), &path, &mut |done, _| match done >= at {
