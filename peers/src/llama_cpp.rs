@@ -7,7 +7,7 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use tempfile::TempDir;
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::Container;
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_session::tokenizer::Tokenizer;
 
 /// llama.cpp with the World vocabulary of a GGUF file.
@@ -32,7 +32,7 @@ impl LlamaCpp {
             ffn_zeros: None,
             vocabulary: Some(Tokenizer::world().vocabulary().map(<[u8]>::to_vec).collect()),
         };
-        write(&options, &path, &|_, _| {}).expect("the model can be written");
+        write(&options, &path, &mut unwatched).expect("the model can be written");
         let mut backend = LlamaBackend::init().expect("llama.cpp starts once a process");
         backend.void_logs();
         let params = LlamaModelParams::default().with_vocab_only(true);

@@ -1,5 +1,6 @@
 //! Decoding, greedy, as whole runs of the runtime's own loop.
 
+use crate::progress::say;
 use crate::{BenchError, Load, Progress, Watch, ms, prompt};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -34,7 +35,7 @@ pub(crate) fn measure(engine: &mut Engine, load: &Load, watch: &mut Watch<'_>) -
         .map(|slot| prompt(PROMPT, vocab).iter().map(|t| (t + 31 * slot) % vocab).collect())
         .collect();
     let turns = (0..=runs).map(|run| {
-        watch(progress("writing", run, runs));
+        say(watch, progress("writing", run, runs))?;
         turn(engine, &prompts, decode_tokens, None)
     });
     let turns = turns.collect::<Result<Vec<Turn>, _>>()?.split_off(1);

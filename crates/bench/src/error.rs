@@ -14,6 +14,9 @@ pub enum BenchError {
     /// The quality reference.
     #[error(transparent)]
     Quality(#[from] QualityError),
+    /// The caller ended it while it was told what comes next.
+    #[error("stopped before all was measured")]
+    Stopped,
     /// Speed of wrong results says nothing.
     #[error("wrong results, not recorded: {disagreements} positions disagree, rms {rms:.1e}")]
     Wrong {

@@ -1,5 +1,6 @@
 //! Measures a session the way its user meets it.
 
+use crate::progress::say;
 use crate::record::Record;
 use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
@@ -38,7 +39,7 @@ pub fn measure(
     cache: Option<&Path>,
     watch: &mut Watch<'_>,
 ) -> Result<Record, BenchError> {
-    watch(Progress::Opening);
+    say(watch, Progress::Opening)?;
     let start = Instant::now();
     let mut session = subject.builder.clone().open(model)?;
     let load_ms = ms(start);
@@ -49,7 +50,7 @@ pub fn measure(
 
     let mut prefill_ms = Vec::new();
     for run in 0..=load.runs {
-        watch(decode::progress("reading the prompt", run, load.runs));
+        say(watch, decode::progress("reading the prompt", run, load.runs))?;
         session.reset()?;
         let begun = Instant::now();
         session.prefill(&prompt[..load.prefill_tokens])?;
@@ -63,14 +64,16 @@ pub fn measure(
     drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
-    watch(Progress::Checking);
+    say(watch, Progress::Checking)?;
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = subject.engine(model, Reference::SLOTS)?;
     let opened = Arc::new(Model::open(model).map_err(SessionError::from)?);
+    let mut goes_on = || watch(Progress::Checking).is_continue();
     let reference = match cache {
-        Some(folder) => Reference::cached(&opened, folder)?,
-        None => Reference::compute(&opened)?,
+        Some(folder) => Reference::cached_while(&opened, folder, &mut goes_on)?,
+        None => Reference::compute_while(&opened, &mut goes_on)?,
     };
+    let reference = reference.ok_or(BenchError::Stopped)?;
     let quality = reference.evaluate(&mut configured.engine)?;
     if !quality.passed(configured.precision) {
         return Err(BenchError::Wrong { disagreements: quality.disagreements, rms: quality.rms });

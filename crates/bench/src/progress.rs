@@ -1,6 +1,8 @@
 //! What a benchmark is doing, for people who wait.
 
+use crate::BenchError;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// What a benchmark is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,5 +40,13 @@ impl fmt::Display for Progress<'_> {
     }
 }
 
-/// Is told what a benchmark is doing.
-pub type Watch<'a> = dyn FnMut(Progress<'_>) + 'a;
+/// Is told what a benchmark is doing; a break ends it ([`BenchError::Stopped`]).
+pub type Watch<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
+
+/// Says what comes next, unless the benchmark is to end.
+pub(crate) fn say(watch: &mut Watch<'_>, next: Progress<'_>) -> Result<(), BenchError> {
+    match watch(next) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(BenchError::Stopped),
+    }
+}

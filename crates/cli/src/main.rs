@@ -10,7 +10,6 @@ mod findings;
 mod first_use;
 mod measuring;
 mod mesa;
-mod npy;
 mod options;
 mod plan_text;
 mod progress;
@@ -20,7 +19,6 @@ mod texts;
 mod timeline;
 mod tuning;
 mod verbs;
-mod written;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

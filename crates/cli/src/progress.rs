@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,25 @@ impl Moving {
         Ok(Moving::show(ProgressBar::new(len).with_style(style)))
     }
 
+    /// A bar of bytes.
+    pub(crate) fn bytes() -> Result<Self, Failure> {
+        Moving::bar(0, "{bytes}/{total_bytes} {bytes_per_sec} (left: {eta})")
+    }
+
+    /// Sets a bar to the bytes done and in total.
+    pub(crate) fn progress(&self) -> impl FnMut(u64, u64) -> ControlFlow<()> {
+        |done, total| {
+            self.done_of(done, total);
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// So many are done of so many.
+    pub(crate) fn done_of(&self, steps: u64, len: u64) {
+        self.0.set_length(len);
+        self.0.set_position(steps);
+    }
+
     fn show(bar: ProgressBar) -> Self {
         // One that is hidden has nothing to redraw.
         if !bar.is_hidden() {
@@ -41,14 +61,16 @@ impl Moving {
         self.0.set_message(text.to_owned());
     }
 
-    /// So many steps are done.
-    pub(crate) fn done(&self, steps: u64) {
-        self.0.set_position(steps);
+    /// Says what a benchmark is doing, of what `name` says.
+    pub(crate) fn watch(&self, name: &str) -> impl FnMut(wgoose_bench::Progress<'_>) -> ControlFlow<()> {
+        move |now| {
+            self.say(&format!("{name}: {now}"));
+            ControlFlow::Continue(())
+        }
     }
 
-    /// So many are done of so many.
-    pub(crate) fn done_of(&self, steps: u64, len: u64) {
-        self.0.set_length(len);
+    /// So many steps are done.
+    pub(crate) fn done(&self, steps: u64) {
         self.0.set_position(steps);
     }
 }

@@ -77,6 +77,12 @@ impl ModelShape {
         ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 65536, ranks }
     }
 
+    /// A size of one's own: heads of 64 channels, a channel mix of four widths, 65,536 tokens, and the ranks of 0.1B.
+    pub fn small(layers: u32, width: u32) -> Self {
+        let ffn = width.saturating_mul(4);
+        ModelShape { layers, width, ffn, ..Self::published(0, 0, [64, 64, 32, 128]) }
+    }
+
     /// The published size of that name (`"0.1B"` ... `"7.2B"`, any case).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, s)| *s)

@@ -23,7 +23,7 @@ pub type Seed = (&'static str, Vec<u8>);
 pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
     let world = World::get();
     let path = |name: &str| world.folder.path().join(name);
-    synth::write(&options(Container::Safetensors), &path("model.st"), &|_, _| {})?;
+    synth::write(&options(Container::Safetensors), &path("model.st"), &mut synth::unwatched)?;
     let cache = EmbeddingCacheOptions { store: Some(path("store")), ..EmbeddingCacheOptions::default() };
     let mut session = world.session(Some(cache))?;
     session.embed(&[1, 2, 3], &EmbedOptions::default())?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, rwkv7};
 use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
 use wgoose_tuner::quality::Reference;
@@ -45,7 +45,7 @@ impl World {
     fn new() -> Result<World, Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("model.gguf");
-        write(&options(Container::Gguf), &path, &|_, _| {})?;
+        write(&options(Container::Gguf), &path, &mut unwatched)?;
         let model = Arc::new(Model::open(&path)?);
         let cache = folder.path().join("cache");
         let reference = Reference::cached(&model, &cache)?;

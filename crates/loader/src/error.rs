@@ -82,13 +82,13 @@ pub enum LoadError {
         /// Its name in this kind of file.
         tensor: String,
     },
-    /// The tensors have the names of the model's port to Hugging Face's transformers, which also splits and renames weights.
+    /// A tensor is not there, and the others have the names of the model's port to Hugging Face's transformers.
     #[error(
-        "the tensors have Hugging Face's names ('{tensor}'): take the .pth of this model (huggingface.co/BlinkDL/rwkv7-g1 and \
-         rwkv-7-world have them), or a GGUF or .st file made of it"
+        "tensor '{tensor}' is missing: a model with Hugging Face's names must be in one file, and of the port's present form; or \
+         take the .pth of this model (huggingface.co/BlinkDL/rwkv7-g1 and rwkv-7-world have them)"
     )]
-    HuggingFaceNames {
-        /// One of them.
+    HuggingFaceTensor {
+        /// Its name there.
         tensor: String,
     },
     /// A tensor that was asked for by name is not there.

@@ -6,7 +6,7 @@ use crate::file::ModelFile;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
 use crate::gguf::pair::Pair;
-use crate::names::{Container, Names};
+use crate::names::{Container, Names, Naming};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
 use crate::view::{Pieces, TensorView};
@@ -26,6 +26,7 @@ use wgoose_graph::{ModelShape, Weight};
 pub struct Model {
     file: ModelFile,
     container: Container,
+    naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
@@ -50,7 +51,7 @@ impl Model {
         match source {
             None => Ok(model),
             Some((weight, found)) => {
-                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.container.names(weight);
+                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.naming.names(weight);
                 Err(LoadError::ConvertFirst { tensor, found }.of_file(model.path()))
             }
         }
@@ -81,8 +82,9 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, shape, places, header, vocabulary, pairs, about } = checked;
-        Ok(Model { file, container, shape, places, header, vocabulary, pairs, about, fingerprint: OnceLock::new() })
+        let Checked { container, naming, shape, places, header, vocabulary, pairs, about } = checked;
+        let fingerprint = OnceLock::new();
+        Ok(Model { file, container, naming, shape, places, header, vocabulary, pairs, about, fingerprint })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -222,6 +224,7 @@ impl Model {
 /// What the header of a file says, checked.
 struct Checked {
     container: Container,
+    naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
     header: Range<usize>,
@@ -233,20 +236,18 @@ struct Checked {
 impl Checked {
     fn of(file: &[u8]) -> Result<Self, LoadError> {
         let (container, contents) = contents(file)?;
-        if let Some(tensor) = hugging_face_name(contents.directory.names()) {
-            return Err(LoadError::HuggingFaceNames { tensor: tensor.to_owned() });
-        }
-        let (shape, layout) = shape::deduce(container, &contents)?;
-        let places = placement::place(container, &contents, &shape, layout)?;
+        let naming = Naming::of(container, contents.directory.names());
+        let placed = shape::deduce(container, naming, &contents)
+            .and_then(|(shape, layout)| Ok((shape, placement::place(naming, &contents, &shape, layout)?)));
+        let (shape, places) = placed.map_err(|why| match why {
+            LoadError::MissingTensor { tensor } if naming == Naming::HuggingFace => {
+                LoadError::HuggingFaceTensor { tensor }
+            }
+            why => why,
+        })?;
         let Contents { header, vocabulary, pairs, about, .. } = contents;
-        Ok(Checked { container, shape, places, header, vocabulary, pairs, about })
+        Ok(Checked { container, naming, shape, places, header, vocabulary, pairs, about })
     }
-}
-
-/// A name of the model's port to Hugging Face's transformers (github.com/fla-org/flash-linear-attention, `rwkv7`): the
-/// first in the alphabet.
-fn hugging_face_name<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.filter(|name| name.starts_with("model.layers.") || *name == "model.embeddings.weight").min()
 }
 
 /// What a file is and holds, whatever it is for.

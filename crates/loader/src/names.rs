@@ -34,20 +34,58 @@ impl Container {
         Container::detect(&start)
     }
 
+    /// The names that are written into such a file, and most often found in it.
+    pub(crate) fn naming(self) -> Naming {
+        match self {
+            Container::Gguf => Naming::Gguf,
+            Container::Safetensors | Container::Pth => Naming::Checkpoint,
+        }
+    }
+}
+
+/// Whose names the tensors of a file have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// llama.cpp's.
+    Gguf,
+    /// The authors' checkpoints'.
+    Checkpoint,
+    /// Those of the port to Hugging Face's transformers (github.com/fla-org/flash-linear-attention, `rwkv7`).
+    HuggingFace,
+}
+
+impl Naming {
+    /// Tells by the names in a file of that kind.
+    pub(crate) fn of<'a>(container: Container, mut names: impl Iterator<Item = &'a str>) -> Self {
+        let is_ported = |name: &str| name.starts_with(HUGGING_FACE_LAYER) || name == HUGGING_FACE_EMBEDDING;
+        match container.naming() {
+            Naming::Checkpoint if names.any(is_ported) => Naming::HuggingFace,
+            naming => naming,
+        }
+    }
+
     /// Under which names the file keeps a weight.
     pub(crate) fn names(self, weight: Weight) -> Names {
         match (self, weight) {
-            (Container::Gguf, _) => Names::One(gguf(weight)),
-            (_, Weight::Layer(i, LayerWeight::AttMix)) => {
+            (Naming::Gguf, _) => Names::One(gguf(weight)),
+            (Naming::Checkpoint, Weight::Layer(i, LayerWeight::AttMix)) => {
                 Names::Stacked(MIXES.map(|mix| format!("blocks.{i}.att.x_{mix}")))
             }
-            _ => Names::One(weight.to_string()),
+            (Naming::Checkpoint, _) => Names::One(weight.to_string()),
+            (Naming::HuggingFace, Weight::Layer(i, LayerWeight::AttMix)) => {
+                Names::Stacked(MIXES.map(|mix| format!("{HUGGING_FACE_LAYER}{i}.attn.x_{mix}")))
+            }
+            (Naming::HuggingFace, _) => Names::One(hugging_face(weight)),
         }
     }
 
     /// The layer a tensor's name speaks of.
     pub(crate) fn layer(self, name: &str) -> Option<u32> {
-        let prefix = if self == Container::Gguf { "blk." } else { "blocks." };
+        let prefix = match self {
+            Naming::Gguf => "blk.",
+            Naming::Checkpoint => "blocks.",
+            Naming::HuggingFace => HUGGING_FACE_LAYER,
+        };
         let (number, _) = name.strip_prefix(prefix)?.split_once('.')?;
         number.parse().ok()
     }
@@ -72,6 +110,54 @@ pub(crate) enum Names {
     One(String),
     /// Six vectors, one per row.
     Stacked([String; 6]),
+}
+
+const HUGGING_FACE_LAYER: &str = "model.layers.";
+const HUGGING_FACE_EMBEDDING: &str = "model.embeddings.weight";
+
+/// The names of the port (its `utils/convert_from_rwkv7.py`): each tensor is one of the checkpoint's, adapters transposed. The bias of
+/// an adapter's second half is the checkpoint's vector of its own.
+fn hugging_face(weight: Weight) -> String {
+    let (layer, weight) = match weight {
+        Weight::Embedding => return HUGGING_FACE_EMBEDDING.into(),
+        Weight::Ln0Scale => return "model.layers.0.pre_norm.weight".into(),
+        Weight::Ln0Bias => return "model.layers.0.pre_norm.bias".into(),
+        Weight::LnOutScale => return "model.norm.weight".into(),
+        Weight::LnOutBias => return "model.norm.bias".into(),
+        Weight::Head => return "lm_head.weight".into(),
+        Weight::Layer(layer, weight) => (layer, weight),
+    };
+    let name = match weight {
+        LayerWeight::Ln1Scale => "attn_norm.weight",
+        LayerWeight::Ln1Bias => "attn_norm.bias",
+        LayerWeight::AttMix => "attn.x_r",
+        LayerWeight::Receptance => "attn.r_proj.weight",
+        LayerWeight::Key => "attn.k_proj.weight",
+        LayerWeight::Value => "attn.v_proj.weight",
+        LayerWeight::DecayBias => "attn.w_lora.lora.2.bias",
+        LayerWeight::DecayDown => "attn.w_lora.lora.0.weight",
+        LayerWeight::DecayUp => "attn.w_lora.lora.2.weight",
+        LayerWeight::IclrBias => "attn.a_lora.lora.2.bias",
+        LayerWeight::IclrDown => "attn.a_lora.lora.0.weight",
+        LayerWeight::IclrUp => "attn.a_lora.lora.2.weight",
+        LayerWeight::ValueBias => "attn.v_lora.lora.2.bias",
+        LayerWeight::ValueDown => "attn.v_lora.lora.0.weight",
+        LayerWeight::ValueUp => "attn.v_lora.lora.2.weight",
+        LayerWeight::GateDown => "attn.g_lora.lora.0.weight",
+        LayerWeight::GateUp => "attn.g_lora.lora.2.weight",
+        LayerWeight::RemovalKey => "attn.k_k",
+        LayerWeight::KeyIclr => "attn.k_a",
+        LayerWeight::Bonus => "attn.r_k",
+        LayerWeight::LnXScale => "attn.g_norm.weight",
+        LayerWeight::LnXBias => "attn.g_norm.bias",
+        LayerWeight::Output => "attn.o_proj.weight",
+        LayerWeight::Ln2Scale => "ffn_norm.weight",
+        LayerWeight::Ln2Bias => "ffn_norm.bias",
+        LayerWeight::FfnMix => "ffn.x_k",
+        LayerWeight::FfnKey => "ffn.key.weight",
+        LayerWeight::FfnValue => "ffn.value.weight",
+    };
+    format!("{HUGGING_FACE_LAYER}{layer}.{name}")
 }
 
 /// llama.cpp's names (its `gguf-py/gguf/constants.py`, architecture RWKV7).

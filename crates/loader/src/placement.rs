@@ -3,7 +3,7 @@
 use crate::blocks::SourceFormat;
 use crate::contents::{Contents, Directory, Element, RawTensor};
 use crate::error::LoadError;
-use crate::names::{Container, Names};
+use crate::names::{Names, Naming};
 use crate::shape::AdapterLayout;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -50,7 +50,7 @@ impl Storage {
 
 /// Finds every weight of the model.
 pub(crate) fn place(
-    container: Container,
+    naming: Naming,
     contents: &Contents,
     shape: &ModelShape,
     layout: AdapterLayout,
@@ -59,7 +59,7 @@ pub(crate) fn place(
     let mut places = HashMap::new();
     for weight in Weight::all(shape) {
         let [rows, cols] = weight.shape(shape).map(|n| n as usize);
-        let placed = match container.names(weight) {
+        let placed = match naming.names(weight) {
             Names::One(name) => finder.one(&name, weight.class(), rows, cols)?,
             Names::Stacked(names) => finder.stacked(&names, cols)?,
         };

@@ -2,23 +2,23 @@
 
 use crate::contents::{Contents, Directory, Size};
 use crate::error::LoadError;
-use crate::names::{Container, Names};
+use crate::names::{Container, Names, Naming};
 use wgoose_graph::{LayerWeight, LoraRanks, ModelShape, Weight};
 
 /// How a file keeps the halves of its adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdapterLayout {
-    /// `[rank, C]` and `[C, rank]`, like every matrix: GGUF, web-rwkv's .st.
+    /// `[rank, C]` and `[C, rank]`, like every matrix: GGUF, web-rwkv's .st, Hugging Face's.
     OutIn,
     /// `[C, rank]` and `[rank, C]`: .pth.
     InOut,
 }
 
 impl AdapterLayout {
-    fn convention(container: Container) -> Self {
-        match container {
-            Container::Gguf | Container::Safetensors => AdapterLayout::OutIn,
-            Container::Pth => AdapterLayout::InOut,
+    fn convention(container: Container, naming: Naming) -> Self {
+        match (container, naming) {
+            (Container::Gguf | Container::Safetensors, _) | (_, Naming::HuggingFace) => AdapterLayout::OutIn,
+            (Container::Pth, _) => AdapterLayout::InOut,
         }
     }
 }
@@ -30,8 +30,12 @@ const DOWN: [LayerWeight; 4] =
 const UP: [LayerWeight; 4] = [LayerWeight::DecayUp, LayerWeight::IclrUp, LayerWeight::ValueUp, LayerWeight::GateUp];
 
 /// The sizes of the model in a file, and how it keeps its adapters.
-pub(crate) fn deduce(container: Container, contents: &Contents) -> Result<(ModelShape, AdapterLayout), LoadError> {
-    let sizes = Sizes { container, directory: &contents.directory };
+pub(crate) fn deduce(
+    container: Container,
+    naming: Naming,
+    contents: &Contents,
+) -> Result<(ModelShape, AdapterLayout), LoadError> {
+    let sizes = Sizes { container, naming, directory: &contents.directory };
     let declared = |wanted| contents.declared.iter().find(|(_, size, _)| *size == wanted).map(|(_, _, value)| *value);
 
     let [vocab, width] = sizes.matrix(Weight::Embedding)?;
@@ -40,7 +44,7 @@ pub(crate) fn deduce(container: Container, contents: &Contents) -> Result<(Model
         Some(value) => value,
         None => sizes.matrix(Weight::Layer(0, LayerWeight::Bonus))?[1],
     };
-    let layers = sizes.directory.names().filter_map(|name| container.layer(name)).max().map_or(0, |i| u64::from(i) + 1);
+    let layers = sizes.directory.names().filter_map(|name| naming.layer(name)).max().map_or(0, |i| u64::from(i) + 1);
 
     let layout = sizes.adapter_layout(layers, width);
     let rank = |layer, down| -> Result<u32, LoadError> {
@@ -91,13 +95,14 @@ fn refuse_contradictions(shape: &ModelShape, contents: &Contents) -> Result<(), 
 
 struct Sizes<'a> {
     container: Container,
+    naming: Naming,
     directory: &'a Directory,
 }
 
 impl Sizes<'_> {
     /// Rows and columns of a tensor as the file keeps it; leading sizes of 1 do not count.
     fn matrix(&self, weight: Weight) -> Result<[u64; 2], LoadError> {
-        let (Names::One(name) | Names::Stacked([name, ..])) = self.container.names(weight);
+        let (Names::One(name) | Names::Stacked([name, ..])) = self.naming.names(weight);
         let tensor = self.directory.get(&name).ok_or_else(|| LoadError::MissingTensor { tensor: name.clone() })?;
         match tensor.dims.as_slice() {
             [cols] => Ok([1, *cols as u64]),
@@ -113,7 +118,7 @@ impl Sizes<'_> {
 
     /// The layout the first adapter shows that is no square; the container's convention if all are.
     fn adapter_layout(&self, layers: u64, width: u64) -> AdapterLayout {
-        let convention = AdapterLayout::convention(self.container);
+        let convention = AdapterLayout::convention(self.container, self.naming);
         if self.container == Container::Gguf {
             return convention;
         }

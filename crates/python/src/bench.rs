@@ -3,6 +3,7 @@
 use crate::boundary::outside;
 use crate::error::{InputError, of_other};
 use crate::fork;
+use crate::interrupt::Interrupt;
 use crate::load::{Adapter, Bytes, Options};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -13,10 +14,13 @@ use wgoose_session::Backend;
 /// many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is then
 /// kept in the folder `cache`.
 ///
+/// listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the measurement after the run at
+/// hand.
+///
 /// Raises LoadError, DeviceError, PlanError, Error.
 #[pyfunction]
 #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, chunk=None,
-    prefill_tokens=256, decode_tokens=64, sequences=1, runs=5, cache=None))]
+    prefill_tokens=256, decode_tokens=64, sequences=1, runs=5, cache=None, listen=None))]
 pub(crate) fn bench(
     py: Python<'_>,
     path: PathBuf,
@@ -31,6 +35,7 @@ pub(crate) fn bench(
     sequences: u32,
     runs: u32,
     cache: Option<PathBuf>,
+    listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     fork::enter()?;
     if [prefill_tokens, decode_tokens, sequences, runs].contains(&0) {
@@ -46,8 +51,11 @@ pub(crate) fn bench(
         runs: runs as usize,
     };
     let record = outside(py, move || {
-        let record =
-            measure(&path, &subject, &load, "", "", cache.as_deref(), &mut |_| {}).map_err(|e| of_bench(&e))?;
+        let mut interrupt = Interrupt::default();
+        let record = measure(&path, &subject, &load, "", "", cache.as_deref(), &mut |now| {
+            interrupt.look(listen.as_ref(), |py| (now.to_string(),).into_pyobject(py))
+        });
+        let record = interrupt.or_raise(record.map_err(|e| of_bench(&e)))?;
         serde_json::to_string(&record).map_err(|e| of_other(&e))
     })??;
     let record = py.import("json")?.call_method1("loads", (record,))?;

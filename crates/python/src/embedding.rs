@@ -2,6 +2,7 @@
 
 use crate::boundary::outside;
 use crate::error::{InputError, of_session};
+use crate::interrupt::Interrupt;
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn};
 use parking_lot::Mutex;
@@ -11,8 +12,7 @@ use wgoose_graph::ModelShape;
 use wgoose_runtime::check_tokens;
 use wgoose_session::{EmbedOptions, Level, Pooling, Session};
 
-/// Most tokens, and most texts, between two moments at which signals are looked at and other threads have their turn.
-const TOKENS: usize = 2048;
+/// Most texts between two moments at which other threads have their turn.
 const TEXTS: usize = 64;
 
 /// The options of an embedding by their names in Python.
@@ -33,7 +33,7 @@ pub(crate) fn options(
     Ok(EmbedOptions { level: layer.map_or(Level::Final, Level::Layer), pooling, normalise, prefix, token_budget })
 }
 
-/// Embeds texts, some at a time.
+/// Embeds texts, some at a time; signals are looked at between passes.
 pub(crate) fn embed(
     py: Python<'_>,
     session: &Mutex<Session>,
@@ -46,19 +46,15 @@ pub(crate) fn embed(
         check_tokens(i, text, vocab).map_err(|e| InputError::new_err(e.to_string()))?;
     }
     let mut embeddings = Vec::with_capacity(texts.len());
-    while embeddings.len() < texts.len() {
-        py.check_signals()?;
-        let rest = &texts[embeddings.len()..];
-        let mut tokens = 0;
-        let fits = |text: &&Vec<u32>| {
-            tokens += text.len();
-            tokens <= TOKENS
-        };
-        let some = rest.iter().take(TEXTS).take_while(fits).count().max(1);
-        let embedded = outside(py, || session.lock().embed_batch(&rest[..some], options))?;
-        embeddings.extend(embedded.map_err(|e| of_session(&e))?);
+    for some in texts.chunks(TEXTS) {
+        let embedded = outside(py, || {
+            let mut interrupt = Interrupt::default();
+            let goes_on = &mut || interrupt.signals().is_continue();
+            let embedded = session.lock().embed_batch_while(some, options, goes_on);
+            interrupt.or_raise(embedded.map_err(|e| of_session(&e)))
+        })??;
+        embeddings.extend(embedded.into_iter().flatten());
     }
-    py.check_signals()?;
     Ok(embeddings)
 }
 

@@ -11,15 +11,19 @@ mod completion;
 mod devices;
 mod embedding;
 mod error;
+mod evaluate;
 mod fork;
 mod generation;
 mod handoff;
 mod input;
+mod interrupt;
 mod load;
 mod model;
+mod model_file;
 mod running;
 mod sampling;
 mod state;
+mod trace;
 mod tune;
 
 use pyo3::prelude::*;
@@ -34,6 +38,10 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(bench::bench, module)?)?;
+    module.add_function(wrap_pyfunction!(model_file::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(model_file::synth, module)?)?;
+    module.add_function(wrap_pyfunction!(evaluate::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(chat::chat_prompt, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
     // By setattr: they are no part of the interface.

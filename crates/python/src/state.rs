@@ -53,8 +53,8 @@ impl State {
         State::array(this, index)
     }
 
-    fn __contains__(&self, name: &str) -> bool {
-        self.position(name).is_some()
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.extract::<&str>().is_ok_and(|name| self.position(name).is_some())
     }
 
     fn __len__(&self) -> usize {

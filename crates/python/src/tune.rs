@@ -3,10 +3,10 @@
 use crate::boundary::outside;
 use crate::error::{InputError, LoadError, of_other, of_runtime};
 use crate::fork;
+use crate::interrupt::Interrupt;
 use crate::load::Adapter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,6 @@ use wgoose_plans::Destination;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
-use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
 
@@ -76,7 +75,7 @@ pub(crate) fn tune(
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
             child: None,
             seeds: Vec::new(),
-            interrupt: Interrupt::default(),
+            interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         let name = destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?;
@@ -98,17 +97,8 @@ fn interruptibly(
     options: &SweepOptions,
     listen: Option<&Py<PyAny>>,
 ) -> PyResult<Swept> {
-    let mut raised = None;
-    let swept = sweep(device, model, options, &mut |event| {
-        let heard = Python::attach(|py| {
-            py.check_signals()?;
-            listen.map_or(Ok(()), |listen| listen.call1(py, (event.to_string(),)).map(drop))
-        });
-        raised = heard.err();
-        if raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    match raised {
-        Some(exception) => Err(exception),
-        None => swept.map_err(|e| of_other(&e)),
-    }
+    let mut interrupt = Interrupt::default();
+    let swept =
+        sweep(device, model, options, &mut |event| interrupt.look(listen, |py| (event.to_string(),).into_pyobject(py)));
+    interrupt.or_raise(swept.map_err(|e| of_other(&e)))
 }

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,25 @@ def test_ctrl_c_while_embedding(model: wgoose.Model) -> None:
     with pytest.raises(KeyboardInterrupt), interrupted():
         model.embed_batch([[1, 2, 3, 4]] * 400_000)
     assert (model.embed("A goose") == want).all()
+
+
+def test_ctrl_c_while_one_text_is_embedded(model: wgoose.Model) -> None:
+    """A text of a million tokens is left at the end of a pass, too; what the model has read stays."""
+    want = model.embed("A goose")
+    model.read("A goose")
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        model.embed([1, 2, 3, 4] * 400_000)
+    assert (model.embed("A goose") == want).all()
+    assert len(model.logits("flies")) == 320
+
+
+@pytest.mark.parametrize("call", ["evaluate", "trace", "bench"])
+def test_ctrl_c_in_what_takes_a_file(path: Path, cpu: bool, call: str) -> None:
+    """Minutes of work end after the pass or the run at hand."""
+    calls = {
+        "evaluate": lambda: wgoose.evaluate(path, "a goose " * 200_000, cpu=cpu),
+        "trace": lambda: wgoose.trace(path, [1, 2, 3, 4] * 100_000, cpu=cpu, chunk=4, only=["head"]),
+        "bench": lambda: wgoose.bench(path, cpu=cpu, prefill_tokens=64, decode_tokens=8, runs=10_000),
+    }
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        calls[call]()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
+FIRST_PAGE = Path(__file__).parents[3] / "README.md"
 
 
 def test_scripts_run(
@@ -24,3 +25,26 @@ def test_scripts_run(
     assert len(scripts) >= 4 and (tmp_path / "goose.state").exists()
     said = capsys.readouterr().out
     assert "Q: Name a goose. A:" in said and said.endswith("b'a goose' True\n")
+
+
+def test_the_first_page_s_script_runs(
+    tool: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of the repository's README; its commands are those of crates/cli/tests/cli/readme.rs."""
+    tool("synth", tmp_path / "model.gguf", *"--layers 1 --width 64 --ffn 64 --vocab 320 --ranks 16,16,16,16".split())
+    monkeypatch.chdir(tmp_path)
+    (script,) = [block.split("```")[0] for block in FIRST_PAGE.read_text().split("```python\n")[1:]]
+    exec(script, {})
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "(1, 64, 64)" and said[-2].startswith("[")
+
+
+def test_commands_are_known() -> None:
+    """A command that is new on the page must be tried somewhere, and said here where."""
+    blocks = [block.split("```")[0] for block in README.read_text().split("```sh\n")[1:]]
+    commands = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    assert commands == [
+        "pip install ./crates/python",  # `cargo xtask test` builds the wheel and installs it
+        "pytest crates/python/tests --wgoose target/debug/wgoose",  # this
+        "python crates/python/tests/soak.py model.gguf --requests 1000 --threads 8",  # an hour: CONTRIBUTING.md
+    ]

@@ -70,6 +70,7 @@ def documented(body: list[ast.stmt], owner: object) -> Iterator[tuple[str, str, 
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("__"):
             continue
         here, text = inspect.getattr_static(owner, node.name), ast.get_docstring(node)
+        here = getattr(here, "__func__", here)  # a static method's text is its function's
         decorators = set(map(ast.unparse, node.decorator_list))
         # Setters, and of overloads all but the first, have none.
         if text or not decorators & {"overload", f"{node.name}.setter"}:

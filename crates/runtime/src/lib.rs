@@ -43,4 +43,4 @@ pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};
 pub use residency::{Residency, StagingSize};
 pub use sampling::{Penalties, Sampling, is_bias, is_penalty};
-pub use trace::{OpError, Place, Traced};
+pub use trace::{Comparison, Divergence, OpError, Place, Traced};

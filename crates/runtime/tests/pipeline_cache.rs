@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_kernels::{Catalogue, Plan};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, Outputs, PipelineCounts, Sequence};
@@ -19,7 +19,7 @@ fn model() -> Arc<Model> {
     let path = folder.path().join("model.gguf");
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     Arc::new(Model::open(path).unwrap())
 }
 

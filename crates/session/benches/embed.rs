@@ -6,7 +6,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::path::PathBuf;
 use wgoose_graph::ModelShape;
 use wgoose_loader::Container;
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_session::{EmbedOptions, Session};
 
 /// Names, places, a price: fields of a record, as lists of tokens.
@@ -28,7 +28,7 @@ fn benches(criterion: &mut Criterion) {
             let (container, mix) = (Container::Gguf, Mix::F16);
             let options =
                 SynthOptions { shape, seed: 1, container, mix, hot: false, vocabulary: None, ffn_zeros: None };
-            write(&options, &path, &|_, _| {}).unwrap();
+            write(&options, &path, &mut unwatched).unwrap();
             path
         },
         PathBuf::from,

@@ -66,6 +66,7 @@
 //! session.trace(&[1, 2, 3], &mut |value| {
 //!     let largest = value.values.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
 //!     println!("{:?} {} {:?}: up to {largest}", value.layer, value.name, value.shape);
+//!     std::ops::ControlFlow::Continue(())
 //! })?;
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
@@ -85,7 +86,9 @@ mod error;
 pub mod eval;
 mod generate;
 pub mod initial_state;
+mod model_file;
 mod not_finite;
+pub mod npy;
 mod prefix;
 mod printable;
 mod prompt;
@@ -93,6 +96,7 @@ pub mod sampling;
 mod session;
 pub mod state_file;
 pub mod tokenizer;
+mod trace_selected;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder, model_class};
@@ -101,9 +105,11 @@ pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};
 pub use generate::{Ending, GenerateOptions, Generated};
+pub use model_file::{ConvertFileOptions, ConvertedFile, ModelFileError, SynthFileOptions, convert_file, synth_file};
 pub use prefix::{PrefixOptions, PrefixStats};
 pub use printable::printable;
 pub use session::Session;
+pub use trace_selected::{TraceError, TracedOp};
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
 pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};

@@ -1,6 +1,7 @@
 //! Models whose arithmetic breaks: a weight that is NaN, activations beyond f32 or f16. No result of theirs is given out.
 
 use crate::{Session, SessionError};
+use std::ops::ControlFlow;
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, Traced};
 
 impl Session {
@@ -20,17 +21,23 @@ impl Session {
     fn breaking_op(&self, tokens: &[u32]) -> Option<String> {
         let mut found = None;
         let mut look = |value: &Traced<'_>| {
-            if found.is_none() && value.values.iter().any(is_broken) {
+            if value.values.iter().any(is_broken) {
                 let layer = value.layer.map(|layer| format!(" of layer {layer}")).unwrap_or_default();
                 found = Some(format!("'{}' ({}){layer} is the first op to make such a number", value.name, value.op));
+                return ControlFlow::Break(());
             }
+            ControlFlow::Continue(())
         };
         trace(&mut self.engine.fork().ok()?, tokens, &mut look).ok()?;
         found
     }
 }
 
-fn trace(engine: &mut Engine, tokens: &[u32], look: &mut dyn FnMut(&Traced<'_>)) -> Result<(), RuntimeError> {
+fn trace(
+    engine: &mut Engine,
+    tokens: &[u32],
+    look: &mut dyn FnMut(&Traced<'_>) -> ControlFlow<()>,
+) -> Result<(), RuntimeError> {
     engine.trace(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }], look).map(drop)
 }
 

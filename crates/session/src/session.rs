@@ -6,6 +6,7 @@ use crate::state_file::StateKind;
 use crate::tokenizer::{Tokenizer, VocabularyError};
 use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
 use parking_lot::Mutex;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
@@ -93,11 +94,16 @@ impl Session {
 
     /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the order
     /// in which they run. Which ops there are depends on the plan's fusions: `wgoose graph` prints them, and the CPU
-    /// reference has them all.
+    /// reference has them all. A break ends it after the pass at hand: unless that is the last, no logits are returned, and the
+    /// state is refused until it is set or reset.
     ///
     /// # Errors
     /// As [`Session::prefill`]; or the weights do not all fit on the device, within its memory budget.
-    pub fn trace(&mut self, tokens: &[u32], on_value: &mut dyn FnMut(&Traced<'_>)) -> Result<Vec<f32>, SessionError> {
+    pub fn trace(
+        &mut self,
+        tokens: &[u32],
+        on_value: &mut dyn FnMut(&Traced<'_>) -> ControlFlow<()>,
+    ) -> Result<Vec<f32>, SessionError> {
         let read = self.engine.trace(&[Sequence { slot: 0, tokens, outputs: Outputs::Last }], on_value);
         self.after(tokens, read.as_ref().map(drop));
         Ok(read?.pop().unwrap_or_default())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
 use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
 use wgoose_kernels::{Catalogue, Config, Kernel, Plan, Precision};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
 use wgoose_tuner::quality::{Quality, Reference};
@@ -30,7 +30,7 @@ fn model_of(folder: &tempfile::TempDir, shape: ModelShape, mix: Mix) -> Arc<Mode
         vocabulary: None,
     };
     let path = folder.path().join("model.gguf");
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     Arc::new(Model::open(path).unwrap())
 }
 

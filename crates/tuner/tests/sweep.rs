@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_kernels::{Catalogue, Plan, Precision};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 use wgoose_tuner::interrupt::Interrupt;
@@ -22,7 +22,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     let path = folder.path().join("model.gguf");
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
     let options = SweepOptions {
         ledger: folder.path().join("ledger.jsonl"),

@@ -4,6 +4,7 @@
 use super::timing::sampled;
 use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};
 use crate::decode::{Turn, forward, settle, turn};
+use crate::progress::say;
 use crate::{BenchError, Progress, Subject, Watch, ms, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -73,7 +74,7 @@ pub fn measure<'a>(
     jobs: &Jobs,
     watch: &'a mut Watch<'a>,
 ) -> Result<Report, BenchError> {
-    watch(Progress::Opening);
+    say(watch, Progress::Opening)?;
     let mut rows = Rows { rows: Vec::new(), runs: jobs.runs, watch };
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {

@@ -1,5 +1,6 @@
 //! How runs are timed: after a warm-up to a plateau, with every sample kept.
 
+use crate::progress::say;
 use crate::{BenchError, Progress, Watch};
 use serde::Serialize;
 use wgoose_tuner::stats::Summary;
@@ -49,7 +50,7 @@ pub(super) fn sampled(
 ) -> Result<(WarmUp, Vec<Vec<f64>>), BenchError> {
     let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
     while warm_up.ms < MOST_WARM_UP_MS {
-        watch(Progress::WarmUp { what, run: warm_up.runs + 1 });
+        say(watch, Progress::WarmUp { what, run: warm_up.runs + 1 })?;
         let ms: f64 = run()?.iter().sum();
         (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
         match warmup.push(ms * 1e6) {
@@ -62,7 +63,7 @@ pub(super) fn sampled(
     }
     let mut parts: Vec<Vec<f64>> = Vec::new();
     for i in 1..=runs {
-        watch(Progress::Run { what, run: i, of: runs });
+        say(watch, Progress::Run { what, run: i, of: runs })?;
         let times = run()?;
         parts.resize(times.len(), Vec::new());
         parts.iter_mut().zip(times).for_each(|(samples, ms)| samples.push(ms));
@@ -73,12 +74,16 @@ pub(super) fn sampled(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::ControlFlow;
 
     #[test]
     fn what_is_counted_comes_after_a_plateau() {
         let mut all = [900.0, 500.0].into_iter().chain(std::iter::repeat_n(100.0, 4)).chain([7.0, 9.0, 8.0]);
         let mut seen = Vec::new();
-        let mut watch = |progress: Progress<'_>| seen.push(progress.to_string());
+        let mut watch = |progress: Progress<'_>| {
+            seen.push(progress.to_string());
+            ControlFlow::Continue(())
+        };
         let (warm_up, parts) = sampled("a", 3, &mut watch, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
         assert_eq!(seen[5..7], ["a: warm-up, run 6", "a: run 1 of 3"]);
         assert_eq!(warm_up, WarmUp { runs: 6, ms: 1800.0, settled: true });
@@ -88,7 +93,7 @@ mod tests {
     #[test]
     fn a_restless_device_is_measured_all_the_same() {
         let mut ms = 1000.0;
-        let (warm_up, parts) = sampled("a", 2, &mut |_| {}, &mut || {
+        let (warm_up, parts) = sampled("a", 2, &mut |_| ControlFlow::Continue(()), &mut || {
             ms *= 1.5;
             Ok(vec![ms])
         })

@@ -152,7 +152,7 @@ impl Args {
             Ok(Arm { name, plan, model: Arc::clone(model), catalogue: Arc::clone(&catalogue) })
         };
         let mut arms = plans.iter().map(|choice| planned(model, choice)).collect::<Result<Vec<_>, _>>()?;
-        let progress: &(dyn Fn(u64, u64) + Sync) = &|_, _| ();
+        let progress: &dyn Fn(u64, u64) = &|_, _| ();
         let (device, models, folder) = (&*bench.device, bench.kept.as_path(), Path::new(""));
         let ground = Ground { device, scenarios, folder, models, source: None, progress };
         for (name, difference) in self.differences() {

@@ -2,11 +2,10 @@
 
 use crate::failure::Failure;
 use crate::options::place;
-use crate::written::{bar, container, show, world_vocabulary};
+use crate::progress::Moving;
 use std::path::PathBuf;
-use wgoose_loader::convert::{ConvertOptions, convert, kept_mix};
 use wgoose_loader::writer::{Mix, Setting};
-use wgoose_loader::{Container, Model};
+use wgoose_session::{ConvertFileOptions, ConvertedFile, convert_file};
 
 /// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
 ///
@@ -44,25 +43,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let container = container(&args.out)?;
-    let model = Model::open_source(&args.model)?;
-    let mix = args.to.unwrap_or_else(|| kept_mix(&model));
-    let name = args.model.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
-    let options = ConvertOptions {
-        container,
-        mix,
-        name,
-        vocabulary: if lacks_tokens { world_vocabulary(model.shape().vocab) } else { None },
-        set: args.set.clone(),
-        replace: args.force,
-        check: args.check,
-    };
-    let bar = bar()?;
-    let converted = convert(&model, &options, &args.out, &show(&bar))?;
+    let options = ConvertFileOptions { to: args.to, set: args.set.clone(), replace: args.force, check: args.check };
+    let bar = Moving::bytes()?;
+    let ConvertedFile { mix, source_bytes, converted } =
+        convert_file(&args.model, &args.out, &options, &mut bar.progress())?;
     drop(bar);
     let written = converted.written;
-    let (bytes, before) = (mib(written.bytes), mib(model.file_len() as u64));
+    let (bytes, before) = (mib(written.bytes), mib(source_bytes));
     outln!("{}: {bytes:.1} MiB ({before:.1} MiB before), {} tensors, {mix}", args.out.display(), written.tensors);
     if let Some(checked) = converted.checked {
         outln!("checked: {} weights as written; {}", checked.weights, rounding(checked.rounding, checked.worst));

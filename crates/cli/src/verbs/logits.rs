@@ -1,14 +1,13 @@
 //! `wgoose logits`
 
 use crate::failure::Failure;
-use crate::npy;
 use crate::options::{RunOptions, place};
 use crate::progress::Moving;
 use crate::timeline::TimelineOptions;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_runtime::{RuntimeError, check_tokens};
-use wgoose_session::state_file;
+use wgoose_session::{npy, state_file};
 
 /// Write the logits after every token, and the final state, so that anyone can check this engine against another.
 #[derive(clap::Args)]

@@ -1,10 +1,11 @@
 //! `wgoose synth`
 
 use crate::failure::Failure;
-use crate::written::{bar, container, show, world_vocabulary};
+use crate::progress::Moving;
 use std::path::PathBuf;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::Mix;
+use wgoose_session::{SynthFileOptions, synth_file};
 
 /// Make a synthetic model: same options, same bytes.
 #[derive(clap::Args)]
@@ -63,34 +64,15 @@ fn ranks(text: &str) -> Result<LoraRanks, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let container = container(&args.out)?;
-    let mut shape = args.preset.unwrap_or_else(|| {
-        let width = args.width.unwrap_or_default();
-        let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 };
-        ModelShape {
-            layers: args.layers.unwrap_or_default(),
-            width,
-            ffn: width.saturating_mul(4),
-            head_size: 64,
-            vocab: 65536,
-            ranks,
-        }
-    });
+    let own = || ModelShape::small(args.layers.unwrap_or_default(), args.width.unwrap_or_default());
+    let mut shape = args.preset.unwrap_or_else(own);
     shape.ffn = args.ffn.unwrap_or(shape.ffn);
     shape.head_size = args.head_size.unwrap_or(shape.head_size);
     shape.vocab = args.vocab.unwrap_or(shape.vocab);
     shape.ranks = args.ranks.unwrap_or(shape.ranks);
-    let options = SynthOptions {
-        shape,
-        seed: args.seed,
-        container,
-        mix: args.mix,
-        hot: args.hot,
-        ffn_zeros: args.ffn_zeros,
-        vocabulary: world_vocabulary(shape.vocab),
-    };
-    let bar = bar()?;
-    let report = write(&options, &args.out, &show(&bar))?;
+    let options = SynthFileOptions { shape, mix: args.mix, seed: args.seed, hot: args.hot, ffn_zeros: args.ffn_zeros };
+    let bar = Moving::bytes()?;
+    let report = synth_file(&args.out, &options, &mut bar.progress())?;
     drop(bar);
     let (bytes, weights) = (report.bytes as f64 / f64::from(1 << 20), report.weights as f64 / 1e6);
     outln!(

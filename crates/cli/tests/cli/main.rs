@@ -20,6 +20,7 @@ mod memory;
 mod not_finite;
 mod plans;
 mod profiles;
+mod readme;
 mod refusals;
 mod reports;
 #[cfg(unix)]

@@ -59,7 +59,7 @@ const FAILURES: &[(&str, &str)] = &[
     ("generate plan.gguf --prompt a", "'plan.gguf': a plan, not a model: name the model, and the plan with --plan"),
     (
         "info hf.safetensors",
-        "'hf.safetensors': the tensors have Hugging Face's names ('model.embeddings.weight'): take the .pth",
+        "'hf.safetensors': tensor 'model.layers.0.ffn.key.weight' is missing: a model with Hugging Face's names must be in one file",
     ),
     ("info folder", "not a regular file"),
     ("graph missing.gguf", "missing.gguf"),

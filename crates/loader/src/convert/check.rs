@@ -5,6 +5,7 @@ use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
 use crate::placement::Stored;
+use crate::writer::{Progress, WriteError};
 use rayon::prelude::*;
 use std::ops::Range;
 use wgoose_graph::Weight;
@@ -24,8 +25,14 @@ pub struct Checked {
 }
 
 /// Compares every weight, and the vocabulary of a copy that has one.
-pub(super) fn compare(source: &Model, copy: &Model, vocabulary: Option<&[Vec<u8>]>) -> Result<Checked, ConvertError> {
+pub(super) fn compare(
+    source: &Model,
+    copy: &Model,
+    vocabulary: Option<&[Vec<u8>]>,
+    progress: &mut Progress<'_>,
+) -> Result<Checked, ConvertError> {
     let mut checked = Checked { weights: 0, rounding: 0.0, worst: Weight::Embedding };
+    let (mut done, total) = (0, copy.file_len() as u64);
     for weight in Weight::all(source.shape()) {
         let rounding = compare_weight(source, copy, weight)?;
         checked.weights += 1;
@@ -34,6 +41,10 @@ pub(super) fn compare(source: &Model, copy: &Model, vocabulary: Option<&[Vec<u8>
             (checked.rounding, checked.worst) = (rounding, weight);
         }
         source.release(weight);
+        done += copy.tensor(weight).byte_len() as u64;
+        if progress(done, total).is_break() {
+            return Err(WriteError::Stopped.into());
+        }
     }
     if let (Some(wanted), Some(found)) = (vocabulary, copy.vocabulary()) {
         // Id 0 is the end of text, whatever was given.
@@ -98,13 +109,13 @@ mod tests {
             SynthOptions { shape, seed: 1, container, mix: Mix::Q8_0, hot: false, ffn_zeros: None, vocabulary };
         let folder = tempfile::tempdir().unwrap();
         let [path, copy] = ["a", "b"].map(|name| folder.path().join(name));
-        synth::write(&options, &path, &|_, _| {}).unwrap();
+        synth::write(&options, &path, &mut synth::unwatched).unwrap();
         let source = Model::open(&path).unwrap();
         let vocabulary = source.vocabulary().unwrap();
         let mut file = std::fs::read(&path).unwrap();
         let compare_with = |file: &[u8], vocabulary: &[Vec<u8>]| {
             std::fs::write(&copy, file).unwrap();
-            compare(&source, &Model::open(&copy).unwrap(), Some(vocabulary))
+            compare(&source, &Model::open(&copy).unwrap(), Some(vocabulary), &mut synth::unwatched)
         };
         assert_eq!(compare_with(&file, &vocabulary).unwrap().rounding, 0.0);
 

@@ -16,7 +16,7 @@ pub use error::ConvertError;
 use crate::model::Model;
 use crate::names::Container;
 use crate::placement::Stored;
-use crate::writer::{self, Mix, Outline, Setting, WriteReport};
+use crate::writer::{self, Mix, Outline, Progress, Setting, WriteReport};
 use source::Source;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -61,8 +61,8 @@ pub fn kept_mix(model: &Model) -> Mix {
     }
 }
 
-/// Writes a model, best opened by [`Model::open_source`], into another file, calling `progress` with the bytes done and in total. The file appears under its name
-/// when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
+/// Writes a model, best opened by [`Model::open_source`], into another file, showing `progress` the bytes done and in total, of
+/// the writing and then of the check; a break ends it. The file appears under its name when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
 ///
 /// # Errors
 /// A format that cannot hold the model, a file of that name, a source that cannot be read, a copy that differs when read
@@ -71,7 +71,7 @@ pub fn convert(
     model: &Model,
     options: &ConvertOptions,
     path: &Path,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: &mut Progress<'_>,
 ) -> Result<Converted, ConvertError> {
     let own = model.vocabulary();
     let kept = model.pairs();

@@ -6,7 +6,7 @@ use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
 use crate::placement::Stored;
-use crate::writer::{Rows, Tensor};
+use crate::writer::{Progress, Rows, Tensor};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -52,9 +52,9 @@ impl Rows for Source<'_> {
         Ok(())
     }
 
-    fn approve(&self, written: &Path) -> Result<(), ConvertError> {
+    fn approve(&self, written: &Path, progress: &mut Progress<'_>) -> Result<(), ConvertError> {
         if let Some(checked) = self.checked {
-            let found = check::compare(self.model, &Model::open(written)?, self.vocabulary)?;
+            let found = check::compare(self.model, &Model::open(written)?, self.vocabulary, progress)?;
             checked.get_or_init(|| found);
         }
         // What was read until here can be believed only now.

@@ -14,28 +14,24 @@ mod law;
 mod noise;
 mod options;
 
-pub use crate::writer::{Mix, UnknownMix, WriteReport as SynthReport};
+pub use crate::writer::{Mix, UnknownMix, WriteReport as SynthReport, unwatched};
 pub use error::SynthError;
 pub use options::SynthOptions;
 
 use crate::blocks;
-use crate::writer::{self, Outline, Rows, Tensor};
+use crate::writer::{self, Outline, Progress, Rows, Tensor};
 use law::Source;
 use std::ops::Range;
 use std::path::Path;
 use wgoose_files::Existing;
 use wgoose_graph::Weight;
 
-/// Writes a synthetic model, calling `progress` with the bytes done and in total. The file appears under its name
+/// Writes a synthetic model, showing `progress` the bytes done and in total; a break ends it. The file appears under its name
 /// when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
 ///
 /// # Errors
 /// Options that no file can satisfy, or what the system said. Nothing is left behind.
-pub fn write(
-    options: &SynthOptions,
-    path: &Path,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<SynthReport, SynthError> {
+pub fn write(options: &SynthOptions, path: &Path, progress: &mut Progress<'_>) -> Result<SynthReport, SynthError> {
     if options.hot && options.mix.is_quantised() {
         return Err(SynthError::HotQuantised(options.mix));
     }

@@ -70,6 +70,9 @@ pub enum WriteError {
         /// The file asked for.
         path: PathBuf,
     },
+    /// The caller ended it while it was shown the progress.
+    #[error("stopped before the file was complete: nothing was kept")]
+    Stopped,
     /// The system refused: no such folder, no permission, disk full.
     #[error("cannot {doing} '{}': {source}", path.display())]
     Io {

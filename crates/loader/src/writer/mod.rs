@@ -25,6 +25,7 @@ pub(crate) use stream::Rows;
 
 use crate::names::Container;
 use layout::Layout;
+use std::ops::ControlFlow;
 use std::path::Path;
 use wgoose_files::Existing;
 
@@ -39,14 +40,22 @@ pub struct WriteReport {
     pub weights: u64,
 }
 
-/// Writes a file, calling `progress` with the bytes done and in total. It appears under its name when it is complete and
+/// Is shown the bytes done and in total, on the thread that called; a break ends the writing ([`WriteError::Stopped`]).
+pub type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
+
+/// A [`Progress`] that ignores what it is shown.
+pub fn unwatched(_done: u64, _total: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Writes a file, showing `progress` the bytes done and in total. It appears under its name when it is complete and
 /// `rows` is content with it; otherwise nothing is left behind.
 pub(crate) fn write<R: Rows>(
     outline: &Outline<'_>,
     rows: &R,
     path: &Path,
     existing: Existing,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: &mut Progress<'_>,
 ) -> Result<WriteReport, R::Error> {
     let (layout, header) = plan(outline)?;
     stream::write(rows, &layout, &header, path, existing, progress)?;

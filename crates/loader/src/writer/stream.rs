@@ -1,7 +1,7 @@
 //! Writes the file: pieces are made in parallel, written in order, and appear under the file's name when all are there.
 
-use super::WriteError;
 use super::layout::{Layout, Tensor};
+use super::{Progress, WriteError};
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub(crate) trait Rows: Sync {
     ) -> Result<(), Self::Error>;
 
     /// The last word on the complete file, which does not have its name yet.
-    fn approve(&self, _written: &Path) -> Result<(), Self::Error> {
+    fn approve(&self, _written: &Path, _progress: &mut Progress<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn write<R: Rows>(
     header: &[u8],
     path: &Path,
     existing: Existing,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: &mut Progress<'_>,
 ) -> Result<(), R::Error> {
     let failed = |doing| move |source| WriteError::Io { doing, path: path.to_owned(), source };
     let exists = || WriteError::Exists { path: path.to_owned() };
@@ -59,7 +59,7 @@ pub(super) fn write<R: Rows>(
     let mut new = NewFile::beside(path).map_err(failed("create a file for"))?;
     write_all(rows, layout, header, new.file(), &failed("write"), progress)?;
     new.file().sync_all().map_err(failed("write"))?;
-    rows.approve(new.temporary_path())?;
+    rows.approve(new.temporary_path(), progress)?;
     new.finish(existing).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists if existing == Existing::Keep => exists(),
         _ => failed("rename the complete file to")(e),
@@ -73,7 +73,7 @@ fn write_all<R: Rows>(
     header: &[u8],
     out: &mut File,
     failed: &(dyn Fn(io::Error) -> WriteError + Sync),
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: &mut Progress<'_>,
 ) -> Result<(), R::Error> {
     let total = header.len() as u64 + layout.data_len;
     let mut done = 0;
@@ -88,13 +88,15 @@ fn write_all<R: Rows>(
                 out.write_all(bytes).map_err(failed)?;
                 done += bytes.len() as u64;
             }
-            progress(done, total);
             Ok(())
         };
         let make = || batch.par_iter().map_init(Vec::new, |numbers, piece| bytes(rows, piece, numbers)).collect();
         let (written, next): (_, Result<Vec<Vec<u8>>, R::Error>) = rayon::join(write, make);
         written?;
         ready = next?;
+        if progress(done, total).is_break() {
+            return Err(WriteError::Stopped.into());
+        }
     }
     Ok(())
 }

@@ -5,13 +5,14 @@
 mod metadata;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight};
 use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
 use wgoose_loader::synth::{self, SynthOptions};
-use wgoose_loader::writer::{Mix, WriteError};
+use wgoose_loader::writer::{Mix, WriteError, unwatched};
 use wgoose_loader::{Container, LoadError, Model, ReadAt, TensorFile, blocks};
 
 /// Two layers with rows of whole 256-blocks, four different ranks, a vocabulary with a gap.
@@ -34,12 +35,12 @@ impl Place {
     }
 
     fn synth(&self, name: &str, options: &SynthOptions) -> Model {
-        synth::write(options, &self.path(name), &|_, _| {}).unwrap();
+        synth::write(options, &self.path(name), &mut unwatched).unwrap();
         Model::open(self.path(name)).unwrap()
     }
 
     fn convert(&self, model: &Model, name: &str, container: Container, mix: Mix) -> Result<Converted, ConvertError> {
-        convert(model, &to(container, mix), &self.path(name), &|_, _| {})
+        convert(model, &to(container, mix), &self.path(name), &mut unwatched)
     }
 
     fn files(&self) -> usize {
@@ -142,10 +143,10 @@ fn a_file_that_is_there_stays_unless_it_is_to_be_replaced() {
     assert!(matches!(refused, ConvertError::Write(WriteError::Exists { .. })), "{refused}");
     assert_eq!(std::fs::read(place.path("copy.gguf")).unwrap(), b"precious");
     let replacing = ConvertOptions { replace: true, ..to(Container::Gguf, Mix::F16) };
-    convert(&source, &replacing, &place.path("copy.gguf"), &|_, _| {}).unwrap();
+    convert(&source, &replacing, &place.path("copy.gguf"), &mut unwatched).unwrap();
     assert_eq!(Model::open(place.path("copy.gguf")).unwrap().shape(), source.shape());
     // Over its own source, which stays open.
-    convert(&source, &replacing, source.path(), &|_, _| {}).unwrap();
+    convert(&source, &replacing, source.path(), &mut unwatched).unwrap();
     assert_eq!(Model::open(source.path()).unwrap().container(), Container::Gguf);
     assert_eq!(place.files(), 2);
 }
@@ -182,7 +183,7 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     let pth = refused(&source, Container::Pth, Mix::F16);
     assert!(matches!(pth, ConvertError::Write(WriteError::Container(Container::Pth))), "{pth}");
     let crowded = ConvertOptions { vocabulary: Some(vec![vec![b'x']; 2000]), ..to(Container::Gguf, Mix::F16) };
-    let crowded = convert(&source, &crowded, &place.path("copy"), &|_, _| {}).unwrap_err();
+    let crowded = convert(&source, &crowded, &place.path("copy"), &mut unwatched).unwrap_err();
     assert!(matches!(crowded, ConvertError::Write(WriteError::Vocabulary { tokens: 2000, rows: 1101 })), "{crowded}");
     assert_eq!(place.files(), 3);
 }
@@ -221,13 +222,14 @@ fn a_source_that_changes_meanwhile_is_noticed() {
     let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
     let path = source.path().to_owned();
     let unchecked = ConvertOptions { check: false, ..to(Container::Gguf, Mix::F16) };
-    let touch = |done: u64, total: u64| {
+    let mut touch = |done: u64, total: u64| {
         if done == total {
             let file = std::fs::File::options().write(true).open(&path).unwrap();
             file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
         }
+        ControlFlow::Continue(())
     };
-    let error = convert(&source, &unchecked, &place.path("copy.gguf"), &touch).unwrap_err();
+    let error = convert(&source, &unchecked, &place.path("copy.gguf"), &mut touch).unwrap_err();
     assert!(matches!(error, ConvertError::Load(LoadError::Rewritten { .. })), "{error}");
     assert_eq!(place.files(), 1);
 }
@@ -260,4 +262,28 @@ fn formats_that_no_kernel_reads_are_converted() {
     let other = Weight::Layer(0, LayerWeight::FfnKey);
     blocks::decode(Format::Q4_0, &bytes(&model, other), &mut numbers);
     assert!(bytes(&converted, other) == numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_break_leaves_nothing() {
+    let place = Place::new();
+    let source = place.synth("source.gguf", &options(Container::Gguf, Mix::F16));
+    let path = place.path("copy.gguf");
+    let mut shown = Vec::new();
+    let whole = convert(&source, &to(Container::Gguf, Mix::Q8_0), &path, &mut |done, total| {
+        shown.push((done, total));
+        ControlFlow::Continue(())
+    });
+    let bytes = whole.unwrap().written.bytes;
+    // Written, then read back.
+    assert!(shown.contains(&(bytes, bytes)) && shown.len() > Weight::all(source.shape()).count(), "{shown:?}");
+    std::fs::remove_file(&path).unwrap();
+    for at in [0, bytes] {
+        let stopped = convert(&source, &to(Container::Gguf, Mix::Q8_0), &path, &mut |done, _| match done >= at {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        assert!(matches!(stopped, Err(ConvertError::Write(WriteError::Stopped))), "{stopped:?}");
+        assert_eq!(place.files(), 1);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::{Place, options, to};
 use std::collections::BTreeMap;
 use wgoose_loader::convert::{ConvertError, ConvertOptions, convert};
-use wgoose_loader::writer::{Mix, WriteError};
+use wgoose_loader::writer::{Mix, WriteError, unwatched};
 use wgoose_loader::{Container, Model};
 
 /// The metadata of a GGUF file: type and bytes of each value.
@@ -113,7 +113,7 @@ fn a_file_without_metadata_gets_what_llama_cpp_asks_for() {
     let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
     let world = (0..1101).map(|id| if id == 261 { b"\n\n".to_vec() } else { vec![1, id as u8] }).collect();
     let with_turns = ConvertOptions { vocabulary: Some(world), ..to(Container::Gguf, Mix::Q4_K_M) };
-    convert(&source, &with_turns, &place.path("turns.gguf"), &|_, _| {}).unwrap();
+    convert(&source, &with_turns, &place.path("turns.gguf"), &mut unwatched).unwrap();
     let turns = metadata(&std::fs::read(place.path("turns.gguf")).unwrap());
     let text = |key: &str| String::from_utf8(turns[key].1[8..].to_vec()).unwrap();
     let number = |key: &str| u32::from_le_bytes(turns[key].1[..].try_into().unwrap());
@@ -146,7 +146,7 @@ fn the_name_of_a_template_becomes_its_text() {
         set: vec!["tokenizer.chat_template=rwkv-world".parse().unwrap()],
         ..to(Container::Gguf, Mix::F16)
     };
-    convert(&source, &name, &place.path("named.gguf"), &|_, _| {}).unwrap();
+    convert(&source, &name, &place.path("named.gguf"), &mut unwatched).unwrap();
     assert_eq!(text("named.gguf"), b"rwkv-world");
     let source = Model::open(place.path("named.gguf")).unwrap();
     place.convert(&source, "text.gguf", Container::Gguf, Mix::F16).unwrap();
@@ -161,7 +161,7 @@ fn metadata_is_set_in_the_type_that_is_there() {
     let setting = |text: &str| ConvertOptions { set: vec![text.parse().unwrap()], ..to(Container::Gguf, Mix::F16) };
     let settings = ["general.license=MIT", "general.url=a=b", "other.of_type_11=-2", "rwkv7.context_length=8192"];
     let set = settings.map(|text| text.parse().unwrap()).into();
-    convert(&source, &ConvertOptions { set, ..setting("a.b=c") }, &place.path("set.gguf"), &|_, _| {}).unwrap();
+    convert(&source, &ConvertOptions { set, ..setting("a.b=c") }, &place.path("set.gguf"), &mut unwatched).unwrap();
     let found = metadata(&std::fs::read(place.path("set.gguf")).unwrap());
     for (key, kind, value) in [
         ("general.license", 8, string(b"MIT")),
@@ -180,11 +180,11 @@ fn metadata_is_set_in_the_type_that_is_there() {
         ("general.tags=one", "key 'general.tags' holds an array: it cannot be set to 'one'"),
         ("other.of_type_0=256", "key 'other.of_type_0' holds a whole number, 0 or greater: it cannot be set to '256'"),
     ] {
-        let error = convert(&source, &setting(text), &place.path("no.gguf"), &|_, _| {}).unwrap_err();
+        let error = convert(&source, &setting(text), &place.path("no.gguf"), &mut unwatched).unwrap_err();
         assert_eq!(error.to_string(), why);
     }
     let floats = ConvertOptions { container: Container::Safetensors, ..setting("general.license=MIT") };
-    let error = convert(&source, &floats, &place.path("no.st"), &|_, _| {}).unwrap_err();
+    let error = convert(&source, &floats, &place.path("no.st"), &mut unwatched).unwrap_err();
     assert!(matches!(error, ConvertError::Write(WriteError::NoMetadata)), "{error}");
     assert_eq!(place.files(), 3);
 }

@@ -13,7 +13,7 @@ mod signals;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wgoose_graph::{LoraRanks, ModelShape, Weight};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 
 /// A folder with a model of some hundred pages in it.
@@ -63,7 +63,7 @@ fn write_model(path: &Path, seed: u64) {
     let shape = ModelShape { layers: 3, width: 128, ffn: 512, head_size: 64, vocab: 320, ranks };
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
-    write(&options, path, &|_, _| {}).unwrap();
+    write(&options, path, &mut unwatched).unwrap();
 }
 
 /// All weights as numbers, through the map and in the order of the file.

@@ -113,6 +113,7 @@ fn zeros_of_the_channel_mix_are_as_many_as_asked_for() {
         assert!((got - f64::from(zeros)).abs() < 0.04, "{got} instead of {zeros}");
     }
     let options = SynthOptions { ffn_zeros: Some(1.0), ..options(Mix::F16) };
-    let refused = wgoose_loader::synth::write(&options, std::path::Path::new("never.gguf"), &|_, _| {});
+    let refused =
+        wgoose_loader::synth::write(&options, std::path::Path::new("never.gguf"), &mut wgoose_loader::synth::unwatched);
     assert!(matches!(refused, Err(wgoose_loader::synth::SynthError::Zeros(_))), "{refused:?}");
 }

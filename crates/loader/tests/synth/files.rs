@@ -1,8 +1,8 @@
 //! Synthetic files: what is written is what was drawn, and a failure leaves nothing behind.
 
 use crate::options;
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Mutex;
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight, WeightClass};
 use wgoose_loader::blocks::encode;
 use wgoose_loader::synth::{self, Mix, SynthError, SynthOptions};
@@ -10,7 +10,7 @@ use wgoose_loader::writer::WriteError;
 use wgoose_loader::{Container, Model};
 
 fn write(options: &SynthOptions, path: &Path) -> Result<synth::SynthReport, SynthError> {
-    synth::write(options, path, &|_, _| {})
+    synth::write(options, path, &mut synth::unwatched)
 }
 
 /// A model of a page or two, with rows of whole 256-blocks, pieces that end inside tensors and an odd vocabulary.
@@ -113,10 +113,12 @@ fn the_vocabulary_comes_back() {
 #[test]
 fn progress_runs_from_the_header_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let calls = Mutex::new(Vec::new());
-    let progress = |done, total| calls.lock().unwrap().push((done, total));
-    let report = synth::write(&options(Mix::F16), &folder.path().join("model.gguf"), &progress).unwrap();
-    let calls = calls.into_inner().unwrap();
+    let mut calls = Vec::new();
+    let mut progress = |done, total| {
+        calls.push((done, total));
+        ControlFlow::Continue(())
+    };
+    let report = synth::write(&options(Mix::F16), &folder.path().join("model.gguf"), &mut progress).unwrap();
     assert!(calls.is_sorted() && calls.iter().all(|(_, total)| *total == report.bytes), "{calls:?}");
     assert_eq!(calls.last(), Some(&(report.bytes, report.bytes)));
 }

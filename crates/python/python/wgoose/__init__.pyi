@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 import numpy as np
 import numpy.typing as npt
 
+from .reports import BenchReport, ConvertReport, DeviceReport, Evaluation, ModelInfo, SynthReport, TraceReport, TuneReport
 from .llama_cpp.llama_types import CreateCompletionResponse, CreateCompletionStreamResponse
 
 __all__ = [
@@ -24,7 +25,11 @@ __all__ = [
     "__version__",
     "bench",
     "chat_prompt",
+    "convert",
     "devices",
+    "evaluate",
+    "synth",
+    "trace",
     "tune",
 ]
 
@@ -61,7 +66,7 @@ class InputError(Error):
     """Text, tokens or an option that make no sense."""
 
 @final
-class State:
+class State(Mapping[str, _Array]):
     """What a model has read: a mapping of names to float32 arrays.
 
     For each layer i: 'blocks.i.att_shift' [C], 'blocks.i.wkv' [heads, value, key], 'blocks.i.ffn_shift' [C]. The arrays
@@ -74,7 +79,7 @@ class State:
         """Bytes of all tensors."""
     def __reduce__(self) -> tuple[Callable[[str, dict[str, _Array]], State], tuple[str, dict[str, _Array]]]: ...
     def __getitem__(self, name: str, /) -> _Array: ...
-    def __contains__(self, name: str, /) -> bool: ...
+    def __contains__(self, name: object, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     @overload
@@ -82,11 +87,11 @@ class State:
         """The tensor of that name, or the default."""
     @overload
     def get(self, name: str, default: _Default, /) -> _Array | _Default: ...
-    def keys(self) -> list[str]:
+    def keys(self) -> list[str]:  # type: ignore[override]
         """The names of the tensors, layer by layer."""
-    def values(self) -> list[_Array]:
+    def values(self) -> list[_Array]:  # type: ignore[override]
         """The tensors, layer by layer."""
-    def items(self) -> list[tuple[str, _Array]]:
+    def items(self) -> list[tuple[str, _Array]]:  # type: ignore[override]
         """Names and tensors, layer by layer."""
 
 @final
@@ -147,22 +152,20 @@ class Model:
         embedding_cache: int | str | None = None,
         embedding_store: _Path | None = None,
     ) -> Model:
-        """staticmethod(function) -> method
+        """Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
 
-        Convert a function to be a static method.
+        plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for
+        this device and model, else one that ships, else the default. foreign_plan: accept a file made on another
+        device. device: an adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget:
+        most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager:
+        upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
+        unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
 
-        A static method does not receive an implicit first argument. To declare a static method, use this idiom:
-
-        class C: @staticmethod def f(arg1, arg2, argN): ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance (e.g. C().f()). Both the class and the
-        instance are ignored, and neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++. For a more advanced concept, see the
-        classmethod builtin.
+        Raises LoadError, DeviceError, PlanError, InputError; in a process that was forked from one that had used
+        wgoose, ForkError, as every call does there.
         """
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> ModelInfo:
         """What the model is and where it runs: a dict."""
     @property
     def state(self) -> State:
@@ -170,7 +173,7 @@ class Model:
         of arrays, copies them to the device.
         """
     @state.setter
-    def state(self, value: State | Mapping[str, npt.NDArray[np.float32]]) -> None: ...
+    def state(self, value: Mapping[str, npt.NDArray[np.floating[Any]]]) -> None: ...
     def encode(self, text: _Text) -> list[int]:
         """The token ids of a str or bytes."""
     def tokenize(self, text: _Text, add_bos: bool = False, special: bool = False) -> list[int]:
@@ -381,7 +384,7 @@ def tune(
     allow_int8: bool = False,
     device: int | str | None = None,
     listen: Callable[[str], object] | None = None,
-) -> dict[str, Any]:
+) -> TuneReport:
     """Finds the best plan for a model on a device: every candidate is checked against the reference, then timed.
     Returns what the plan is called, how many kernels were chosen, the chunk, and how many experiments were measured or
     recalled.
@@ -408,12 +411,122 @@ def bench(
     sequences: int = 1,
     runs: int = 5,
     cache: _Path | None = None,
-) -> dict[str, Any]:
-    """Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of
-    so many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is
+    listen: Callable[[str], object] | None = None,
+) -> BenchReport:
+    """Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of so
+    many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is
     then kept in the folder `cache`.
 
+    listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the
+    measurement after the run at hand.
+
     Raises LoadError, DeviceError, PlanError, Error.
+    """
+def convert(
+    path: _Path,
+    out: _Path,
+    to: str | None = None,
+    *,
+    set: Mapping[str, str] | None = None,
+    force: bool = False,
+    check: bool = False,
+    listen: Callable[[int, int], object] | None = None,
+) -> ConvertReport:
+    """Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
+    tensors and weights of the file, its mix of formats, source_bytes, and, where it was checked, checked (weights
+    compared), rounding (the largest error that rounding has made of one weight, relative, rms) and worst (which).
+
+    to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
+    source, F16 if it is quantised. set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the
+    source says of itself or in its place. force: replace a file of that name. check: read the file back and compare
+    every tensor before it appears. listen: called with the bytes done and in total, of the writing and then of the
+    check; what it raises, and KeyboardInterrupt, leave no file.
+
+    Raises LoadError, InputError (a name, a format), Error.
+    """
+def synth(
+    out: _Path,
+    preset: str | None = None,
+    *,
+    layers: int | None = None,
+    width: int | None = None,
+    ffn: int | None = None,
+    head_size: int | None = None,
+    vocab: int | None = None,
+    ranks: Sequence[int] | None = None,
+    mix: str = "F16",
+    seed: int = 0,
+    hot: bool = False,
+    ffn_zeros: float | None = None,
+    listen: Callable[[int, int], object] | None = None,
+) -> SynthReport:
+    """Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and
+    weights of the file, and its mix of formats.
+
+    preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B' or '7.2B'; or layers and width for a size of your own. ffn:
+    width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding
+    and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot:
+    let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is multiplied with,
+    0.5 to 0.99. listen: as in `convert`.
+
+    Raises InputError (a size, a format, a name), Error.
+    """
+def evaluate(
+    path: _Path,
+    text: _Text | PathLike[str],
+    plan: _Path | None = None,
+    device: int | str | None = None,
+    gpu_budget: int | str | None = None,
+    cpu: bool = False,
+    *,
+    context: int | None = None,
+    limit: int | None = None,
+    against: _Path | None = None,
+    against_plan: _Path | None = None,
+    foreign_plan: bool = False,
+    chunk: int | None = None,
+    listen: Callable[[int, float], object] | None = None,
+) -> Evaluation:
+    """How well a model predicts a text, as `wgoose eval` has it: bits per byte, perplexity, and, with against, how far it
+    is from another model, quantisation or plan on the same tokens. Returns a dict, as `wgoose eval --json` prints it.
+
+    text: a str or bytes, or the path of a file (an os.PathLike). Every token counts: reading begins with end-of-text,
+    token 0. context: begin anew, with a fresh state, every so many tokens; None carries the state through the whole
+    text. limit: stop after so many tokens. against: another model's path, or 'reference', the same model on the CPU
+    reference, which is slow. against_plan: plan of that model, found if None. plan, device, gpu_budget, cpu,
+    foreign_plan, chunk: as in `Model.load`. listen: called with the bytes read and the bits per byte so far; what it
+    raises, and KeyboardInterrupt, end the reading after the pass at hand.
+
+    Raises LoadError, DeviceError, PlanError, InputError, Error.
+    """
+def trace(
+    path: _Path,
+    tokens: _Tokens,
+    plan: _Path | None = None,
+    device: int | str | None = None,
+    gpu_budget: int | str | None = None,
+    cpu: bool = False,
+    *,
+    out: _Path | None = None,
+    only: list[str] | None = None,
+    first_divergence: bool = False,
+    foreign_plan: bool = False,
+    chunk: int | None = None,
+) -> TraceReport:
+    """Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose trace` does. Returns a
+    dict.
+
+    outputs: a dict for each op in the order in which they run: pass, number in it, layer (None before the first and
+    behind the last), name, op, values (float32 [rows, columns] or [planes, rows, columns]); with out, written: how many
+    files. With first_divergence, ops: how many are within their tolerances, nearest: which came nearest to its own,
+    divergence: the first that is not, or None; both with name, op, layer, kernel, got, want, error and tolerance.
+
+    tokens: ids, as `Model.encode` makes them of a text. out: write each output into this folder instead, as
+    pass-P/NNN-blocks.L.NAME.npy. only: only the outputs of these names, such as 'att.key'. first_divergence: hold each
+    op against its CPU reference on the same operands, instead of outputs unless out is given; chunk=1 does so for the
+    kernels of decoding. plan, device, gpu_budget, cpu, foreign_plan, chunk: as in `Model.load`.
+
+    Raises LoadError, DeviceError, PlanError, InputError, Error; KeyboardInterrupt after the pass at hand.
     """
 def chat_prompt(messages: Sequence[tuple[str, str]], think: bool = False) -> str:
     r"""The text of a conversation as the RWKV-7 G1 models know it, up to where the model answers, as `wgoose chat` has
@@ -425,7 +538,7 @@ def chat_prompt(messages: Sequence[tuple[str, str]], think: bool = False) -> str
     Raises InputError where a role is none of these.
     """
 
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[DeviceReport]:
     """The GPU adapters of this machine, the default first: a list of dicts, as `wgoose devices --json` prints them;
     empty where there are none. An adapter's place in it is what `device` takes.
     """

@@ -16,9 +16,24 @@ impl Engine {
     /// A sequence that cannot be run or a layer that the model does not have (nothing has been run then), or the device
     /// or the file fails: the states of the sequences are invalidated then.
     pub fn hidden(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        Ok(self.hidden_while(sequences, level, &mut || true)?.unwrap_or_default())
+    }
+
+    /// As [`Engine::hidden`], for as long as `goes_on` says so between two passes; `None` if it has ended that, and the states of
+    /// the sequences are invalidated then.
+    ///
+    /// # Errors
+    /// As [`Engine::hidden`].
+    pub fn hidden_while(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        level: Level,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
         let mut rows = vec![Vec::new(); sequences.len()];
-        self.read_whole(sequences, Target::Hidden(level), &mut |i, own| append(&mut rows[i], own))?;
-        Ok(rows)
+        let whole =
+            self.read_whole(sequences, Target::Hidden(level), goes_on, &mut |i, own| append(&mut rows[i], own))?;
+        Ok(whole.then_some(rows))
     }
 
     /// As [`Engine::hidden`], but for each sequence the mean over all its tokens, `[C]`, whatever its `outputs` say. Only
@@ -27,23 +42,38 @@ impl Engine {
     /// # Errors
     /// As [`Engine::hidden`].
     pub fn hidden_mean(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        Ok(self.hidden_mean_while(sequences, level, &mut || true)?.unwrap_or_default())
+    }
+
+    /// [`Engine::hidden_mean`] as [`Engine::hidden_while`].
+    ///
+    /// # Errors
+    /// As [`Engine::hidden`].
+    pub fn hidden_mean_while(
+        &mut self,
+        sequences: &[Sequence<'_>],
+        level: Level,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
         let mut sums = vec![vec![0.0f64; self.shape().width as usize]; sequences.len()];
-        self.read_whole(sequences, Target::HiddenSum(level), &mut |i, own| {
+        let whole = self.read_whole(sequences, Target::HiddenSum(level), goes_on, &mut |i, own| {
             sums[i].iter_mut().zip(own).for_each(|(sum, x)| *sum += f64::from(x));
         })?;
         let mean = |(sums, s): (Vec<f64>, &Sequence<'_>)| {
             sums.into_iter().map(|sum| (sum / s.tokens.len() as f64) as f32).collect()
         };
-        Ok(sums.into_iter().zip(sequences).map(mean).collect())
+        Ok(whole.then(|| sums.into_iter().zip(sequences).map(mean).collect()))
     }
 
-    /// Reads sequences in whole pieces; `on_rows` is given the result rows of each piece, with its sequence's index.
+    /// Reads sequences in whole pieces, for as long as `goes_on` says so; returns whether all were read. `on_rows` is given the
+    /// result rows of each piece, with its sequence's index.
     fn read_whole(
         &mut self,
         sequences: &[Sequence<'_>],
         target: Target,
+        goes_on: &mut dyn FnMut() -> bool,
         on_rows: &mut dyn FnMut(usize, Vec<f32>),
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<bool, RuntimeError> {
         let shape = *self.shape();
         self.check(sequences)?;
         let depth = target.depth(&shape);
@@ -54,11 +84,12 @@ impl Engine {
             .into_iter()
             .map(|pass| pass.into_iter().map(|(i, range)| (i, piece(&sequences[i], range))).collect())
             .collect();
-        self.run_each(sequences, &passes, target, false, &[], &mut || true, on_rows)?;
-        if depth < shape.layers {
+        let (_, begun) = self.run_each(sequences, &passes, target, false, &[], goes_on, on_rows)?;
+        let whole = begun == passes.len();
+        if depth < shape.layers || !whole {
             self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }
-        Ok(())
+        Ok(whole)
     }
 }
 

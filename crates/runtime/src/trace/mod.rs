@@ -1,8 +1,10 @@
 //! Looking into a pass: what each op made, by name, and how far it is from the op's reference.
 
 mod compare;
+mod text;
 
 pub use compare::{OpError, Place};
+pub use text::{Comparison, Divergence};
 
 use std::collections::HashMap;
 use wgoose_graph::{BatchShape, Graph, NodeId};

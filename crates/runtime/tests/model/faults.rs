@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wgoose_graph::Weight;
 use wgoose_kernels::Catalogue;
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, LoadError, Model, ReadAt};
 use wgoose_runtime::{
     BatchError, Device, DeviceOptions, Engine, GpuExecutor, Outputs, Residency, RuntimeError, Sequence, StateData,
@@ -40,7 +40,7 @@ fn file(folder: &tempfile::TempDir, seed: u64) -> std::path::PathBuf {
         ffn_zeros: None,
         vocabulary: None,
     };
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     path
 }
 

@@ -2,6 +2,7 @@
 
 use crate::world::{SHAPE, all, cpu, default_plan, device, gpu, model, read, tokens};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_graph::{Fusion, State};
@@ -41,6 +42,7 @@ fn traced(engine: &mut Engine, tokens: &[u32]) -> (Values, Vec<f32>) {
         let known = values.insert((v.layer, v.pass, v.name.to_owned()), (v.shape, v.values.to_vec()));
         assert!(known.is_none(), "two ops of layer {:?} are named {}", v.layer, v.name);
         assert_eq!(v.values.len(), v.shape.iter().product::<usize>());
+        ControlFlow::Continue(())
     });
     (values, logits.unwrap().remove(0))
 }

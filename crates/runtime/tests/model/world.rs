@@ -4,7 +4,7 @@ use std::sync::Arc;
 use wgoose_graph::{FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, Plan};
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, RuntimeError, Sequence, StateData};
 
@@ -29,7 +29,7 @@ pub(crate) fn model_of(shape: ModelShape, mix: Mix) -> Arc<Model> {
     let path = folder.path().join("model.gguf");
     let options =
         SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, ffn_zeros: None, vocabulary: None };
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     Arc::new(Model::open(path).unwrap())
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::Container;
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_session::tokenizer::Tokenizer;
 
 /// The path of a model, and the folder that must live as long as it is used.
@@ -28,6 +28,6 @@ pub(crate) fn model() -> Result<(PathBuf, Option<TempDir>), Box<dyn Error>> {
         ffn_zeros: None,
         vocabulary: Some(vocabulary),
     };
-    write(&options, &path, &|_, _| {})?;
+    write(&options, &path, &mut unwatched)?;
     Ok((path, Some(folder)))
 }

@@ -41,6 +41,19 @@ impl Session {
         texts: &[T],
         options: &EmbedOptions,
     ) -> Result<Vec<Vec<f32>>, SessionError> {
+        Ok(self.embed_batch_while(texts, options, &mut || true)?.unwrap_or_default())
+    }
+
+    /// As [`Session::embed_batch`], for as long as `goes_on` says so between two passes; `None` if it has ended that.
+    ///
+    /// # Errors
+    /// As [`Session::embed_batch`].
+    pub fn embed_batch_while<T: AsRef<[u32]>>(
+        &mut self,
+        texts: &[T],
+        options: &EmbedOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
         let vocab = self.model.shape().vocab;
         if !options.prefix.is_empty() {
             check_tokens(0, &options.prefix, vocab).map_err(RuntimeError::from)?;
@@ -62,7 +75,8 @@ impl Session {
         }
         let todo: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
         let unread: Vec<&[u32]> = todo.iter().map(|i| texts[*i].as_ref()).collect();
-        for (i, embedding) in todo.into_iter().zip(self.embed_unread(&unread, options)?) {
+        let Some(embedded) = self.embed_unread(&unread, options, goes_on)? else { return Ok(None) };
+        for (i, embedding) in todo.into_iter().zip(embedded) {
             self.check_finite(&[&options.prefix[..], texts[i].as_ref()].concat(), &embedding)?;
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
                 // It stays in memory; a file that cannot be written costs no result.
@@ -72,23 +86,28 @@ impl Session {
             }
             found[i] = Some(embedding);
         }
-        Ok(found.into_iter().flatten().collect())
+        Ok(Some(found.into_iter().flatten().collect()))
     }
 
     /// Embeddings of texts that are in no cache.
-    fn embed_unread(&mut self, texts: &[&[u32]], options: &EmbedOptions) -> Result<Vec<Vec<f32>>, SessionError> {
+    fn embed_unread(
+        &mut self,
+        texts: &[&[u32]],
+        options: &EmbedOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
         if texts.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         let state_bytes = self.engine.state_bytes().max(1) as usize;
         let together = (STATES / state_bytes).clamp(TOGETHER[0], TOGETHER[1]).min(texts.len());
         let slots = grow(&mut self.engine, 1 + together)?;
         if slots > 1 {
-            return self.embed_in(1, slots - 1, texts, options);
+            return self.embed_in(1, slots - 1, texts, options, goes_on);
         }
         // There is room for one state: what the session has read waits until texts are done.
         let own = self.engine.state(0)?;
-        let embedded = self.embed_in(0, 1, texts, options);
+        let embedded = self.embed_in(0, 1, texts, options, goes_on);
         self.engine.set_state(0, &own)?;
         embedded
     }
@@ -100,13 +119,17 @@ impl Session {
         slots: usize,
         texts: &[&[u32]],
         options: &EmbedOptions,
-    ) -> Result<Vec<Vec<f32>>, SessionError> {
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
         let begin = self.prefix_state(first, options)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         // The engine divides a group into passes of its chunk, and does not wait between them.
         let budget = options.token_budget.map_or(usize::MAX, usize::from);
         let mut embeddings = Vec::with_capacity(texts.len());
         for group in groups(&lengths, budget, slots) {
+            if !goes_on() {
+                return Ok(None);
+            }
             match &begin {
                 None => self.engine.reset(first..first + group.len())?,
                 Some(state) => (first..first + group.len()).try_for_each(|slot| self.engine.set_state(slot, state))?,
@@ -118,7 +141,10 @@ impl Session {
             };
             let texts = (first..).zip(&texts[group]);
             let sequences: Vec<_> = texts.map(|(slot, tokens)| Sequence { slot, tokens, outputs }).collect();
-            embeddings.extend(pooled(&mut self.engine, &sequences, options)?);
+            match pooled(&mut self.engine, &sequences, options, goes_on)? {
+                Some(group) => embeddings.extend(group),
+                None => return Ok(None),
+            }
         }
         if options.normalise {
             let width = self.model.shape().width as usize;
@@ -127,7 +153,7 @@ impl Session {
                 embedding.chunks_mut(row).for_each(normalise);
             }
         }
-        Ok(embeddings)
+        Ok(Some(embeddings))
     }
 
     /// The state after the common prefix; `None` if there is none.
@@ -156,14 +182,17 @@ fn pooled(
     engine: &mut Engine,
     sequences: &[Sequence<'_>],
     options: &EmbedOptions,
-) -> Result<Vec<Vec<f32>>, RuntimeError> {
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
     match options.pooling {
-        Pooling::Mean => engine.hidden_mean(sequences, options.level),
-        Pooling::Last | Pooling::Every => engine.hidden(sequences, options.level),
+        Pooling::Mean => engine.hidden_mean_while(sequences, options.level, goes_on),
+        Pooling::Last | Pooling::Every => engine.hidden_while(sequences, options.level, goes_on),
         Pooling::State => {
-            engine.hidden(sequences, options.level)?;
+            if engine.hidden_while(sequences, options.level, goes_on)?.is_none() {
+                return Ok(None);
+            }
             let layer = options.level.depth(engine.shape()) - 1;
-            engine.state_tensors(&sequences.iter().map(|s| (s.slot, State::Wkv(layer))).collect::<Vec<_>>())
+            engine.state_tensors(&sequences.iter().map(|s| (s.slot, State::Wkv(layer))).collect::<Vec<_>>()).map(Some)
         }
     }
 }

@@ -11,6 +11,7 @@
 mod divergence;
 mod error;
 mod histogram;
+mod json;
 mod rows;
 mod score;
 mod tokens;

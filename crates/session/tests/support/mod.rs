@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::Container;
-use wgoose_loader::synth::{Mix, SynthOptions, write};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{Backend, Session};
 
@@ -45,7 +45,7 @@ pub(crate) fn tiny_of(shape: ModelShape, seed: u64, vocabulary: Option<Vec<Vec<u
         ffn_zeros: None,
         vocabulary,
     };
-    write(&options, &path, &|_, _| {}).unwrap();
+    write(&options, &path, &mut unwatched).unwrap();
     Tiny { folder, path }
 }
 

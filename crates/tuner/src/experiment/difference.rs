@@ -115,7 +115,7 @@ pub struct Ground<'a> {
     /// The baseline's model, as it was declared.
     pub source: Option<&'a Source>,
     /// Is told how far a model is written.
-    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+    pub progress: &'a dyn Fn(u64, u64),
 }
 
 impl Difference {

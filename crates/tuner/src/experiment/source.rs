@@ -2,9 +2,10 @@
 
 use crate::experiment::declaration::place;
 use serde::Deserialize;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wgoose_graph::{LoraRanks, ModelShape};
+use wgoose_graph::ModelShape;
 use wgoose_loader::synth::{SynthError, SynthOptions, write};
 use wgoose_loader::writer::Mix;
 use wgoose_loader::{Container, LoadError, Model};
@@ -74,12 +75,7 @@ impl Source {
     ///
     /// # Errors
     /// There is none, or it cannot be written or read.
-    pub fn open(
-        &self,
-        models: &Path,
-        folder: &Path,
-        progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Arc<Model>, SourceError> {
+    pub fn open(&self, models: &Path, folder: &Path, progress: &dyn Fn(u64, u64)) -> Result<Arc<Model>, SourceError> {
         let path = match self {
             Source::File(path) => place(folder, path),
             Source::Synthetic { zeros, .. } => {
@@ -99,7 +95,10 @@ impl Source {
                 if !path.exists() {
                     std::fs::create_dir_all(models)
                         .map_err(|source| LoadError::Io { path: models.to_owned(), source })?;
-                    write(&options, &path, progress)?;
+                    write(&options, &path, &mut |done, total| {
+                        progress(done, total);
+                        ControlFlow::Continue(())
+                    })?;
                 }
                 path
             }
@@ -113,14 +112,7 @@ impl Source {
         let formats = mix.parse().map_err(|_| SourceError::Mix(mix.clone()))?;
         let shape = match (preset, layers, width) {
             (Some(name), None, None) => ModelShape::preset(name).ok_or(SourceError::Sizes)?,
-            (None, Some(layers), Some(width)) => ModelShape {
-                layers: *layers,
-                width: *width,
-                ffn: width.saturating_mul(4),
-                head_size: 64,
-                vocab: 65536,
-                ranks: LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 },
-            },
+            (None, Some(layers), Some(width)) => ModelShape::small(*layers, *width),
             _ => return Err(SourceError::Sizes),
         };
         Ok((ModelShape { vocab: vocab.unwrap_or(shape.vocab), ..shape }, formats))

@@ -40,17 +40,29 @@ impl Reference {
     /// # Errors
     /// The model cannot be run, or the folder cannot be written.
     pub fn cached(model: &Arc<Model>, folder: &Path) -> Result<Reference, QualityError> {
+        Reference::cached_while(model, folder, &mut || true)?.ok_or(QualityError::Failed)
+    }
+
+    /// [`Reference::cached`] as [`Reference::compute_while`].
+    ///
+    /// # Errors
+    /// As [`Reference::cached`].
+    pub fn cached_while(
+        model: &Arc<Model>,
+        folder: &Path,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Reference>, QualityError> {
         let (id, path) = (id(model), path(model, folder));
         match read(&path, &id, model.shape()) {
-            Ok(reference) => return Ok(reference),
+            Ok(reference) => return Ok(Some(reference)),
             Err(Unusable::Io(e)) if e.kind() == ErrorKind::NotFound => {}
             Err(why) => tracing::warn!("{}: the quality reference is computed again: {why}", path.display()),
         }
-        let reference = Reference::compute(model)?;
+        let Some(reference) = Reference::compute_while(model, goes_on)? else { return Ok(None) };
         let fail = |why: String| QualityError::Cache { path: path.display().to_string(), why };
         std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
         write(&path, &reference).map_err(|e| fail(e.to_string()))?;
-        Ok(reference)
+        Ok(Some(reference))
     }
 
     /// That it is one of a model of that shape, as far as can be seen without running it.
@@ -111,7 +123,7 @@ mod tests {
     use super::*;
     use wgoose_graph::LoraRanks;
     use wgoose_loader::Container;
-    use wgoose_loader::synth::{Mix, SynthOptions, write as synth};
+    use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write as synth};
 
     fn model(folder: &Path) -> Arc<Model> {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
@@ -119,7 +131,7 @@ mod tests {
         let (container, mix) = (Container::Gguf, Mix::F32);
         let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
         let path = folder.join("model.gguf");
-        synth(&options, &path, &|_, _| {}).unwrap();
+        synth(&options, &path, &mut unwatched).unwrap();
         Arc::new(Model::open(path).unwrap())
     }
 

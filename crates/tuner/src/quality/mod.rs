@@ -150,6 +150,17 @@ impl Reference {
     /// # Errors
     /// The model cannot be run.
     pub fn compute(model: &Arc<Model>) -> Result<Reference, QualityError> {
+        Reference::compute_while(model, &mut || true)?.ok_or(QualityError::Failed)
+    }
+
+    /// As [`Reference::compute`], for as long as `goes_on` says so between two passes over all prompts; `None` if it has ended that.
+    ///
+    /// # Errors
+    /// As [`Reference::compute`].
+    pub fn compute_while(
+        model: &Arc<Model>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Reference>, QualityError> {
         let shape = *model.shape();
         let mut sequences = prompts(&shape);
         let mut engine = Engine::cpu(Arc::clone(model), sequences.len())?;
@@ -160,6 +171,9 @@ impl Reference {
         };
         let mut logits = forward(&sequences)?;
         for _ in 0..CONTINUATION {
+            if !goes_on() {
+                return Ok(None);
+            }
             let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..])]).collect();
             for (i, row) in forward(&next)?.into_iter().enumerate() {
                 sequences[i].extend(&next[i]);
@@ -169,7 +183,7 @@ impl Reference {
         let rows = |i: usize| logits[i].chunks_exact(vocab).enumerate();
         let rankings = (0..sequences.len()).map(|i| rows(i).map(|(t, row)| rank(row, t == 0)).collect()).collect();
         let probes = probed().map(|(i, t)| (i, t, logits[i][t * vocab..][..vocab].to_vec())).collect();
-        Ok(Reference { id: id(model), sequences, rankings, probes })
+        Ok(Some(Reference { id: id(model), sequences, rankings, probes }))
     }
 
     /// State slots that an engine needs for [`Reference::evaluate`].

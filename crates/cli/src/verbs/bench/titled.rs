@@ -22,8 +22,8 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
         for plan in args.plans() {
             let moving = Moving::spinner("opening")?;
             let subject = args.options.subject_with(plan)?;
-            let watch = &mut |now: wgoose_bench::Progress<'_>| moving.say(&now.to_string());
-            let result = measure(model, &subject, &load, title, change, args.cache.as_deref(), watch)?;
+            let result =
+                measure(model, &subject, &load, title, change, args.cache.as_deref(), &mut moving.watch(title))?;
             drop(moving);
             if let (Some(records), Some(report)) = (&mut records, save) {
                 records.append(result.clone())?;

@@ -109,7 +109,7 @@ impl Args {
         let moving = Moving::spinner("opening")?;
         let name = model.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let subject = self.options.subject_with(plan)?;
-        let mut report = measure(model, &subject, jobs, &mut |now| moving.say(&format!("{name}: {now}")))?;
+        let mut report = measure(model, &subject, jobs, &mut moving.watch(&name))?;
         for (kept, samples) in [true, false].into_iter().zip(starts) {
             let job = Job::Cold { tokens: cold::PROMPT as usize, kept };
             report.rows.extend(Row::new(Workload::Cold.name(), job, None, samples));

@@ -1,13 +1,14 @@
 //! What is typed, or comes through a pipe: messages of one line or more.
 
+use super::history::LineHistory;
 use crate::failure::Failure;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::MemHistory;
+use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Config, Editor, Helper};
+use rustyline::{Editor, Helper};
 use std::io::{BufRead, IsTerminal};
 
 /// Begins and ends a message of several lines.
@@ -16,34 +17,36 @@ const FENCE: &str = "\"\"\"";
 /// Where messages come from.
 pub(super) enum Input {
     /// A terminal: lines can be edited, and those before come back.
-    Typed(Box<Editor<Lines, MemHistory>>),
+    Typed(Box<Editor<Lines, FileHistory>>, LineHistory),
     /// Anything else.
     Piped,
 }
 
 impl Input {
-    /// That of this process.
-    pub(super) fn new() -> Result<Self, Failure> {
+    /// That of this process, with the lines kept on a terminal.
+    pub(super) fn new(mut kept: LineHistory) -> Result<Self, Failure> {
         if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
             return Ok(Input::Piped);
         }
-        let config = Config::builder().auto_add_history(true).build();
-        let mut editor = Editor::with_history(config, MemHistory::new())?;
+        let mut editor = kept.editor()?;
         editor.set_helper(Some(Lines));
-        Ok(Input::Typed(Box::new(editor)))
+        Ok(Input::Typed(Box::new(editor), kept))
     }
 
     /// Whether somebody types.
     pub(super) fn is_typed(&self) -> bool {
-        matches!(self, Input::Typed(_))
+        matches!(self, Input::Typed(..))
     }
 
     /// The next message or command, asked for with these words on a terminal; `None` at the end.
     pub(super) fn next(&mut self, ask: &str) -> Result<Option<String>, Failure> {
         match self {
-            Input::Typed(editor) => loop {
+            Input::Typed(editor, kept) => loop {
                 match editor.readline(ask) {
-                    Ok(text) => return Ok(Some(message(&text))),
+                    Ok(text) => {
+                        kept.keep(editor.history_mut());
+                        return Ok(Some(message(&text)));
+                    }
                     Err(ReadlineError::Eof) => return Ok(None),
                     Err(ReadlineError::Interrupted) => eprintln!("(Ctrl-D or /quit leaves)"),
                     Err(error) => return Err(error.into()),

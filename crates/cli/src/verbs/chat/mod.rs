@@ -1,6 +1,7 @@
 //! `wgoose chat`
 
 mod command;
+mod history;
 mod input;
 mod interrupt;
 
@@ -9,18 +10,21 @@ use crate::first_use::FirstUse;
 use crate::options::RunOptions;
 use crate::sampling::SamplingFlags;
 use command::{Command, HELP};
+use history::LineHistory;
 use input::Input;
 use interrupt::Interrupt;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
+use wgoose_plans::default_data_dir;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line, printable};
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
-/// On a terminal lines can be edited, and those before come back with the arrow keys. A line that ends with a backslash goes on
+/// On a terminal lines can be edited, and those before come back with the arrow keys, also those of earlier chats: they are kept in
+/// the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder, but for lines that begin with a blank. A line that ends with a backslash goes on
 /// in the next one; lines between """ and """ are one message. /help lists commands: /regen, /undo, /system TEXT, /reset,
 /// /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D leaves.
 #[derive(clap::Args)]
@@ -43,6 +47,9 @@ pub(crate) struct Args {
     /// Say this only, print the answer and leave.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
+    /// Neither read nor keep lines of other chats.
+    #[arg(long)]
+    no_history: bool,
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
@@ -67,7 +74,8 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if let Some(message) = &args.prompt {
         return answer(&mut chat, &Ask::Message(message), &interrupt);
     }
-    let mut input = Input::new()?;
+    let folder = if args.no_history { None } else { default_data_dir() };
+    let mut input = Input::new(LineHistory::in_folder(folder))?;
     // A terminal shows whose turn it is; a pipe gets the answers only.
     let typed = input.is_typed();
     if typed {

@@ -2,10 +2,10 @@
 
 use super::part::Part;
 use crate::failure::Failure;
-use crate::npy;
 use serde_json::json;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
+use wgoose_session::npy;
 
 /// How embeddings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

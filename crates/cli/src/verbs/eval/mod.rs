@@ -1,13 +1,11 @@
 //! `wgoose eval`
 
-mod json;
 mod table;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use crate::signals::{OnSignal, Signal};
-use json::json;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -111,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     drop((bar, on_signal));
     match args.json {
-        true => outln!("{}", serde_json::to_string_pretty(&json(&evaluation))?),
+        true => outln!("{}", serde_json::to_string_pretty(&evaluation.json())?),
         false => outln!("{}", table(&evaluation)),
     }
     match stopped.load(Ordering::Relaxed) {

@@ -6,8 +6,7 @@ use crate::failure::Failure;
 use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure, tune};
 use crate::options::say_differing;
-use crate::progress::note;
-use crate::written::{bar, show};
+use crate::progress::{Moving, note};
 use std::path::PathBuf;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
@@ -79,8 +78,8 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
 fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<(Vec<Arm>, Vec<ImpossibleArm>), Failure> {
     let (objective, device) = (setting.objective(&recorded.name), &*bench.device);
     let scenarios = objective.scenarios();
-    let moving = bar()?;
-    let progress = show(&moving);
+    let moving = Moving::bytes()?;
+    let progress = |done, total| moving.done_of(done, total);
     let ground = Ground {
         device,
         scenarios: &scenarios,

@@ -13,27 +13,29 @@ pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
         Some(s) => format!("{:>10.3} ms  ({:.3} to {:.3})", s.median, s.min, s.max),
         None => format!("{:>10}", "-"),
     };
-    outln!("whole step    {}  until its logits are in memory, wall clock", ms(report.wall_ms));
-    outln!("on the GPU    {}  {}", ms(report.gpu_ms), report.clock);
-    outln!("independent   {}  the same dispatches, none waiting for another", ms(report.independent_ms));
+    outln!("whole step  {}  wall clock, logits in memory", ms(report.wall_ms));
+    outln!("on the GPU  {}  {}", ms(report.gpu_ms), report.clock);
+    outln!("independent {}  none waiting for another", ms(report.independent_ms));
     match report.gap_ms {
-        Some(gap) => outln!("gap           {gap:>10.3} ms  the difference: what their waiting costs"),
-        None => outln!("gap           {:>10}     not measured, its buffers would take too much memory", "-"),
+        Some(gap) => outln!("gap         {gap:>10.3} ms  the difference: what their waiting costs"),
+        None => outln!("gap         {:>10}     not measured: its buffers would take too much memory", "-"),
     }
     if let Some(least) = report.total.cost.least_us {
         let least = least / 1e3;
-        outln!("roofline      {least:>10.3} ms  if every dispatch ran at the device's ceiling");
+        outln!("roofline    {least:>10.3} ms  if every dispatch ran at the device's ceiling");
     }
     outln!(
-        "\nBelow: a step with a timestamp after each dispatch, {:.3} ms. {:.2} us are taken off each dispatch, the mean of what\n\
-         timestamps add; what is left of waiting stays with the dispatch that waited.\n",
+        "\nBelow: a step with a timestamp after each dispatch, {:.3} ms. {:.2} us are\n\
+         taken off each dispatch, the mean of what timestamps add; what is left of waiting\n\
+         stays with the dispatch that waited.\n",
         report.timestamped_ms,
         report.timestamp_us
     );
     if report.clock_is_too_coarse {
         outln!(
-            "The clock cannot tell: a timestamp adds more than a dispatch takes. Shares and rates below mean little; more --tokens\n\
-             make dispatches longer, a quiet machine makes timestamps steadier.\n"
+            "The clock cannot tell: a timestamp adds more than a dispatch takes. Shares and\n\
+             rates below mean little; more --tokens make dispatches longer, a quiet machine\n\
+             makes timestamps steadier.\n"
         );
     }
     rows("op", &report.ops, &report.total)?;
@@ -49,12 +51,11 @@ pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
 
 fn rows(what: &str, rows: &[Row], total: &Row) -> Result<(), Failure> {
     outln!(
-        "{what:<18} {:>10} {:>7} {:>10} {:>11} {:>11} {:>9} {:>9} {:>9}",
+        "{what:<18} {:>9} {:>7} {:>5} {:>9} {:>8} {:>8} {:>9}",
         "us",
         "share",
-        "dispatches",
+        "runs",
         "MiB",
-        "MFLOP",
         "GB/s",
         "GFLOP/s",
         "roofline"
@@ -62,13 +63,12 @@ fn rows(what: &str, rows: &[Row], total: &Row) -> Result<(), Failure> {
     for row in rows.iter().chain([total]) {
         let percent = row.percent_of_roofline.map_or("-".to_owned(), |p| format!("{p:.1} %"));
         outln!(
-            "{:<18} {:>10.1} {:>5.1} % {:>10} {:>11.3} {:>11.3} {:>9.1} {:>9.1} {percent:>9}",
+            "{:<18} {:>9.1} {:>5.1} % {:>5} {:>9.3} {:>8.1} {:>8.1} {percent:>9}",
             row.name,
             row.cost.us,
             100.0 * row.share,
             row.dispatches,
             row.cost.bytes as f64 / f64::from(1 << 20),
-            row.cost.flops as f64 / 1e6,
             row.gb_s,
             row.gflop_s,
         );

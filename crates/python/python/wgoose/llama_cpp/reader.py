@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -214,9 +214,17 @@ class Reader:
         return LlamaState(tokens, self._open.state, self._info["fingerprint"])
 
     def _generate(
-        self, tokens: list[int], max_tokens: int | None, seed: int | None, **sampling: Any
+        self,
+        tokens: list[int],
+        max_tokens: int | None,
+        seed: int | None,
+        *,
+        logit_bias: Mapping[int, float] | None,
+        **sampling: Any,
     ) -> tuple[wgoose.Generation, list[int]]:
         """Starts a generation after these tokens; returns it and them."""
+        # As JSON has them, keys are texts; llama-cpp-python takes these too.
+        bias = {int(token): value for token, value in (logit_bias or {}).items()}
         tokens = tokens or [END_OF_TEXT]
         if max_tokens is not None and max_tokens <= 0:
             max_tokens = None
@@ -238,7 +246,9 @@ class Reader:
                 self._open.state = self._read.llama_state
             else:
                 self._open.reset()
-            generation = self._open.generate(tokens[known:], max_tokens, seed=None if drawn else seed, **sampling)
+            generation = self._open.generate(
+                tokens[known:], max_tokens, seed=None if drawn else seed, logit_bias=bias, **sampling
+            )
         return generation, tokens
 
     def _remember(self, generation: wgoose.Generation, read: list[int]) -> CompletionUsage:

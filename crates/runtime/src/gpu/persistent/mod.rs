@@ -241,7 +241,7 @@ mod tests {
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_kernels::{Catalogue, Plan};
-    use wgoose_loader::synth::{Mix, SynthOptions, write};
+    use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
     use wgoose_loader::{Container, Model};
 
     fn executor() -> GpuExecutor {
@@ -251,7 +251,7 @@ mod tests {
         let path = folder.path().join("model.gguf");
         let (container, mix) = (Container::Gguf, Mix::F16);
         let options = SynthOptions { shape, seed: 1, container, mix, hot: false, vocabulary: None, ffn_zeros: None };
-        write(&options, &path, &|_, _| {}).unwrap();
+        write(&options, &path, &mut unwatched).unwrap();
         let model = Arc::new(Model::open(path).unwrap());
         let device = Device::open(None).unwrap();
         let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());

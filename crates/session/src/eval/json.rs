@@ -1,16 +1,18 @@
-//! An evaluation as JSON.
+//! An evaluation as JSON, for the command line and for Python.
 
+use super::{Divergence, Evaluation, Score, Stretch};
 use serde_json::{Map, Value, json};
-use wgoose_session::eval::{Divergence, Evaluation, Score, Stretch};
 
-/// The fields of the model's score; with a reference, `reference` and `divergence` beside them.
-pub(super) fn json(evaluation: &Evaluation) -> Value {
-    let mut fields = score(&evaluation.score);
-    if let Some((reference, divergence)) = &evaluation.reference {
-        fields.insert("reference".into(), Value::Object(score(reference)));
-        fields.insert("divergence".into(), of(divergence));
+impl Evaluation {
+    /// The fields of the model's score; with a reference, `reference` and `divergence` beside them.
+    pub fn json(&self) -> Value {
+        let mut fields = score(&self.score);
+        if let Some((reference, divergence)) = &self.reference {
+            fields.insert("reference".into(), Value::Object(score(reference)));
+            fields.insert("divergence".into(), of(divergence));
+        }
+        Value::Object(fields)
     }
-    Value::Object(fields)
 }
 
 fn score(score: &Score) -> Map<String, Value> {

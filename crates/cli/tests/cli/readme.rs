@@ -1,0 +1,194 @@
+//! A newcomer's first hour: each command of README, in order, in one folder, and what the page says of it. A command that is new there
+//! must be named here.
+#![cfg(unix)]
+
+use crate::binary::{printed, synth};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How a command of the page is tried.
+enum How {
+    /// As it is printed.
+    Run,
+    /// As this, which takes seconds.
+    Instead(&'static str),
+    /// Not at all, for this reason.
+    Left(&'static str),
+}
+use How::{Instead, Left, Run};
+
+/// The commands of the page, and what each must print or say.
+const COMMANDS: &[(&str, How, &[&str])] = &[
+    ("cargo xtask demo", Left("minutes; CI runs it"), &[]),
+    ("cargo xtask test", Left("it runs this test"), &[]),
+    ("cargo install --path crates/cli --locked", Left("minutes; this test has the binary"), &[]),
+    ("wgoose devices", Run, &["0: ", "features: "]),
+    ("wgoose info model.gguf", Run, &["layers 2", "F16", "plan"]),
+    (
+        "wgoose tune model.gguf",
+        Instead("wgoose tune model.gguf --budget 1 --chunks 16"),
+        &["now:  wgoose generate model.gguf"],
+    ),
+    ("wgoose verify model.gguf", Run, &["quality hash", "reference", "passed"]),
+    (
+        "wgoose generate model.gguf --prompt \"The goose flies over\" --max-tokens 64",
+        Run,
+        &["64 tokens generated", "tokens/s"],
+    ),
+    ("cat article.txt | wgoose generate model.gguf -n 200", Run, &["200 tokens generated"]),
+    (
+        "wgoose generate model.gguf --prompts prompts.txt --stop \"END\" --typical 0.9",
+        Run,
+        &["\"prompt\":0", "\"prompt\":1", "\"finish_reason\"", "up to 2 at once"],
+    ),
+    ("wgoose chat model.gguf --think", Instead("echo Honk? | wgoose chat model.gguf --think -n 8"), &["<think"]),
+    ("wgoose bench model.gguf", Instead("wgoose bench model.gguf --runs 1"), &["tokens/s", "512", "128"]),
+    (
+        "wgoose bench model.gguf --plans found,default",
+        Instead("wgoose bench model.gguf --plans found,default --prompt-tokens 8 --decode 1 --runs 1"),
+        &["tokens/s", "default"],
+    ),
+    (
+        "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md",
+        Instead(
+            "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md --runs 1 \
+             --prefill-tokens 32 --decode-tokens 8",
+        ),
+        &["quality hash", "appended to benchmarks.md"],
+    ),
+    ("wgoose plans", Run, &["nvidia-h200-24x2048-f16", "2x128-f16"]),
+    ("mkdir tuned", Run, &[]),
+    (
+        "wgoose tune model.gguf --out tuned/plan.ron",
+        Instead("wgoose tune model.gguf --out tuned/plan.ron --budget 1 --chunks 16"),
+        &["plan: tuned/plan.ron", "now:  wgoose generate model.gguf --plan tuned/plan.ron"],
+    ),
+    ("wgoose plan --from tuned/*.jsonl --precision f32", Run, &["schema: 3", "choices"]),
+    ("wgoose report tuned/plan.jsonl", Run, &["tuned/plan.html: "]),
+    (
+        "wgoose tune model.gguf --seeds mine.json",
+        Instead("wgoose tune model.gguf --seeds mine.json --budget 1 --chunks 16"),
+        &["now:  wgoose generate model.gguf"],
+    ),
+    ("wgoose info model.gguf --memory", Run, &["smallest --gpu-budget", "uploaded"]),
+    ("wgoose bench --cold model.gguf", Left("a minute and a half: cold.rs"), &[]),
+    ("wgoose bench model.gguf --workload all --out-record tuned/workloads.jsonl", Left("minutes: workloads.rs"), &[]),
+    (
+        "wgoose bench model.gguf --prompt-tokens 32,128,512,2048 --packed 32x64 --decode 1,8,32,128",
+        Left("minutes: workloads.rs"),
+        &[],
+    ),
+    ("wgoose plans show nvidia-h200-24x2048-f16", Run, &["NVIDIA H200", "decode"]),
+    ("wgoose graph 0.1B --fuse all", Run, &["head.weight", "places fused"]),
+    ("wgoose graph 0.1B --dot | dot -Tsvg > rwkv7.svg", Instead("wgoose graph 0.1B --dot"), &["digraph", "->"]),
+    ("wgoose graph model.gguf --dispatches 1", Run, &["dispatches,", "head.weight"]),
+    ("wgoose logits model.gguf --tokens ids.json --out logits.npy", Run, &["logits.npy: logits [3, 320]"]),
+    ("wgoose logits model.gguf --tokens ids.json --out cpu.npy --backend cpu", Run, &["cpu.npy: logits [3, 320]"]),
+    ("wgoose trace model.gguf --tokens ids.json --out ops", Run, &["ops: ", " outputs"]),
+    ("wgoose trace model.gguf --tokens ids.json --first-divergence", Run, &["ops are within their tolerances"]),
+    ("wgoose tokenize \"The goose flies\"", Run, &["[6699,38609,38515]"]),
+    ("wgoose embed model.gguf --file texts.txt --out vectors.npy", Run, &["vectors.npy: 2 embeddings"]),
+    ("wgoose roofline", Run, &["bandwidth", "dispatch", "barrier"]),
+    ("wgoose profile model.gguf --svg step.svg", Run, &["matmul", "roofline", "whole step"]),
+    (
+        "wgoose synth model.gguf --preset 0.1B --mix Q4_K_M",
+        Instead("wgoose synth published.gguf --preset 0.1B --mix Q4_K_M && rm published.gguf"),
+        &["191.1 M weights", "Q4_K_M"],
+    ),
+    ("wgoose kernel", Run, &["matmul", "naive", "one workgroup per token"]),
+    (
+        "wgoose kernel matmul/naive --cases 50",
+        Instead("wgoose kernel matmul/naive --cases 5 --tokens 0"),
+        &["matmul/naive"],
+    ),
+    ("wgoose kernel lerp --model model.gguf --kernels mine --watch", Left("it goes on for ever: kernels.rs"), &[]),
+    ("wgoose kernel --case lerp-mine.case.json --kernels mine", Left("nothing has failed: kernels.rs"), &[]),
+    (
+        "wgoose tune model.gguf --kernels mine --out mine.ron",
+        Instead("wgoose tune model.gguf --kernels mine --out mine.ron --budget 1 --chunks 16"),
+        &["kernel file mine/ops/lerp/mine.wgsl: new", "plan: mine.ron"],
+    ),
+    ("wgoose eval model.gguf --text text.txt", Run, &["bits per byte", "perplexity per token", " +- ", "tokens/s"]),
+    (
+        "wgoose eval small.gguf --text text.txt --against model.gguf",
+        Run,
+        &["KL divergence from the reference", "same likeliest token"],
+    ),
+    ("wgoose eval model.gguf --text text.txt --against reference", Run, &["KL divergence", "100.00 %"]),
+    ("wgoose convert model.pth smaller.gguf --to Q4_K_M --check", Run, &["smaller.gguf: ", "checked: ", "Q4_K_M"]),
+    ("pip install ./crates/python", Left("minutes; test_readme.py has the wheel"), &[]),
+];
+
+/// The commands in the page's blocks for a shell, without what is said of them.
+fn commands_of(page: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+    let lines = blocks.flat_map(str::lines).map(|line| line.split_once(" #").map_or(line, |(command, _)| command));
+    lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+/// A folder with what the page's commands read.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    synth(path, "model.gguf", "");
+    printed(path, "convert model.gguf small.gguf --to Q8_0".split(' '));
+    // What a file is, its content says.
+    printed(path, "synth model.st --layers 2 --width 256 --ffn 256 --vocab 320 --ranks 32,32,32,32".split(' '));
+    fs::rename(path.join("model.st"), path.join("model.pth")).unwrap();
+    let kernel = "ops/lerp/elements.wgsl";
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl").join(kernel)).unwrap();
+    let mine: String = text.split_inclusive('\n').filter(|line| !line.starts_with("// default:")).collect();
+    fs::create_dir_all(path.join("mine/ops/lerp")).unwrap();
+    for (name, text) in [
+        ("mine/ops/lerp/mine.wgsl", mine.as_str()),
+        ("article.txt", "A goose is a bird that swims, walks and flies.\n"),
+        ("text.txt", "A goose is a bird that swims, walks and flies.\n"),
+        ("prompts.txt", "a goose\na swan\n"),
+        ("texts.txt", "a goose\na swan\n"),
+        ("ids.json", "[1, 2, 3]"),
+        ("mine.json", "[]"),
+    ] {
+        fs::write(path.join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_newcomer_s_first_hour() {
+    let page = include_str!("../../../../README.md");
+    let named: Vec<&str> = COMMANDS.iter().map(|(command, ..)| *command).collect();
+    assert_eq!(commands_of(page), named, "a command of README is neither run nor named in tests/cli/readme.rs");
+    let folder = folder();
+    let binary = Path::new(env!("CARGO_BIN_EXE_wgoose")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut wrong = Vec::new();
+    for (command, how, says) in COMMANDS {
+        let line = match how {
+            Run => command,
+            Instead(line) => line,
+            Left(why) => {
+                assert!(!why.is_empty() && says.is_empty());
+                continue;
+            }
+        };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(folder.path()).env("PATH", format!("{}:{path}", binary.display()));
+        shell.env("XDG_RUNTIME_DIR", folder.path()).env_remove("RUST_LOG");
+        for (variable, place) in [("WGOOSE_DATA_DIR", "data"), ("WGOOSE_CACHE_DIR", "cache")] {
+            shell.env(variable, folder.path().join(place));
+        }
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let all = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&all);
+        let lacks: Vec<&&str> = says.iter().filter(|fragment| !said.contains(**fragment)).collect();
+        if !output.status.success() || !lacks.is_empty() {
+            wrong.push(format!("{line}: {}, without {lacks:?}:\n{said}", output.status));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    for made in ["benchmarks.md", "tuned/plan.html", "step.svg", "ops/pass-0", "vectors.npy", "smaller.gguf"] {
+        assert!(folder.path().join(made).exists(), "{made}");
+    }
+}

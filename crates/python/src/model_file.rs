@@ -1,0 +1,148 @@
+//! Model files that are written: converted and synthetic ones.
+
+use crate::boundary::outside;
+use crate::error::{InputError, LoadError, of_other};
+use crate::fork;
+use crate::interrupt::Interrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+use wgoose_graph::{LoraRanks, ModelShape};
+use wgoose_loader::writer::{Mix, Setting};
+use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, convert_file, one_line, synth_file};
+
+/// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes, tensors and weights of
+/// the file, its mix of formats, source_bytes, and, where it was checked, checked (weights compared), rounding (the largest error that
+/// rounding has made of one weight, relative, rms) and worst (which).
+///
+/// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the source, F16 if it
+/// is quantised. set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its place.
+/// force: replace a file of that name. check: read the file back and compare every tensor before it appears. listen: called with the
+/// bytes done and in total, of the writing and then of the check; what it raises, and KeyboardInterrupt, leave no file.
+///
+/// Raises LoadError, InputError (a name, a format), Error.
+#[pyfunction]
+#[pyo3(signature = (path, out, to=None, *, set=None, force=false, check=false, listen=None))]
+pub(crate) fn convert(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    to: Option<&str>,
+    set: Option<BTreeMap<String, String>>,
+    force: bool,
+    check: bool,
+    listen: Option<Py<PyAny>>,
+) -> PyResult<Py<PyDict>> {
+    fork::enter()?;
+    let set = set.unwrap_or_default().into_iter().map(|(key, value)| setting(&key, &value)).collect::<PyResult<_>>()?;
+    let options = ConvertFileOptions { to: to.map(mix).transpose()?, set, replace: force, check };
+    let file = outside(py, || {
+        let mut interrupt = Interrupt::default();
+        let file = convert_file(&path, &out, &options, &mut |done, total| {
+            interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
+        });
+        interrupt.or_raise(file.map_err(|e| of_file(&e)))
+    })??;
+    let report = PyDict::new(py);
+    report.set_item("bytes", file.converted.written.bytes)?;
+    report.set_item("tensors", file.converted.written.tensors)?;
+    report.set_item("weights", file.converted.written.weights)?;
+    report.set_item("mix", file.mix.name())?;
+    report.set_item("source_bytes", file.source_bytes)?;
+    if let Some(checked) = file.converted.checked {
+        report.set_item("checked", checked.weights)?;
+        report.set_item("rounding", checked.rounding)?;
+        report.set_item("worst", checked.worst.to_string())?;
+    }
+    Ok(report.unbind())
+}
+
+/// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and weights of the file, and
+/// its mix of formats.
+///
+/// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B' or '7.2B'; or layers and width for a size of your own. ffn: width of the channel
+/// mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding and of the head, 65536 if None. ranks: of
+/// the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of
+/// zeros among the squares that ffn.value is multiplied with, 0.5 to 0.99. listen: as in `convert`.
+///
+/// Raises InputError (a size, a format, a name), Error.
+#[pyfunction]
+#[pyo3(signature = (out, preset=None, *, layers=None, width=None, ffn=None, head_size=None, vocab=None, ranks=None,
+    mix="F16", seed=0, hot=false, ffn_zeros=None, listen=None))]
+pub(crate) fn synth(
+    py: Python<'_>,
+    out: PathBuf,
+    preset: Option<&str>,
+    layers: Option<u32>,
+    width: Option<u32>,
+    ffn: Option<u32>,
+    head_size: Option<u32>,
+    vocab: Option<u32>,
+    ranks: Option<[u32; 4]>,
+    mix: &str,
+    seed: u64,
+    hot: bool,
+    ffn_zeros: Option<f32>,
+    listen: Option<Py<PyAny>>,
+) -> PyResult<Py<PyDict>> {
+    fork::enter()?;
+    let mut shape = match (preset, layers, width) {
+        (Some(name), None, None) => ModelShape::preset(name).ok_or_else(|| {
+            let names = ModelShape::PRESETS.map(|(name, _)| name).join(", ");
+            InputError::new_err(format!("preset '{name}' is none of {names}"))
+        })?,
+        (None, Some(layers), Some(width)) => ModelShape::small(layers, width),
+        _ => return Err(InputError::new_err("either preset, or layers and width: a model has one size")),
+    };
+    shape.ffn = ffn.unwrap_or(shape.ffn);
+    shape.head_size = head_size.unwrap_or(shape.head_size);
+    shape.vocab = vocab.unwrap_or(shape.vocab);
+    if let Some([decay, iclr, value, gate]) = ranks {
+        shape.ranks = LoraRanks { decay, iclr, value, gate };
+    }
+    let options = SynthFileOptions { shape, mix: self::mix(mix)?, seed, hot, ffn_zeros };
+    let written = outside(py, || {
+        let mut interrupt = Interrupt::default();
+        let written = synth_file(&out, &options, &mut |done, total| {
+            interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
+        });
+        interrupt.or_raise(written.map_err(|e| of_file(&e)))
+    })??;
+    let report = PyDict::new(py);
+    report.set_item("bytes", written.bytes)?;
+    report.set_item("tensors", written.tensors)?;
+    report.set_item("weights", written.weights)?;
+    report.set_item("mix", options.mix.name())?;
+    Ok(report.unbind())
+}
+
+fn mix(name: &str) -> PyResult<Mix> {
+    Mix::from_str(name).map_err(|e| InputError::new_err(e.to_string()))
+}
+
+fn setting(key: &str, value: &str) -> PyResult<Setting> {
+    Setting::from_str(&format!("{key}={value}")).map_err(|e| InputError::new_err(e.to_string()))
+}
+
+fn of_file(error: &ModelFileError) -> PyErr {
+    use wgoose_loader::convert::ConvertError;
+    use wgoose_loader::synth::SynthError;
+    use wgoose_loader::writer::WriteError;
+    let line = one_line(error);
+    let of_write = |write: &WriteError| match write {
+        WriteError::Io { .. } | WriteError::Exists { .. } | WriteError::Stopped => of_other(error),
+        _ => InputError::new_err(line.clone()),
+    };
+    match error {
+        ModelFileError::Ending(_) => InputError::new_err(line),
+        ModelFileError::Load(_) | ModelFileError::Convert(ConvertError::Load(_)) => LoadError::new_err(line),
+        ModelFileError::Convert(ConvertError::Range { .. }) => InputError::new_err(line),
+        ModelFileError::Synth(SynthError::HotQuantised(_) | SynthError::Zeros(_)) => InputError::new_err(line),
+        ModelFileError::Convert(ConvertError::Write(write)) | ModelFileError::Synth(SynthError::Write(write)) => {
+            of_write(write)
+        }
+        ModelFileError::Convert(_) => of_other(error),
+    }
+}
