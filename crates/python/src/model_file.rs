@@ -25,6 +25,7 @@ use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, conve
 /// Raises LoadError, InputError (a name, a format), Error.
 #[pyfunction]
 #[pyo3(signature = (path, out, to=None, *, set=None, force=false, check=false, listen=None))]
+#[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn convert(
     py: Python<'_>,
     path: PathBuf,
@@ -71,6 +72,7 @@ pub(crate) fn convert(
 #[pyfunction]
 #[pyo3(signature = (out, preset=None, *, layers=None, width=None, ffn=None, head_size=None, vocab=None, ranks=None,
     mix="F16", seed=0, hot=false, ffn_zeros=None, listen=None))]
+#[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn synth(
     py: Python<'_>,
     out: PathBuf,

@@ -42,6 +42,7 @@ struct Kept {
 #[pyfunction]
 #[pyo3(signature = (path, tokens, plan=None, device=None, gpu_budget=None, cpu=false, *, out=None, only=None,
     first_divergence=false, foreign_plan=false, chunk=None))]
+#[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn trace<'py>(
     py: Python<'py>,
     path: PathBuf,

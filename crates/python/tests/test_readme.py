@@ -44,7 +44,7 @@ def test_commands_are_known() -> None:
     blocks = [block.split("```")[0] for block in README.read_text().split("```sh\n")[1:]]
     commands = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
     assert commands == [
-        "pip install ./crates/python",  # `cargo xtask test` builds the wheel and installs it
+        "pip install .",  # `cargo xtask test` builds the wheel and installs it
         "pytest crates/python/tests --wgoose target/debug/wgoose",  # this
         "python crates/python/tests/soak.py model.gguf --requests 1000 --threads 8",  # an hour: CONTRIBUTING.md
     ]

@@ -50,6 +50,11 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         &["tokens/s", "default"],
     ),
     (
+        "wgoose compare model.gguf --plan default --plan found",
+        Instead("wgoose compare model.gguf --plan default --plan found --workload short.ron --budget 1"),
+        &["held against default plan", "passed the gate"],
+    ),
+    (
         "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md",
         Instead(
             "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md --runs 1 \
@@ -117,7 +122,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ),
     ("wgoose eval model.gguf --text text.txt --against reference", Run, &["KL divergence", "100.00 %"]),
     ("wgoose convert model.pth smaller.gguf --to Q4_K_M --check", Run, &["smaller.gguf: ", "checked: ", "Q4_K_M"]),
-    ("pip install ./crates/python", Left("minutes; test_readme.py has the wheel"), &[]),
+    ("pip install .", Left("minutes; test_readme.py has the wheel"), &[]),
 ];
 
 /// The commands in the page's blocks for a shell, without what is said of them.
@@ -149,6 +154,7 @@ fn folder() -> tempfile::TempDir {
         ("texts.txt", "a goose\na swan\n"),
         ("ids.json", "[1, 2, 3]"),
         ("mine.json", "[]"),
+        ("short.ron", "(name: \"short\", parts: [(tokens: 1)])"),
     ] {
         fs::write(path.join(name), text).unwrap();
     }

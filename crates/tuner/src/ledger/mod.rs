@@ -45,7 +45,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError::Locked`] where another writer has it, [`LedgerError::NotALedger`] where the file is something
-    /// else (it is left untouched), [`LedgerError::Io`] otherwise.
+    /// else (it is left untouched), [`LedgerError::Lines`] otherwise.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, LedgerError> {
         let path = path.into();
         let (mut lines, bytes) = Lines::open(&path)?;
@@ -61,7 +61,7 @@ impl Ledger {
     /// Writes `record`, returns once it is on disk.
     ///
     /// # Errors
-    /// [`LedgerError::Record`] where JSON cannot carry it (a sample or the time is not finite). [`LedgerError::Io`]
+    /// [`LedgerError::Record`] where JSON cannot carry it (a sample or the time is not finite). [`LedgerError::Lines`]
     /// where the disk is full or gone: the record is then not acknowledged, and the next append first clears what was
     /// half written.
     pub fn append(&mut self, record: Record) -> Result<&Entry, LedgerError> {
@@ -92,10 +92,10 @@ impl Ledger {
 }
 
 /// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports. (On Windows the
-/// writer's lock keeps readers out too: that is an [`LedgerError::Io`].)
+/// writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
 ///
 /// # Errors
-/// [`LedgerError::NotALedger`], [`LedgerError::Io`].
+/// [`LedgerError::NotALedger`], [`LedgerError::Lines`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
     let fail = |doing| move |source| LinesError::Io { doing, path: path.to_path_buf(), source };
     let mut bytes = wgoose_files::read(path).map_err(fail("read"))?;
