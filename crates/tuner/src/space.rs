@@ -22,6 +22,13 @@ pub struct InstanceGroup {
     pub(crate) in_layers: bool,
 }
 
+impl InstanceGroup {
+    /// Bytes that all of them read and write in a pass.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.count) * self.instance.bytes()
+    }
+}
+
 /// The groups of a pass: `tokens` of each of `sequences`, with one output each.
 pub fn groups(
     model: &ModelShape,

@@ -236,11 +236,6 @@ impl Setting {
     }
 }
 
-/// A path that a declaration names: it begins at its folder.
-pub(super) fn place(folder: &Path, path: &Path) -> PathBuf {
-    folder.join(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

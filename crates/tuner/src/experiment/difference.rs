@@ -1,7 +1,6 @@
 //! How an arm differs from the baseline: what a plan can say, another model, other kernel files.
 
 use super::arm::Arm;
-use super::declaration::place;
 use super::source::{Source, SourceError};
 use crate::scenario::Scenario;
 use crate::seeds::Seed;
@@ -140,11 +139,11 @@ impl Difference {
             None => Arc::clone(&from.model),
         };
         let catalogue = match &self.kernel_files {
-            Some(folder) => Catalogue::with_folder(&place(ground.folder, folder))?,
+            Some(folder) => Catalogue::with_folder(&ground.folder.join(folder))?,
             None => Arc::clone(&from.catalogue),
         };
         let mut plan = match &self.plan {
-            Some(path) => self.read(&place(ground.folder, path), &model, &catalogue, ground.device)?,
+            Some(path) => self.read(&ground.folder.join(path), &model, &catalogue, ground.device)?,
             None => Plan { model: *model.shape(), ..from.plan.clone() },
         };
         if self.kernel_files.is_some() {

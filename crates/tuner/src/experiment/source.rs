@@ -1,6 +1,5 @@
 //! Where an experiment's model is from.
 
-use crate::experiment::declaration::place;
 use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -77,7 +76,7 @@ impl Source {
     /// There is none, or it cannot be written or read.
     pub fn open(&self, models: &Path, folder: &Path, progress: &dyn Fn(u64, u64)) -> Result<Arc<Model>, SourceError> {
         let path = match self {
-            Source::File(path) => place(folder, path),
+            Source::File(path) => folder.join(path),
             Source::Synthetic { zeros, .. } => {
                 let (shape, mix) = self.synthetic()?;
                 let options = SynthOptions {

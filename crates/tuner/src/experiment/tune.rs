@@ -52,14 +52,16 @@ pub fn tune_arms(
     let mut lab = KernelLab::new(device, &catalogue, &first.site, Instant::now())?;
     let mut memo = Memo::new(ledger, device.fingerprint().clone(), None, &mut lab);
     memo.heed(interrupt);
-    let total: f64 = open.iter().map(|open| bytes(&open.site)).sum();
-    let mut claimed = 0.0;
+    let total = open.iter().map(|open| open.site.bytes()).sum::<u64>().max(1) as f64;
+    let mut claimed = 0;
     for (done, Open { precision, site }) in open.iter().enumerate() {
         tell(&site.key, done, open.len());
-        claimed += bytes(site) / total.max(1.0);
+        claimed += site.bytes();
         let tuner = KernelTuner::new(device.limits(), &catalogue, Scope { allowed: *precision, exhaustive: false });
         // One that needs less than its share leaves the rest to those after it.
-        let Some(winner) = tuner.tune(site, &mut memo, budget.mul_f64(claimed.min(1.0)))?.winner else { continue };
+        let Some(winner) = tuner.tune(site, &mut memo, budget.mul_f64(claimed as f64 / total))?.winner else {
+            continue;
+        };
         for arm in arms.iter_mut().filter(|arm| arm.plan.precision == *precision) {
             let mut own = sites(&arm.plan, &arm.model, scenarios).into_iter();
             if is_open(arm, &site.key) && own.any(|other| other.key == site.key) {
@@ -82,16 +84,11 @@ fn open(arms: &[Arm], scenarios: &[Scenario]) -> Vec<Open> {
             }
         }
     }
-    all.sort_by_key(|open| Reverse(bytes(&open.site) as u64));
+    all.sort_by_key(|open| Reverse(open.site.bytes()));
     all
 }
 
 /// Whether an arm names no kernel for such op instances.
 fn is_open(arm: &Arm, key: &TuningKey) -> bool {
     arm.plan.choices.iter().all(|choice| choice.key != *key)
-}
-
-/// What all instances of a kind read and write in a pass.
-fn bytes(site: &InstanceGroup) -> f64 {
-    site.instance.bytes() as f64 * f64::from(site.count)
 }

@@ -1,7 +1,7 @@
 //! Forms of a merged step: other fusions, other layouts, each with stages of its own. Which form is the fastest with default kernels
 //! says little of that.
 
-use super::merged_step::{MergedStep, bytes, with};
+use super::merged_step::{MergedStep, with};
 use super::{Candidate, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
 use crate::paired::Effort;
@@ -87,10 +87,10 @@ impl Sweep<'_> {
         let step = MergedStep::of(self.problem, form, grid);
         let known = |key: &TuningKey| plan.choices.iter().find(|choice| choice.key == *key).cloned();
         let is_new: Vec<bool> = step.groups.iter().map(|group| known(&group.key).is_none()).collect();
-        let total: u64 = step.groups.iter().zip(&is_new).filter(|(_, new)| **new).map(|(group, _)| bytes(group)).sum();
+        let total: u64 = step.groups.iter().zip(&is_new).filter(|(_, new)| **new).map(|(group, _)| group.bytes()).sum();
         let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
         for (group, is_new) in step.groups.iter().zip(is_new) {
-            let share = if is_new { bytes(group) as f64 / total.max(1) as f64 } else { 0.0 };
+            let share = if is_new { group.bytes() as f64 / total.max(1) as f64 } else { 0.0 };
             let deadline = self.memo.spent() + time.mul_f64(share);
             let begin = known(&group.key);
             ranked.push(tuner.best_stages(group, &mut self.memo, grid, (begin.as_ref(), deadline))?);

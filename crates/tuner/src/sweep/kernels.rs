@@ -1,6 +1,5 @@
 //! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
 
-use super::merged_step::bytes;
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
@@ -74,7 +73,7 @@ impl<'a> Sweep<'a> {
             brought.iter().any(|file| file.path.starts_with(&format!("ops/{op}/")))
                 || options.seeds.iter().any(|seed| seed.op == op)
         };
-        all.sort_by_key(|(_, group)| Reverse((is_brought(&group.key.op), bytes(group))));
+        all.sort_by_key(|(_, group)| Reverse((is_brought(&group.key.op), group.bytes())));
         self.begin(Stage::Costs, all.len())?;
         let control = self.control_kernel()?;
         let speed_before = self.control(control.as_ref())?;

@@ -1,12 +1,13 @@
 //! Moves on a merged step: another kernel for one of its stages, or for what runs beside them, timed in the step itself. Which is the
 //! fastest there is not what is the fastest alone: a boundary between two dispatches costs what none between stages does.
 
-use super::merged_step::{MergedStep, bytes, in_turn, is_like, runners_up, with};
+use super::merged_step::{MergedStep, in_turn, is_like, runners_up, with};
 use super::{Candidate, Ended, Step, Sweep, SweepError};
 use crate::kernel_tuning::KernelTuner;
 use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
+use crate::space::InstanceGroup;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
@@ -62,10 +63,10 @@ impl Sweep<'_> {
     fn beside(&mut self, tuner: &KernelTuner<'_>, step: &MergedStep) -> Result<Vec<Choice>, SweepError> {
         let begun = self.memo.spent();
         let time = self.left(self.ends.merged).mul_f64(BESIDE);
-        let total = step.beside.iter().map(bytes).sum::<u64>().max(1) as f64;
+        let total = step.beside.iter().map(InstanceGroup::bytes).sum::<u64>().max(1) as f64;
         let (mut claimed, mut found) = (0, Vec::new());
         for group in &step.beside {
-            claimed += bytes(group);
+            claimed += group.bytes();
             found.push(tuner.ranked(group, &mut self.memo, begun + time.mul_f64(claimed as f64 / total))?);
         }
         Ok(in_turn(&found))
@@ -88,10 +89,10 @@ impl Sweep<'_> {
     /// Stages that were not measured yet, for half of the time that is left: what is found must still be tried.
     fn more(&mut self, tuner: &KernelTuner<'_>, plan: &Plan, step: &MergedStep) -> Result<Vec<Choice>, SweepError> {
         let (begun, time) = (self.memo.spent(), self.left(self.ends.merged) / 2);
-        let total = step.groups.iter().map(bytes).sum::<u64>().max(1) as f64;
+        let total = step.groups.iter().map(InstanceGroup::bytes).sum::<u64>().max(1) as f64;
         let (mut claimed, mut found) = (0, Vec::new());
         for group in &step.groups {
-            claimed += bytes(group);
+            claimed += group.bytes();
             let until = begun + time.mul_f64(claimed as f64 / total);
             let now = plan.choices.iter().find(|choice| choice.key == group.key);
             let ranked = tuner.best_stages(group, &mut self.memo, step.grid, (now, until))?;

@@ -23,7 +23,7 @@ impl MergedStep {
     pub(super) fn of(problem: &Problem, plan: &Plan, grid: PersistentGrid) -> Self {
         let all = groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan));
         let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
-        groups.sort_by_key(|group| Reverse(bytes(group)));
+        groups.sort_by_key(|group| Reverse(group.bytes()));
         MergedStep { groups, beside, grid }
     }
 
@@ -47,11 +47,6 @@ pub(super) fn runners_up(ranked: Vec<RankedStage>) -> Vec<Choice> {
 pub(super) fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
     let most = lists.iter().map(Vec::len).max().unwrap_or(0);
     (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
-}
-
-/// What a step reads and writes at such instances.
-pub(super) fn bytes(group: &InstanceGroup) -> u64 {
-    u64::from(group.count) * group.instance.bytes()
 }
 
 /// A plan with other choices for some keys.

@@ -1,6 +1,6 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::merged_step::{MergedStep, bytes, in_turn, is_like, runners_up, with};
+use super::merged_step::{MergedStep, in_turn, is_like, runners_up, with};
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, fitting};
 use crate::memo::TrialError;
@@ -156,13 +156,13 @@ impl Sweep<'_> {
         time: Duration,
     ) -> Result<Vec<Vec<RankedStage>>, SweepError> {
         // Groups take of the time what they take of a step's bytes.
-        let total = groups.iter().map(bytes).sum::<u64>().max(1);
+        let total = groups.iter().map(InstanceGroup::bytes).sum::<u64>().max(1);
         let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
         for (i, group) in groups.iter().enumerate() {
             // The first layer's instances lack an operand of the others': what is best there is a good guess here.
             let like = groups[..i].iter().position(|other| is_like(other, group));
             let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
-            let deadline = self.memo.spent() + time.mul_f64(bytes(group) as f64 / total as f64);
+            let deadline = self.memo.spent() + time.mul_f64(group.bytes() as f64 / total as f64);
             ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
         }
         Ok(ranked)
