@@ -21,12 +21,11 @@ pub(crate) fn ensure() -> Result<()> {
     }
     let host = Host { root: Path::new("/"), variable: &|name| env::var_os(name) };
     match host.driver() {
-        Ok(driver) => println!("Vulkan driver: {}", driver.display()),
+        Ok(_) => println!("Vulkan: a loader and a driver are here"),
         Err(missing) if apt::is_here() => {
             println!("{missing}: installing {} (runs on the CPU where there is no GPU)", DEBIAN_PACKAGES.join(" and "));
             apt::install(&DEBIAN_PACKAGES)?;
-            let driver = host.driver().map_err(|missing| Error::Other(format!("{missing}, even after installing")))?;
-            println!("Vulkan driver: {}", driver.display());
+            host.driver().map_err(|missing| Error::Other(format!("{missing}, even after installing")))?;
         }
         Err(missing) => {
             let hint = "install the Vulkan loader and a driver (your GPU's, or Mesa's lavapipe for the CPU)";

@@ -5,12 +5,11 @@ use crate::error::{InputError, LoadError, of_other};
 use crate::fork;
 use crate::interrupt::Interrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use std::collections::BTreeMap;
+use pyo3::types::{PyDict, PyMapping};
 use std::path::PathBuf;
 use std::str::FromStr;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_loader::writer::{Mix, Setting};
+use wgoose_loader::writer::{Mix, Setting, UnknownSetting};
 use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, convert_file, one_line, synth_file};
 
 /// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes, tensors and weights of
@@ -31,13 +30,13 @@ pub(crate) fn convert(
     path: PathBuf,
     out: PathBuf,
     to: Option<&str>,
-    set: Option<BTreeMap<String, String>>,
+    set: Option<Bound<'_, PyMapping>>,
     force: bool,
     check: bool,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     fork::enter()?;
-    let set = set.unwrap_or_default().into_iter().map(|(key, value)| setting(&key, &value)).collect::<PyResult<_>>()?;
+    let set = set.map_or_else(|| Ok(Vec::new()), |set| settings(&set))?;
     let options = ConvertFileOptions { to: to.map(mix).transpose()?, set, replace: force, check };
     let file = outside(py, || {
         let mut interrupt = Interrupt::default();
@@ -124,8 +123,13 @@ fn mix(name: &str) -> PyResult<Mix> {
     Mix::from_str(name).map_err(|e| InputError::new_err(e.to_string()))
 }
 
-fn setting(key: &str, value: &str) -> PyResult<Setting> {
-    Setting::from_str(&format!("{key}={value}")).map_err(|e| InputError::new_err(e.to_string()))
+/// In the order of the mapping: keys that are new follow one another in the file.
+fn settings(set: &Bound<'_, PyMapping>) -> PyResult<Vec<Setting>> {
+    let one = |item: Bound<'_, PyAny>| {
+        let (key, value): (String, String) = item.extract()?;
+        format!("{key}={value}").parse().map_err(|e: UnknownSetting| InputError::new_err(e.to_string()))
+    };
+    set.items()?.iter().map(one).collect()
 }
 
 fn of_file(error: &ModelFileError) -> PyErr {

@@ -63,6 +63,18 @@ def test_convert(path: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
         wgoose.convert(tmp_path / "absent.gguf", copy, force=True)
 
 
+def test_convert_sets_metadata(path: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
+    """The same bytes as the tool's `--set`; what is no key, or says what the tensors are, is refused."""
+    copy, theirs = tmp_path / "copy.gguf", tmp_path / "tool" / "copy.gguf"
+    theirs.parent.mkdir()
+    wgoose.convert(path, copy, set={"general.license": "MIT", "general.author": "a goose"})
+    tool("convert", path, theirs, "--set", "general.license=MIT", "--set", "general.author=a goose")
+    assert copy.read_bytes() == theirs.read_bytes() and b"a goose" in copy.read_bytes()
+    for key in ["license", "rwkv7.block_count"]:
+        with pytest.raises(wgoose.InputError, match=key):
+            wgoose.convert(path, copy, set={key: "1"}, force=True)
+
+
 @pytest.mark.parametrize("verb", ["synth", "convert"])
 def test_a_listener_leaves_no_file(path: Path, tmp_path: Path, verb: str) -> None:
     """What it raises comes out, and nothing is left; so with Ctrl-C."""
