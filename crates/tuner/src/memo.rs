@@ -19,6 +19,9 @@ use wgoose_kernels::{DeviceFingerprint, Plan};
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
 const ATTEMPTS: usize = 2;
 
+/// How long after the end of its time a comparison that has begun may go on.
+const LATE: Duration = Duration::from_secs(10);
+
 /// Why a trial gives no result: the candidate's fault, or what stops a search.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
@@ -34,6 +37,9 @@ pub enum TrialError {
     /// The samples cannot be compared.
     #[error("the samples of two candidates cannot be compared: {0}")]
     Samples(#[from] PairError),
+    /// The time of the search is over: it was not begun, or broken off.
+    #[error("out of time")]
+    OutOfTime,
     /// The outcome is of another kind than its job: the ledger was made by other means.
     #[error("a {job} job has the outcome of another kind")]
     Kind {
@@ -59,6 +65,8 @@ pub struct Memo<'a> {
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
     quarantined: BTreeMap<Suspect, Reason>,
     interrupt: Interrupt,
+    /// When the time for comparisons and gates ends, if it does.
+    end: Option<Duration>,
 }
 
 /// What a job tries out: the last of what it names.
@@ -89,9 +97,21 @@ impl<'a> Memo<'a> {
         let earlier = ledger.records().trials().map(|(_, trial)| trial.identity.key()).collect();
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
         let interrupt = Interrupt::default();
-        let (measured, recalled) = (0, 0);
-        let mut memo =
-            Memo { ledger, lab, device, model, session, plans, measured, recalled, earlier, quarantined, interrupt };
+        let (measured, recalled, end) = (0, 0, None);
+        let mut memo = Memo {
+            ledger,
+            lab,
+            device,
+            model,
+            session,
+            plans,
+            measured,
+            recalled,
+            earlier,
+            quarantined,
+            interrupt,
+            end,
+        };
         let failed = |trial: &Trial| matches!(trial.outcome, Outcome::Failed(_));
         let trials = memo.ledger.records().trials().filter(|(_, trial)| failed(trial));
         let trials: Vec<Trial> = trials.map(|(_, trial)| trial.clone()).collect();
@@ -102,6 +122,34 @@ impl<'a> Memo<'a> {
     /// From now on no job begins once this is raised.
     pub(crate) fn heed(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
+    }
+
+    /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
+    /// after.
+    pub(crate) fn end_at(&mut self, end: Duration) {
+        self.end = Some(end);
+    }
+
+    /// Does something that takes no time of the search.
+    pub(crate) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = self.spent();
+        let result = run(self);
+        let spent = self.spent().saturating_sub(begun);
+        self.end = self.end.map(|end| end + spent);
+        result
+    }
+
+    /// With the end of what goes on then.
+    ///
+    /// # Errors
+    /// The time is over.
+    fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
+        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. });
+        match self.end.filter(|_| is_bound && effort.most.is_none()) {
+            None => Ok(effort),
+            Some(end) if self.spent() >= end => Err(TrialError::OutOfTime),
+            Some(end) => Ok(Effort { most: Some(end + LATE - self.spent()), ..effort }),
+        }
     }
 
     /// Remembers what must not be run again.
@@ -210,8 +258,20 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The plan does not run; the lab or the ledger fails.
     pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
+        self.gate_with(plan, Effort::none())
+    }
+
+    /// The gate of a plan, even if the time is over; it takes none of it.
+    ///
+    /// # Errors
+    /// As of [`Memo::gate`].
+    pub(crate) fn gate_in_any_case(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
+        self.aside(|memo| memo.gate_with(plan, Effort::in_any_case()))
+    }
+
+    fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(&Job::Gate { plan }, None, Effort::none())? {
+        match self.run(&Job::Gate { plan }, None, effort)? {
             Outcome::Gate(gate) => Ok(gate),
             Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
@@ -386,6 +446,7 @@ impl<'a> Memo<'a> {
             self.append(&identity, None, outcome.clone())?;
             return Ok(outcome);
         }
+        let effort = self.in_time(job, effort)?;
         self.measure(&identity, job, site, effort)
     }
 
@@ -423,7 +484,8 @@ impl<'a> Memo<'a> {
         };
         self.append(identity, cost, outcome.clone())?;
         if outcome == Outcome::Interrupted {
-            return Err(LabError::Interrupted.into());
+            let is_wanted = self.interrupt.is_raised();
+            return Err(if is_wanted { LabError::Interrupted.into() } else { TrialError::OutOfTime });
         }
         self.quarantine(identity, &outcome);
         Ok(outcome)

@@ -48,6 +48,7 @@ impl Tuned {
             rms_error: 0.0,
             scenarios: vec![decode],
             ledger: "l.jsonl".into(),
+            without_op: Vec::new(),
         });
         let name = store(folder.path()).file(&model_class(&model), &plan).unwrap();
         Tuned { folder, plan, name }

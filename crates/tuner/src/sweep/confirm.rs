@@ -130,7 +130,7 @@ impl Sweep<'_> {
         let derived = derive(records, &self.options.catalogue, &self.options.objective, &policy)?;
         let ledger = self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(evidence) = derived.plan.evidence.clone() {
-            let evidence = Evidence { ledger, ..evidence };
+            let evidence = Evidence { ledger, without_op: self.without_op.clone(), ..evidence };
             self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
             return Ok(Plan { evidence: Some(evidence), ..derived.plan });
         }
@@ -143,6 +143,7 @@ impl Sweep<'_> {
             rms_error: gate.rms,
             scenarios: Vec::new(),
             ledger,
+            without_op: self.without_op.clone(),
         };
         Ok(default.with_evidence(evidence))
     }
@@ -164,6 +165,10 @@ impl Sweep<'_> {
                 Ok(result) => result,
                 Err(TrialError::Failed(reason)) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                    return Ok(false);
+                }
+                Err(TrialError::OutOfTime) => {
+                    self.leave_untried(vec![candidate.to_string()], plan)?;
                     return Ok(false);
                 }
                 Err(error) => return Err(error.into()),
