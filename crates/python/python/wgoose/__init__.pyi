@@ -161,8 +161,8 @@ class Model:
         upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
         unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
 
-        Raises LoadError, DeviceError, PlanError, InputError; in a process that was forked from one that had used
-        wgoose, ForkError, as every call does there.
+        Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was
+        begun; in a process that was forked from one that had used wgoose, ForkError, as every call does there.
         """
     @property
     def info(self) -> ModelInfo:
