@@ -19,6 +19,7 @@ mod texts;
 mod timeline;
 mod tuning;
 mod verbs;
+mod wrapped;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
