@@ -19,7 +19,7 @@ use wgoose_kernels::{DeviceFingerprint, Plan};
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
 const ATTEMPTS: usize = 2;
 
-/// How long after the end of its time a comparison that has begun may go on.
+/// How long after the end of its time a comparison that has begun may go on, and how long after it what won may be confirmed.
 const LATE: Duration = Duration::from_secs(10);
 
 /// Why a trial gives no result: the candidate's fault, or what stops a search.
@@ -128,6 +128,12 @@ impl<'a> Memo<'a> {
     /// after.
     pub(crate) fn end_at(&mut self, end: Duration) {
         self.end = Some(end);
+    }
+
+    /// There are a few seconds more, from the end or now on: what won by then would be lost.
+    pub(crate) fn go_on(&mut self) {
+        let spent = self.spent();
+        self.end = self.end.map(|end| end.max(spent) + LATE);
     }
 
     /// Does something that takes no time of the search.

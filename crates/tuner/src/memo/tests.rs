@@ -159,7 +159,10 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     compare(&mut memo, 128).unwrap();
     memo.gate(&plan(64)).unwrap();
     memo.gate_in_any_case(&plan(256)).unwrap();
+    // What has won has ten seconds more.
+    memo.go_on();
+    compare(&mut memo, 1024).unwrap();
     drop(memo);
     let most: Vec<Option<u64>> = lab.most.iter().map(|most| most.map(|most| most.as_secs())).collect();
-    assert_eq!(most, [Some(40), Some(u64::MAX), Some(30), Some(11), Some(u64::MAX)]);
+    assert_eq!(most, [Some(40), Some(u64::MAX), Some(30), Some(11), Some(u64::MAX), Some(20)]);
 }

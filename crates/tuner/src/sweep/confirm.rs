@@ -22,6 +22,9 @@ impl Sweep<'_> {
         let several = objective.together().map(Scenario::batch);
         let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
+        if plan.hash() != self.default.hash() {
+            self.memo.go_on();
+        }
         let left = self.options.budget.saturating_sub(self.memo.spent());
         let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
@@ -65,9 +68,12 @@ impl Sweep<'_> {
                 return self.derived();
             }
         }
-        // A comparison of the default with itself would say nothing.
-        self.done(Step::NothingFaster)?;
-        self.derived()
+        let derived = self.derived()?;
+        if derived.hash() == self.default.hash() {
+            // A comparison of the default with itself would say nothing.
+            self.done(Step::NothingFaster)?;
+        }
+        Ok(derived)
     }
 
     /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: one of each scenario, and two

@@ -61,7 +61,7 @@ pub struct SweepOptions {
     /// When the time to spend began.
     pub begun: Instant,
     /// Time to spend, everything counted but the gate of the default plan, which may wait for the reference. Nothing is compared once
-    /// it is over, and what is being compared then is broken off after 10 s.
+    /// it is over, and what is being compared then is broken off after 10 s; what has won by then has 10 s more for its confirmation.
     pub budget: Duration,
     /// What is decided.
     pub parts: BTreeSet<Part>,
