@@ -138,7 +138,7 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
     let mut lab = Slow::default();
-    let ledger = Ledger::open(&folder.path().join("ledger.jsonl")).unwrap();
+    let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
     let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
     memo.end_at(3 * TEN);
     let compare = |memo: &mut Memo<'_>, chunk| {
