@@ -81,7 +81,7 @@ fn programs_for_openai_are_answered() {
     assert_eq!(whole["choices"][0]["finish_reason"], "length");
     assert_eq!(whole["usage"], json!({ "prompt_tokens": 5, "completion_tokens": 8, "total_tokens": 13 }));
     let ids: Value = serde_json::from_str(&printed(folder, "tokenize goose --model tiny.gguf".split(' '))).unwrap();
-    let mut more = asked.clone();
+    let mut more = asked;
     more["prompt"] = ids;
     more["stream"] = true.into();
     more["stream_options"] = json!({ "include_usage": true });
@@ -98,7 +98,7 @@ fn programs_for_openai_are_answered() {
     let want = served.post("/v1/completions", &text)["choices"][0]["text"].as_str().unwrap().trim_start().to_owned();
     let whole = served.post("/v1/chat/completions", &chat);
     assert_eq!(whole["choices"][0]["message"], json!({ "role": "assistant", "content": want }));
-    let mut more = chat.clone();
+    let mut more = chat;
     more["stream"] = true.into();
     let pieces = served.stream("/v1/chat/completions", &more);
     assert_eq!(pieces[0]["choices"][0]["delta"]["role"], "assistant");
