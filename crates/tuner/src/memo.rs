@@ -1,5 +1,7 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
+mod time;
+
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
@@ -18,9 +20,6 @@ use wgoose_kernels::{DeviceFingerprint, Plan};
 
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
 const ATTEMPTS: usize = 2;
-
-/// How long after the end of its time a comparison that has begun may go on, and how long after it what won may be confirmed.
-const LATE: Duration = Duration::from_secs(10);
 
 /// Why a trial gives no result: the candidate's fault, or what stops a search.
 #[derive(Debug, thiserror::Error)]
@@ -122,40 +121,6 @@ impl<'a> Memo<'a> {
     /// From now on no job begins once this is raised.
     pub(crate) fn heed(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
-    }
-
-    /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
-    /// after.
-    pub(crate) fn end_at(&mut self, end: Duration) {
-        self.end = Some(end);
-    }
-
-    /// There are a few seconds more, from the end or now on: what won by then would be lost.
-    pub(crate) fn go_on(&mut self) {
-        let spent = self.spent();
-        self.end = self.end.map(|end| end.max(spent) + LATE);
-    }
-
-    /// Does something that takes no time of the search.
-    pub(crate) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        let begun = self.spent();
-        let result = run(self);
-        let spent = self.spent().saturating_sub(begun);
-        self.end = self.end.map(|end| end + spent);
-        result
-    }
-
-    /// With the end of what goes on then.
-    ///
-    /// # Errors
-    /// The time is over.
-    fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
-        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. });
-        match self.end.filter(|_| is_bound && effort.most.is_none()) {
-            None => Ok(effort),
-            Some(end) if self.spent() >= end => Err(TrialError::OutOfTime),
-            Some(end) => Ok(Effort { most: Some(end + LATE - self.spent()), ..effort }),
-        }
     }
 
     /// Remembers what must not be run again.
@@ -265,14 +230,6 @@ impl<'a> Memo<'a> {
     /// The plan does not run; the lab or the ledger fails.
     pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
         self.gate_with(plan, Effort::none())
-    }
-
-    /// The gate of a plan, even if the time is over; it takes none of it.
-    ///
-    /// # Errors
-    /// As of [`Memo::gate`].
-    pub(crate) fn gate_in_any_case(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
-        self.aside(|memo| memo.gate_with(plan, Effort::in_any_case()))
     }
 
     fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {

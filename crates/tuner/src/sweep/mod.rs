@@ -13,6 +13,7 @@
 
 mod broken;
 mod confirm;
+mod ends;
 mod event;
 mod forms;
 mod kernels;
@@ -22,6 +23,7 @@ mod options;
 mod persistent;
 mod problem;
 
+use ends::Ends;
 pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::{Part, SweepOptions, UnknownPart};
@@ -210,18 +212,13 @@ pub fn search<'a>(
         budget: options.budget.as_secs_f64(),
     })?;
     let has_kernels = options.parts.contains(&Part::Kernels);
-    let ends = match options.persistent && options.objective.decodes() {
-        _ if !has_kernels => Ends::STRUCTURE,
-        true => Ends::MERGED,
-        false => Ends::APART,
-    };
     let mut sweep = Sweep {
         problem,
         options,
         memo,
         default: problem.default.clone(),
         open: Vec::new(),
-        ends,
+        ends: Ends::of(options),
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
         gated: problem.limits.is_cpu,
         without_op: Vec::new(),
@@ -250,27 +247,6 @@ pub fn search<'a>(
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
-}
-
-/// The shares of the budget at which stages end. The last one ends with it.
-struct Ends {
-    structure: f64,
-    stages: f64,
-    forms: f64,
-    merged: f64,
-    kernels: f64,
-    layouts: f64,
-}
-
-impl Ends {
-    /// With persistent kernels, which hold most of what decoding takes.
-    const MERGED: Ends = Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.7, kernels: 0.84, layouts: 0.86 };
-
-    /// Without.
-    const APART: Ends = Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
-
-    /// Without kernels.
-    const STRUCTURE: Ends = Ends { structure: 1.0, stages: 1.0, forms: 1.0, merged: 1.0, kernels: 1.0, layouts: 1.0 };
 }
 
 struct Sweep<'a> {

@@ -9,6 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tiny_http::Request;
 use wgoose_session::{Ending, Generated, Session, SessionError, one_line};
 
+/// What comes before the pieces of a stream.
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
+    Connection: close\r\n\r\n";
+
 /// What a request is answered with.
 pub(super) enum Answer {
     Whole(Value),
@@ -141,9 +145,7 @@ impl Stream {
     pub(super) fn send(self, session: &mut Session, request: Request) -> io::Result<()> {
         let Stream { heading, prompt, asked } = self;
         let mut out = request.into_writer();
-        out.write_all(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nConnection: close\r\n\r\n",
-        )?;
+        out.write_all(HEAD)?;
         let mut send = |value: &Value| write!(out, "data: {value}\n\n").and_then(|()| out.flush());
         heading.opening().iter().try_for_each(&mut send)?;
         let mut gone = None;
