@@ -1,6 +1,7 @@
 //! How a sweep's time is shared.
 
 use super::{Part, SweepOptions};
+use std::time::Duration;
 
 /// The shares of the budget at which stages end. The last one ends with it.
 pub(super) struct Ends {
@@ -29,5 +30,21 @@ impl Ends {
             true => Ends::MERGED,
             false => Ends::APART,
         }
+    }
+}
+
+/// A share of a time, however long that is.
+pub(super) fn share_of(time: Duration, share: f64) -> Duration {
+    Duration::try_from_secs_f64(time.as_secs_f64() * share).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_budget_is_too_long_to_be_shared() {
+        assert_eq!(share_of(Duration::from_secs(u64::MAX), 1.0), Duration::from_secs(u64::MAX));
+        assert_eq!(share_of(Duration::from_secs(100), 0.5), Duration::from_secs(50));
     }
 }

@@ -23,7 +23,7 @@ mod options;
 mod persistent;
 mod problem;
 
-use ends::Ends;
+use ends::{Ends, share_of};
 pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use options::{Part, SweepOptions, UnknownPart};
@@ -301,7 +301,7 @@ impl<'a> Sweep<'a> {
     /// too short for both.
     fn end(&self, share: f64) -> Duration {
         let budget = self.options.budget;
-        budget.mul_f64(share).min(budget - self.confirming().min(budget / 2))
+        share_of(budget, share).min(budget - self.confirming().min(budget / 2))
     }
 
     /// What is left until a stage ends.
