@@ -9,7 +9,7 @@ use crate::state::State;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use wgoose_session::{self as session, GenerateOptions, Generated, Session, SessionError};
 
 /// An iterator over the text of a generation, never splitting a character.
@@ -65,7 +65,7 @@ impl Generation {
             let ending = generate(&mut session, handoff, &prompt, &options);
             (session, ending)
         };
-        let worker = running::spawn("wgoose generate", &handoff, run)?;
+        let worker = running::spawn(Builder::new().name("wgoose generate".to_owned()), &handoff, run)?;
         Ok(Generation(OfProcess::new(Running { handoff, progress: Mutex::new(Progress::Running(worker)) })))
     }
 

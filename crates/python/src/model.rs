@@ -119,7 +119,7 @@ impl Model {
             embedding_store,
         };
         let builder = options.builder()?;
-        running::wait_for(py, "wgoose load", move || {
+        running::wait_for(py, move || {
             let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
             let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
             let tokenizer = match session.tokenizer() {

@@ -7,7 +7,7 @@ use crate::handoff::{Handoff, Taken};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// How often signals are looked at while a thread is waited for.
@@ -20,13 +20,11 @@ static RUNNING: Mutex<Vec<Arc<Handoff>>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// What a signal raises; no thread starts.
-pub(crate) fn wait_for<T: Send + 'static>(
-    py: Python<'_>,
-    name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
-) -> PyResult<T> {
+pub(crate) fn wait_for<T: Send + 'static>(py: Python<'_>, run: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
     let handoff = Arc::default();
-    let worker = spawn(name, &handoff, |_| run()).map_err(|e| Error::new_err(format!("no thread starts: {e}")))?;
+    // Without a name: threads of drivers would inherit it.
+    let worker =
+        spawn(Builder::new(), &handoff, |_| run()).map_err(|e| Error::new_err(format!("no thread starts: {e}")))?;
     while !matches!(outside(py, || handoff.take(PATIENCE))?, Taken::Done) {
         py.check_signals()?;
     }
@@ -35,13 +33,13 @@ pub(crate) fn wait_for<T: Send + 'static>(
 
 /// Starts a thread that gives text; [`Handoff::finish`] is called however it ends.
 pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
+    thread: Builder,
     handoff: &Arc<Handoff>,
     run: impl FnOnce(&Handoff) -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     let entry = Entry(Arc::clone(handoff));
     RUNNING.lock().push(Arc::clone(handoff));
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+    thread.spawn(move || {
         // Also where it panics, or does not even start.
         let entry = entry;
         run(&entry.0)
