@@ -90,6 +90,12 @@ impl Crates {
         found.ok_or_else(|| Error::Other(format!("cargo metadata lists no {name}")))
     }
 
+    /// The folders in which crates of others lie, one in each.
+    pub(crate) fn registries(&self) -> BTreeSet<PathBuf> {
+        let foreign = self.packages.iter().filter(|package| package.source.is_some());
+        foreign.filter_map(|package| Some(package.manifest_path.parent()?.parent()?.to_owned())).collect()
+    }
+
     /// The crate with an id of cargo's.
     pub(crate) fn package(&self, id: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.id == id)

@@ -10,6 +10,7 @@ mod kills;
 mod licences;
 mod mesa;
 mod oracle;
+mod own_paths;
 mod python;
 mod release;
 mod sbom;

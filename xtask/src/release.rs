@@ -3,6 +3,7 @@
 
 use crate::crates::Crates;
 use crate::licences;
+use crate::own_paths::OwnPaths;
 use crate::python;
 use crate::sbom;
 use crate::sdist;
@@ -52,11 +53,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     empty(out)?;
     licences::write(licences::FILE.as_ref())?;
     let python = python::packaging()?;
+    let own = OwnPaths::read()?;
     if args.parts.contains(&Part::Binary) {
-        binary(&python, out)?;
+        binary(&python, &own, out)?;
     }
     if args.parts.contains(&Part::Wheel) {
-        wheel(&python, out)?;
+        wheel(&python, &own, out)?;
     }
     if args.parts.contains(&Part::Sdist) {
         let archive = sdist::make(&python, out)?;
@@ -78,7 +80,7 @@ fn empty(out: &Path) -> Result<()> {
 }
 
 /// The tool, stripped, as `wgoose-VERSION-TARGET.tar.gz`, and the crates in it beside it.
-fn binary(python: &Path, out: &Path) -> Result<()> {
+fn binary(python: &Path, own: &OwnPaths, out: &Path) -> Result<()> {
     let host = host()?;
     let name = format!("wgoose-{}-{host}", Crates::read(Some(&host))?.own("wgoose")?.version);
     let (mut build, place) = if cfg!(target_os = "linux") {
@@ -89,7 +91,8 @@ fn binary(python: &Path, out: &Path) -> Result<()> {
     } else {
         (cargo("rustc"), target())
     };
-    // The last flag is for the last crate alone: all others are what other builds have made.
+    build.envs([own.left_out()]);
+    // The last flag is for the last crate alone.
     build.args("--package wgoose --bin wgoose --release --locked -- -C strip=symbols".split(' '));
     shell::run(&mut build)?;
     let list = out.join(format!("{name}.cdx.json"));
@@ -99,6 +102,7 @@ fn binary(python: &Path, out: &Path) -> Result<()> {
     fs::create_dir(&folder).map_err(|e| Error::file("make", &folder, e))?;
     let program = format!("wgoose{EXE_SUFFIX}");
     let built = place.join("release").join(&program);
+    own.look_for(&built)?;
     let files = ["README.md", "CHANGELOG.md"].into_iter().chain(licences::ALL);
     for file in files.map(PathBuf::from).chain([built]) {
         let copy = folder.join(file.file_name().unwrap_or_default());
@@ -119,14 +123,34 @@ fn host() -> Result<String> {
 }
 
 /// A wheel for every CPython from 3.10 on. On Linux maturin looks whether it asks for no newer glibc.
-fn wheel(python: &Path, out: &Path) -> Result<()> {
+fn wheel(python: &Path, own: &OwnPaths, out: &Path) -> Result<()> {
     let mut build = command(python, ["-m", "maturin", "build", "--release", "--locked", "--strip", "--out"]);
-    build.arg(out);
+    build.arg(out).envs([own.left_out()]);
     if cfg!(target_os = "linux") {
         let compatible = format!("manylinux_{}", GLIBC.replace('.', "_"));
         build.args(["--zig", "--compatibility", &compatible]).env("PATH", path_with(python)?);
     }
-    shell::run(&mut build)
+    shell::run(&mut build)?;
+    // Its files, as they are installed.
+    let place = tempfile::tempdir().map_err(|e| Error::file("make a folder in", &std::env::temp_dir(), e))?;
+    let made = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
+    let wheel = listed(out)?.into_iter().find(made);
+    let wheel = wheel.ok_or_else(|| Error::Other(format!("maturin has left no wheel in {}", out.display())))?;
+    shell::run(command(python, ["-m", "zipfile", "-e"]).args([&wheel, place.path()]))?;
+    let module = listed(&place.path().join("wgoose"))?.into_iter();
+    let mut module =
+        module.filter(|path| path.extension().is_some_and(|extension| ["so", "pyd"].iter().any(|e| extension == *e)));
+    let module = module.next().ok_or_else(|| Error::Other(format!("{} has no extension module", wheel.display())))?;
+    own.look_for(&module)
+}
+
+/// What lies in a folder, sorted.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
+    let mut paths: Vec<PathBuf> =
+        entries.map_err(|e| Error::file("read", folder, e))?.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
 }
 
 /// The variable PATH, the folder of the Python that has zig first: compilers look for it, from folders of their own.
@@ -140,10 +164,7 @@ fn path_with(python: &Path) -> Result<OsString> {
 
 /// The checksums of all that was made, as `sha256sum --check` reads them.
 fn sums(out: &Path) -> Result<()> {
-    let entries = fs::read_dir(out).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
-    let entries = entries.map_err(|e| Error::file("read", out, e))?;
-    let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
-    names.sort();
+    let names: Vec<OsString> = listed(out)?.iter().filter_map(|path| Some(path.file_name()?.to_owned())).collect();
     let programs = [&["sha256sum"][..], &["shasum", "-a", "256"]];
     let said = programs.iter().find_map(|words| probe(command(words[0], &words[1..]).args(&names).current_dir(out)));
     let said = said.ok_or_else(|| Error::Other("checksums need sha256sum or shasum".into()))?;

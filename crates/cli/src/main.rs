@@ -19,6 +19,7 @@ mod texts;
 mod timeline;
 mod tuning;
 mod verbs;
+mod wrapped;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ enum Verb {
     Profile(verbs::profile::Args),
     Generate(verbs::generate::Args),
     Chat(verbs::chat::Args),
+    Serve(verbs::serve::Args),
     Embed(verbs::embed::Args),
     Logits(verbs::logits::Args),
     Trace(verbs::trace::Args),
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Verb::Profile(args) => verbs::profile::run(&args),
         Verb::Generate(args) => verbs::generate::run(&args, started),
         Verb::Chat(args) => verbs::chat::run(&args, started),
+        Verb::Serve(args) => verbs::serve::run(&args),
         Verb::Embed(args) => verbs::embed::run(&args),
         Verb::Logits(args) => verbs::logits::run(&args, started),
         Verb::Trace(args) => verbs::trace::run(&args),

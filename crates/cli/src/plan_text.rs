@@ -41,6 +41,9 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
             e.certified.1,
             e.rms_error
         );
+        if !e.without_op.is_empty() {
+            listln!("not tried, as it has no such op: {}", e.without_op.join(", "));
+        }
         for s in &e.scenarios {
             listln!(
                 "  {:<14} {:>4} tokens: default {:.0} us, tuned {:.0} us, x{:.2} to x{:.2} over {} pairs",

@@ -1,6 +1,8 @@
 //! What moves while a verb works: a line on stderr, drawn only on a terminal, and what is printed above it.
 
 use crate::failure::Failure;
+use crate::wrapped::wrapped;
+use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -24,7 +26,7 @@ impl Moving {
 
     /// A bar of so many steps; `after` is the rest of indicatif's template behind it.
     pub(crate) fn bar(len: u64, after: &str) -> Result<Self, Failure> {
-        let style = ProgressStyle::with_template(&format!("{{spinner}} {{bar:30}} {after}"))?;
+        let style = ProgressStyle::with_template(&format!("{{spinner}} {{bar:20}} {after}"))?;
         Ok(Moving::show(ProgressBar::new(len).with_style(style)))
     }
 
@@ -82,9 +84,10 @@ impl Drop for Moving {
     }
 }
 
-/// Prints a line on stderr, above what moves.
+/// Prints a line on stderr, above what moves; on a terminal with breaks between words where it is too long.
 pub(crate) fn note(line: &str) {
-    aside(|| eprintln!("{line}"));
+    let columns = Term::stderr().size_checked().map_or(usize::MAX, |(_, columns)| columns.into());
+    aside(|| eprintln!("{}", wrapped(line, columns)));
 }
 
 /// Prints something while nothing moves.

@@ -17,7 +17,7 @@ use wgoose_tuner::derive::{Policy, best_so_far};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger;
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{Event, Step, SweepError, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Event, Part, Step, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -53,6 +53,7 @@ impl Effort {
             ledger: ledger.to_owned(),
             begun,
             budget: self.budget(),
+            parts: Part::ALL.into(),
             exhaustive: self == Effort::Exhaustive,
             chunks: SweepOptions::default_chunks(device),
             objective: Objective::chat(device.is_cpu()),

@@ -45,6 +45,7 @@ pub(crate) fn evidence(gain: f64) -> Evidence {
         rms_error: 0.0,
         scenarios: vec![decode],
         ledger: "l".into(),
+        without_op: Vec::new(),
     }
 }
 

@@ -9,12 +9,8 @@ use crate::state::State;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle};
 use wgoose_session::{self as session, GenerateOptions, Generated, Session, SessionError};
-
-/// How often signals are looked at while there is no text.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// An iterator over the text of a generation, never splitting a character.
 ///
@@ -69,7 +65,7 @@ impl Generation {
             let ending = generate(&mut session, handoff, &prompt, &options);
             (session, ending)
         };
-        let worker = running::spawn(&handoff, run)?;
+        let worker = running::spawn(Builder::new().name("wgoose generate".to_owned()), &handoff, run)?;
         Ok(Generation(OfProcess::new(Running { handoff, progress: Mutex::new(Progress::Running(worker)) })))
     }
 
@@ -81,7 +77,7 @@ impl Generation {
                 handoff.close();
                 return Err(interrupted);
             }
-            match outside(py, || handoff.take(PATIENCE))? {
+            match outside(py, || handoff.take(running::PATIENCE))? {
                 Taken::Piece(piece) => return Ok(Some(piece)),
                 Taken::Waiting => {}
                 Taken::Done => return self.ended(py, |_, _| Ok(())).map(|_| None),

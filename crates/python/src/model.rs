@@ -9,6 +9,7 @@ use crate::fork::{self, OfProcess};
 use crate::generation::{Generation, finish_reason};
 use crate::input;
 use crate::load::{Adapter, Bytes, Options};
+use crate::running;
 use crate::sampling::Sampling;
 use crate::state::{self, State};
 use numpy::PyArrayDyn;
@@ -85,8 +86,8 @@ impl Model {
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
     ///
-    /// Raises LoadError, DeviceError, PlanError, InputError; in a process that was forked from one that had used wgoose, ForkError, as
-    /// every call does there.
+    /// Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was begun; in a
+    /// process that was forked from one that had used wgoose, ForkError, as every call does there.
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
         chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None))]
@@ -118,7 +119,7 @@ impl Model {
             embedding_store,
         };
         let builder = options.builder()?;
-        outside(py, || {
+        running::wait_for(py, move || {
             let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
             let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
             let tokenizer = match session.tokenizer() {

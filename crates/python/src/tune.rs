@@ -17,20 +17,21 @@ use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Part, SweepOptions, Swept, UnknownPart, sweep};
 
 /// Finds the best plan for a model on a device: every candidate is checked against the reference, then timed. Returns what the
 /// plan is called, how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
 ///
 /// out: the plan's file; None files it where `Model.load` finds it.
 /// budget: seconds to spend, roughly. ledger: where measurements are kept, by default beside the plan; an interrupted run
-/// goes on where it was. exhaustive: try every legal configuration. chunks: prefill chunks to compare. sequences: tune also
+/// goes on where it was. exhaustive: try every legal configuration. only: what to decide, of
+/// layouts, fusions, chunk and kernels; None for all. chunks: prefill chunks to compare. sequences: tune also
 /// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
 /// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
 ///
 /// Raises LoadError, DeviceError, Error.
 #[pyfunction]
-#[pyo3(signature = (path, out=None, *, ledger=None, budget=300.0, exhaustive=false, chunks=None, sequences=None,
+#[pyo3(signature = (path, out=None, *, ledger=None, budget=300.0, exhaustive=false, only=None, chunks=None, sequences=None,
     allow_int8=false, device=None, listen=None))]
 pub(crate) fn tune(
     py: Python<'_>,
@@ -39,6 +40,7 @@ pub(crate) fn tune(
     ledger: Option<PathBuf>,
     budget: f64,
     exhaustive: bool,
+    only: Option<Vec<String>>,
     chunks: Option<Vec<u32>>,
     sequences: Option<u32>,
     allow_int8: bool,
@@ -51,6 +53,8 @@ pub(crate) fn tune(
     if let Some(out) = out.as_ref().filter(|out| ledger.as_ref() == Some(*out)) {
         return Err(InputError::new_err(format!("{}: the plan and the measurements need a file each", out.display())));
     }
+    let parse = |name: String| name.parse().map_err(|e: UnknownPart| InputError::new_err(e.to_string()));
+    let parts = only.map(|names| names.into_iter().map(parse).collect::<PyResult<_>>()).transpose()?;
     let options = DeviceOptions {
         adapter: device.map(Adapter::name),
         cache: wgoose_runtime::default_cache_dir(),
@@ -67,6 +71,7 @@ pub(crate) fn tune(
             ledger: ledger.unwrap_or_else(|| destination.ledger(device.fingerprint(), &class)),
             begun,
             budget,
+            parts: parts.unwrap_or_else(|| Part::ALL.into()),
             exhaustive,
             chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
             objective,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,3 +91,21 @@ def test_ctrl_c_in_what_takes_a_file(path: Path, cpu: bool, call: str) -> None:
     }
     with pytest.raises(KeyboardInterrupt), interrupted():
         calls[call]()
+
+
+MAPS = Path("/proc/self/maps")
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="what is open is looked up where Linux lists it")
+def test_ctrl_c_while_a_model_is_opened(cpu: bool, tmp_path: Path) -> None:
+    """It does not wait for hundreds of megabytes on their way to the GPU, which go on by themselves."""
+    if cpu:
+        pytest.skip("the reference opens a model at once")
+    path = tmp_path / "large.gguf"
+    wgoose.synth(path, layers=2, width=1024, vocab=65536, mix="F32")
+    with pytest.raises(KeyboardInterrupt), interrupted():
+        wgoose.Model.load(path, eager=True)
+    assert str(path) in MAPS.read_text()
+    while str(path) in MAPS.read_text():
+        time.sleep(0.01)
+    assert len(wgoose.Model.load(path).logits([1])) == 65536

@@ -1,4 +1,7 @@
-"""Scripts written for llama-cpp-python run after changing the import alone; where that package is installed, they run as they are."""
+"""Scripts written for llama-cpp-python run after changing the import alone; where that package is installed, they run as they are.
+
+`oracle/scripts_beside_llama.py` runs them with both on a trained model, and compares what they print.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,11 @@ def test_tune(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert (tmp_path / "plans" / f"{filed}.ron").exists()
         assert wgoose.Model.load(path).info["plan"].startswith("tuned ")
         assert wgoose.Model.load(path, plan="default").info["plan"] == "the device's default, as asked"
-    for wrong in ({"budget": -1}, {"ledger": plan}):
+    stages: list[str] = []
+    wgoose.tune(path, tmp_path / "none.ron", budget=0, only=["fusions"], listen=stages.append)
+    assert any("out of time, not tried: decode with" in line for line in stages)
+    assert not any(line.startswith("kernels") for line in stages)
+    for wrong in ({"budget": -1}, {"ledger": plan}, {"only": ["fusion"]}):
         with pytest.raises(wgoose.InputError):
             wgoose.tune(path, plan, **wrong)
     with pytest.raises(wgoose.Error, match="chunk 0: it must be between 1 and 4096"):

@@ -100,7 +100,7 @@ mod trace_selected;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, conversation};
+pub use chat::{Chat, ChatMessage, ChatOptions, NEXT_USER, conversation};
 pub use embed::{EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

@@ -15,7 +15,7 @@ use wgoose_tuner::memo::Memo;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::Scope;
-use wgoose_tuner::sweep::{Problem, SweepOptions, search};
+use wgoose_tuner::sweep::{Part, Problem, SweepOptions, search};
 
 fn problem(shape: &str, format: Format) -> Option<Problem> {
     let limits = Limits {
@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 ledger: folder.join(format!("{shape}-{seed}.jsonl")),
                 begun: Instant::now(),
                 budget: Duration::from_secs(budget),
+                parts: Part::ALL.into(),
                 exhaustive: false,
                 chunks: vec![64, 256, 1024, 2048],
                 objective: Objective::chat(false),

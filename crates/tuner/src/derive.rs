@@ -310,6 +310,7 @@ impl<'a> Known<'a> {
             rms_error: gate.rms,
             scenarios,
             ledger: String::new(),
+            without_op: Vec::new(),
         }
     }
 

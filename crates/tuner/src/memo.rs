@@ -1,5 +1,7 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
+mod time;
+
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
@@ -34,6 +36,9 @@ pub enum TrialError {
     /// The samples cannot be compared.
     #[error("the samples of two candidates cannot be compared: {0}")]
     Samples(#[from] PairError),
+    /// The time of the search is over: it was not begun, or broken off.
+    #[error("out of time")]
+    OutOfTime,
     /// The outcome is of another kind than its job: the ledger was made by other means.
     #[error("a {job} job has the outcome of another kind")]
     Kind {
@@ -59,6 +64,8 @@ pub struct Memo<'a> {
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
     quarantined: BTreeMap<Suspect, Reason>,
     interrupt: Interrupt,
+    /// When the time for comparisons and gates ends, if it does.
+    end: Option<Duration>,
 }
 
 /// What a job tries out: the last of what it names.
@@ -89,9 +96,21 @@ impl<'a> Memo<'a> {
         let earlier = ledger.records().trials().map(|(_, trial)| trial.identity.key()).collect();
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
         let interrupt = Interrupt::default();
-        let (measured, recalled) = (0, 0);
-        let mut memo =
-            Memo { ledger, lab, device, model, session, plans, measured, recalled, earlier, quarantined, interrupt };
+        let (measured, recalled, end) = (0, 0, None);
+        let mut memo = Memo {
+            ledger,
+            lab,
+            device,
+            model,
+            session,
+            plans,
+            measured,
+            recalled,
+            earlier,
+            quarantined,
+            interrupt,
+            end,
+        };
         let failed = |trial: &Trial| matches!(trial.outcome, Outcome::Failed(_));
         let trials = memo.ledger.records().trials().filter(|(_, trial)| failed(trial));
         let trials: Vec<Trial> = trials.map(|(_, trial)| trial.clone()).collect();
@@ -210,8 +229,12 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The plan does not run; the lab or the ledger fails.
     pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
+        self.gate_with(plan, Effort::none())
+    }
+
+    fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(&Job::Gate { plan }, None, Effort::none())? {
+        match self.run(&Job::Gate { plan }, None, effort)? {
             Outcome::Gate(gate) => Ok(gate),
             Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
@@ -386,6 +409,7 @@ impl<'a> Memo<'a> {
             self.append(&identity, None, outcome.clone())?;
             return Ok(outcome);
         }
+        let effort = self.in_time(job, effort)?;
         self.measure(&identity, job, site, effort)
     }
 
@@ -423,7 +447,8 @@ impl<'a> Memo<'a> {
         };
         self.append(identity, cost, outcome.clone())?;
         if outcome == Outcome::Interrupted {
-            return Err(LabError::Interrupted.into());
+            let is_wanted = self.interrupt.is_raised();
+            return Err(if is_wanted { LabError::Interrupted.into() } else { TrialError::OutOfTime });
         }
         self.quarantine(identity, &outcome);
         Ok(outcome)

@@ -59,6 +59,9 @@ pub(crate) struct Effort {
     pub(crate) min_gain: f64,
     /// How often both are set up anew.
     pub(crate) instances: usize,
+    /// When it is broken off, whatever is known by then; `None`: it is not, unless the time of a search ends.
+    #[serde(default)]
+    pub(crate) most: Option<Duration>,
 }
 
 impl Effort {
@@ -75,9 +78,14 @@ impl Effort {
         Effort::usual(Duration::ZERO)
     }
 
+    /// For what is done even if the time is over.
+    pub(crate) fn in_any_case() -> Self {
+        Effort { most: Some(Duration::MAX), ..Effort::none() }
+    }
+
     /// For changes of which each costs something: other kernels, another layout.
     pub(crate) fn usual(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1 }
+        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1, most: None }
     }
 
     /// For what is reported.
@@ -88,6 +96,6 @@ impl Effort {
     /// For two steps that differ in stages of a merged kernel: gains add up, and are hardly larger than what two instances of one
     /// plan differ by.
     pub(crate) fn fine(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: 0.005, instances: 3 }
+        Effort { instances: 3, min_gain: 0.005, ..Effort::usual(allowance) }
     }
 }

@@ -3,6 +3,7 @@
 use crate::objective::Objective;
 use crate::scenario::Scenario;
 use crate::stats::verdict::Verdict;
+use crate::sweep::Part;
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
 use wgoose_kernels::Plan;
@@ -11,6 +12,8 @@ use wgoose_kernels::Plan;
 pub(crate) struct Change {
     /// What it is, for people.
     pub(crate) name: String,
+    /// What it belongs to.
+    pub(crate) part: Part,
     /// What it must speed up.
     pub(crate) scenarios: Vec<Scenario>,
     /// The format whose layout it changes, if that is what it does.
@@ -20,8 +23,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    fn new(name: String, scenarios: &[Scenario], apply: impl Fn(&mut Plan) + 'static) -> Self {
-        Change { name, scenarios: scenarios.to_vec(), interleaves: None, apply: Box::new(apply) }
+    fn new(part: Part, name: String, scenarios: &[Scenario], apply: impl Fn(&mut Plan) + 'static) -> Self {
+        Change { part, name, scenarios: scenarios.to_vec(), interleaves: None, apply: Box::new(apply) }
     }
 }
 
@@ -40,22 +43,24 @@ pub(crate) fn changes(
     let (all, prompts) = (objective.scenarios(), objective.prompts());
     for format in layouts.interleaved.difference(&start.interleave).copied() {
         let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
-        let change = Change::new(format!("{format} interleaved"), &all, apply);
+        let change = Change::new(Part::Layouts, format!("{format} interleaved"), &all, apply);
         changes.push(Change { interleaves: Some(format), ..change });
     }
     for role in layouts.k_major.difference(&start.k_major).copied() {
         let apply = move |plan: &mut Plan| plan.k_major.extend([role]);
-        changes.push(Change::new(format!("{role:?} K-major"), &all, apply));
+        changes.push(Change::new(Part::Layouts, format!("{role:?} K-major"), &all, apply));
     }
     for fusion in fusions.iter().copied().filter(|_| objective.decodes()) {
         let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
-        changes.push(Change::new(name, &[Scenario::DECODE], move |plan| toggle(&mut plan.fusions.decode, fusion)));
+        let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.decode, fusion);
+        changes.push(Change::new(Part::Fusions, name, &[Scenario::DECODE], apply));
     }
     let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
     for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, objective.together()?))) {
         let name = format!("batched decode {} {fusion}", verb(&start.fusions.batched, fusion));
         let scenarios = [Scenario::batch(sequences)];
-        changes.push(Change::new(name, &scenarios, move |plan| toggle(&mut plan.fusions.batched, fusion)));
+        let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.batched, fusion);
+        changes.push(Change::new(Part::Fusions, name, &scenarios, apply));
     }
     if prompts.is_empty() {
         return changes;
@@ -65,12 +70,14 @@ pub(crate) fn changes(
         let is_cut = |prompt: &&Scenario| prompt.tokens > chunk.min(start.prefill_chunk);
         let prompts: Vec<Scenario> = prompts.iter().filter(is_cut).copied().collect();
         if !prompts.is_empty() {
-            changes.push(Change::new(format!("chunk {chunk}"), &prompts, move |plan| plan.prefill_chunk = chunk));
+            let apply = move |plan: &mut Plan| plan.prefill_chunk = chunk;
+            changes.push(Change::new(Part::Chunk, format!("chunk {chunk}"), &prompts, apply));
         }
     }
     for fusion in for_several() {
         let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
-        changes.push(Change::new(name, &prompts, move |plan| toggle(&mut plan.fusions.prefill, fusion)));
+        let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.prefill, fusion);
+        changes.push(Change::new(Part::Fusions, name, &prompts, apply));
     }
     changes
 }

@@ -12,7 +12,7 @@ use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger::{self, Outcome, Tried};
-use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, sweep};
+use wgoose_tuner::sweep::{Event, Part, SweepError, SweepOptions, sweep};
 
 #[test]
 fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
@@ -28,6 +28,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         ledger: folder.path().join("ledger.jsonl"),
         begun: Instant::now(),
         budget: Duration::from_secs(8),
+        parts: Part::ALL.into(),
         exhaustive: false,
         chunks: vec![16],
         objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 24)])".parse().unwrap(),

@@ -20,6 +20,7 @@ pub(crate) mod plans;
 pub(crate) mod profile;
 pub(crate) mod report;
 pub(crate) mod roofline;
+pub(crate) mod serve;
 pub(crate) mod synth;
 pub(crate) mod tokenize;
 pub(crate) mod trace;

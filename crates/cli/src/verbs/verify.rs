@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outln!("quality hash {} ({certified} of {positions} positions certified)", quality.hash);
         outln!("reference    {}, {} positions disagree", reference.hash(), quality.disagreements);
         outln!(
-            "logits: rms error {:.1e} ({:.1e} at first tokens), largest {:.1e}, KL {:.1e} nats",
+            "logits: rms error {:.1e} ({:.1e} at first tokens), largest {:.1e}\nKL {:.1e} nats",
             quality.rms,
             quality.first_rms,
             quality.max,

@@ -1,6 +1,6 @@
 //! `wgoose generate` with several prompts: each text is what its prompt alone gives.
 
-use crate::binary::{printed, synth, wgoose};
+use crate::binary::{npy, printed, synth, wgoose};
 use serde_json::Value;
 
 #[test]
@@ -42,6 +42,46 @@ fn stops_and_biases_are_heeded() {
     assert_eq!(text("--logit-bias 66=1000 --stop-token 66"), "\n");
     let output = wgoose(folder.path(), "generate tiny.gguf --prompt a --stop-token 66 --logit-bias 66=1000".split(' '));
     assert!(String::from_utf8(output.stderr).unwrap().contains(" 0 tokens generated"));
+}
+
+/// As `PIPELINE.generate` of the authors' package and llama.cpp have it: no token stands before a text. Only what judges texts begins with
+/// token 0, to have a prediction of the first one.
+#[test]
+fn a_text_is_read_as_it_is_and_judged_from_its_first_token_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.gguf", "");
+    let (text, run) = ("goose", |line: &str| printed(folder, line.split(' ')));
+    let ids: Vec<u32> = serde_json::from_str(&run(&format!("tokenize {text} --model tiny.gguf"))).unwrap();
+    let logits = |ids: &[u32]| {
+        std::fs::write(folder.join("ids.json"), serde_json::to_vec(ids).unwrap()).unwrap();
+        run("logits tiny.gguf --tokens ids.json --out logits.npy --backend cpu");
+        npy(&folder.join("logits.npy"))
+    };
+    let (rows, vocab, after) = logits(&ids);
+    let best = |row: &[f32]| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap();
+    let next = best(&after[(rows - 1) * vocab..]) as u32;
+    // A token that ends the text is not printed: it can be the only one that does.
+    let ended = |token: u32| {
+        let line = format!("generate tiny.gguf --backend cpu -p {text} -n 1 -t 0 --stop-token {token}");
+        let output = wgoose(folder, line.split(' '));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(&format!("{} prompt tokens, ", ids.len())), "{said}");
+        said.contains(" 0 tokens generated")
+    };
+    assert!(ended(next) && !ended(next ^ 1));
+
+    std::fs::write(folder.join("text.txt"), text).unwrap();
+    let score: Value = serde_json::from_str(&run("eval tiny.gguf --text text.txt --backend cpu --json")).unwrap();
+    assert_eq!(score["tokens"], ids.len());
+    let (_, _, rows) = logits(&[&[0], &ids[..ids.len() - 1]].concat());
+    let nats = rows.chunks(vocab).zip(&ids).map(|(row, id)| {
+        let sum: f64 = row.iter().map(|x| f64::from(*x).exp()).sum();
+        sum.ln() - f64::from(row[*id as usize])
+    });
+    let bits = nats.sum::<f64>() / std::f64::consts::LN_2 / text.len() as f64;
+    let said = score["bits_per_byte"].as_f64().unwrap();
+    assert!((bits - said).abs() < 1e-5 * bits, "{bits} {said}");
 }
 
 /// What follows a text that comes in on standard input.

@@ -220,6 +220,45 @@ fn a_kernel_that_does_not_compile_fails_alone_in_a_sweep() {
     assert!(ledger.contains("ops/embed/pairs.wgsl:"), "{ledger}");
 }
 
+#[test]
+fn a_kernel_whose_op_no_plan_has_is_named_as_not_tried() {
+    let folder = folder(PAIRS);
+    let folder = folder.path();
+    let mine = folder.join("mine/ops/lerp");
+    std::fs::create_dir_all(&mine).unwrap();
+    let own = include_str!("../../../../kernels-wgsl/ops/lerp/elements.wgsl");
+    let own: Vec<&str> = own.lines().filter(|line| !line.starts_with("// default:")).collect();
+    std::fs::write(mine.join("planes.wgsl"), own.join("\n")).unwrap();
+    // Little is asked of the device: which ops there are is not measured.
+    let swept = wgoose(folder, words("tune tiny.gguf --kernels mine --out plan.ron --budget 0 --chunks 16"));
+    let told = stderr(&swept);
+    assert!(swept.status.success(), "{told}");
+    assert!(told.contains("note: not tried, no plan here has this op: lerp/planes\n"), "{told}");
+    let plan = printed(folder, words("info plan.ron"));
+    assert!(plan.contains("not tried, as it has no such op: lerp/planes"), "{plan}");
+    let ledger = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();
+    assert!(ledger.lines().any(|line| line.contains("\"stage\":\"not tried\"") && line.contains("lerp")), "{ledger}");
+}
+
+#[test]
+fn fusions_alone_can_be_tuned() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.gguf", "");
+    std::fs::write(folder.join("write.ron"), "(name: \"write\", parts: [(tokens: 1)])").unwrap();
+    let line = "tune tiny.gguf --out plan.ron --only fusions --budget 8 --workload write.ron -v";
+    let swept = wgoose(folder, words(line));
+    let told = stderr(&swept);
+    assert!(swept.status.success(), "{told}");
+    let stages: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
+    assert_eq!(stages, ["layouts, chunk and fusions", "reference", "tuned plan against the default"], "{told}");
+    let tried = told.lines().filter(|line| line.starts_with("   decode with"));
+    assert!(tried.count() > 0, "{told}");
+    assert!(!told.contains("interleaved") && !told.contains("K-major") && !told.contains("chunk 16:"), "{told}");
+    let plan = printed(folder, words("info plan.ron"));
+    assert!(!plan.contains("\n  matmul "), "{plan}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {

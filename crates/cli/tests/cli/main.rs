@@ -24,6 +24,7 @@ mod readme;
 mod refusals;
 mod reports;
 #[cfg(unix)]
+mod serve;
 mod signals;
 mod state_format;
 mod timeline;

@@ -48,6 +48,7 @@ impl Tuned {
             rms_error: 0.0,
             scenarios: vec![decode],
             ledger: "l.jsonl".into(),
+            without_op: Vec::new(),
         });
         let name = store(folder.path()).file(&model_class(&model), &plan).unwrap();
         Tuned { folder, plan, name }
@@ -177,11 +178,12 @@ fn a_plan_of_nonsense_is_refused_by_name_before_anything_runs() {
 fn plans_are_listed_with_their_standing() {
     let tuned = Tuned::new();
     let list = || printed(tuned.path(), ["plans"]);
-    let line = |name: &str| list().lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let line = |name: &str| list().lines().skip_while(|line| *line != name).nth(1).unwrap_or_default().to_owned();
     let own = line(&tuned.name);
-    assert!(own.contains("2x128-f16") && own.contains("decode 1.84 x") && own.ends_with("current"), "{own}");
-    let ships = line("nvidia-h200-32x2560-q4_k_m ");
-    assert!(ships.contains("NVIDIA H200") && ships.contains(" ships "), "{ships}");
+    assert!(own.starts_with("  decode 1.84 x; tuned 20") && own.ends_with(", current"), "{own}");
+    let ships = line("nvidia-h200-32x2560-q4_k_m");
+    assert_eq!(ships, "  decode 2.03 x, prefill 1.00 to 1.03 x; ships, of another device");
+    assert!(list().lines().all(|line| line.len() <= 80), "{}", list());
     tuned.change(|plan| plan.device.wgpu = "1.0".into());
     assert!(line(&tuned.name).contains("stale: made with wgpu 1.0"), "{}", line(&tuned.name));
     tuned.change(|plan| plan.device.vendor = 9);

@@ -43,6 +43,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         &["\"prompt\":0", "\"prompt\":1", "\"finish_reason\"", "up to 2 at once"],
     ),
     ("wgoose chat model.gguf --think", Instead("echo Honk? | wgoose chat model.gguf --think -n 8"), &["<think"]),
+    ("wgoose serve model.gguf", Left("it never ends; serve.rs asks it"), &[]),
     ("wgoose bench model.gguf", Instead("wgoose bench model.gguf --runs 1"), &["tokens/s", "512", "128"]),
     (
         "wgoose bench model.gguf --plans found,default",

@@ -23,6 +23,9 @@ pub struct Evidence {
     pub scenarios: Vec<ScenarioEvidence>,
     /// Name of the ledger file with the raw samples.
     pub ledger: String,
+    /// Variants that were brought along, as `op/variant`, and not tried: the plan has no such op, by its fusions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_op: Vec<String>,
 }
 
 /// One scenario, default against this plan, measured in interleaved pairs.

@@ -161,8 +161,8 @@ class Model:
         upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
         unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
 
-        Raises LoadError, DeviceError, PlanError, InputError; in a process that was forked from one that had used
-        wgoose, ForkError, as every call does there.
+        Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was
+        begun; in a process that was forked from one that had used wgoose, ForkError, as every call does there.
         """
     @property
     def info(self) -> ModelInfo:
@@ -379,6 +379,7 @@ def tune(
     ledger: _Path | None = None,
     budget: float = 300.0,
     exhaustive: bool = False,
+    only: list[str] | None = None,
     chunks: list[int] | None = None,
     sequences: int | None = None,
     allow_int8: bool = False,
@@ -391,9 +392,10 @@ def tune(
 
     out: the plan's file; None files it where `Model.load` finds it. budget: seconds to spend, roughly. ledger: where
     measurements are kept, by default beside the plan; an interrupted run goes on where it was. exhaustive: try every
-    legal configuration. chunks: prefill chunks to compare. sequences: tune also for batched decode of so many.
-    allow_int8: try also kernels that round to int8, with a quality gate of their own. listen: called with a line of
-    text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
+    legal configuration. only: what to decide, of layouts, fusions, chunk and kernels; None for all. chunks: prefill
+    chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that round to
+    int8, with a quality gate of their own. listen: called with a line of text for whatever happens; what it raises,
+    and KeyboardInterrupt, ends the sweep.
 
     Raises LoadError, DeviceError, Error.
     """

@@ -7,8 +7,7 @@ use crate::{Ending, GenerateOptions, Generated, Session, SessionError};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::Path;
-use template::NEXT_USER;
-pub use template::{ChatMessage, conversation};
+pub use template::{ChatMessage, NEXT_USER, conversation};
 use wgoose_runtime::StateData;
 
 /// How to chat.

@@ -51,8 +51,8 @@ pub fn conversation(messages: &[ChatMessage<'_>], think: bool) -> String {
 const ANSWER: &str = "Assistant:";
 const THINK: &str = " <think";
 
-/// What comes before a message, but for the first.
-pub(super) const NEXT_USER: &str = "\n\nUser:";
+/// What comes before a message, but for the first: where it is generated an answer has ended.
+pub const NEXT_USER: &str = "\n\nUser:";
 
 /// What comes before the first message.
 pub(super) fn first_user(system: Option<&str>) -> String {

@@ -97,7 +97,8 @@ impl GpuLab {
             Job::Screen { plans: [a, b], scenario } => {
                 let raise = &mut || self.kernels.raise_clocks();
                 let plans = [(a, find(a)?), (b, find(b)?)];
-                of_steps(self.subjects[0].plans.screen(plans, *scenario, raise, assignment.progress))
+                let effort = assignment.effort;
+                of_steps(self.subjects[0].plans.screen(plans, *scenario, effort, raise, assignment.progress))
             }
             Job::Steps { plans: [a, b], scenario, .. } => {
                 let arms = [(self.number(a), find(a)?), (self.number(b), find(b)?)];
@@ -157,5 +158,45 @@ impl Lab for GpuLab {
 
     fn doubt(&self) -> Option<&str> {
         self.kernels.doubt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Plans;
+    use crate::paired::Effort;
+    use crate::quality::Reference;
+    use wgoose_graph::{LoraRanks, ModelShape};
+    use wgoose_loader::Container;
+    use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
+
+    #[test]
+    fn a_comparison_whose_time_is_over_is_broken_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let ranks = LoraRanks { decay: 16, iclr: 16, value: 16, gate: 16 };
+        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 64, vocab: 64, ranks };
+        let (container, mix) = (Container::Gguf, Mix::F16);
+        let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
+        let path = folder.path().join("model.gguf");
+        write(&options, &path, &mut unwatched).unwrap();
+        let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
+        let default = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
+        let reference = PendingReference::from(Reference::cached(&model, folder.path()).unwrap());
+        let catalogue = Catalogue::embedded();
+        let mut lab = GpuLab::new(&device, &model, &default, (&catalogue, reference), Instant::now()).unwrap();
+        let ids = [16, 32].map(|prefill_chunk| Plan { prefill_chunk, ..default.clone() });
+        let plans: Plans = ids.clone().into_iter().map(|plan| (PlanId::of(&plan), plan)).collect();
+        let ids = ids.map(|plan| PlanId::of(&plan));
+        let scenario = Scenario::DECODE;
+        let jobs = [Job::Steps { plans: ids.clone(), scenario, held_out: false }, Job::Screen { plans: ids, scenario }];
+        for job in &jobs {
+            for (most, is_over) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+                let effort = Effort { most: Some(most), ..Effort::none() };
+                let (outcome, _) =
+                    lab.run(Assignment { job, site: None, plans: &plans, effort, progress: &|_| () }).unwrap();
+                assert_eq!(outcome == Outcome::Interrupted, is_over, "{job:?}: {outcome:?}");
+            }
+        }
     }
 }

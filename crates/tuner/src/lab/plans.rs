@@ -123,9 +123,11 @@ impl PlanLab {
         &mut self,
         plans: [(&PlanId, &Plan); 2],
         scenario: Scenario,
+        effort: Effort,
         raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
         progress: &dyn Fn(Phase),
     ) -> Result<Outcome, StepError> {
+        let end = End::of(effort);
         let [(id, incumbent), (_, candidate)] = plans;
         let is_same = |(known, runs): &(PlanId, Runs)| known == id && runs.scenario == scenario;
         let mut incumbent = match self.screened.take().filter(is_same) {
@@ -145,6 +147,9 @@ impl PlanLab {
             }
             for pair in abba(SCREENED_PAIRS) {
                 for arm in pair {
+                    if end.is_over() {
+                        return Ok(Outcome::Interrupted);
+                    }
                     let i = usize::from(arm == Arm::Candidate);
                     samples_ns[i].push(arms[i].sample()?);
                 }
@@ -156,15 +161,29 @@ impl PlanLab {
     }
 }
 
+/// When a comparison is broken off.
+struct End(Option<Instant>);
+
+impl End {
+    /// That of one that begins now.
+    fn of(effort: Effort) -> Self {
+        End(effort.most.and_then(|most| Instant::now().checked_add(most)))
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
 /// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory
-/// lies makes one half a percent faster than the next.
+/// lies makes one half a percent faster than the next. One that goes on for too long is interrupted.
 pub(super) fn pair(
     ready: &dyn Fn(usize) -> Result<Runs, StepError>,
     effort: Effort,
     raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
     progress: &dyn Fn(Phase),
 ) -> Result<Outcome, StepError> {
-    let start = Instant::now();
+    let (start, end) = (Instant::now(), End::of(effort));
     let mut samples_ns = [Vec::new(), Vec::new()];
     let mut steps = None;
     for instance in 0..effort.instances {
@@ -172,7 +191,11 @@ pub(super) fn pair(
         let mut arms = [ready(0)?, ready(1)?];
         progress(Phase::Running);
         raise_clocks()?;
-        let longest = arms[0].warm_up()?.max(arms[1].warm_up()?);
+        let mut longest = 0.0_f64;
+        for arm in &mut arms {
+            let Some(ns) = arm.warm_up(&end)? else { return Ok(Outcome::Interrupted) };
+            longest = longest.max(ns);
+        }
         let steps = *steps.get_or_insert(arms[0].steps_for(longest));
         arms.iter_mut().for_each(|arm| arm.steps = steps);
         let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
@@ -184,6 +207,9 @@ pub(super) fn pair(
                 break;
             }
             for arm in pair {
+                if end.is_over() {
+                    return Ok(Outcome::Interrupted);
+                }
                 let i = usize::from(arm == Arm::Candidate);
                 progress(Phase::Running);
                 samples_ns[i].push(arms[i].sample()?);
@@ -225,17 +251,20 @@ impl Runs {
         }
     }
 
-    /// Runs until two samples agree; nanoseconds of a step.
-    fn warm_up(&mut self) -> Result<f64, StepError> {
+    /// Runs until two samples agree; nanoseconds of a step. `None`: the end comes before.
+    fn warm_up(&mut self, end: &End) -> Result<Option<f64>, StepError> {
         let mut before = self.sample()?;
         for _ in 1..MOST_WARM_UP {
+            if end.is_over() {
+                return Ok(None);
+            }
             let ns = self.sample()?;
             if (ns - before).abs() <= STEADY * before {
-                return Ok(ns);
+                return Ok(Some(ns));
             }
             before = ns;
         }
-        Ok(before)
+        Ok(Some(before))
     }
 
     /// Wall-clock nanoseconds of a step.

@@ -85,3 +85,84 @@ fn what_hung_is_not_run_again_whatever_it_is_compared_with() {
     assert_eq!(screened(&ledger, &[[64, 128], [64, 128], [256, 128], [64, 512]]), 2);
     assert_eq!(screened(&ledger, &[[1024, 128], [64, 2048]]), 1);
 }
+
+/// A lab in which every job takes ten seconds.
+#[derive(Default)]
+struct Slow {
+    spent: Duration,
+    /// How long comparisons may take at most, one after the other.
+    most: Vec<Option<Duration>>,
+}
+
+const TEN: Duration = Duration::from_secs(10);
+
+impl Lab for Slow {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        self.spent += TEN;
+        self.most.push(assignment.effort.most);
+        let outcome = match assignment.job {
+            Job::Gate { .. } => Outcome::Gate(Gate {
+                passed: true,
+                rms: 0.0,
+                max: 0.0,
+                quality_hash: None,
+                certified: None,
+                bits: None,
+                detail: String::new(),
+            }),
+            _ if assignment.effort.most.is_some_and(|most| most < TEN + TEN) => Outcome::Interrupted,
+            _ => Outcome::Pair { samples_ns: [vec![2.0; 8], vec![1.0; 8]], repeats: 1, copies: 0 },
+        };
+        Ok((outcome, Cost::default()))
+    }
+
+    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        Ok((Outcome::Done, Cost::default()))
+    }
+
+    fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Wall
+    }
+}
+
+#[test]
+fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
+    let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
+    let mut lab = Slow::default();
+    let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
+    let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
+    memo.end_at(3 * TEN);
+    let compare = |memo: &mut Memo<'_>, chunk| {
+        memo.steps([&plan(64), &plan(chunk)], Scenario::DECODE, false, Effort::usual(Duration::ZERO)).map(drop)
+    };
+    compare(&mut memo, 128).unwrap();
+    // The gate of the default waits for the reference: it takes nothing of the time, and is made whenever it is asked for.
+    memo.gate_in_any_case(&plan(64)).unwrap();
+    compare(&mut memo, 256).unwrap();
+    // It is 30 s of 40: this one has until 50. It is broken off, and no failure.
+    let late = |ended| matches!(ended, Err(TrialError::OutOfTime));
+    memo.end_at(3 * TEN + Duration::from_secs(1));
+    assert!(late(compare(&mut memo, 512)));
+    assert!(late(compare(&mut memo, 512)), "it is not begun");
+    assert!(
+        late(memo.gate(&plan(128)).map(drop)) && late(memo.screen([&plan(64), &plan(512)], Scenario::DECODE).map(drop))
+    );
+    compare(&mut memo, 128).unwrap();
+    memo.gate(&plan(64)).unwrap();
+    memo.gate_in_any_case(&plan(256)).unwrap();
+    // What has won has ten seconds more.
+    memo.go_on();
+    compare(&mut memo, 1024).unwrap();
+    drop(memo);
+    let most: Vec<Option<u64>> = lab.most.iter().map(|most| most.map(|most| most.as_secs())).collect();
+    assert_eq!(most, [Some(40), Some(u64::MAX), Some(30), Some(11), Some(u64::MAX), Some(20)]);
+}

@@ -22,6 +22,9 @@ impl Sweep<'_> {
         let several = objective.together().map(Scenario::batch);
         let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
+        if plan.hash() != self.default.hash() {
+            self.memo.go_on();
+        }
         let left = self.options.budget.saturating_sub(self.memo.spent());
         let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
@@ -65,9 +68,12 @@ impl Sweep<'_> {
                 return self.derived();
             }
         }
-        // A comparison of the default with itself would say nothing.
-        self.done(Step::NothingFaster)?;
-        self.derived()
+        let derived = self.derived()?;
+        if derived.hash() == self.default.hash() {
+            // A comparison of the default with itself would say nothing.
+            self.done(Step::NothingFaster)?;
+        }
+        Ok(derived)
     }
 
     /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: one of each scenario, and two
@@ -130,7 +136,7 @@ impl Sweep<'_> {
         let derived = derive(records, &self.options.catalogue, &self.options.objective, &policy)?;
         let ledger = self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(evidence) = derived.plan.evidence.clone() {
-            let evidence = Evidence { ledger, ..evidence };
+            let evidence = Evidence { ledger, without_op: self.without_op.clone(), ..evidence };
             self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
             return Ok(Plan { evidence: Some(evidence), ..derived.plan });
         }
@@ -143,6 +149,7 @@ impl Sweep<'_> {
             rms_error: gate.rms,
             scenarios: Vec::new(),
             ledger,
+            without_op: self.without_op.clone(),
         };
         Ok(default.with_evidence(evidence))
     }
@@ -164,6 +171,10 @@ impl Sweep<'_> {
                 Ok(result) => result,
                 Err(TrialError::Failed(reason)) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                    return Ok(false);
+                }
+                Err(TrialError::OutOfTime) => {
+                    self.leave_untried(vec![candidate.to_string()], plan)?;
                     return Ok(false);
                 }
                 Err(error) => return Err(error.into()),

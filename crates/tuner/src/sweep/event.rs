@@ -102,6 +102,8 @@ pub enum Step {
         /// Gigaflops per second.
         gflops: f64,
     },
+    /// Ops that no pass of the plan has, by name: their kernels are not tuned.
+    WithoutOps(Vec<String>),
     /// The kernel of one kind of op instance was tuned.
     Kernel {
         /// The kind.
@@ -190,6 +192,8 @@ pub enum Note {
     },
     /// Changes that no time was left for, by name.
     Untried(Vec<String>),
+    /// Variants that were brought along, and whose op is in no pass of the plan.
+    WithoutOp(Vec<String>),
     /// The device's speed changed by this share.
     Drift(f64),
     /// Why kernels are timed by wall clock.
@@ -255,6 +259,7 @@ impl fmt::Display for Step {
             Step::Cost { key, ns, gbytes, gflops } => {
                 write!(f, "{key}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", ns / 1e3)
             }
+            Step::WithoutOps(ops) => write!(f, "in no pass of the plan, and so not tried: {}", ops.join(", ")),
             Step::Kernel { key, winner: Some(choice), gain, tried } => {
                 write!(f, "{key}: {choice} (x{gain:.2}, {tried} tried)")
             }
@@ -315,6 +320,9 @@ impl fmt::Display for Note {
             Note::BrokenVariant(error) => write!(f, "a variant is left out: {error}"),
             Note::Seed { seed, refusal } => write!(f, "seed {seed}: {refusal}"),
             Note::Untried(names) => write!(f, "out of time, not tried: {}", names.join(", ")),
+            Note::WithoutOp(names) => {
+                write!(f, "not tried, no plan here has this op: {}", names.join(", "))
+            }
             Note::Drift(share) => write!(
                 f,
                 "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and stand",

@@ -1,6 +1,6 @@
 //! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError};
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError, UNTRIED};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::ledger::{Cause, Reason};
@@ -57,8 +57,10 @@ impl<'a> Sweep<'a> {
         passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
         passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
         let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
+        let mut present = BTreeSet::new();
         for (scenario, fusions) in passes {
             for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
+                present.insert(group.key.op.clone());
                 // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
                 let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
                 if !is_merged && !all.iter().any(|(_, g)| g.key == group.key) {
@@ -66,6 +68,7 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+        self.leave_without_op(&present, plan)?;
         // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
         // however short it is; then what reads and writes the most.
         let (options, brought) = (self.options, self.options.catalogue.differing());
@@ -143,6 +146,28 @@ impl<'a> Sweep<'a> {
         let speed_after = self.control(control.as_ref())?;
         if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
             self.note(Note::Drift(drift))?;
+        }
+        Ok(())
+    }
+
+    /// Says which ops are in no pass of a plan: their kernels are not tried, even those that the user brought along.
+    fn leave_without_op(&mut self, present: &BTreeSet<String>, plan: &Plan) -> Result<(), SweepError> {
+        let catalogue = &self.options.catalogue;
+        let ops: Vec<String> =
+            ops::ALL.iter().map(|op| op.name.to_owned()).filter(|op| !present.contains(op)).collect();
+        let differing = catalogue.differing();
+        let variants = ops.iter().flat_map(|op| catalogue.variants(op).iter().map(move |variant| (op, variant)));
+        let brought: Vec<String> = variants
+            .filter(|(_, v)| differing.iter().any(|file| file.path.strip_suffix(".wgsl") == Some(v.path())))
+            .map(|(op, variant)| format!("{op}/{}", variant.name()))
+            .collect();
+        if !ops.is_empty() {
+            self.memo.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
+            self.done(Step::WithoutOps(ops))?;
+        }
+        if !brought.is_empty() {
+            self.without_op.clone_from(&brought);
+            self.note(Note::WithoutOp(brought))?;
         }
         Ok(())
     }

@@ -137,10 +137,10 @@ impl Sweep<'_> {
         Ok(promising.into_iter().map(|(_, choice)| choice).collect())
     }
 
-    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run.
+    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is no time.
     pub(super) fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
         match self.memo.screen(pair, scenario) {
-            Err(TrialError::Failed(_)) => Ok(None),
+            Err(TrialError::Failed(_) | TrialError::OutOfTime) => Ok(None),
             found => Ok(Some(found?.log_ratio)),
         }
     }

@@ -13,6 +13,7 @@
 
 mod broken;
 mod confirm;
+mod ends;
 mod event;
 mod forms;
 mod kernels;
@@ -22,9 +23,10 @@ mod options;
 mod persistent;
 mod problem;
 
+use ends::{Ends, share_of};
 pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
-pub use options::SweepOptions;
+pub use options::{Part, SweepOptions, UnknownPart};
 pub use problem::Problem;
 pub(crate) use problem::kernels as kernels_id;
 
@@ -198,6 +200,7 @@ pub fn search<'a>(
     listen: Listener<'a>,
 ) -> Result<Swept, SweepError> {
     memo.heed(options.interrupt.clone());
+    memo.end_at(options.budget);
     memo.begin(Session {
         at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -208,15 +211,17 @@ pub fn search<'a>(
         default: crate::job::PlanId::of(&problem.default),
         budget: options.budget.as_secs_f64(),
     })?;
-    let ends = if options.persistent && options.objective.decodes() { Ends::MERGED } else { Ends::APART };
+    let has_kernels = options.parts.contains(&Part::Kernels);
     let mut sweep = Sweep {
         problem,
         options,
         memo,
         default: problem.default.clone(),
         open: Vec::new(),
-        ends,
-        gated: false,
+        ends: Ends::of(options),
+        // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
+        gated: problem.limits.is_cpu,
+        without_op: Vec::new(),
         listen,
     };
     sweep.report_broken()?;
@@ -230,34 +235,18 @@ pub fn search<'a>(
     let structure = sweep.checked(structure)?;
     sweep.gated = true;
     let mut plan = structure.clone();
-    let tuner = sweep.tuner().with_seeds(&planted);
-    sweep.persistent(&tuner, &mut plan)?;
-    sweep.kernels(&tuner, &mut plan)?;
-    if plan.persistent.is_none() {
-        sweep.layouts(&tuner, &mut plan)?;
+    if has_kernels {
+        let tuner = sweep.tuner().with_seeds(&planted);
+        sweep.persistent(&tuner, &mut plan)?;
+        sweep.kernels(&tuner, &mut plan)?;
+        if plan.persistent.is_none() && options.parts.contains(&Part::Layouts) {
+            sweep.layouts(&tuner, &mut plan)?;
+        }
     }
     sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
-}
-
-/// The shares of the budget at which stages end. The last one ends with it.
-struct Ends {
-    structure: f64,
-    stages: f64,
-    forms: f64,
-    merged: f64,
-    kernels: f64,
-    layouts: f64,
-}
-
-impl Ends {
-    /// With persistent kernels, which hold most of what decoding takes.
-    const MERGED: Ends = Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.7, kernels: 0.84, layouts: 0.86 };
-
-    /// Without.
-    const APART: Ends = Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
 }
 
 struct Sweep<'a> {
@@ -270,6 +259,8 @@ struct Sweep<'a> {
     ends: Ends,
     /// Whether what wins must pass the gate at once: the reference may still be computed.
     gated: bool,
+    /// Variants from beside the binary whose op is in no pass of the plan.
+    without_op: Vec<String>,
     listen: Listener<'a>,
 }
 
@@ -310,7 +301,7 @@ impl<'a> Sweep<'a> {
     /// too short for both.
     fn end(&self, share: f64) -> Duration {
         let budget = self.options.budget;
-        budget.mul_f64(share).min(budget - self.confirming().min(budget / 2))
+        share_of(budget, share).min(budget - self.confirming().min(budget / 2))
     }
 
     /// What is left until a stage ends.
@@ -331,7 +322,7 @@ impl<'a> Sweep<'a> {
 
     /// The gate of the default plan, without which nothing is known to be right.
     fn default_gate(&mut self) -> Result<Gate, SweepError> {
-        match self.memo.gate(&self.default) {
+        match self.memo.gate_in_any_case(&self.default) {
             Err(TrialError::Failed(reason)) => Err(SweepError::Gate(reason.to_string())),
             gate => Ok(gate?),
         }
@@ -352,7 +343,9 @@ impl<'a> Sweep<'a> {
     fn structure(&mut self) -> Result<Plan, SweepError> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits);
-        let changes = changes(&best, &self.problem.layouts(), &fusions, &self.options.chunks, &self.options.objective);
+        let options = self.options;
+        let mut changes = changes(&best, &self.problem.layouts(), &fusions, &options.chunks, &options.objective);
+        changes.retain(|change| options.parts.contains(&change.part));
         self.begin(Stage::Structure, changes.len())?;
         let deadline = self.end(self.ends.structure);
         let comparisons: usize = changes.iter().map(|c| c.scenarios.len()).sum();
@@ -390,9 +383,12 @@ impl<'a> Sweep<'a> {
         let pair = [&*incumbent, &plan];
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
+            let has_won = timed.iter().any(|timed: &Timed| timed.verdict.replaces_incumbent());
             let compared = match self.memo.steps(pair, scenario, false, effort) {
-                // The second comparison decides, on samples that did not choose.
-                Ok(first) if first.comparison.verdict == Verdict::Fast => self.memo.steps(pair, scenario, true, effort),
+                // The second comparison decides, on samples that did not choose; where it has won, losing is all that is left to do.
+                Ok(first) if first.comparison.verdict == Verdict::Fast && !has_won => {
+                    self.memo.steps(pair, scenario, true, effort)
+                }
                 compared => compared,
             };
             let result = match compared {
@@ -400,6 +396,10 @@ impl<'a> Sweep<'a> {
                 Err(TrialError::Failed(reason)) => {
                     self.done(Step::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(Ended::Lost);
+                }
+                Err(TrialError::OutOfTime) => {
+                    self.leave_untried(vec![candidate.to_string()], incumbent)?;
+                    return Ok(Ended::Open);
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -450,17 +450,22 @@ impl<'a> Sweep<'a> {
                 self.done(Step::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
                 Ok(true)
             }
+            Err(TrialError::OutOfTime) => {
+                self.leave_untried(vec![candidate.to_string()], pair[0])?;
+                Ok(true)
+            }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether a plan passes the gate.
+    /// Whether a plan passes the gate; one that there is no time for does not.
     fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
         let candidate = candidate.clone();
         match self.memo.gate(plan) {
             Ok(gate) if gate.passed => return Ok(true),
             Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
             Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
+            Err(TrialError::OutOfTime) => self.leave_untried(vec![candidate.to_string()], plan)?,
             Err(error) => return Err(error.into()),
         }
         Ok(false)
@@ -474,6 +479,7 @@ impl<'a> Sweep<'a> {
                 Ok(gate) if gate.passed => break,
                 Ok(gate) => gate.detail,
                 Err(TrialError::Failed(reason)) => reason.to_string(),
+                Err(TrialError::OutOfTime) => break,
                 Err(error) => return Err(error.into()),
             };
             let least = plan.least_precise(&catalogue);

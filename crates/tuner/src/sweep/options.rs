@@ -4,11 +4,54 @@ use crate::interrupt::Interrupt;
 use crate::lab::ChildCommand;
 use crate::objective::Objective;
 use crate::seeds::Seed;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_runtime::Device;
+
+/// What a sweep can decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// How matrices lie on the GPU.
+    Layouts,
+    /// Which ops are fused.
+    Fusions,
+    /// How many tokens of a prompt are read at once.
+    Chunk,
+    /// Which kernels run, as dispatches and in persistent kernels.
+    Kernels,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 4] = [Part::Layouts, Part::Fusions, Part::Chunk, Part::Kernels];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Layouts => "layouts",
+            Part::Fusions => "fusions",
+            Part::Chunk => "chunk",
+            Part::Kernels => "kernels",
+        }
+    }
+}
+
+/// No part of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is no part of tuning: name layouts, fusions, chunk or kernels")]
+pub struct UnknownPart(String);
+
+impl FromStr for Part {
+    type Err = UnknownPart;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPart> {
+        Part::ALL.into_iter().find(|part| part.name() == name).ok_or_else(|| UnknownPart(name.to_owned()))
+    }
+}
 
 /// How to sweep.
 #[derive(Clone, Debug)]
@@ -17,8 +60,11 @@ pub struct SweepOptions {
     pub ledger: PathBuf,
     /// When the time to spend began.
     pub begun: Instant,
-    /// Time to spend, everything counted.
+    /// Time to spend, everything counted but the gate of the default plan, which may wait for the reference. Nothing is compared once
+    /// it is over, and what is being compared then is broken off after 10 s; what has won by then has 10 s more for its confirmation.
     pub budget: Duration,
+    /// What is decided.
+    pub parts: BTreeSet<Part>,
     /// Try every legal configuration, whatever hunches say of it and whatever the budget.
     pub exhaustive: bool,
     /// Prefill chunks to compare; powers of 4 fill their bucket.
@@ -43,5 +89,17 @@ impl SweepOptions {
     /// The prefill chunks that are compared unless others are asked for: a software adapter has little to fill.
     pub fn default_chunks(device: &Device) -> Vec<u32> {
         if device.is_cpu() { vec![16, 32, 64, 128] } else { vec![64, 256, 1024, 2048, 4096] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_names() {
+        assert!(Part::ALL.into_iter().all(|part| part.name().parse() == Ok(part)));
+        let refused = "fusion".parse::<Part>().unwrap_err().to_string();
+        assert_eq!(refused, "fusion is no part of tuning: name layouts, fusions, chunk or kernels");
     }
 }

@@ -9,7 +9,7 @@ use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::Lab;
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::memo::Memo;
-use wgoose_tuner::sweep::{Problem, SweepOptions};
+use wgoose_tuner::sweep::{Part, Problem, SweepOptions};
 
 /// A device like an H200.
 fn limits() -> Limits {
@@ -53,6 +53,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         ledger: ledger.to_owned(),
         begun: Instant::now(),
         budget: Duration::from_secs(budget),
+        parts: Part::ALL.into(),
         exhaustive: false,
         chunks: vec![64, 256, 1024],
         objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),

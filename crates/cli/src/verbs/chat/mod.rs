@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
             }
             Ok(Some(command)) => {
                 match obey(&mut chat, &command) {
-                    Ok(done) if typed => eprintln!("{}", printable(&done)),
+                    Ok(done) if typed && !done.is_empty() => eprintln!("{}", printable(&done)),
                     Ok(_) => {}
                     Err(why) => eprintln!("wgoose: {}", one_line(why.as_ref())),
                 }
@@ -123,7 +123,7 @@ fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
             String::new()
         }
         Command::Undo => match chat.undo()? {
-            Some(message) => format!("taken back: {}", message.trim_end()),
+            Some(message) => format!("taken back: {}", message.split_whitespace().collect::<Vec<_>>().join(" ")),
             None => "nothing to take back".to_owned(),
         },
         Command::System(system) => {

@@ -5,7 +5,7 @@ mod part;
 
 use crate::failure::{Failure, WrongUsage};
 use crate::options::{RunOptions, place};
-use crate::progress::Moving;
+use crate::progress::{Moving, aside};
 use crate::texts::read_texts;
 use clap::ValueEnum;
 use output::{Kind, Output, Run};
@@ -139,10 +139,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut done = output.done;
     bar.done(done as u64);
     for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
-        for (tokens, embedding) in batch.iter().zip(session.embed_batch(batch, &options)?) {
-            output.write(tokens.len(), &embedding, cols, options.pooling == Pooling::Every)?;
-        }
-        output.flush()?;
+        let embedded = session.embed_batch(batch, &options)?;
+        // They may go to the terminal on which the bar is.
+        aside(|| {
+            for (tokens, embedding) in batch.iter().zip(&embedded) {
+                output.write(tokens.len(), embedding, cols, options.pooling == Pooling::Every)?;
+            }
+            output.flush()
+        })?;
         done += batch.len();
         bar.done(done as u64);
     }

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let len = text.metadata().map_err(fail)?.len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
-    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {msg}")?;
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
     // Ctrl-C ends the reading: what was measured until then is printed. A second one ends the program.
     let stopped = Arc::new(AtomicBool::new(false));
     let by_handler = Arc::clone(&stopped);

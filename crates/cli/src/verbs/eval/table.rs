@@ -58,10 +58,13 @@ fn distance(divergence: &Divergence) -> String {
     let all = divergence.all();
     let (mean, most, largest) = (all.mean_kl(), divergence.kl_99(), all.max_kl);
     let mut text =
-        format!("\nKL divergence from the reference, nats: mean {mean:.2e}, 99 % {most:.2e}, largest {largest:.2e}\n");
+        format!("\nKL divergence from the reference: mean {mean:.2e}, 99 % {most:.2e}, largest {largest:.2e}\n");
     let (agreement, rms) = (100.0 * all.agreement(), all.rms());
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "same likeliest token: {agreement:.2} %; rms error of the logits: {rms:.2e}\n");
+    let _ = writeln!(
+        text,
+        "divergences are in nats; same likeliest token: {agreement:.2} %\nrms error of the logits: {rms:.2e}\n"
+    );
     let _ = writeln!(
         text,
         "{:>17} {:>9} {:>10} {:>11} {:>9} {:>10}",

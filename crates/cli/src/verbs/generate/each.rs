@@ -22,7 +22,7 @@ pub(super) fn each(
     together: usize,
 ) -> Result<(), Failure> {
     let start = Instant::now();
-    let moving = Moving::bar(prompts.len() as u64, "{pos}/{len} texts {elapsed} {msg}")?;
+    let moving = Moving::bar(prompts.len() as u64, "{pos}/{len} texts {elapsed} {wide_msg}")?;
     let mut batch = session.batch(together.min(prompts.len()))?;
     let mut waiting = prompts.iter().enumerate();
     let mut going: HashMap<SequenceId, (usize, String)> = HashMap::new();

@@ -19,8 +19,9 @@ use wgoose_session::sampling::SamplerOptions;
 
 /// Continue a text, which is printed as it comes; or many together, each printed as it ends.
 ///
-/// The text is that of --prompt or --file, or what comes on standard input. Several are printed as JSON lines: the index of the
-/// prompt, its "id" if the file has one, text, tokens and finish_reason (stop or length).
+/// The text is that of --prompt or --file, or what comes on standard input. It is read as it is: no end-of-text stands before it.
+/// Several are printed as JSON lines: the index of the prompt, its "id" if the file has one, text, tokens and finish_reason (stop or
+/// length).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose generate model.gguf -p \"The goose flies over\" -n 64

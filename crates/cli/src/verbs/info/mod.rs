@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     );
     let r = shape.ranks;
     outln!(
-        "vocabulary {}, adapter ranks: decay {}, in-context learning rate {}, value {}, gate {}",
+        "vocabulary {}\nadapter ranks: decay {}, in-context learning rate {}, value {}, gate {}",
         shape.vocab,
         r.decay,
         r.iclr,

@@ -13,14 +13,11 @@ pub(super) fn run(store: Option<&Store>, here: &Here, json: bool) -> Result<(), 
         outln!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    let head = ["NAME", "DEVICE", "MODEL", "TUNED", "AGAINST THE DEFAULT", "STANDING"].map(str::to_owned);
-    let mut rows = vec![head];
-    rows.extend(plans.iter().map(|listed| cells(listed, here)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    for row in &rows {
-        let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  "));
-        listln!("{}{}", padded.collect::<String>(), row[5]);
+    // Names have the device and the model; two lines of a plan fit a terminal of 80 columns.
+    for listed in &plans {
+        let tuned = tuned(&listed.source).map_or("ships".to_owned(), |day| format!("tuned {day}"));
+        listln!("{}", listed.name);
+        listln!("  {}; {tuned}, {}", gains(listed), words(&here.standing(listed)));
     }
     if let Some(store) = store.filter(|_| !plans.iter().any(|p| matches!(p.source, Source::Store { .. }))) {
         eprintln!("none in {} yet: wgoose tune MODEL files one", store.folder().display());
@@ -28,23 +25,24 @@ pub(super) fn run(store: Option<&Store>, here: &Here, json: bool) -> Result<(), 
     Ok(())
 }
 
-fn cells(listed: &Listed, here: &Here) -> [String; 6] {
-    let device = listed.plan.as_ref().map_or("?", |plan| plan.device.adapter.as_str()).to_owned();
-    let gains: Vec<String> = scenarios(listed).iter().map(|s| format!("{} {:.2} x", label(s), gain(s))).collect();
-    let gains = match listed.plan.as_ref().map(Gain::of) {
-        Ok(Gain::Nothing) => "nothing tried was faster".to_owned(),
-        _ if gains.is_empty() => "not measured".to_owned(),
-        _ => gains.join(", "),
+/// What a plan gains over the default, in words.
+fn gains(listed: &Listed) -> String {
+    match listed.plan.as_ref().map(Gain::of) {
+        Ok(Gain::Nothing) => return "nothing tried was faster".to_owned(),
+        _ if scenarios(listed).is_empty() => return "not measured".to_owned(),
+        _ => {}
+    }
+    let of = |name: &str| scenarios(listed).iter().filter(|s| s.scenario == name).map(gain).collect::<Vec<f64>>();
+    let mut names: Vec<&str> = scenarios(listed).iter().map(|s| s.scenario.as_str()).collect();
+    names.dedup();
+    let range = |name: &&str| {
+        let (least, most) = of(name).into_iter().fold((f64::MAX, 0.0_f64), |(a, b), gain| (a.min(gain), b.max(gain)));
+        match format!("{least:.2}") == format!("{most:.2}") {
+            true => format!("{name} {least:.2} x"),
+            false => format!("{name} {least:.2} to {most:.2} x"),
+        }
     };
-    let standing = words(&here.standing(listed));
-    [
-        listed.name.clone(),
-        device,
-        listed.model_class(),
-        tuned(&listed.source).unwrap_or("ships".into()),
-        gains,
-        standing,
-    ]
+    names.iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
 fn row(listed: &Listed, here: &Here) -> Value {
@@ -73,14 +71,6 @@ fn row(listed: &Listed, here: &Here) -> Value {
 fn scenarios(listed: &Listed) -> &[ScenarioEvidence] {
     let evidence = listed.plan.as_ref().ok().and_then(|plan| plan.evidence.as_ref());
     evidence.map_or(&[], |evidence| &evidence.scenarios)
-}
-
-/// `decode`, or a scenario with its tokens.
-fn label(scenario: &ScenarioEvidence) -> String {
-    match scenario.tokens {
-        1 => scenario.scenario.clone(),
-        tokens => format!("{} {tokens}", scenario.scenario),
-    }
 }
 
 fn tuned(source: &Source) -> Option<String> {

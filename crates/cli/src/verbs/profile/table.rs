@@ -7,7 +7,7 @@ use wgoose_runtime::lab::roofline::Spread;
 
 /// Prints a report; by layer too, if asked for.
 pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
-    outln!("{} on {} ({})", report.model, report.device.adapter, report.device.driver);
+    outln!("{} on {}\n{}", report.model, report.device.adapter, report.device.driver);
     outln!("{}, {} runs, plan {}\n", report.step(), report.runs, report.plan);
     let ms = |spread: Option<Spread>| match spread {
         Some(s) => format!("{:>10.3} ms  ({:.3} to {:.3})", s.median, s.min, s.max),
@@ -26,8 +26,8 @@ pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
     }
     outln!(
         "\nBelow: a step with a timestamp after each dispatch, {:.3} ms. {:.2} us are\n\
-         taken off each dispatch, the mean of what timestamps add; what is left of waiting\n\
-         stays with the dispatch that waited.\n",
+         taken off each dispatch, the mean of what timestamps add; what is left of\n\
+         waiting stays with the dispatch that waited.\n",
         report.timestamped_ms,
         report.timestamp_us
     );

@@ -17,7 +17,7 @@ use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::seeds;
-use wgoose_tuner::sweep::Swept;
+use wgoose_tuner::sweep::{Part, Swept};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
@@ -28,6 +28,7 @@ use wgoose_tuner::sweep::Swept;
 #[command(after_help = "Examples:
   wgoose tune model.gguf
   wgoose tune model.gguf --effort quick
+  wgoose tune model.gguf --only fusions -v
   wgoose tune model.gguf --budget 1200 --workload embed --out embed.ron")]
 pub(crate) struct Args {
     /// Model file.
@@ -41,9 +42,12 @@ pub(crate) struct Args {
     /// How much to try.
     #[arg(long, value_enum, default_value_t)]
     effort: Effort,
-    /// Seconds to spend, everything counted, instead of the effort's.
+    /// Seconds to spend, everything counted, instead of the effort's. The reference is computed in any case, and kept.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
+    /// What to decide, all of it by default: layouts, fusions, chunk, kernels. What is left out stays as in the device's default.
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    only: Vec<Part>,
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
@@ -103,6 +107,9 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         Some(sequences) => workload.and_together(sequences),
         None => workload,
     };
+    if !args.only.is_empty() {
+        options.parts = args.only.iter().copied().collect();
+    }
     if !args.chunks.is_empty() {
         options.chunks.clone_from(&args.chunks);
     }

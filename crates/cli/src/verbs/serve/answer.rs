@@ -1,0 +1,174 @@
+//! Answers in the form of OpenAI's, whole or piece by piece as server-sent events.
+
+use super::request::{Asked, Refused};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tiny_http::Request;
+use wgoose_session::{Ending, Generated, Session, SessionError, one_line};
+
+/// What comes before the pieces of a stream.
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
+    Connection: close\r\n\r\n";
+
+/// What a request is answered with.
+pub(super) enum Answer {
+    Whole(Value),
+    Stream(Box<Stream>),
+}
+
+/// A text that is sent as it is generated.
+pub(super) struct Stream {
+    heading: Heading,
+    prompt: Vec<u32>,
+    asked: Asked,
+}
+
+/// What text it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Chat,
+}
+
+/// What all parts of an answer say.
+pub(super) struct Heading {
+    kind: Kind,
+    id: String,
+    created: u64,
+    model: String,
+}
+
+impl Heading {
+    pub(super) fn new(kind: Kind, model: &str) -> Self {
+        static ANSWERS: AtomicU64 = AtomicU64::new(0);
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let prefix = if kind == Kind::Chat { "chatcmpl" } else { "cmpl" };
+        let id = format!("{prefix}-{created}-{}", ANSWERS.fetch_add(1, Ordering::Relaxed));
+        Heading { kind, id, created, model: model.to_owned() }
+    }
+
+    fn with(&self, object: &str, choices: &[Value]) -> Value {
+        json!({ "id": self.id, "object": object, "created": self.created, "model": self.model, "choices": choices })
+    }
+
+    fn whole(&self, text: &str, generated: &Generated) -> Value {
+        let reason = reason(generated);
+        let (object, said) = match self.kind {
+            Kind::Text => ("text_completion", json!({ "text": text })),
+            Kind::Chat => ("chat.completion", json!({ "message": { "role": "assistant", "content": text } })),
+        };
+        let mut answer = self.with(object, &[choice(said, Some(reason))]);
+        answer["usage"] = usage(generated);
+        answer
+    }
+
+    fn piece(&self, text: &str, reason: Option<&str>) -> Value {
+        let (object, said) = match (self.kind, reason) {
+            (Kind::Text, _) => ("text_completion", json!({ "text": text })),
+            (Kind::Chat, None) => ("chat.completion.chunk", json!({ "delta": { "content": text } })),
+            (Kind::Chat, Some(_)) => ("chat.completion.chunk", json!({ "delta": {} })),
+        };
+        self.with(object, &[choice(said, reason)])
+    }
+
+    /// Whose text it is: the first piece of a chat.
+    fn opening(&self) -> Option<Value> {
+        let said = json!({ "delta": { "role": "assistant", "content": "" } });
+        (self.kind == Kind::Chat).then(|| self.with("chat.completion.chunk", &[choice(said, None)]))
+    }
+
+    /// Generates; a chat's answer begins behind the blank that follows a colon.
+    fn generate(
+        &self,
+        session: &mut Session,
+        prompt: &[u32],
+        asked: &Asked,
+        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Generated, SessionError> {
+        session.reset()?;
+        let mut begun = self.kind == Kind::Text;
+        session.generate_after(prompt, &asked.generate, &mut |text| {
+            let text = if begun { text } else { text.trim_start() };
+            begun |= !text.is_empty();
+            if text.is_empty() { ControlFlow::Continue(()) } else { on_text(text) }
+        })
+    }
+}
+
+fn choice(mut said: Value, reason: Option<&str>) -> Value {
+    said["index"] = 0.into();
+    said["logprobs"] = Value::Null;
+    said["finish_reason"] = reason.into();
+    said
+}
+
+fn reason(generated: &Generated) -> &'static str {
+    match generated.ending {
+        Ending::MaxTokens => "length",
+        Ending::StopToken(_) | Ending::StopString(_) | Ending::Caller => "stop",
+    }
+}
+
+fn usage(generated: &Generated) -> Value {
+    let (read, written) = (generated.prompt_tokens, generated.tokens.len());
+    json!({ "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written })
+}
+
+impl Answer {
+    /// A text, whole, or to be sent as it comes.
+    pub(super) fn generate(
+        session: &mut Session,
+        heading: Heading,
+        prompt: Vec<u32>,
+        asked: Asked,
+    ) -> Result<Answer, Refused> {
+        if asked.is_stream {
+            return Ok(Answer::Stream(Box::new(Stream { heading, prompt, asked })));
+        }
+        let mut all = String::new();
+        let generated = heading.generate(session, &prompt, &asked, &mut |text| {
+            all.push_str(text);
+            ControlFlow::Continue(())
+        })?;
+        Ok(Answer::Whole(heading.whole(&all, &generated)))
+    }
+}
+
+impl Stream {
+    /// Sends a text while it is generated.
+    ///
+    /// # Errors
+    /// The reader is gone: then no more is generated.
+    pub(super) fn send(self, session: &mut Session, request: Request) -> io::Result<()> {
+        let Stream { heading, prompt, asked } = self;
+        let mut out = request.into_writer();
+        out.write_all(HEAD)?;
+        let mut send = |value: &Value| write!(out, "data: {value}\n\n").and_then(|()| out.flush());
+        heading.opening().iter().try_for_each(&mut send)?;
+        let mut gone = None;
+        let generated = heading.generate(session, &prompt, &asked, &mut |text| {
+            gone = send(&heading.piece(text, None)).err();
+            if gone.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if let Some(gone) = gone {
+            return Err(gone);
+        }
+        match generated {
+            Ok(generated) => {
+                send(&heading.piece("", Some(reason(&generated))))?;
+                if asked.has_usage {
+                    let mut last = heading.piece("", None);
+                    last["choices"] = json!([]);
+                    last["usage"] = usage(&generated);
+                    send(&last)?;
+                }
+            }
+            Err(error) => send(&json!({ "error": { "message": one_line(&error), "type": "server_error" } }))?,
+        }
+        out.write_all(b"data: [DONE]\n\n")?;
+        out.flush()
+    }
+}

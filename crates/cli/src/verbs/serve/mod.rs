@@ -1,0 +1,160 @@
+//! `wgoose serve`: a model behind the HTTP interface that programs for OpenAI's speak.
+
+mod answer;
+mod request;
+
+use crate::failure::Failure;
+use crate::options::RunOptions;
+use crate::progress::Moving;
+use answer::{Answer, Heading, Kind};
+use request::{Chat, Completion, Embeddings, Refused};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use tiny_http::{Header, Method, Request, Response, Server};
+use wgoose_session::{EmbedOptions, PrefixOptions, Session, one_line, printable};
+
+/// Answer programs that speak the HTTP interface of OpenAI: completions, chats and embeddings, also as streams.
+///
+/// Requests are answered one after the other; what a chat has read is kept, so that its next turn reads only what is new. Chats
+/// have the format of the RWKV-7 G1 models. What cannot be honoured, such as tools or logprobs, is refused by name.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  wgoose serve model.gguf
+  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Honk?\"}]}'")]
+pub(crate) struct Args {
+    /// Model file.
+    model: PathBuf,
+    /// Address to listen at. Anyone who reaches it can use the model: there are no keys, and nothing is encrypted.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// Port to listen at; 0 takes a free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// Most bytes of a request.
+const LONGEST: u64 = 16 << 20;
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let address = (args.host.as_str(), args.port);
+    let server = Server::http(address).map_err(|e| format!("{}:{}: {e}", args.host, args.port))?;
+    let moving = Moving::spinner("opening the model and the device")?;
+    let builder = args.options.session()?.prefix_cache(Some(PrefixOptions::default()));
+    let mut session = builder.open(&args.model)?;
+    drop(moving);
+    session.tokenizer()?;
+    let name = args.model.file_stem().unwrap_or(args.model.as_os_str()).to_string_lossy().into_owned();
+    eprintln!("listening at http://{}/v1; Ctrl-C ends it", server.server_addr());
+    for (request, body) in requests(server) {
+        let what = format!("{} {}", request.method(), request.url());
+        match body.and_then(|body| route(&mut session, &name, &request, &body)) {
+            Ok(Answer::Whole(value)) => respond(request, 200, &value),
+            Ok(Answer::Stream(stream)) => {
+                // A reader that is gone ends its answer, and nothing else.
+                let _ = stream.send(&mut session, request);
+            }
+            Err(Refused { status, why }) => {
+                eprintln!("{}", printable(&format!("{what}: {status}, {why}")));
+                respond(request, status, &json!({ "error": { "message": why, "type": "invalid_request_error" } }));
+            }
+        }
+    }
+    Err("the socket cannot be listened at any more".into())
+}
+
+/// Requests with their bodies. Each is read on a thread of its own: a slow one holds up no other.
+fn requests(server: Server) -> Receiver<(Request, Result<Vec<u8>, Refused>)> {
+    let (send, requests) = mpsc::channel();
+    thread::spawn(move || {
+        for mut request in server.incoming_requests() {
+            let send = send.clone();
+            thread::spawn(move || {
+                let body = body(&mut request);
+                // Where nothing is answered any more the program ends.
+                let _ = send.send((request, body));
+            });
+        }
+    });
+    requests
+}
+
+fn respond(request: Request, status: u16, value: &Value) {
+    let response = Response::from_string(value.to_string()).with_status_code(status);
+    let response = match Header::from_bytes("Content-Type", "application/json") {
+        Ok(header) => response.with_header(header),
+        Err(()) => response,
+    };
+    // Where the reader is gone nothing is to be done.
+    let _ = request.respond(response);
+}
+
+/// What a request is answered with; a stream is generated while it is sent.
+fn route(session: &mut Session, name: &str, request: &Request, body: &[u8]) -> Result<Answer, Refused> {
+    let path = request.url().split('?').next().unwrap_or_default().to_owned();
+    match (request.method(), path.as_str()) {
+        (Method::Get, "/health") => Ok(Answer::Whole(json!({ "status": "ok" }))),
+        (Method::Get, "/v1/models") => {
+            let model = json!({ "id": name, "object": "model", "created": 0, "owned_by": "wgoose" });
+            Ok(Answer::Whole(json!({ "object": "list", "data": [model] })))
+        }
+        (Method::Post, "/v1/completions") => {
+            let asked: Completion = read(body)?;
+            let prompt = asked.prompt.tokens(session)?;
+            Answer::generate(session, Heading::new(Kind::Text, name), prompt, asked.options.checked(16)?)
+        }
+        (Method::Post, "/v1/chat/completions") => {
+            let asked: Chat = read(body)?;
+            let prompt = tokens(session, &asked.text()?)?;
+            Answer::generate(session, Heading::new(Kind::Chat, name), prompt, asked.checked()?)
+        }
+        (Method::Post, "/v1/embeddings") => embed(session, name, &read(body)?),
+        (_, "/health" | "/v1/models" | "/v1/completions" | "/v1/chat/completions" | "/v1/embeddings") => {
+            Err(Refused { status: 405, why: format!("{} is not for {path}", request.method()) })
+        }
+        _ => Err(Refused { status: 404, why: format!("there is no {path}") }),
+    }
+}
+
+fn body(request: &mut Request) -> Result<Vec<u8>, Refused> {
+    let mut text = Vec::new();
+    request.as_reader().take(LONGEST + 1).read_to_end(&mut text).map_err(|e| Refused::wrong(e.to_string()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(Refused { status: 413, why: format!("a request has {} MiB at most", LONGEST >> 20) });
+    }
+    Ok(text)
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body).map_err(|e| Refused::wrong(e.to_string()))
+}
+
+fn tokens(session: &Session, text: &str) -> Result<Vec<u32>, Refused> {
+    Ok(session.tokenizer()?.encode(text.as_bytes()))
+}
+
+fn embed(session: &mut Session, name: &str, asked: &Embeddings) -> Result<Answer, Refused> {
+    let texts: Vec<Vec<u32>> = asked.input.texts().map(|text| tokens(session, text)).collect::<Result<_, _>>()?;
+    if texts.is_empty() || texts.iter().any(Vec::is_empty) {
+        return Err(Refused::wrong("input: there is nothing to embed".to_owned()));
+    }
+    let embedded = session.embed_batch(&texts, &EmbedOptions::default())?;
+    let of = |(index, embedding)| json!({ "object": "embedding", "index": index, "embedding": embedding });
+    let data: Vec<Value> = embedded.into_iter().enumerate().map(of).collect();
+    let read: usize = texts.iter().map(Vec::len).sum();
+    let usage = json!({ "prompt_tokens": read, "total_tokens": read });
+    Ok(Answer::Whole(json!({ "object": "list", "data": data, "model": name, "usage": usage })))
+}
+
+impl From<wgoose_session::SessionError> for Refused {
+    fn from(error: wgoose_session::SessionError) -> Self {
+        use wgoose_session::SessionError::{EmptyPrompt, SamplerOptions};
+        let status = if matches!(error, EmptyPrompt | SamplerOptions(_)) { 400 } else { 500 };
+        Refused { status, why: one_line(&error) }
+    }
+}

@@ -1,0 +1,55 @@
+//! The time of a search, as it is spent on comparisons and gates.
+
+use super::{Memo, TrialError};
+use crate::job::Job;
+use crate::ledger::Gate;
+use crate::paired::Effort;
+use std::time::Duration;
+use wgoose_kernels::Plan;
+
+/// How long after the end of its time a comparison that has begun may go on, and how long after it what won may be confirmed.
+const LATE: Duration = Duration::from_secs(10);
+
+impl Memo<'_> {
+    /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
+    /// after.
+    pub(crate) fn end_at(&mut self, end: Duration) {
+        self.end = Some(end);
+    }
+
+    /// There are a few seconds more, from the end or now on: what won by then would be lost.
+    pub(crate) fn go_on(&mut self) {
+        let spent = self.spent();
+        self.end = self.end.map(|end| end.max(spent).saturating_add(LATE));
+    }
+
+    /// Does something that takes no time of the search.
+    pub(crate) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = self.spent();
+        let result = run(self);
+        let spent = self.spent().saturating_sub(begun);
+        self.end = self.end.map(|end| end.saturating_add(spent));
+        result
+    }
+
+    /// With the end of what goes on then.
+    ///
+    /// # Errors
+    /// The time is over.
+    pub(super) fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
+        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. });
+        match self.end.filter(|_| is_bound && effort.most.is_none()) {
+            None => Ok(effort),
+            Some(end) if self.spent() >= end => Err(TrialError::OutOfTime),
+            Some(end) => Ok(Effort { most: Some(end.saturating_add(LATE) - self.spent()), ..effort }),
+        }
+    }
+
+    /// The gate of a plan, even if the time is over; it takes none of it.
+    ///
+    /// # Errors
+    /// As of [`Memo::gate`].
+    pub(crate) fn gate_in_any_case(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
+        self.aside(|memo| memo.gate_with(plan, Effort::in_any_case()))
+    }
+}
