@@ -62,6 +62,13 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         ),
         &["quality hash", "appended to benchmarks.md"],
     ),
+    (
+        "wgoose bench compare before.jsonl benchmarks.jsonl --fail-on slow",
+        Instead(
+            "cp benchmarks.jsonl before.jsonl && wgoose bench compare before.jsonl benchmarks.jsonl --fail-on slow",
+        ),
+        &["8 tokens written", "AMBIGUOUS"],
+    ),
     ("wgoose plans", Run, &["nvidia-h200-24x2048-f16", "2x128-f16"]),
     ("mkdir tuned", Run, &[]),
     (
