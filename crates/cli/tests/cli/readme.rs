@@ -54,6 +54,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose compare model.gguf --plan default --plan found --workload short.ron --budget 1"),
         &["held against default plan", "passed the gate"],
     ),
+    ("wgoose bench model.gguf --against llama-bench", Left("it needs llama.cpp; bench_against.rs plays it"), &[]),
     (
         "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md",
         Instead(

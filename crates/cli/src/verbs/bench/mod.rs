@@ -36,6 +36,7 @@ use workloads::{Form, WorkloadOptions};
   wgoose bench model.gguf -p 32,512,2048 --decode 1,8,32
   wgoose bench model.gguf --workload all
   wgoose bench model.gguf --title \"my GPU\" --change \"new driver\" --save benchmarks.md
+  wgoose bench model.gguf --against llama-bench
   wgoose bench compare before.jsonl after.jsonl --fail-on slow")]
 pub(crate) struct Args {
     #[command(subcommand)]
