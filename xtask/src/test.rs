@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &built {
         None => steps.skip("made pages", "the build failed"),
         Some(wgoose) => {
-            steps.run("made pages", || evidence::made(wgoose));
+            steps.run("made pages", || evidence::made(wgoose.path()));
         }
     }
     steps.run("tests", || execute(&mut tests("--workspace")));

@@ -19,16 +19,20 @@ const BENCHMARKS: &str = "optimization_plan/benchmarks.md";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only pages that people write: nothing is built
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tool")]
     written: bool,
+    /// A tool that is built already
+    #[arg(long, value_name = "FILE")]
+    tool: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     written(Path::new(""))?;
-    if !args.written {
-        made(&Wgoose::build(Profile::Dev)?)?;
+    match &args.tool {
+        _ if args.written => Ok(()),
+        Some(tool) => made(tool),
+        None => made(Wgoose::build(Profile::Dev)?.path()),
     }
-    Ok(())
 }
 
 /// Holds the pages that people write against what they cite.
@@ -60,7 +64,7 @@ pub(crate) fn written(root: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Names the first page that is not what its records give.
-pub(crate) fn made(wgoose: &Wgoose) -> Result<()> {
+pub(crate) fn made(tool: &Path) -> Result<()> {
     let folder = tempfile::tempdir().map_err(|e| Error::file("create", Path::new("a folder"), e))?;
     let mut files = Vec::new();
     for experiment in experiments(Path::new(""))? {
@@ -73,7 +77,7 @@ pub(crate) fn made(wgoose: &Wgoose) -> Result<()> {
         fs::create_dir_all(parent).map_err(|e| Error::file("create", parent, e))?;
         fs::copy(file, &copy).map_err(|e| Error::file("copy", file, e))?;
     }
-    let tool = fs::canonicalize(wgoose.path()).map_err(|e| Error::file("find", wgoose.path(), e))?;
+    let tool = fs::canonicalize(tool).map_err(|e| Error::file("find", tool, e))?;
     let render = |words: &[&str], of: &[PathBuf]| {
         let mut command = crate::shell::command(&tool, words);
         capture(command.args(of).current_dir(folder.path()))
@@ -104,7 +108,8 @@ fn experiments(root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_made(root: &Path, page: &Path) -> bool {
-    page == root.join(BENCHMARKS) || page.with_file_name("experiment.ron").exists()
+    page == root.join(BENCHMARKS)
+        || (page.with_file_name("experiment.ron").exists() && page.with_file_name("results").is_dir())
 }
 
 /// Pages in a folder, or the page itself.
