@@ -2,6 +2,7 @@
 
 use super::charts::{MOST_POINTS, MOST_VARIANTS, Row, control, gains, heat, progress, strip};
 use super::course::Course;
+use super::drawing::DRAWINGS;
 use super::failures::Failed;
 use super::gather::Report;
 use super::html::{LONG, SHORT, Table, escape};
@@ -9,7 +10,6 @@ use super::left_out::LeftOut;
 use super::numbers::{count, digits, gain, of, time, utc};
 use super::point::Point;
 use super::sites::Site;
-use super::svg::DRAWINGS;
 use super::view::Subject;
 use crate::derive::{Derived, overall};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! How many times as fast plans are as what they are held against, with intervals.
 
+use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};
 use super::super::numbers::gain;
-use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
 
 const MARGIN: f64 = 16.0;
 const ROW: f64 = 42.0;
