@@ -70,7 +70,7 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
     for experiment in experiments(Path::new(""))? {
         find_all(&experiment, &mut files)?;
     }
-    files.extend([BENCHMARKS.into(), Path::new(BENCHMARKS).with_extension("jsonl")]);
+    files.extend(["md", "jsonl", "svg"].map(|extension| Path::new(BENCHMARKS).with_extension(extension)));
     for file in &files {
         let copy = folder.path().join(file);
         let parent = copy.parent().unwrap_or(folder.path());

@@ -49,7 +49,12 @@ fn records_give_each_of_the_four_verdicts() {
     assert_eq!(verdicts(folder.path(), "after before"), ["SAME", "FAST"]);
     assert_eq!(verdicts(folder.path(), "before few"), ["SAME", "AMBIGUOUS"], "five runs never suffice");
     assert_eq!(verdicts(folder.path(), "before.jsonl again"), ["SAME", "SAME"]);
-    let (_, table, _) = compare(folder.path(), "before after");
+    let (_, table, _) = compare(folder.path(), "before after --picture p.svg");
+    let picture = fs::read_to_string(folder.path().join("p.svg")).unwrap();
+    assert!(
+        picture.contains(">64 tokens written</text>") && picture.contains("100.00 → 110.00 ms · ×0.91"),
+        "{picture}"
+    );
     assert!(table.contains("m.gguf on d, driver 1\n") && table.contains("other answers\n"), "{table}");
     assert!(table.contains("64 tokens written") && table.contains("0.909 (0.909 to 0.909)"), "{table}");
 }
@@ -92,6 +97,8 @@ fn a_report_is_made_again_of_its_records() {
     let report = fs::read_to_string(folder.path().join("benchmarks.md")).unwrap();
     assert!(report.contains("## a GPU\n") && report.contains("| bb, **other answers** |"), "{report}");
     assert_eq!(report.matches("10.0 (x1.00)").count(), 3, "{report}");
+    assert!(report.contains("](<benchmarks.svg>)"), "{report}");
+    assert_eq!(fs::read_to_string(folder.path().join("benchmarks.svg")).unwrap().matches("class=\"dot\"").count(), 4);
     let output = wgoose(folder.path(), ["bench", "render", "absent.md"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(output).contains("cannot read 'absent.jsonl'"));

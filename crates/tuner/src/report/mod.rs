@@ -17,7 +17,7 @@ mod roof;
 mod sites;
 mod view;
 
-pub(crate) use charts::{Row, gains};
+pub use charts::{Gain, gains};
 pub use course::{Attempt, ControlVisit, Course, Progress};
 pub use drawing::{Anchor, Axis, Drawing, WIDTH, standalone};
 pub use failures::Failed;

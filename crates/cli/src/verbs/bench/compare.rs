@@ -1,6 +1,8 @@
 //! `wgoose bench compare A B`: one of four words for each piece of work that two records share.
 
+use super::picture;
 use crate::failure::{Failure, WrongUsage};
+use crate::out;
 use std::path::{Path, PathBuf};
 use wgoose_bench::{Saved, Timed, saved};
 use wgoose_tuner::stats::{Comparison, Criteria, Summary, Verdict, compare};
@@ -28,6 +30,9 @@ pub(super) struct Args {
     /// Fail if B has one of these verdicts anywhere.
     #[arg(long, value_name = "VERDICT", value_delimiter = ',', value_enum)]
     fail_on: Vec<Word>,
+    /// Draw the intervals to this file, as SVG.
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    picture: Option<PathBuf>,
     /// Print JSON, a line for each piece of work.
     #[arg(long)]
     json: bool,
@@ -78,6 +83,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     if compared.is_empty() {
         return Err(Refused::NothingInCommon { before: args.before.clone(), now: args.now.clone() }.into());
+    }
+    if let Some(path) = &args.picture {
+        let rows = compared.iter().map(|(before, now, comparison)| picture::gain(&now.what, before, now, comparison));
+        let title = format!("{} against {}", args.now, args.before);
+        out::file(path, picture::drawn(&title, &args.before, &rows.collect::<Vec<_>>()).as_bytes())?;
     }
     let mut heading = None;
     for (before, now, comparison) in &compared {

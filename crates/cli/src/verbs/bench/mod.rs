@@ -3,6 +3,7 @@
 mod cold;
 mod compare;
 mod export;
+mod picture;
 mod report;
 mod speeds;
 mod table;

@@ -1,5 +1,6 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
+use super::picture;
 use crate::cells::cell;
 use crate::failure::Failure;
 use crate::out;
@@ -9,21 +10,34 @@ use wgoose_bench::{Record, saved};
 
 /// Writes reports anew from the records beside them.
 pub(super) fn render(reports: &[PathBuf]) -> Result<(), Failure> {
-    let write = |report: &Path| -> Result<(), Failure> {
-        let records: Vec<Record> = saved(&report.with_extension("jsonl"))?;
-        out::file(report, markdown(&records).as_bytes())?;
+    let anew = |report: &Path| -> Result<(), Failure> {
+        write(report, &saved::<Record>(&report.with_extension("jsonl"))?)?;
         outln!("wrote {}", report.display());
         Ok(())
     };
-    reports.iter().try_for_each(|report| write(report))
+    reports.iter().try_for_each(|report| anew(report))
 }
 
-/// The whole report.
-pub(super) fn markdown(records: &[Record]) -> String {
+/// Writes a report, and its picture beside it if there is something to compare.
+pub(super) fn write(report: &Path, records: &[Record]) -> Result<(), Failure> {
+    let drawn = picture::of(records);
+    let path = report.with_extension("svg");
+    if let Some(drawn) = &drawn {
+        out::file(&path, drawn.as_bytes())?;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(out::file(report, markdown(records, drawn.is_some().then_some(&*name)).as_bytes())?)
+}
+
+/// The whole report; `picture` lies beside it.
+fn markdown(records: &[Record], picture: Option<&str>) -> String {
     let mut out = String::from(
         "# Benchmarks\n\nWritten by `wgoose bench` from the records beside it (.jsonl), which have the raw samples. Medians; (x1.10) is 1.10 \
          times as fast as the first row of the table with the same model, device and work. Compare rows of one device only.\n",
     );
+    if let Some(picture) = picture {
+        let _ = writeln!(out, "\n![Times as fast as the first of the title](<{picture}>)");
+    }
     let mut titles: Vec<&str> = Vec::new();
     for r in records {
         if !titles.contains(&r.title.as_str()) {
