@@ -98,7 +98,7 @@ fn a_report_is_made_again_of_its_records() {
     assert!(report.contains("## a GPU\n") && report.contains("| bb, **other answers** |"), "{report}");
     assert_eq!(report.matches("10.0 (x1.00)").count(), 3, "{report}");
     assert!(report.contains("](<benchmarks.svg>)"), "{report}");
-    assert_eq!(fs::read_to_string(folder.path().join("benchmarks.svg")).unwrap().matches("class=\"dot\"").count(), 4);
+    assert_eq!(fs::read_to_string(folder.path().join("benchmarks.svg")).unwrap().matches("class=\"dot\"").count(), 6);
     let output = wgoose(folder.path(), ["bench", "render", "absent.md"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(output).contains("cannot read 'absent.jsonl'"));
