@@ -4,6 +4,7 @@
 mod citation;
 mod number;
 mod page;
+mod picture;
 
 use crate::shell::{Error, Result, capture};
 use crate::wgoose::{Profile, Wgoose};

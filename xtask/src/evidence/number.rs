@@ -98,6 +98,11 @@ impl Printed {
             || is_factor(behind)
     }
 
+    /// The number.
+    pub(super) fn value(&self) -> f64 {
+        self.value
+    }
+
     /// As it stands in its text.
     pub(super) fn of<'a>(&self, text: &'a str) -> &'a str {
         &text[self.from..self.to]

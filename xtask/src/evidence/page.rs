@@ -2,6 +2,7 @@
 
 use super::citation::{Records, Unfounded};
 use super::number::{Printed, names_rate, names_unit};
+use super::picture::labels;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(super) enum Why {
     InCode,
     #[error("stands in the picture {0}, and the page cites no such figure")]
     InPicture(String),
+    #[error("has a bar in the picture {0} that is not as long as those of its group say")]
+    OtherBar(String),
     #[error("a citation without a figure")]
     NoFigure,
     #[error(transparent)]
@@ -217,16 +220,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Its labels that are numbers, if others speak of speed.
+    /// Figures that a picture shows.
     fn picture(&mut self, name: &str, drawn: &str, at: usize) {
-        let labels = drawn.split("</text>").filter_map(|before| before.rsplit_once('>')).map(|(_, label)| label.trim());
-        if !labels.clone().any(names_unit) {
-            return;
-        }
-        for label in labels {
-            let is_number = Printed::all(label).first().is_some_and(|number| number.of(label) == label);
-            if is_number && !self.figures.contains(label) {
-                self.find(at, label, Why::InPicture(name.to_owned()));
+        for label in labels(drawn) {
+            if !self.figures.contains(label.text) {
+                self.find(at, label.text, Why::InPicture(name.to_owned()));
+            }
+            if !label.has_its_bar {
+                self.find(at, label.text, Why::OtherBar(name.to_owned()));
             }
         }
     }
@@ -292,7 +293,6 @@ mod tests {
 
     #[test]
     fn a_picture_has_the_figures_of_its_page() {
-        let findings = found("![speed](speed.svg)");
-        assert_eq!(findings, [(1, "770".into())]);
+        assert_eq!(found("![speed](speed.svg)"), [(1, "770".into())]);
     }
 }
