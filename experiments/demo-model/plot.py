@@ -16,10 +16,10 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 150, 16, 44
 LOW, HIGH = 0.5, 2.5
 # Colours come from the reader's scheme where the file is shown as an image too.
 STYLE = """
-text { font: 12px sans-serif; fill: #333 } .grid { stroke: #ccc } path { fill: none; stroke-width: 2 }
+.ground { fill: #fff } text { font: 12px sans-serif; fill: #333 } .grid { stroke: #ccc } path { fill: none; stroke-width: 2 }
 .train { stroke: #7a7a7a } .validation { stroke: #0b62c4 } .mark { fill: #0b62c4 } .bound { stroke: #b3541e }
 @media (prefers-color-scheme: dark) {
-text { fill: #ddd } .grid { stroke: #444 } .train { stroke: #9a9a9a } .validation { stroke: #6fb1ff }
+.ground { fill: #14171a } text { fill: #ddd } .grid { stroke: #444 } .train { stroke: #9a9a9a } .validation { stroke: #6fb1ff }
 .mark { fill: #6fb1ff } .bound { stroke: #f0a06a } }
 """
 
@@ -49,6 +49,7 @@ def draw(lines: list[dict[str, float]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         "<title>Bits per byte over bytes read</title>",
         f"<style>{STYLE}</style>",
+        '<rect class="ground" width="100%" height="100%"/>',
     ]
     for bits in (0.5, 1.0, 1.5, 2.0, 2.5):
         parts.append(f'<path class="grid" style="stroke-width:1" d="M{LEFT} {y(bits):.1f} H{right}"/>')

@@ -6,6 +6,7 @@ mod bless;
 mod crates;
 mod demo;
 mod deny;
+mod evidence;
 mod kills;
 mod licences;
 mod mesa;
@@ -40,6 +41,8 @@ enum Verb {
     Demo(demo::Args),
     /// Checks everything that CI checks
     Test(test::Args),
+    /// Holds figures of speed on pages against the records that they cite
+    Evidence(evidence::Args),
     /// Runs the tool on inputs that were damaged by chance, of every format that it reads, and looks for crashes
     Attack(attack::Args),
     /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     let outcome = enter_workspace().and_then(|()| match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
+        Verb::Evidence(args) => evidence::run(&args),
         Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
         Verb::Soak(args) => soak::run(&args),

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything CI checks, in order. A failed step does not hide the next one.
 
 use crate::deny::Deny;
+use crate::evidence;
 use crate::mesa::Mesa;
 use crate::oracle::Oracle;
 use crate::python;
@@ -8,6 +9,7 @@ use crate::shell::{Error, Result, cargo, probe, run as execute};
 use crate::steps::Steps;
 use crate::vulkan;
 use crate::wgoose::{Profile, Wgoose};
+use std::path::Path;
 use std::process::Command;
 
 #[derive(clap::Args)]
@@ -64,6 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
     steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
+    steps.run("written pages", || evidence::written(Path::new("")));
     if args.quick {
         steps.run("catalogue", || execute(&mut tests("--package wgoose-kernels")));
         steps.run("default configurations", || {
@@ -76,6 +79,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         steps.run_where("advisories", || deny.fetch_advisories(), Deny::check_advisories);
     }
     let built = steps.run("build", || Wgoose::build(Profile::Dev));
+    match &built {
+        None => steps.skip("made pages", "the build failed"),
+        Some(wgoose) => {
+            steps.run("made pages", || evidence::made(wgoose.path()));
+        }
+    }
     steps.run("tests", || execute(&mut tests("--workspace")));
     match &built {
         None => steps.skip("matrix units", "the build failed"),

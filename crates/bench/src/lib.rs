@@ -7,13 +7,15 @@ pub mod process_memory;
 mod progress;
 mod record;
 mod subject;
+mod timed;
 pub mod workload;
 
 pub use error::BenchError;
 pub use measure::{Load, measure};
 pub use progress::{Progress, Watch};
-pub use record::{Record, RecordError, Records};
+pub use record::{Record, RecordError, Records, saved};
 pub use subject::{Configured, Subject};
+pub use timed::{Saved, SavedRow, Timed};
 
 use std::time::Instant;
 

@@ -53,6 +53,14 @@ pub struct Record {
     pub decode_ms: Vec<f64>,
 }
 
+impl Record {
+    /// What was timed: only records in which it is equal can be compared.
+    pub fn work(&self) -> impl PartialEq + use<'_> {
+        let Record { device, fingerprint, prefill_tokens, decode_tokens, sequences, .. } = self;
+        (device, fingerprint, prefill_tokens, decode_tokens, sequences)
+    }
+}
+
 /// Records of the first version had one.
 fn one() -> usize {
     1
@@ -67,9 +75,42 @@ pub enum RecordError {
     /// The file has lines, and none is a record. It was not touched.
     #[error("'{}' has no record in it: name another file, or remove it", .0.display())]
     NoRecords(PathBuf),
+    /// The file cannot be read.
+    #[error("cannot read '{}': {why}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// A line of it is no such record.
+    #[error("{}:{line}: {why}", .path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What JSON says.
+        why: serde_json::Error,
+    },
     /// A record that JSON has no word for.
     #[error("the record cannot be written: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// The records of a file, which stays as it is.
+///
+/// # Errors
+/// The file cannot be read, a line of it is something else, or it has none.
+pub fn saved<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, RecordError> {
+    let text = std::fs::read_to_string(path).map_err(|why| RecordError::Unreadable { path: path.to_owned(), why })?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let no_record = |line, why| RecordError::NoRecord { path: path.to_owned(), line, why };
+    let records = lines.map(|(i, line)| serde_json::from_str(line).map_err(|why| no_record(i + 1, why)));
+    match records.collect::<Result<Vec<T>, _>>()? {
+        none if none.is_empty() => Err(RecordError::NoRecords(path.to_owned())),
+        records => Ok(records),
+    }
 }
 
 /// A file of records open for writing: one a line, by one writer at a time.

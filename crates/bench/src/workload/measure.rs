@@ -32,6 +32,13 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// Prompts and sequences that are asked for by number, no workloads.
+    pub fn plain(&self) -> Vec<Job> {
+        let prompts = self.prompts.iter().map(|tokens| Job::Prompt(*tokens));
+        let decodes = self.decodes.iter().map(|sequences| Job::Decode(*sequences, self.decode_tokens));
+        prompts.chain(decodes).collect()
+    }
+
     /// Most sequences at once.
     fn slots(&self) -> usize {
         let batch = self.workloads.contains(&Workload::Batch).then_some(BATCH[0]);

@@ -1,9 +1,11 @@
 //! Named workloads: what people do with a model, each timed as they would meet it.
 
+mod llama_bench;
 mod measure;
 mod peers;
 mod timing;
 
+pub use llama_bench::{LlamaBench, PeerError, UnknownPeer};
 pub use measure::{Jobs, measure};
 pub use peers::{Reference, references};
 pub use timing::{Spread, WarmUp};

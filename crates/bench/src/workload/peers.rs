@@ -5,6 +5,7 @@
 
 use super::{DOCUMENT, FIELDS, Job};
 use serde::Serialize;
+use std::borrow::Cow;
 
 const H200: &str = "NVIDIA H200";
 const OURS: &str = "measured by this project with synthetic weights, November 2026";
@@ -18,15 +19,18 @@ const VULKAN: &str = "llama.cpp Vulkan (October 2026)";
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reference {
     /// The project.
-    pub who: &'static str,
+    pub who: Cow<'static, str>,
     /// Tokens a second.
     pub tokens_per_s: Option<f64>,
     /// Milliseconds.
     pub ms: Option<f64>,
     /// Where it was measured.
-    pub device: &'static str,
+    pub device: Cow<'static, str>,
     /// By whom.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
+    /// Milliseconds of each run, where its program was run beside this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples_ms: Vec<f64>,
 }
 
 /// Prompts of 32, 128, 512 and 2,048 tokens, tokens a second.
@@ -62,8 +66,12 @@ const PACKED: [(&str, &str, &str, usize, usize, f64); 2] =
 pub fn references(size: Option<&str>, formats: Option<&str>, job: Job) -> Vec<Reference> {
     let (Some(size), Some(formats)) = (size, formats) else { return Vec::new() };
     let is = |of: &str, with: &str| of == size && with == formats;
-    let rate = |who, rate| Reference { who, tokens_per_s: Some(rate), ms: None, device: H200, source: OURS };
-    let ms = |who, ms, device, source| Reference { who, tokens_per_s: None, ms: Some(ms), device, source };
+    let known = |who: &'static str, tokens_per_s, ms, device: &'static str, source: &'static str| {
+        let (who, device, source) = (who.into(), device.into(), source.into());
+        Reference { who, tokens_per_s, ms, device, source, samples_ms: Vec::new() }
+    };
+    let rate = |who, rate| known(who, Some(rate), None, H200, OURS);
+    let ms = |who, ms, device, source| known(who, None, Some(ms), device, source);
     match job {
         Job::Prompt(tokens) => {
             let Some(place) = [32, 128, 512, 2048].iter().position(|n| *n == tokens) else { return Vec::new() };

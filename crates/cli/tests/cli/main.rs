@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod bench;
+mod bench_against;
+mod bench_compare;
 mod binary;
 mod chat;
 mod cold;

@@ -102,9 +102,13 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     let svg = std::fs::read_to_string(folder.join("p.svg")).unwrap();
     assert_well_formed(&svg);
     assert!(svg.contains("a&amp;b.gguf"));
-    // The step is one bar in pieces; below it each op has two; and there is the background.
+    // Each op has two bars, each dispatch its place in time; and there is the background. Roofs and points need the roofline.
     let ops = report["ops"].as_array().unwrap().len();
-    assert_eq!(svg.matches("<rect").count(), 3 * ops + 1);
+    let dispatched = report["dispatches"].as_array().unwrap().len();
+    assert_eq!(svg.matches("<rect").count(), 2 * ops + dispatched + 1);
+    assert!(
+        svg.contains("class=\"roof\"") && svg.contains("class=\"dot\"") && svg.contains("prefers-color-scheme: dark")
+    );
 
     let timeline = read(&folder.join("t.json"));
     let spans: Vec<&Value> = timeline["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X").collect();

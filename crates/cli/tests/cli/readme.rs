@@ -55,6 +55,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose compare model.gguf --plan default --plan found --workload short.ron --budget 1"),
         &["held against default plan", "passed the gate"],
     ),
+    ("wgoose bench model.gguf --against llama-bench", Left("it needs llama.cpp; bench_against.rs plays it"), &[]),
     (
         "wgoose bench model.gguf --title \"my GPU\" --change \"tuned plan\" --save benchmarks.md",
         Instead(
@@ -62,6 +63,13 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
              --prefill-tokens 32 --decode-tokens 8",
         ),
         &["quality hash", "appended to benchmarks.md"],
+    ),
+    (
+        "wgoose bench compare before.jsonl benchmarks.jsonl --fail-on slow",
+        Instead(
+            "cp benchmarks.jsonl before.jsonl && wgoose bench compare before.jsonl benchmarks.jsonl --fail-on slow",
+        ),
+        &["8 tokens written", "AMBIGUOUS"],
     ),
     ("wgoose plans", Run, &["nvidia-h200-24x2048-f16", "2x128-f16"]),
     ("mkdir tuned", Run, &[]),

@@ -1,7 +1,7 @@
 //! An experiment as one drawing.
 
 use super::findings::Findings;
-use crate::report::{Row, gain, gains, standalone};
+use crate::report::{Gain, gain, gains, standalone};
 
 /// Most characters of an arm's name with its scenario.
 const MOST_NAME: usize = 34;
@@ -13,7 +13,7 @@ pub fn picture(findings: &Findings) -> String {
         for found in &findings.found {
             for timed in found.timed.iter().filter(|timed| timed.scenario == scenario) {
                 let comparison = &timed.result.comparison;
-                rows.push(Row {
+                rows.push(Gain {
                     name: shortened(&format!("{}, {scenario}", found.arm.name)),
                     detail: format!("{} {}", gain(comparison.log_ratio.exp()), comparison.verdict),
                     gain: comparison.log_ratio.exp(),

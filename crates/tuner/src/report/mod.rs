@@ -4,6 +4,7 @@
 
 mod charts;
 mod course;
+mod drawing;
 mod failures;
 mod gather;
 mod heat;
@@ -14,11 +15,11 @@ mod page;
 mod point;
 mod roof;
 mod sites;
-mod svg;
 mod view;
 
-pub(crate) use charts::{Row, gains};
+pub use charts::{Gain, gains};
 pub use course::{Attempt, ControlVisit, Course, Progress};
+pub use drawing::{Anchor, Axis, Drawing, WIDTH, standalone};
 pub use failures::Failed;
 pub use gather::Report;
 pub use heat::{Cell, HeatMap};
@@ -28,5 +29,4 @@ pub use page::{Source, page};
 pub use point::Point;
 pub use roof::Ceiling;
 pub use sites::{Compared, Site};
-pub(crate) use svg::standalone;
 pub use view::{Decided, Searched, Subject};

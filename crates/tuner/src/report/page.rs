@@ -1,7 +1,8 @@
 //! A report as one HTML file: no script, nothing from elsewhere.
 
-use super::charts::{MOST_POINTS, MOST_VARIANTS, Row, control, gains, heat, progress, strip};
+use super::charts::{Gain, MOST_POINTS, MOST_VARIANTS, control, gains, heat, progress, strip};
 use super::course::Course;
+use super::drawing::DRAWINGS;
 use super::failures::Failed;
 use super::gather::Report;
 use super::html::{LONG, SHORT, Table, escape};
@@ -9,7 +10,6 @@ use super::left_out::LeftOut;
 use super::numbers::{count, digits, gain, of, time, utc};
 use super::point::Point;
 use super::sites::Site;
-use super::svg::DRAWINGS;
 use super::view::Subject;
 use crate::derive::{Derived, overall};
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ fn whole(derived: &Derived, name: &str) -> String {
     let sum = |end: fn(&crate::derive::Gain) -> f64| derived.gains.iter().map(|g| g.share * end(g)).sum::<f64>().exp();
     let ends = [sum(|g| g.result.comparison.interval.low), sum(|g| g.result.comparison.interval.high)];
     let all = overall(&derived.gains).exp();
-    let mut rows = vec![Row {
+    let mut rows = vec![Gain {
         name: format!("All, weighted for {name}"),
         detail: format!("{} [{}, {}]", gain(all), digits(ends[0]), digits(ends[1])),
         gain: all,
@@ -150,7 +150,7 @@ fn whole(derived: &Derived, name: &str) -> String {
             c.pairs.to_string(),
         ]);
         let detail = format!("{before} → {now} · {}", gain(c.log_ratio.exp()));
-        rows.push(Row { name: scenario, detail, gain: c.log_ratio.exp(), interval });
+        rows.push(Gain { name: scenario, detail, gain: c.log_ratio.exp(), interval });
     }
     let id = derived.plan.hash();
     let mut html = format!(

@@ -36,6 +36,13 @@ pub(super) fn markdown(reports: &[Report]) -> String {
             cell(&row.what),
             row.ms.median
         );
+        // Those that were run beside.
+        for peer in row.references.iter().filter(|peer| !peer.samples_ms.is_empty()) {
+            let rate = peer.tokens_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+            let ms = peer.ms.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+            let (who, what) = (cell(&peer.who), cell(&row.what));
+            let _ = writeln!(out, "| {model} | {mib:.1} | {who} | {what} | {rate} | - | {ms} |");
+        }
     }
     let mut said: Vec<String> = Vec::new();
     for Report { environment: Environment { device, version, wgpu, .. }, .. } in reports {

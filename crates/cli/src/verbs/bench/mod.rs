@@ -1,7 +1,9 @@
 //! `wgoose bench`: how fast models read and write, whole sessions by title, named workloads, and the first token of fresh processes.
 
 mod cold;
+mod compare;
 mod export;
+mod picture;
 mod report;
 mod speeds;
 mod table;
@@ -27,14 +29,19 @@ use workloads::{Form, WorkloadOptions};
 /// With --title and --change it measures whole sessions, loading and memory too, and checks their answers; --save appends that to
 /// a report, beside what was measured under the same title.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
   wgoose bench model.gguf
   wgoose bench small.gguf large.gguf --format md
   wgoose bench model.gguf --plans found,default
   wgoose bench model.gguf -p 32,512,2048 --decode 1,8,32
   wgoose bench model.gguf --workload all
-  wgoose bench model.gguf --title \"my GPU\" --change \"new driver\" --save benchmarks.md")]
+  wgoose bench model.gguf --title \"my GPU\" --change \"new driver\" --save benchmarks.md
+  wgoose bench model.gguf --against llama-bench
+  wgoose bench compare before.jsonl after.jsonl --fail-on slow")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Model files.
     #[arg(value_name = "MODEL", required_unless_present = "model")]
     models: Vec<PathBuf>,
@@ -83,6 +90,18 @@ pub(crate) struct Args {
     options: RunOptions,
 }
 
+/// What is done with records; a model of such a name is `./compare`.
+#[derive(clap::Subcommand)]
+enum Command {
+    Compare(compare::Args),
+    /// Write reports anew from the records beside them.
+    Render {
+        /// Reports that --save wrote.
+        #[arg(required = true, value_name = "REPORT")]
+        reports: Vec<PathBuf>,
+    },
+}
+
 impl Args {
     fn models(&self) -> impl Iterator<Item = &Path> {
         self.models.iter().chain(&self.model).map(PathBuf::as_path)
@@ -98,6 +117,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Some(Command::Compare(args)) => return compare::run(args),
+        Some(Command::Render { reports }) => return report::render(reports),
+        None => {}
+    }
     // Before minutes of measuring.
     args.models().try_for_each(|model| Model::open(model).map(drop))?;
     let (rows, cold) = (&args.workloads, &args.cold);

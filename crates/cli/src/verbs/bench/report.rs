@@ -1,15 +1,43 @@
 //! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
 
+use super::picture;
 use crate::cells::cell;
+use crate::failure::Failure;
+use crate::out;
 use std::fmt::Write as _;
-use wgoose_bench::Record;
+use std::path::{Path, PathBuf};
+use wgoose_bench::{Record, saved};
 
-/// The whole report.
-pub(super) fn markdown(records: &[Record]) -> String {
+/// Writes reports anew from the records beside them.
+pub(super) fn render(reports: &[PathBuf]) -> Result<(), Failure> {
+    let anew = |report: &Path| -> Result<(), Failure> {
+        write(report, &saved::<Record>(&report.with_extension("jsonl"))?)?;
+        outln!("wrote {}", report.display());
+        Ok(())
+    };
+    reports.iter().try_for_each(|report| anew(report))
+}
+
+/// Writes a report, and its picture beside it if there is something to compare.
+pub(super) fn write(report: &Path, records: &[Record]) -> Result<(), Failure> {
+    let drawn = picture::of(records);
+    let path = report.with_extension("svg");
+    if let Some(drawn) = &drawn {
+        out::file(&path, drawn.as_bytes())?;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(out::file(report, markdown(records, drawn.is_some().then_some(&*name)).as_bytes())?)
+}
+
+/// The whole report; `picture` lies beside it.
+fn markdown(records: &[Record], picture: Option<&str>) -> String {
     let mut out = String::from(
-        "# Benchmarks\n\nWritten by `wgoose bench` from the records beside it (.jsonl), which have the raw samples. Medians; ratios are \
-         against the first row of the table. Compare rows of one device only.\n",
+        "# Benchmarks\n\nWritten by `wgoose bench` from the records beside it (.jsonl), which have the raw samples. Medians; (x1.10) is 1.10 \
+         times as fast as the first row of the table with the same model, device and work. Compare rows of one device only.\n",
     );
+    if let Some(picture) = picture {
+        let _ = writeln!(out, "\n![Times as fast as the first of the title](<{picture}>)");
+    }
     let mut titles: Vec<&str> = Vec::new();
     for r in records {
         if !titles.contains(&r.title.as_str()) {
@@ -22,16 +50,15 @@ pub(super) fn markdown(records: &[Record]) -> String {
         out.push_str("| change | model | device | load ms | first token ms | prefill tok/s | decode tok/s | peak MiB | quality |\n");
         out.push_str("|---|---|---|---:|---:|---:|---:|---:|---|\n");
         for r in &rows {
-            // Only what ran the same thing on the same device can be compared.
-            let same =
-                |b: &&&Record| b.device == r.device && b.fingerprint == r.fingerprint && b.sequences == r.sequences;
+            let same = |b: &&&Record| b.work() == r.work();
             let before = rows.iter().find(same).filter(|b| b.at != r.at || b.change != r.change);
-            let ratio = |now: f64, then: fn(&Record) -> f64| {
-                before.map(|b| format!(" (x{:.2})", now / then(b))).unwrap_or_default()
-            };
+            let ratio = |gain: f64| before.map(|_| format!(" (x{gain:.2})")).unwrap_or_default();
+            let slower = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| then(b) / now));
+            let faster = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| now / then(b)));
+            let other_answers = before.is_some_and(|b| b.quality_hash != r.quality_hash);
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {:.1} | {:.0} | {:.1}{} | {:.1}{} | {} | {} |",
+                "| {} | {} | {} | {:.1}{} | {:.0}{} | {:.1}{} | {:.1}{} | {} | {}{} |",
                 match r.sequences {
                     1 => cell(&r.change),
                     n => format!("{}, {n} sequences", cell(&r.change)),
@@ -39,13 +66,16 @@ pub(super) fn markdown(records: &[Record]) -> String {
                 cell(&r.model),
                 cell(&r.device),
                 r.load_ms,
+                slower(r.load_ms, |b| b.load_ms),
                 r.first_token_ms,
+                slower(r.first_token_ms, |b| b.first_token_ms),
                 r.prefill_tok_s,
-                ratio(r.prefill_tok_s, |b| b.prefill_tok_s),
+                faster(r.prefill_tok_s, |b| b.prefill_tok_s),
                 r.decode_tok_s,
-                ratio(r.decode_tok_s, |b| b.decode_tok_s),
+                faster(r.decode_tok_s, |b| b.decode_tok_s),
                 r.peak_memory_mib.map_or("-".into(), |m| format!("{m:.0}")),
                 r.quality_hash,
+                if other_answers { ", **other answers**" } else { "" },
             );
         }
     }

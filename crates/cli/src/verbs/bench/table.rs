@@ -53,7 +53,7 @@ fn line(f: &mut fmt::Formatter<'_>, row: &Row, device: &str, other: &Reference) 
         (None, None) => return Ok(()),
     };
     write!(f, "{:<12}{who}: {figure} on {theirs}", "")?;
-    match ratio.filter(|_| device.contains(theirs)) {
+    match ratio.filter(|_| device.contains(&**theirs)) {
         Some(ratio) => write!(f, ", this is {ratio:.2} x as fast")?,
         None => write!(f, ", not this device")?,
     }

@@ -2,7 +2,6 @@
 
 use super::{Args, report};
 use crate::failure::Failure;
-use crate::out;
 use crate::progress::Moving;
 use wgoose_bench::{Load, Record, Records, measure};
 use wgoose_tuner::stats::Summary;
@@ -27,7 +26,7 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
             drop(moving);
             if let (Some(records), Some(report)) = (&mut records, save) {
                 records.append(result.clone())?;
-                out::file(report, report::markdown(&records.known).as_bytes())?;
+                report::write(report, &records.known)?;
             }
             match args.json {
                 true => outln!("{}", serde_json::to_string(&result)?),

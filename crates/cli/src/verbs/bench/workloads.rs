@@ -11,7 +11,7 @@ use crate::progress::Moving;
 use clap::ValueEnum;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use wgoose_bench::workload::{Chosen, Job, Jobs, Report, Row, Workload, measure};
+use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Report, Row, Workload, measure};
 use wgoose_session::PlanChoice;
 
 /// Tokens of the prompt, and tokens written, where nothing is named: those of llama-bench.
@@ -37,6 +37,10 @@ pub(super) struct WorkloadOptions {
     #[arg(long, value_name = "SEQUENCES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) decode: Vec<u32>,
+    /// Also run a peer's benchmark, which you have, on the same file for the same prompts and sequence, and print it beside.
+    #[arg(long, value_name = "llama-bench[=PATH]")]
+    #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
+    pub(super) against: Option<LlamaBench>,
     /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file, one line of JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_parser = crate::options::place)]
     pub(super) out_record: Option<PathBuf>,
@@ -101,6 +105,13 @@ impl Args {
         (jobs, is_usual)
     }
 
+    /// What a peer's program needs, run before and never beside.
+    fn theirs(&self, model: &Path, jobs: &Jobs) -> Result<Vec<(Job, Reference)>, Failure> {
+        let Some(peer) = &self.workloads.against else { return Ok(Vec::new()) };
+        let _moving = Moving::spinner("llama-bench")?;
+        Ok(peer.run(model, &jobs.plain(), jobs.runs)?)
+    }
+
     /// One model with one plan.
     fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<Report, Failure> {
         let is_cold = jobs.workloads.contains(&Workload::Cold);
@@ -128,10 +139,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // What is refused is refused before minutes of work.
     let mut records = args.workloads.out_record.as_deref().map(super::open::<Value>).transpose()?;
     let form = if args.json { Form::Json } else { args.format };
+    let is_usual = is_usual && args.workloads.against.is_none();
     let mut reports = Vec::new();
     for model in args.models() {
+        let theirs = args.theirs(model, &jobs)?;
         for plan in args.plans() {
-            let report = args.report(model, plan, &jobs)?;
+            let mut report = args.report(model, plan, &jobs)?;
+            for row in &mut report.rows {
+                row.references.extend(theirs.iter().filter(|(job, _)| *job == row.job).map(|(_, peer)| peer.clone()));
+            }
             if let Some(records) = &mut records {
                 records.append(serde_json::to_value(&report)?)?;
             }

@@ -1,6 +1,6 @@
-//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, bars.
+//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, a picture.
 
-mod bars;
+mod picture;
 mod report;
 mod rows;
 mod table;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     timeline: Option<PathBuf>,
-    /// Draw the step into this file, as bars.
+    /// Draw the step into this file: bars, and the ops under the roofs of the device. Readable in light and in dark.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         crate::timeline::write(path, &timeline::of(&report, origin), origin)?;
     }
     if let Some(path) = &args.svg {
-        out::file(path, bars::svg(&report).as_bytes())?;
+        out::file(path, picture::svg(&report).as_bytes())?;
     }
     match args.json {
         true => Ok(outln!("{}", serde_json::to_string_pretty(&report)?)),

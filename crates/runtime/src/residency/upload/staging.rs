@@ -20,7 +20,7 @@ pub struct StagingSize {
 
 impl StagingSize {
     /// What fills a fast bus: two buffers of 4 MiB for each of at most 8 threads (measured on an H200, see
-    /// `optimization_plan/benchmarks.md`).
+    /// `optimization_plan/model_loading.md`).
     pub(crate) fn fast() -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
         StagingSize { workers, slots: 2 * workers, slot_bytes: 4 << 20 }

@@ -78,7 +78,7 @@ pub struct Costs {
 }
 
 impl Synthetic {
-    /// A device as fast as an H200, as noisy as one was seen to be (optimization_plan/decode.md), with costs that its ledgers have.
+    /// A device as fast as an H200, as noisy as one was seen to be, with costs that its ledgers have.
     pub fn h200(seed: u64) -> Self {
         Synthetic {
             seed,

@@ -1,8 +1,8 @@
 //! What a search did with its time.
 
 use super::super::course::{Course, Progress};
+use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};
 use super::super::numbers::{count, digits, gain, time};
-use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
 use crate::stats::drift::TOLERANCE;
 
 const LEFT: f64 = 44.0;

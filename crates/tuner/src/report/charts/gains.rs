@@ -1,25 +1,26 @@
 //! How many times as fast plans are as what they are held against, with intervals.
 
+use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};
 use super::super::numbers::gain;
-use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
 
 const MARGIN: f64 = 16.0;
 const ROW: f64 = 42.0;
 
 /// How many times as fast in one scenario.
-pub(crate) struct Row {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gain {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// What it took before and takes now, in words.
-    pub(crate) detail: String,
+    pub detail: String,
     /// How many times as fast.
-    pub(crate) gain: f64,
+    pub gain: f64,
     /// The ends of its interval.
-    pub(crate) interval: [f64; 2],
+    pub interval: [f64; 2],
 }
 
-/// A row for each; at ×1 is what they are held against.
-pub(crate) fn gains(title: &str, against: &str, rows: &[Row]) -> String {
+/// A drawing with a row for each; at ×1 is what they are held against.
+pub fn gains(title: &str, against: &str, rows: &[Gain]) -> String {
     let ends = rows.iter().flat_map(|row| row.interval);
     let (least, most) = ends.fold((0.95f64, 1.05f64), |(a, b), x| (a.min(x), b.max(x)));
     let axis = Axis::log([least / 1.03, most * 1.03], [MARGIN, WIDTH - MARGIN]);

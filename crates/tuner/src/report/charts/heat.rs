@@ -1,8 +1,8 @@
 //! Two tunables against each other: every cell says its number, the colour only repeats it.
 
+use super::super::drawing::{Anchor, Drawing, WIDTH};
 use super::super::heat::HeatMap;
 use super::super::numbers::{digits, time};
-use super::super::svg::{Anchor, Drawing, WIDTH};
 
 /// So many times the fastest has no colour left.
 const PALEST: f64 = 2.0;

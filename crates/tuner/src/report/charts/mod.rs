@@ -6,6 +6,6 @@ mod heat;
 mod strip;
 
 pub(super) use course::{control, progress};
-pub(crate) use gains::{Row, gains};
+pub use gains::{Gain, gains};
 pub(super) use heat::heat;
 pub(super) use strip::{MOST_POINTS, MOST_VARIANTS, strip};

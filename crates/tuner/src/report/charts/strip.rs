@@ -1,9 +1,9 @@
 //! All kernels that were measured at a site, by variant, on one axis of time.
 
+use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};
 use super::super::numbers::{count, time};
 use super::super::point::Point;
 use super::super::sites::Site;
-use super::super::svg::{Anchor, Axis, Drawing, WIDTH};
 
 /// The fastest so many variants are drawn.
 pub(in super::super) const MOST_VARIANTS: usize = 16;

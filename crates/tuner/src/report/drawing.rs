@@ -3,13 +3,13 @@
 use super::html::{SHORT, escape};
 
 /// Units across. Drawings are about as wide as a phone, so that their text is as large as the page's.
-pub(super) const WIDTH: f64 = 360.0;
+pub const WIDTH: f64 = 360.0;
 
 /// How they look, in light and in dark.
 pub(super) const DRAWINGS: &str = include_str!("drawings.css");
 
 /// A drawing as a file of its own, on a ground of its own.
-pub(crate) fn standalone(svg: &str) -> String {
+pub fn standalone(svg: &str) -> String {
     let ground = "<rect width=\"100%\" height=\"100%\" class=\"plate\"/>\n";
     let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" ", 1.5 * WIDTH);
     let (opening, body) = svg.split_once(">\n").unwrap_or((svg, ""));
@@ -17,7 +17,7 @@ pub(crate) fn standalone(svg: &str) -> String {
 }
 
 /// A drawing, with its words for those who do not see it.
-pub(super) struct Drawing {
+pub struct Drawing {
     title: String,
     description: String,
     body: String,
@@ -25,19 +25,25 @@ pub(super) struct Drawing {
 
 /// Where a text begins, has its middle, or ends.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// At its place.
     Start,
+    /// Around it.
     Middle,
+    /// Before it.
     End,
 }
 
 impl Drawing {
-    pub(super) fn new(title: &str, description: &str) -> Self {
+    /// An empty drawing: its name, and what it shows in a sentence. Text is escaped, here and below; classes are those of
+    /// `drawings.css`.
+    pub fn new(title: &str, description: &str) -> Self {
         let [title, description] = [title, description].map(|text| escape(text, 4 * SHORT));
         Drawing { title, description, body: String::new() }
     }
 
-    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+    /// A line of text; `y` is its base line.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -47,37 +53,39 @@ impl Drawing {
         self.body += &format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor} class=\"{class}\">{text}</text>\n");
     }
 
-    pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
+    /// A straight line.
+    pub fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
         self.body +=
             &format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>\n");
     }
 
     /// A rectangle; `opacity` of its colour.
-    pub(super) fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), class: &str, opacity: f64) {
+    pub fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), class: &str, opacity: f64) {
         self.body += &format!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" class=\"{class}\" fill-opacity=\"{opacity:.2}\"/>\n"
         );
     }
 
-    pub(super) fn circle(&mut self, (x, y): (f64, f64), r: f64, class: &str) {
+    /// A circle of radius `r`.
+    pub fn circle(&mut self, (x, y): (f64, f64), r: f64, class: &str) {
         self.body += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\" class=\"{class}\"/>\n");
     }
 
     /// What the derived plan takes.
-    pub(super) fn diamond(&mut self, (x, y): (f64, f64), r: f64, class: &str) {
+    pub fn diamond(&mut self, (x, y): (f64, f64), r: f64, class: &str) {
         let points = [(x - r, y), (x, y - r), (x + r, y), (x, y + r)];
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         self.body += &format!("<polygon points=\"{}\" class=\"{class}\"/>\n", points.join(" "));
     }
 
     /// Straight lines from point to point.
-    pub(super) fn polyline(&mut self, points: &[(f64, f64)], class: &str) {
+    pub fn polyline(&mut self, points: &[(f64, f64)], class: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         self.body += &format!("<polyline points=\"{}\" class=\"{class}\"/>\n", points.join(" "));
     }
 
     /// The drawing, so many units high.
-    pub(super) fn svg(self, height: f64) -> String {
+    pub fn svg(self, height: f64) -> String {
         let Drawing { title, description, body } = self;
         format!(
             "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n\
@@ -88,24 +96,25 @@ impl Drawing {
 
 /// From values to places.
 #[derive(Clone, Copy)]
-pub(super) struct Axis {
+pub struct Axis {
     is_log: bool,
     values: [f64; 2],
     places: [f64; 2],
 }
 
 impl Axis {
-    pub(super) fn linear(values: [f64; 2], places: [f64; 2]) -> Self {
+    /// With equal steps for equal differences.
+    pub fn linear(values: [f64; 2], places: [f64; 2]) -> Self {
         Axis { is_log: false, values, places }
     }
 
     /// Of values above zero.
-    pub(super) fn log(values: [f64; 2], places: [f64; 2]) -> Self {
+    pub fn log(values: [f64; 2], places: [f64; 2]) -> Self {
         Axis { is_log: true, values, places }
     }
 
     /// The place of a value; values beyond the ends are at the ends.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         let scale = |x: f64| if self.is_log { x.max(f64::MIN_POSITIVE).ln() } else { x };
         let ([from, to], [a, b]) = (self.values.map(scale), self.places);
         let share = (scale(value) - from) / (to - from);
@@ -115,7 +124,7 @@ impl Axis {
     }
 
     /// Values to be named, at least `apart` units from one another.
-    pub(super) fn ticks(&self, apart: f64) -> Vec<f64> {
+    pub fn ticks(&self, apart: f64) -> Vec<f64> {
         let [from, to] = self.values;
         // A short piece of a logarithmic axis is all but linear.
         let sets = if self.is_log && to > 3.0 * from { powers(from, to) } else { multiples(from, to) };
