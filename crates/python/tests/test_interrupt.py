@@ -20,6 +20,14 @@ import wgoose
 LONG = "hello world"
 
 
+@pytest.fixture(autouse=True)
+def listening() -> Iterator[None]:
+    """A program that was started in the background ignores SIGINT from its birth."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def interrupted() -> Iterator[None]:
     """Sends SIGINT soon, from another thread, which can only run if ours has let go of Python's lock."""

@@ -21,6 +21,13 @@ pub enum Start<'a> {
     Tokens(&'a [u32]),
 }
 
+impl Start<'_> {
+    /// Whether the first tokens are drawn before anything is read.
+    pub(crate) fn has_logits(&self) -> bool {
+        matches!(self, Start::Logits(_) | Start::Kept)
+    }
+}
+
 /// One sequence to be continued.
 #[derive(Clone, Copy, Debug)]
 pub struct Continuation<'a> {

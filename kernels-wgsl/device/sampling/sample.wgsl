@@ -183,12 +183,16 @@ fn main(
     if how.temperature > 0.0 && best.broken == GOES_ON && !none {
         var order = by_likelihood(best);
         var end = all_tokens();
-        if how.top_p < 1.0 || how.top_k < params.vocab {
-            end = find_end(tid, row, order, how.top_k, how.top_p, best);
-        }
-        if how.typical < 1.0 {
-            order = by_distance(tid, row, best, end);
-            end = find_end(tid, row, order, NONE, how.typical, best);
+        // Typical sampling keeps some of what top-k and top-p keep. A loop: drivers take long to compile the search twice.
+        for (var by = 0u; by < 2u; by++) {
+            let share = select(how.typical, how.top_p, by == 0u);
+            let top_k = select(NONE, how.top_k, by == 0u);
+            if share < 1.0 || top_k < params.vocab {
+                if by == 1u {
+                    order = by_distance(tid, row, best, end);
+                }
+                end = find_end(tid, row, order, top_k, share, best);
+            }
         }
         token = draw(tid, sequence, row, how, best, order, end);
     }

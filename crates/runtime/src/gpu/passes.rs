@@ -107,6 +107,7 @@ impl GpuExecutor {
     /// encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
+        self.expect_token(&pass);
         let mut step = self.open_step(&pass)?;
         // Its own kernels are begun, and come first.
         self.expect_decoding(&pass);

@@ -107,6 +107,11 @@ impl Pipelines {
         self.pool.ahead(Box::new(find));
     }
 
+    /// The same for kernels that are asked for as soon as the pass at hand is done: they compile beside its own.
+    pub(crate) fn compile_soon(&self, find: impl FnOnce() -> Vec<Kernel> + Send + 'static) {
+        self.pool.soon(Box::new(find));
+    }
+
     /// Begins to compile what is missing, or to take it from disk, on every core: the next [`Pipelines::compile`] waits for less.
     pub(crate) fn begin(&self, kernels: &[&Kernel]) {
         self.pool.begin(&self.missing(kernels));

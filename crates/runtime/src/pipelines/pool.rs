@@ -41,13 +41,26 @@ struct Shared {
     ended: Condvar,
 }
 
+/// What is to be compiled, the last one first, once what is to be found out is.
+#[derive(Default)]
+struct Lane {
+    finds: Vec<Find>,
+    kernels: Vec<Kernel>,
+}
+
+/// Whether somebody waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    /// For the pass at hand, or for what follows it at once.
+    Wanted,
+    /// Not yet.
+    Ahead,
+}
+
 #[derive(Default)]
 struct Queue {
-    /// Somebody waits for these, the last one first.
-    wanted: Vec<Kernel>,
-    finds: Vec<Find>,
-    /// These will be asked for, the last one first.
-    ahead: Vec<Kernel>,
+    wanted: Lane,
+    ahead: Lane,
     running: HashSet<KernelHash>,
     done: HashMap<KernelHash, Ended>,
     /// How many threads are at work.
@@ -57,31 +70,48 @@ struct Queue {
 
 enum Task {
     Compile(Kernel),
-    Find(Find),
+    Find(Find, Urgency),
+}
+
+impl Lane {
+    fn len(&self) -> usize {
+        self.finds.len() + self.kernels.len()
+    }
 }
 
 impl Queue {
     fn next(&mut self) -> Option<Task> {
-        if let Some(kernel) = self.wanted.pop() {
-            self.running.insert(kernel.hash);
-            return Some(Task::Compile(kernel));
+        for (lane, urgency) in [(&mut self.wanted, Urgency::Wanted), (&mut self.ahead, Urgency::Ahead)] {
+            if let Some(find) = lane.finds.pop() {
+                return Some(Task::Find(find, urgency));
+            }
+            if let Some(kernel) = lane.kernels.pop() {
+                self.running.insert(kernel.hash);
+                return Some(Task::Compile(kernel));
+            }
         }
-        if let Some(find) = self.finds.pop() {
-            return Some(Task::Find(find));
-        }
-        let kernel = self.ahead.pop()?;
-        self.running.insert(kernel.hash);
-        Some(Task::Compile(kernel))
+        None
     }
 
-    /// Whether a kernel is begun, or will be before what nobody waits for.
-    fn is_wanted(&self, hash: &KernelHash) -> bool {
-        let waits = || self.wanted.iter().any(|kernel| kernel.hash == *hash);
-        self.running.contains(hash) || self.done.contains_key(hash) || waits()
+    /// Adds kernels that are not begun, nor will be before these.
+    fn add<'a>(&mut self, kernels: impl Iterator<Item = &'a Kernel>, urgency: Urgency) {
+        for kernel in longest_last(kernels) {
+            if urgency == Urgency::Wanted {
+                self.ahead.kernels.retain(|other| other.hash != kernel.hash);
+            }
+            let waits = self.wanted.kernels.iter().any(|other| other.hash == kernel.hash);
+            if waits || self.running.contains(&kernel.hash) || self.done.contains_key(&kernel.hash) {
+                continue;
+            }
+            match urgency {
+                Urgency::Wanted => self.wanted.kernels.push(kernel.clone()),
+                Urgency::Ahead => self.ahead.kernels.push(kernel.clone()),
+            }
+        }
     }
 
     fn len(&self) -> usize {
-        self.wanted.len() + self.finds.len() + self.ahead.len()
+        self.wanted.len() + self.ahead.len()
     }
 }
 
@@ -99,19 +129,21 @@ impl Pool {
     /// Begins with kernels that somebody will wait for.
     pub(super) fn begin(&self, kernels: &[&Kernel]) {
         let mut queue = self.0.queue.lock();
-        for kernel in longest_last(kernels.iter().copied()) {
-            queue.ahead.retain(|other| other.hash != kernel.hash);
-            if !queue.is_wanted(&kernel.hash) {
-                queue.wanted.push(kernel.clone());
-            }
-        }
+        queue.add(kernels.iter().copied(), Urgency::Wanted);
+        staff(&self.0, &mut queue);
+    }
+
+    /// Compiles what `find` gives beside what somebody waits for.
+    pub(super) fn soon(&self, find: Find) {
+        let mut queue = self.0.queue.lock();
+        queue.wanted.finds.push(find);
         staff(&self.0, &mut queue);
     }
 
     /// Compiles what `find` gives on threads that nobody waits for.
     pub(super) fn ahead(&self, find: Find) {
         let mut queue = self.0.queue.lock();
-        queue.finds.push(find);
+        queue.ahead.finds.push(find);
         staff(&self.0, &mut queue);
     }
 
@@ -157,13 +189,11 @@ fn work(shared: &Arc<Shared>) {
                 queue.done.insert(kernel.hash, ended);
                 shared.ended.notify_all();
             }
-            Task::Find(find) => {
+            Task::Find(find, urgency) => {
                 // What cannot be found says so where it is asked for.
                 let find = || catch_unwind(AssertUnwindSafe(find)).unwrap_or_default();
                 let found = MutexGuard::unlocked(&mut queue, find);
-                let new = longest_last(found.iter()).into_iter().filter(|kernel| !queue.is_wanted(&kernel.hash));
-                let new: Vec<Kernel> = new.cloned().collect();
-                queue.ahead.extend(new);
+                queue.add(found.iter(), urgency);
                 staff(shared, &mut queue);
             }
         }
@@ -175,9 +205,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let threads = {
             let mut queue = self.0.queue.lock();
-            queue.wanted.clear();
-            queue.finds.clear();
-            queue.ahead.clear();
+            (queue.wanted, queue.ahead) = (Lane::default(), Lane::default());
             std::mem::take(&mut queue.threads)
         };
         // Some drivers crash when a process ends amid a call.
@@ -198,6 +226,8 @@ mod tests {
         let [one, two, wrong] = [kernel("1u", 1), kernel("2u", 2), kernel("no number", 3)];
         let found = vec![one.clone(), wrong.clone()];
         pipelines.compile_ahead(move || found);
+        let soon = vec![one.clone()];
+        pipelines.compile_soon(move || soon);
         pipelines.begin(&[&two, &one]);
         pipelines.compile(&[&one, &two, &one]).unwrap();
         assert!(pipelines.get(&one.hash).is_some() && pipelines.get(&two.hash).is_some());

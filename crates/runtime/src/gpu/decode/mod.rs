@@ -11,8 +11,7 @@ use crate::schedule::{BufferId, Table};
 use crate::{Batch, Decoder, Outputs, RuntimeError, Sequence};
 pub(super) use snapshot::Snapshot;
 use std::ops::ControlFlow;
-use stream::Stream;
-use wgoose_graph::BatchShape;
+use stream::{First, Stream};
 
 /// What is kept from one call to the next.
 #[derive(Default)]
@@ -38,23 +37,16 @@ impl GpuExecutor {
         self.states.has_spare && self.shared.weights.lock().capacity().is_none_or(|room| room.ring == 0)
     }
 
-    /// Makes what is missing for steps of that shape, and writes everything that the first one reads.
+    /// Makes what chooses the tokens of a step of that shape, and writes everything that the first round reads.
     fn begin(
         &self,
         kept: &mut Kept,
-        shape: &BatchShape,
         batch: &Batch,
         start: Start<'_>,
         sequences: &[Continuation<'_>],
-        in_flight: usize,
     ) -> Result<(), RuntimeError> {
-        let output = self
-            .steps
-            .chains
-            .get(&PassShape::from(*shape))
-            .filter(|step| step.ready)
-            .and_then(|step| step.recording.output);
-        let output = output.ok_or(DecodeError::Unsupported)?;
+        let chain = self.steps.chains.get(&PassShape::from(batch.shape()));
+        let output = chain.and_then(|step| step.recording.output).ok_or(DecodeError::Unsupported)?;
         let logits = self.buffers[BufferId::Slot(output)].clone();
         let size = SamplerSize::of(sequences, self.shared.model.shape().vocab, self.states.slots as u32);
         let tables = |table| self.buffers[BufferId::Table(table)].clone();
@@ -84,11 +76,77 @@ impl GpuExecutor {
         if let Some(sampler) = &kept.sampler {
             sampler.begin(&self.shared.device, sequences);
         }
+        self.shared.device.check("preparing to decode")
+    }
+
+    /// The first round where its step is not ready: tokens are chosen from logits that are there, before the kernels that read
+    /// them are compiled. `None` for what goes on if nothing does.
+    fn choose_first(
+        &mut self,
+        kept: &mut Kept,
+        batch: &Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<Option<First>, RuntimeError> {
+        let pass = PassShape::from(batch.shape());
+        let step = self.open_step(&pass);
+        self.keep_step(pass, step)?;
+        self.begin(kept, batch, start, sequences)?;
+        let Some(sampler) = &kept.sampler else { return Err(DecodeError::Unsupported.into()) };
+        let mut stream = Stream::new(self, (None, None), sampler, None, batch.clone(), 1);
+        let mut goes_on = true;
+        stream.run(start, 1, &mut |tokens| {
+            let flow = on_tokens(tokens);
+            goes_on = flow.is_continue();
+            flow
+        })?;
+        Ok(stream.first(goes_on))
+    }
+
+    /// The rounds of a call, and what is needed for them.
+    fn decode_with(
+        &mut self,
+        kept: &mut Kept,
+        batch: Batch,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        let shape = batch.shape();
+        let most = sequences.iter().map(|s| u64::from(s.max_tokens)).max().unwrap_or(0);
+        let is_ready = self.steps.chains.get(&shape.into()).is_some_and(|step| step.ready);
+        let mut first = None;
+        if !is_ready && start.has_logits() && most > 0 {
+            first = self.choose_first(kept, &batch, start, sequences, on_tokens)?;
+            if first.is_none() || most == 1 {
+                return Ok(DecodeReport { rounds: 1, ..DecodeReport::default() });
+            }
+        }
+        self.prepare(&shape)?;
+        self.ensure_persistent(&shape)?;
+        if first.is_none() {
+            self.begin(kept, &batch, start, sequences)?;
+        }
         if in_flight > 1 && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
             kept.snapshot = None;
             kept.snapshot = Some(Snapshot::new(self, sequences.len()));
+            self.shared.device.check("preparing to decode")?;
         }
-        self.shared.device.check("preparing to decode")
+        let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &kept.sampler) else {
+            return Err(DecodeError::Unsupported.into());
+        };
+        let snapshot = kept.snapshot.as_ref().filter(|_| in_flight > 1);
+        // Without a copy of the states a timeout could not be rolled back.
+        let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
+        let mut stream = Stream::new(self, (Some(step), persistent), sampler, snapshot, batch, in_flight);
+        let result = match first {
+            Some(first) => stream.go_on(first, most - 1, on_tokens).map(|r| DecodeReport { rounds: r.rounds + 1, ..r }),
+            None => stream.run(start, most, on_tokens),
+        };
+        // The next run must find the tables and the states at rest.
+        self.shared.device.wait("decoding").and(result)
     }
 }
 
@@ -104,22 +162,8 @@ impl Decoder for GpuExecutor {
         // Within a budget there is no room to go back to.
         let in_flight = if self.shared.weights.lock().capacity().is_some() { 1 } else { in_flight.max(1) };
         let shape = batch.shape();
-        self.prepare(&shape)?;
-        self.ensure_persistent(&shape)?;
         let mut kept = std::mem::take(&mut self.kept);
-        let result = self.begin(&mut kept, &shape, &batch, start, sequences, in_flight).and_then(|()| {
-            let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &kept.sampler) else {
-                return Err(DecodeError::Unsupported.into());
-            };
-            let snapshot = kept.snapshot.as_ref().filter(|_| in_flight > 1);
-            // Without a copy of the states a timeout could not be rolled back.
-            let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
-            let mut stream = Stream::new(self, (step, persistent), sampler, snapshot, batch, in_flight);
-            let most = sequences.iter().map(|s| s.max_tokens).max().unwrap_or(0);
-            let result = stream.run(start, u64::from(most), on_tokens);
-            // The next run must find the tables and the states at rest.
-            self.shared.device.wait("decoding").and(result)
-        });
+        let result = self.decode_with(&mut kept, batch, start, sequences, in_flight, on_tokens);
         self.kept = kept;
         if result.as_ref().is_ok_and(|report| report.timed_out) {
             self.disable_persistent(&shape);

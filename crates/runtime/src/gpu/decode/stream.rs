@@ -30,10 +30,18 @@ struct Returning {
     filled: Option<wgpu::SubmissionIndex>,
 }
 
+/// What a first round leaves to those that follow.
+pub(super) struct First {
+    /// What each sequence reads next.
+    reads: Vec<Option<u32>>,
+    going: Vec<bool>,
+}
+
 /// Rounds of choosing a token for every sequence, all but perhaps the first after a step.
 pub(super) struct Stream<'a> {
     executor: &'a GpuExecutor,
-    step: &'a Step,
+    /// The chain of dispatches; none for a first round, which chooses from logits that are there.
+    step: Option<&'a Step>,
     /// The same with persistent kernels, until they time out.
     persistent: Option<Arc<PersistentStep>>,
     sampler: &'a Sampler,
@@ -57,7 +65,7 @@ impl<'a> Stream<'a> {
     /// Begins with what is in the tables; without a snapshot every round must wait for the one before it.
     pub(super) fn new(
         executor: &'a GpuExecutor,
-        (step, persistent): (&'a Step, Option<Arc<PersistentStep>>),
+        (step, persistent): (Option<&'a Step>, Option<Arc<PersistentStep>>),
         sampler: &'a Sampler,
         snapshot: Option<&'a Snapshot>,
         batch: Batch,
@@ -86,17 +94,42 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Runs rounds, at most `most`, until all sequences have ended or the caller breaks.
+    /// Runs rounds from logits or tokens on, at most `most`, until all sequences have ended or the caller breaks.
     pub(super) fn run(
         &mut self,
         start: Start<'_>,
         most: u64,
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
-        let starts_with_logits = matches!(start, Start::Logits(_) | Start::Kept);
         if let Start::Tokens(tokens) = start {
             self.reads.iter_mut().zip(tokens).for_each(|(read, token)| *read = Some(*token));
         }
+        self.rounds(start.has_logits(), most, on_tokens)
+    }
+
+    /// Goes on where a first round of the same sequences ended, which had no step; at most `most` rounds.
+    pub(super) fn go_on(
+        &mut self,
+        first: First,
+        most: u64,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        self.give(&first.reads);
+        (self.reads, self.going) = (first.reads, first.going);
+        self.rounds(false, most, on_tokens)
+    }
+
+    /// How the sequences stand after a first round; none if all have ended, or the caller broke.
+    pub(super) fn first(self, goes_on: bool) -> Option<First> {
+        (goes_on && self.going.contains(&true)).then_some(First { reads: self.reads, going: self.going })
+    }
+
+    fn rounds(
+        &mut self,
+        starts_with_logits: bool,
+        most: u64,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
         let mut chosen = vec![None; self.slots.len()];
         while self.seen < most && self.going.contains(&true) {
             if self.submitted == self.seen {
@@ -184,7 +217,7 @@ impl<'a> Stream<'a> {
     fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>) {
         match &self.persistent {
             Some(persistent) => persistent.dispatch(pass),
-            None => self.step.dispatch(0..self.step.groups.len(), pass),
+            None => self.step.iter().for_each(|step| step.dispatch(0..step.groups.len(), pass)),
         }
     }
 

@@ -30,7 +30,8 @@ const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 pub(super) struct PersistentCache {
     /// Whether passes go on as chains of dispatches while kernels are compiled.
     pub(super) in_background: bool,
-    /// Whether what decodes is being compiled since the first prompt.
+    /// Whether what chooses a token is being compiled since the first prompt, and what reads one.
+    is_token_expected: AtomicBool,
     is_expected: AtomicBool,
     forms: Mutex<HashMap<BatchShape, Form>>,
     /// What was in the making when everything was forgotten.
@@ -100,21 +101,33 @@ impl GpuExecutor {
         self.steps.persistent.in_background = true;
     }
 
-    /// Begins to compile what a prompt will be continued with, if that is done in the background.
+    /// Whether a pass reads a prompt that will be continued, and what that takes is compiled in the background.
+    fn is_continued(&self, pass: &PassShape) -> bool {
+        let is_prompt = pass.target == Target::Logits && pass.batch.segments == 1 && pass.batch.outputs == 1;
+        is_prompt && self.steps.persistent.in_background && self.can_decode()
+    }
+
+    /// Begins to compile what chooses the token after a prompt, beside the kernels of the prompt itself.
+    pub(super) fn expect_token(&self, prompt: &PassShape) {
+        if !self.is_continued(prompt) || self.steps.persistent.is_token_expected.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (planner, vocab) = (self.planner.clone(), self.shared.model.shape().vocab);
+        let sampler = move || Sampler::kernels(1, vocab, planner.limits(), &planner.catalogue);
+        self.shared.pipelines.lock().compile_soon(move || sampler().into_iter().flatten().collect());
+    }
+
+    /// Begins to compile what reads the tokens after a prompt, behind the kernels of the prompt itself.
     pub(super) fn expect_decoding(&self, prompt: &PassShape) {
-        let is_prompt = prompt.target == Target::Logits && prompt.batch.segments == 1 && prompt.batch.outputs == 1;
         let cache = &self.steps.persistent;
-        if !cache.in_background || !is_prompt || !self.can_decode() {
+        if !self.is_continued(prompt) {
             return;
         }
         if !cache.is_expected.swap(true, Ordering::Relaxed) {
             let (planner, graph) = (self.planner.clone(), self.graphs.of(&ONE).clone());
-            let vocab = self.shared.model.shape().vocab;
-            self.shared.pipelines.lock().compile_ahead(move || {
-                let chain = planner.record(&graph, &PassShape::from(ONE)).map(|recording| recording.kernels);
-                let sampler = Sampler::kernels(1, vocab, planner.limits(), &planner.catalogue);
-                chain.into_iter().flatten().chain(sampler.into_iter().flatten()).collect()
-            });
+            let record = move || planner.record(&graph, &PassShape::from(ONE));
+            let chain = move || record().map_or_else(|_| Vec::new(), |recording| recording.kernels);
+            self.shared.pipelines.lock().compile_ahead(chain);
         }
         if let Some(workgroups) = self.planner.plan.persistent {
             let mut forms = cache.forms.lock();
