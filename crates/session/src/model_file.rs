@@ -1,6 +1,7 @@
 //! Model files that are written: the kind of file by its name, and the World vocabulary where a file would have none.
 
 use crate::tokenizer::Tokenizer;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wgoose_graph::ModelShape;
 use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
@@ -43,12 +44,39 @@ pub struct ConvertFileOptions {
 /// A model file that was made of another.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvertedFile {
-    /// Its formats.
+    /// Its formats; where they were chosen tensor by tensor, the mix that most weights have.
     pub mix: Mix,
+    /// Whether they were.
+    pub is_chosen: bool,
     /// Bytes of the source.
     pub source_bytes: u64,
     /// The file, and what reading it back has shown.
     pub converted: Converted,
+}
+
+impl ConvertedFile {
+    /// What its formats are called: the mix, or `auto`.
+    pub fn mix_name(&self) -> &'static str {
+        if self.is_chosen { "auto" } else { self.mix.name() }
+    }
+
+    /// The file, its source and what a check has shown, for the command line and for Python.
+    pub fn json(&self) -> Value {
+        let Converted { written, checked } = self.converted;
+        let mut fields = json!({
+            "bytes": written.bytes,
+            "tensors": written.tensors,
+            "weights": written.weights,
+            "mix": self.mix_name(),
+            "source_bytes": self.source_bytes,
+        });
+        if let Some(checked) = checked {
+            fields["checked"] = json!(checked.weights);
+            fields["rounding"] = json!(checked.rounding);
+            fields["worst"] = json!(checked.worst.to_string());
+        }
+        fields
+    }
 }
 
 /// Makes a model file of another; see [`convert`] for `progress`.
@@ -66,7 +94,8 @@ pub fn convert_file(
     let model = Model::open_source(source)?;
     let options = convert_options(&model, source, path, options)?;
     let converted = convert(&model, &options, path, progress)?;
-    Ok(ConvertedFile { mix: options.mix, source_bytes: model.file_len() as u64, converted })
+    let (mix, is_chosen) = (options.mix, options.chosen.is_some());
+    Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted })
 }
 
 /// The file that [`convert_file`] makes of an open model, where nothing is in its way yet.
