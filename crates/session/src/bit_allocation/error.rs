@@ -32,7 +32,7 @@ pub enum AllocationError {
     },
     /// A divergence below that of the best mix.
     #[error(
-        "{target} nats a token cannot be reached: with every matrix as it is, the file is {least:.2e} from its source"
+        "{target:.2e} nats a token cannot be reached: with every matrix as it is, the file is {least:.2e} from its source"
     )]
     TargetTooSmall {
         /// The divergence asked for.

@@ -47,18 +47,19 @@ impl FromStr for To {
 
 /// What formats are chosen for, and by what.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Formats chosen for each matrix (--to auto)")]
 pub(super) struct AutoOptions {
-    /// With --to auto: the smallest file whose divergence from the source, measured, is at most so many nats a token
+    /// Write the smallest file whose divergence from the source, measured, is at most so many nats a token
     /// (Kullback-Leibler, mean). Q4_K_M often has some thousandths.
     #[arg(long, value_name = "NATS", conflicts_with = "budget_bytes")]
     target_kl: Option<f64>,
-    /// With --to auto: the least divergence in a file of at most this size (400MiB, 2GB, ...).
+    /// Write the file of least divergence that has at most this size (400MiB, 2GB, ...).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     budget_bytes: Option<ByteSize>,
-    /// With --to auto: file of text to measure on, read as bytes; default: a text that the model writes itself.
+    /// File of text to measure on, read as bytes; default: a text that the model writes itself.
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// With --to auto: most tokens to measure on; more take longer and tell more. Default: 1024.
+    /// Most tokens to measure on; more take longer and tell more. Default: 1024.
     #[arg(long, value_name = "TOKENS")]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
