@@ -92,7 +92,7 @@ impl<'a> TensorView<'a> {
         assert_eq!(out.len(), rows.len() * row_bytes, "length of the buffer for rows {rows:?}");
         match self.pieces {
             Pieces::Whole(bytes) | Pieces::Recoded(bytes) => {
-                out.copy_from_slice(&bytes[rows.start * row_bytes..rows.end * row_bytes])
+                out.copy_from_slice(&bytes[rows.start * row_bytes..rows.end * row_bytes]);
             }
             Pieces::Transposed(bytes) => transpose(bytes, self.format.block_bytes(), self.rows, rows, out),
             Pieces::Rows(pieces) => {

@@ -22,7 +22,7 @@ pub(super) enum Found<M> {
 pub(super) fn to_target<M, E>(
     frontier: &Frontier<'_>,
     target: f64,
-    measure: &mut dyn FnMut(&[usize]) -> Result<(f64, M), E>,
+    mut measure: impl FnMut(&[usize]) -> Result<(f64, M), E>,
 ) -> Result<Found<M>, E> {
     let levels = frontier.levels();
     // Too divergent before `low`, good enough from `high` on.
@@ -79,7 +79,7 @@ mod tests {
         let tensors = tensors();
         let frontier = Frontier::new(&tensors);
         let mut measured = 0;
-        let found = to_target(&frontier, target, &mut |mix| {
+        let found = to_target(&frontier, target, |mix| {
             measured += 1;
             let kl = real(frontier.kl(mix));
             Ok::<_, Infallible>((kl, kl))
