@@ -276,7 +276,7 @@ impl SessionBuilder {
     }
 
     /// Where sessions run.
-    pub(crate) fn backend_of(&self) -> Backend {
+    pub(crate) fn runs_on(&self) -> Backend {
         self.backend
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Siblings {
 impl Siblings {
     /// Of a source; its plan is told of as the builder says, those of the others are not.
     pub(super) fn new(source: Arc<Model>, builder: SessionBuilder) -> Result<Self, SessionError> {
-        let shared = match builder.backend_of() {
+        let shared = match builder.runs_on() {
             Backend::Cpu => None,
             Backend::Gpu => {
                 let device = Device::open_with(&builder.device_options())?;

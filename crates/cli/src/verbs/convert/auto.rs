@@ -50,7 +50,7 @@ impl FromStr for To {
 #[command(next_help_heading = "Formats chosen for each matrix (--to auto)")]
 pub(super) struct AutoOptions {
     /// Write the smallest file whose divergence from the source, measured, is at most so many nats a token
-    /// (Kullback-Leibler, mean). Q4_K_M often has some thousandths.
+    /// (Kullback-Leibler, mean), such as 0.005.
     #[arg(long, value_name = "NATS", conflicts_with = "budget_bytes")]
     target_kl: Option<f64>,
     /// Write the file of least divergence that has at most this size (400MiB, 2GB, ...).
