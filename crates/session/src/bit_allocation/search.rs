@@ -35,10 +35,11 @@ pub(super) fn to_target<M, E>(
             break;
         }
         let guess = levels.partition_point(|level| *level > aim);
-        let at = match (low..high).contains(&guess) {
+        let at = match guess {
             _ if round >= ROUNDS => high - 1,
-            true => guess,
-            false => low + (high - low) / 2,
+            // Between what was too far and what was good enough, though the ratio says otherwise.
+            _ if guess < low && is_found => low + (high - low) / 2,
+            _ => guess.clamp(low, high - 1),
         };
         let mix = frontier.below(levels[at]).unwrap_or_default();
         let (kl, measured) = measure(&mix)?;
@@ -49,7 +50,7 @@ pub(super) fn to_target<M, E>(
         if at + 1 == levels.len() && kl > target {
             found = Found::Least(kl);
         }
-        aim *= target / kl;
+        aim = levels[at] * target / kl;
     }
     Ok(found)
 }
@@ -108,6 +109,31 @@ mod tests {
             // The next smaller mix of the frontier is too far, or nearly.
             let smaller = frontier.below(frontier.kl(&mix) * 1.1).unwrap();
             assert!(smaller == mix || real(frontier.kl(&smaller)) > target * 0.95, "{target}");
+        }
+    }
+
+    /// A mix that is a little too far is no reason to jump to one that is far better and larger.
+    #[test]
+    fn after_a_near_miss_the_next_mix_is_near() {
+        let choices = |tensor: u64| {
+            // Sizes in thirds, so that there are many levels.
+            let (size, kl) = (1 + tensor % 3, 1e-4 * ((tensor * 7919) % 97 + 3) as f64);
+            let choice = |bytes: u64, part: f64| Choice { bytes: bytes * size, kl: kl * part };
+            vec![choice(144, 1.0), choice(176, 0.25), choice(210, 0.06), choice(272, 0.005), choice(512, 0.0)]
+        };
+        let tensors: Vec<Vec<Choice>> = (0..40).map(choices).collect();
+        let frontier = Frontier::new(&tensors);
+        let levels = frontier.levels();
+        for target in [4, 8, 16].map(|part| 1.00005 * levels[levels.len() / part]) {
+            let mut measured = Vec::new();
+            let found = to_target(&frontier, target, |mix| {
+                // The first is too far by less than what lies between the target and its estimate.
+                let kl = 1.00008 * frontier.kl(mix);
+                measured.push(kl);
+                Ok::<_, Infallible>((kl, kl))
+            });
+            assert!(matches!(found, Ok(Found::Mix(_, kl)) if kl <= target));
+            assert!(measured.iter().all(|kl| *kl > 0.9 * target), "{measured:?} for {target}");
         }
     }
 
