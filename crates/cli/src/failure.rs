@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 use wgoose_runtime::RuntimeError;
+use wgoose_session::bit_allocation::AllocationError;
 use wgoose_session::{SessionError, one_line};
 
 /// Any error; [`exit_code`] prints it in one line.
@@ -44,7 +45,11 @@ fn is_wrong_usage(error: &(dyn Error + 'static)) -> bool {
         }
         _ => false,
     };
-    error.is::<WrongUsage>() || error.downcast_ref().is_some_and(of_session)
+    let of_allocation =
+        |error: &AllocationError| matches!(error, AllocationError::Target(_) | AllocationError::BudgetTooSmall { .. });
+    error.is::<WrongUsage>()
+        || error.downcast_ref().is_some_and(of_session)
+        || error.downcast_ref().is_some_and(of_allocation)
 }
 
 /// Says what went wrong, if anything did.

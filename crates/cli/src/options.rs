@@ -215,7 +215,7 @@ pub(crate) enum BackendName {
 }
 
 /// A size in bytes.
-fn size(text: &str) -> Result<ByteSize, String> {
+pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "expected a size such as 600MiB or 2GB".to_owned())
 }
 

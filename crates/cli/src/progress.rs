@@ -43,6 +43,11 @@ impl Moving {
         }
     }
 
+    /// Something else begins: time is counted from here.
+    pub(crate) fn restart(&self) {
+        self.0.reset();
+    }
+
     /// So many are done of so many.
     pub(crate) fn done_of(&self, steps: u64, len: u64) {
         self.0.set_length(len);

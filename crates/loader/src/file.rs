@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// An open file.
-#[derive(Debug)]
+/// An open file; clones share it.
+#[derive(Clone, Debug)]
 pub(crate) struct ModelFile {
     path: PathBuf,
     handle: Arc<File>,
     reader: Arc<dyn ReadAt>,
-    map: FileMap,
+    map: Arc<FileMap>,
     /// When it was last written before it was opened, where the system can tell.
     modified: Option<SystemTime>,
 }
@@ -28,7 +28,7 @@ impl ModelFile {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let handle = Arc::new(wgoose_files::open(path).map_err(io)?);
         let metadata = handle.metadata().map_err(io)?;
-        let map = FileMap::of(&handle, metadata.len()).map_err(io)?;
+        let map = Arc::new(FileMap::of(&handle, metadata.len()).map_err(io)?);
         let modified = metadata.modified().ok();
         Ok(ModelFile { path: path.to_owned(), reader: handle.clone(), handle, map, modified })
     }

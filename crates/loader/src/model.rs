@@ -15,14 +15,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use wgoose_graph::{ModelShape, Weight};
+use wgoose_graph::{Format, ModelShape, Weight};
 
 /// A model file that was checked once: every weight is there, with the right shape, in a format that can be computed
 /// with.
 ///
 /// The file must not be truncated or rewritten in place while this lives; to update it, rename a new one over it: this
 /// keeps the old one. Whether it was left alone, [`Model::check_unchanged`] tells.
-#[derive(Debug)]
+///
+/// A clone shares the file and its map.
+#[derive(Clone, Debug)]
 pub struct Model {
     file: ModelFile,
     container: Container,
@@ -157,6 +159,7 @@ impl Model {
             Storage::Whole(range) => Pieces::Whole(bytes(range)),
             Storage::Transposed(range) => Pieces::Transposed(bytes(range)),
             Storage::Rows(rows) => Pieces::Rows(rows.each_ref().map(bytes)),
+            Storage::Recoded(bytes) => Pieces::Recoded(bytes),
         };
         let offset = placed.storage.ranges().iter().map(|range| range.start).min().unwrap_or(0);
         let Stored::Format(format) = placed.stored else { panic!("{weight} is stored as {:?}", placed.stored) };
@@ -182,9 +185,15 @@ impl Model {
     /// Identifies the model's content. The first call reads about 3 KiB of every tensor.
     pub fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| {
-            let ranges = Weight::all(&self.shape).flat_map(|weight| self.placed(weight).storage.ranges());
+            let storages = Weight::all(&self.shape).map(|weight| &self.placed(weight).storage);
             let file = self.file.bytes();
-            let pieces = ranges.map(|range| &file[range.clone()]);
+            let pieces = storages.flat_map(|storage| {
+                let recoded = match storage {
+                    Storage::Recoded(bytes) => Some(&bytes[..]),
+                    _ => None,
+                };
+                storage.ranges().iter().map(|range| &file[range.clone()]).chain(recoded)
+            });
             Fingerprint::of(self.container, file.len(), &file[self.header.clone()], pieces)
         })
     }
@@ -214,6 +223,20 @@ impl Model {
         for range in self.placed(weight).storage.ranges() {
             self.file.release(range.clone());
         }
+    }
+
+    /// Gives a weight other bytes, in that format: of its rows, whole blocks.
+    pub(crate) fn recode(&mut self, weight: Weight, format: Format, bytes: Arc<[u8]>) {
+        let (stored, storage) = (Stored::Format(format), Storage::Recoded(bytes));
+        let Placed { rows, cols, .. } = *self.placed(weight);
+        self.places.insert(weight, Placed { stored, rows, cols, storage });
+        self.fingerprint = OnceLock::new();
+    }
+
+    /// Gives a weight the place that it has in `other`, a clone.
+    pub(crate) fn restore(&mut self, other: &Model, weight: Weight) {
+        self.places.insert(weight, other.placed(weight).clone());
+        self.fingerprint = OnceLock::new();
     }
 
     fn placed(&self, weight: Weight) -> &Placed {

@@ -7,9 +7,10 @@ use crate::names::{Names, Naming};
 use crate::shape::AdapterLayout;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 
-/// A weight's place in the file. All ranges lie inside it and have the length that shape and format demand.
+/// A weight's place. All ranges lie inside the file and have the length that shape and format demand.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub(crate) stored: Stored,
@@ -27,7 +28,7 @@ pub(crate) enum Stored {
     Source(SourceFormat),
 }
 
-/// How the canonical bytes of a weight lie in the file.
+/// Where the canonical bytes of a weight lie: in the file, unless they were made of it.
 #[derive(Clone, Debug)]
 pub(crate) enum Storage {
     /// In one piece.
@@ -36,14 +37,17 @@ pub(crate) enum Storage {
     Transposed(Range<usize>),
     /// One piece per row.
     Rows([Range<usize>; 6]),
+    /// In memory, in another format than the file's.
+    Recoded(Arc<[u8]>),
 }
 
 impl Storage {
-    /// All pieces.
+    /// All pieces in the file.
     pub(crate) fn ranges(&self) -> &[Range<usize>] {
         match self {
             Storage::Whole(range) | Storage::Transposed(range) => std::slice::from_ref(range),
             Storage::Rows(rows) => rows,
+            Storage::Recoded(_) => &[],
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Pieces<'a> {
     Transposed(&'a [u8]),
     /// The rows.
     Rows([&'a [u8]; 6]),
+    /// The canonical bytes, which the file does not hold.
+    Recoded(&'a [u8]),
 }
 
 impl<'a> TensorView<'a> {
@@ -64,7 +66,7 @@ impl<'a> TensorView<'a> {
     pub fn contiguous(&self) -> Option<&'a [u8]> {
         match self.pieces {
             Pieces::Whole(bytes) => Some(bytes),
-            Pieces::Transposed(_) | Pieces::Rows(_) => None,
+            Pieces::Transposed(_) | Pieces::Rows(_) | Pieces::Recoded(_) => None,
         }
     }
 
@@ -89,7 +91,9 @@ impl<'a> TensorView<'a> {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of a tensor of {} rows", self.rows);
         assert_eq!(out.len(), rows.len() * row_bytes, "length of the buffer for rows {rows:?}");
         match self.pieces {
-            Pieces::Whole(bytes) => out.copy_from_slice(&bytes[rows.start * row_bytes..rows.end * row_bytes]),
+            Pieces::Whole(bytes) | Pieces::Recoded(bytes) => {
+                out.copy_from_slice(&bytes[rows.start * row_bytes..rows.end * row_bytes]);
+            }
             Pieces::Transposed(bytes) => transpose(bytes, self.format.block_bytes(), self.rows, rows, out),
             Pieces::Rows(pieces) => {
                 for (row, out) in rows.zip(out.chunks_exact_mut(row_bytes)) {
@@ -107,7 +111,7 @@ impl<'a> TensorView<'a> {
         assert_eq!(out.len(), self.cols, "length of the buffer for a row");
         assert!(row < self.rows, "row {row} of a tensor of {} rows", self.rows);
         match self.pieces {
-            Pieces::Whole(bytes) => {
+            Pieces::Whole(bytes) | Pieces::Recoded(bytes) => {
                 blocks::decode(self.format, &bytes[row * self.row_bytes()..][..self.row_bytes()], out);
             }
             Pieces::Rows(pieces) => blocks::decode(self.format, pieces[row], out),
@@ -123,7 +127,7 @@ impl<'a> TensorView<'a> {
     pub fn to_f32(&self) -> Vec<f32> {
         let mut numbers = vec![0.0; self.rows * self.cols];
         match self.pieces {
-            Pieces::Whole(bytes) => blocks::decode(self.format, bytes, &mut numbers),
+            Pieces::Whole(bytes) | Pieces::Recoded(bytes) => blocks::decode(self.format, bytes, &mut numbers),
             Pieces::Transposed(_) | Pieces::Rows(_) => {
                 let mut bytes = vec![0; self.byte_len()];
                 self.copy_rows(0..self.rows, &mut bytes);

@@ -74,7 +74,7 @@ pub(crate) fn evaluate(
 }
 
 /// A text, and the file that it is in, if any.
-fn source(text: &Bound<'_, PyAny>) -> PyResult<(Box<dyn Read + Send>, Option<PathBuf>)> {
+pub(crate) fn source(text: &Bound<'_, PyAny>) -> PyResult<(Box<dyn Read + Send>, Option<PathBuf>)> {
     if text.is_instance_of::<PyString>() || text.is_instance_of::<PyBytes>() {
         return Ok((Box::new(Cursor::new(input::bytes(text)?)), None));
     }
@@ -83,7 +83,7 @@ fn source(text: &Bound<'_, PyAny>) -> PyResult<(Box<dyn Read + Send>, Option<Pat
     Ok((Box::new(file), Some(path)))
 }
 
-fn of_eval(error: &EvalError, text: Option<&Path>) -> PyErr {
+pub(crate) fn of_eval(error: &EvalError, text: Option<&Path>) -> PyErr {
     let line = text.map_or_else(|| error.to_string(), |path| format!("{}: {error}", path.display()));
     match error {
         EvalError::Session(error) => of_session(error),

@@ -15,7 +15,7 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
-    fn count(&self) -> PyResult<u64> {
+    pub(crate) fn count(&self) -> PyResult<u64> {
         match self {
             Bytes::Number(count) => Ok(*count),
             Bytes::Text(text) => {

@@ -1,15 +1,21 @@
 //! Model files that are written: converted and synthetic ones.
 
 use crate::boundary::outside;
-use crate::error::{InputError, LoadError, of_other};
+use crate::error::{InputError, LoadError, of_other, of_session};
+use crate::evaluate::{of_eval, source};
 use crate::fork;
 use crate::interrupt::Interrupt;
+use crate::load::{Adapter, Bytes, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
-use std::path::PathBuf;
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_loader::writer::{Mix, Setting, UnknownSetting};
+use wgoose_loader::convert::ConvertError;
+use wgoose_loader::writer::{Mix, Setting, UnknownSetting, WriteError};
+use wgoose_session::bit_allocation::{AllocationError, AllocationGoal, AllocationOptions, AllocationStep, allocate};
 use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, convert_file, one_line, synth_file};
 
 /// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes, tensors and weights of
@@ -17,46 +23,93 @@ use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, conve
 /// rounding has made of one weight, relative, rms) and worst (which).
 ///
 /// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the source, F16 if it
-/// is quantised. set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its place.
-/// force: replace a file of that name. check: read the file back and compare every tensor before it appears. listen: called with the
-/// bytes done and in total, of the writing and then of the check; what it raises, and KeyboardInterrupt, leave no file.
+/// is quantised. 'auto' runs the model, measures every matrix in every format, and writes the smallest file whose mean KL divergence from
+/// the source is at most target_kl nats a token, or the file of least divergence that has at most budget_bytes (an int, or text such as
+/// '400MiB'); the dict then has allocation: tokens, kl (measured), estimated_kl, mixes (Q4_K_M, auto and source, with bytes and
+/// divergence) and tensors (every matrix with its format and what each format costs). text: a str or bytes, or the path of a file (an
+/// os.PathLike), to measure on; None has the model write one. limit: most tokens to measure on, 1024 if None. plan, device, gpu_budget,
+/// cpu, foreign_plan, chunk: as in `Model.load`.
 ///
-/// Raises LoadError, InputError (a name, a format), Error.
+/// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its place.
+/// force: replace a file of that name. check: read the file back and compare every tensor before it appears. listen: called with the
+/// bytes done and in total, of the writing and then of the check, with 'auto' before that with the measurements; what it raises, and
+/// KeyboardInterrupt, leave no file.
+///
+/// Raises LoadError, InputError (a name, a format, a goal), Error; with 'auto' also DeviceError and PlanError.
 #[pyfunction]
-#[pyo3(signature = (path, out, to=None, *, set=None, force=false, check=false, listen=None))]
+#[pyo3(signature = (path, out, to=None, *, target_kl=None, budget_bytes=None, text=None, limit=None, plan=None, device=None,
+    gpu_budget=None, cpu=false, foreign_plan=false, chunk=None, set=None, force=false, check=false, listen=None))]
 #[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn convert(
     py: Python<'_>,
     path: PathBuf,
     out: PathBuf,
     to: Option<&str>,
+    target_kl: Option<f64>,
+    budget_bytes: Option<Bytes>,
+    text: Option<Bound<'_, PyAny>>,
+    limit: Option<NonZeroUsize>,
+    plan: Option<PathBuf>,
+    device: Option<Adapter>,
+    gpu_budget: Option<Bytes>,
+    cpu: bool,
+    foreign_plan: bool,
+    chunk: Option<u32>,
     set: Option<Bound<'_, PyMapping>>,
     force: bool,
     check: bool,
     listen: Option<Py<PyAny>>,
-) -> PyResult<Py<PyDict>> {
+) -> PyResult<Py<PyAny>> {
     fork::enter()?;
     let set = set.map_or_else(|| Ok(Vec::new()), |set| settings(&set))?;
-    let options = ConvertFileOptions { to: to.map(mix).transpose()?, set, replace: force, check };
-    let file = outside(py, || {
+    let is_auto = to.is_some_and(|to| to.eq_ignore_ascii_case("auto"));
+    let to = to.filter(|_| !is_auto).map(mix).transpose()?;
+    let goal = goal(is_auto, target_kl, budget_bytes)?;
+    if !is_auto && (text.is_some() || limit.is_some()) {
+        return Err(InputError::new_err("text and limit choose formats: they go with to='auto'"));
+    }
+    let text = text.map(|text| source(&text)).transpose()?;
+    let builder = Options { plan, foreign_plan, device, cpu, gpu_budget, chunk, ..Options::default() }.builder()?;
+    let mut options = ConvertFileOptions { to, chosen: None, set, replace: force, check };
+    let json = outside(py, move || {
+        let mut allocation = None;
+        if let Some(goal) = goal {
+            let wanted = AllocationOptions { goal, tokens: limit.unwrap_or(AllocationOptions::TOKENS) };
+            let (mut text, name) = text.map_or((None, None), |(text, name)| (Some(text), name));
+            let text = text.as_mut().map(|text| &mut **text as &mut dyn Read);
+            let mut interrupt = Interrupt::default();
+            let made = allocate(&path, &out, &options, &wanted, builder, text, &mut |step| match step {
+                AllocationStep::Tensor { done, total, .. } => {
+                    interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
+                }
+                AllocationStep::Text { .. } | AllocationStep::Mix { .. } => interrupt.signals(),
+            });
+            let made = interrupt.or_raise(made.map_err(|e| of_allocation(&e, name.as_deref())))?;
+            (options.to, options.chosen) = (Some(made.mix), Some(made.chosen.clone()));
+            allocation = Some(made.json());
+        }
         let mut interrupt = Interrupt::default();
         let file = convert_file(&path, &out, &options, &mut |done, total| {
             interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
         });
-        interrupt.or_raise(file.map_err(|e| of_file(&e)))
+        let mut fields = interrupt.or_raise(file.map_err(|e| of_file(&e)))?.json();
+        if let Some(allocation) = allocation {
+            fields["allocation"] = allocation;
+        }
+        serde_json::to_string(&fields).map_err(|e| of_other(&e))
     })??;
-    let report = PyDict::new(py);
-    report.set_item("bytes", file.converted.written.bytes)?;
-    report.set_item("tensors", file.converted.written.tensors)?;
-    report.set_item("weights", file.converted.written.weights)?;
-    report.set_item("mix", file.mix.name())?;
-    report.set_item("source_bytes", file.source_bytes)?;
-    if let Some(checked) = file.converted.checked {
-        report.set_item("checked", checked.weights)?;
-        report.set_item("rounding", checked.rounding)?;
-        report.set_item("worst", checked.worst.to_string())?;
+    Ok(py.import("json")?.call_method1("loads", (json,))?.unbind())
+}
+
+/// What formats are chosen for, if they are.
+fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> PyResult<Option<AllocationGoal>> {
+    match (is_auto, target_kl, budget_bytes) {
+        (false, None, None) => Ok(None),
+        (true, Some(kl), None) => Ok(Some(AllocationGoal::Divergence(kl))),
+        (true, None, Some(bytes)) => Ok(Some(AllocationGoal::Bytes(bytes.count()?))),
+        (true, ..) => Err(InputError::new_err("to='auto' needs one goal: target_kl or budget_bytes")),
+        (false, ..) => Err(InputError::new_err("target_kl and budget_bytes choose formats: they go with to='auto'")),
     }
-    Ok(report.unbind())
 }
 
 /// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and weights of the file, and
@@ -132,10 +185,23 @@ fn settings(set: &Bound<'_, PyMapping>) -> PyResult<Vec<Setting>> {
     set.items()?.iter().map(one).collect()
 }
 
+fn of_allocation(error: &AllocationError, text: Option<&Path>) -> PyErr {
+    match error {
+        AllocationError::File(error) => of_file(error),
+        AllocationError::Session(error) => of_session(error),
+        AllocationError::Eval(error) => of_eval(error, text),
+        AllocationError::Target(_)
+        | AllocationError::BudgetTooSmall { .. }
+        | AllocationError::TargetTooSmall { .. }
+        | AllocationError::Convert(ConvertError::Range { .. }) => InputError::new_err(one_line(error)),
+        AllocationError::Convert(ConvertError::Load(_)) => LoadError::new_err(one_line(error)),
+        AllocationError::Convert(ConvertError::Write(WriteError::OneFormat)) => InputError::new_err(one_line(error)),
+        AllocationError::Convert(_) | AllocationError::Stopped => of_other(error),
+    }
+}
+
 fn of_file(error: &ModelFileError) -> PyErr {
-    use wgoose_loader::convert::ConvertError;
     use wgoose_loader::synth::SynthError;
-    use wgoose_loader::writer::WriteError;
     let line = one_line(error);
     let of_write = |write: &WriteError| match write {
         WriteError::Io { .. } | WriteError::Exists { .. } | WriteError::Stopped => of_other(error),

@@ -63,6 +63,41 @@ def test_convert(path: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
         wgoose.convert(tmp_path / "absent.gguf", copy, force=True)
 
 
+def test_convert_chooses_formats(path: Path, cpu: bool, tmp_path: Path, tool: Callable[..., str]) -> None:
+    """The same bytes as the tool's `--to auto`, with one goal or the other; no goal, two, and one without 'auto' are refused."""
+    copy, theirs = tmp_path / "copy.gguf", tmp_path / "tool" / "copy.gguf"
+    theirs.parent.mkdir()
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT)
+    seen: list[tuple[int, int]] = []
+    made = wgoose.convert(
+        path, copy, "auto", target_kl=1e-4, text=file, limit=8, cpu=cpu, listen=lambda *done: seen.append(done)
+    )
+    backend = "cpu" if cpu else "gpu"
+    options = ["--text", file, "--limit", "8", "--backend", backend]
+    tool("convert", path, theirs, "--to", "auto", "--target-kl", "1e-4", *options)
+    assert copy.read_bytes() == theirs.read_bytes()
+    allocation = made["allocation"]
+    assert made["mix"] == "auto" and 0 <= allocation["kl"] <= 1e-4 and allocation["tokens"] == 8
+    measured = sum(len(tensor["formats"]) - 1 for tensor in allocation["tensors"])
+    assert seen[:measured] == [(done, measured) for done in range(measured)]
+
+    whole = wgoose.convert(path, copy, "auto", budget_bytes="1GiB", text=TEXT, limit=4, cpu=cpu, force=True)
+    assert whole["allocation"]["kl"] == 0 and whole["bytes"] == copy.stat().st_size
+    for wrong, why in [
+        ({"to": "auto"}, "needs one goal"),
+        ({"to": "auto", "target_kl": 1.0, "budget_bytes": 1}, "needs one goal"),
+        ({"to": "Q8_0", "target_kl": 1.0}, "go with to='auto'"),
+        ({"text": TEXT}, "go with to='auto'"),
+        ({"to": "auto", "target_kl": -1.0}, "greater than 0"),
+        ({"to": "auto", "budget_bytes": 10}, "10 bytes are too few"),
+        ({"to": "auto", "target_kl": 1.0, "text": ""}, "the text is empty"),
+    ]:
+        with pytest.raises(wgoose.InputError, match=why):
+            wgoose.convert(path, tmp_path / "no.gguf", cpu=cpu, **wrong)
+    assert not (tmp_path / "no.gguf").exists()
+
+
 def test_convert_sets_metadata(path: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
     """The same bytes as the tool's `--set`; what is no key, or says what the tensors are, is refused."""
     copy, theirs = tmp_path / "copy.gguf", tmp_path / "tool" / "copy.gguf"

@@ -256,6 +256,30 @@ impl SessionBuilder {
         Ok(Session { model, engine, device: Some(device), plan: Some(report), tokenizer, prefixes, embeddings })
     }
 
+    /// As [`SessionBuilder::open_model`], of a model that differs from the one of an executor in formats only: on its device,
+    /// with the weights that both have in common there once.
+    ///
+    /// # Errors
+    /// The plan, or the device.
+    pub(crate) fn open_beside(
+        &self,
+        device: &Arc<Device>,
+        executor: &GpuExecutor,
+        model: Arc<Model>,
+    ) -> Result<Session, SessionError> {
+        let Chosen { mut plan, report } = self.plan_for(device, &model)?;
+        plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
+        let chunk = plan.prefill_chunk as usize;
+        let engine = Engine::new(Box::new(executor.sharing_with(Arc::clone(&model), plan, 1)?), chunk);
+        let (device, tokenizer) = (Some(Arc::clone(device)), tokenizer_of(&model));
+        Ok(Session { model, engine, device, plan: Some(report), tokenizer, prefixes: None, embeddings: None })
+    }
+
+    /// Where sessions run.
+    pub(crate) fn runs_on(&self) -> Backend {
+        self.backend
+    }
+
     /// What runs a plan with `slots` sequences, its weights where this builder wants them.
     ///
     /// # Errors

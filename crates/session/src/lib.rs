@@ -78,6 +78,7 @@
 #![deny(missing_docs)]
 
 mod batch;
+pub mod bit_allocation;
 mod builder;
 mod chat;
 mod embed;

@@ -1,11 +1,12 @@
 //! Model files that are written: the kind of file by its name, and the World vocabulary where a file would have none.
 
 use crate::tokenizer::Tokenizer;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wgoose_graph::ModelShape;
 use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
 use wgoose_loader::synth::{SynthError, SynthOptions, write};
-use wgoose_loader::writer::{Mix, Progress, Setting, WriteReport};
+use wgoose_loader::writer::{ChosenFormats, Mix, Progress, Setting, WriteError, WriteReport};
 use wgoose_loader::{Container, LoadError, Model};
 
 /// Why no model file was written.
@@ -30,6 +31,8 @@ pub enum ModelFileError {
 pub struct ConvertFileOptions {
     /// The formats; `None` keeps the precision of the source, or takes F16 if it is quantised.
     pub to: Option<Mix>,
+    /// Formats that [`allocate`](crate::bit_allocation::allocate) chose, in place of the mix's.
+    pub chosen: Option<ChosenFormats>,
     /// Metadata of a GGUF file, beside what the source has or in its place.
     pub set: Vec<Setting>,
     /// Whether a file of that name is replaced; otherwise it is refused.
@@ -41,12 +44,39 @@ pub struct ConvertFileOptions {
 /// A model file that was made of another.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvertedFile {
-    /// Its formats.
+    /// Its formats; where they were chosen tensor by tensor, the mix that most weights have.
     pub mix: Mix,
+    /// Whether they were.
+    pub is_chosen: bool,
     /// Bytes of the source.
     pub source_bytes: u64,
     /// The file, and what reading it back has shown.
     pub converted: Converted,
+}
+
+impl ConvertedFile {
+    /// What its formats are called: the mix, or `auto`.
+    pub fn mix_name(&self) -> &'static str {
+        if self.is_chosen { "auto" } else { self.mix.name() }
+    }
+
+    /// The file, its source and what a check has shown, for the command line and for Python.
+    pub fn json(&self) -> Value {
+        let Converted { written, checked } = self.converted;
+        let mut fields = json!({
+            "bytes": written.bytes,
+            "tensors": written.tensors,
+            "weights": written.weights,
+            "mix": self.mix_name(),
+            "source_bytes": self.source_bytes,
+        });
+        if let Some(checked) = checked {
+            fields["checked"] = json!(checked.weights);
+            fields["rounding"] = json!(checked.rounding);
+            fields["worst"] = json!(checked.worst.to_string());
+        }
+        fields
+    }
 }
 
 /// Makes a model file of another; see [`convert`] for `progress`.
@@ -60,21 +90,46 @@ pub fn convert_file(
     options: &ConvertFileOptions,
     progress: &mut Progress<'_>,
 ) -> Result<ConvertedFile, ModelFileError> {
-    let container = container(path)?;
+    container(path)?;
     let model = Model::open_source(source)?;
-    let mix = options.to.unwrap_or_else(|| kept_mix(&model));
+    let options = convert_options(&model, source, path, options)?;
+    let converted = convert(&model, &options, path, progress)?;
+    let (mix, is_chosen) = (options.mix, options.chosen.is_some());
+    Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted })
+}
+
+/// The file that [`convert_file`] makes of an open model, where nothing is in its way yet.
+pub(crate) fn new_file(
+    model: &Model,
+    source: &Path,
+    path: &Path,
+    options: &ConvertFileOptions,
+) -> Result<ConvertOptions, ModelFileError> {
+    match options.replace || path.symlink_metadata().is_err() {
+        true => convert_options(model, source, path, options),
+        false => Err(ConvertError::from(WriteError::Exists { path: path.to_owned() }).into()),
+    }
+}
+
+fn convert_options(
+    model: &Model,
+    source: &Path,
+    path: &Path,
+    options: &ConvertFileOptions,
+) -> Result<ConvertOptions, ModelFileError> {
+    let container = container(path)?;
     let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
-    let options = ConvertOptions {
+    let ConvertFileOptions { to, chosen, set, replace, check } = options.clone();
+    Ok(ConvertOptions {
         container,
-        mix,
+        mix: to.unwrap_or_else(|| kept_mix(model)),
+        chosen,
         name: source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
         vocabulary: if lacks_tokens { world_vocabulary(model.shape().vocab) } else { None },
-        set: options.set.clone(),
-        replace: options.replace,
-        check: options.check,
-    };
-    let converted = convert(&model, &options, path, progress)?;
-    Ok(ConvertedFile { mix, source_bytes: model.file_len() as u64, converted })
+        set,
+        replace,
+        check,
+    })
 }
 
 /// What a synthetic model file is like; see [`SynthOptions`].

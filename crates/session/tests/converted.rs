@@ -21,6 +21,7 @@ fn converted(source: &Path, mix: Mix) -> PathBuf {
     let options = ConvertOptions {
         container: Container::Gguf,
         mix,
+        chosen: None,
         name: "converted".into(),
         vocabulary: None,
         set: vec![],

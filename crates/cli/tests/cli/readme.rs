@@ -131,6 +131,11 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ),
     ("wgoose eval model.gguf --text text.txt --against reference", Run, &["KL divergence", "100.00 %"]),
     ("wgoose convert model.pth smaller.gguf --to Q4_K_M --check", Run, &["smaller.gguf: ", "checked: ", "Q4_K_M"]),
+    (
+        "wgoose convert model.gguf mixed.gguf --to auto --budget-bytes 400MiB",
+        Run,
+        &["mixed.gguf: ", "| matrices | ", "| auto | "],
+    ),
     ("pip install .", Left("minutes; test_readme.py has the wheel"), &[]),
 ];
 

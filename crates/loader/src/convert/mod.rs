@@ -7,16 +7,19 @@
 
 mod check;
 mod error;
+mod recode;
 mod rows;
 mod source;
 
 pub use check::Checked;
 pub use error::ConvertError;
+pub use recode::recode;
 
+use crate::gguf::pair::Pair;
 use crate::model::Model;
 use crate::names::Container;
 use crate::placement::Stored;
-use crate::writer::{self, Mix, Outline, Progress, Setting, WriteReport};
+use crate::writer::{self, ChosenFormats, Mix, Outline, Progress, Setting, WriteReport};
 use source::Source;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -30,6 +33,8 @@ pub struct ConvertOptions {
     pub container: Container,
     /// Which format each tensor is stored in; floats only for safetensors.
     pub mix: Mix,
+    /// What a GGUF file has in place of the mix's formats.
+    pub chosen: Option<ChosenFormats>,
     /// What a GGUF file calls the model where its source has no name for it.
     pub name: String,
     /// The bytes of each token by id, for a GGUF file made of one without a vocabulary. Id 0 is the end of text whatever is
@@ -76,18 +81,38 @@ pub fn convert(
     let own = model.vocabulary();
     let kept = model.pairs();
     let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
-    let outline = Outline {
-        shape: model.shape(),
-        container: options.container,
-        mix: options.mix,
-        name: &options.name,
-        vocabulary,
-        kept: &kept,
-        set: &options.set,
-    };
+    let outline = outline(model, options, vocabulary, &kept);
     let checked = OnceLock::new();
     let source = Source { model, vocabulary, checked: options.check.then_some(&checked) };
     let existing = if options.replace { Existing::Replace } else { Existing::Keep };
     let written = writer::write(&outline, &source, path, existing, progress)?;
     Ok(Converted { written, checked: checked.into_inner() })
+}
+
+/// Bytes of the file that [`convert`] would write.
+///
+/// # Errors
+/// Formats or metadata that no file of that kind can have.
+pub fn file_bytes(model: &Model, options: &ConvertOptions) -> Result<u64, ConvertError> {
+    let own = model.vocabulary();
+    let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
+    Ok(writer::bytes(&outline(model, options, vocabulary, &model.pairs()))?)
+}
+
+fn outline<'a>(
+    model: &'a Model,
+    options: &'a ConvertOptions,
+    vocabulary: Option<&'a [Vec<u8>]>,
+    kept: &'a [Pair],
+) -> Outline<'a> {
+    Outline {
+        shape: model.shape(),
+        container: options.container,
+        mix: options.mix,
+        chosen: options.chosen.as_ref(),
+        name: &options.name,
+        vocabulary,
+        kept,
+        set: &options.set,
+    }
 }

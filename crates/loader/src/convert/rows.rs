@@ -1,11 +1,15 @@
-//! Rows of an open model, as bytes and as numbers.
+//! Rows of an open model, as bytes, as numbers and in other formats.
 
+use super::ConvertError;
 use crate::blocks;
 use crate::error::LoadError;
 use crate::model::Model;
 use crate::placement::Stored;
 use std::ops::Range;
-use wgoose_graph::Weight;
+use wgoose_graph::{Format, Weight};
+
+/// The largest f16, and what quantised formats saturate at: their scales are f16.
+const LARGEST: f32 = 65504.0;
 
 /// Reads the canonical bytes of some rows: by position where they lie in one piece, else through the map.
 pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
@@ -45,5 +49,30 @@ pub(super) fn decode_rows(
             format.decode(&bytes, numbers);
         }
     }
+    Ok(())
+}
+
+/// Writes some rows in a format: copied where they have it. `numbers` is room to work in.
+pub(super) fn encode_rows(
+    model: &Model,
+    weight: Weight,
+    rows: Range<usize>,
+    format: Format,
+    numbers: &mut Vec<f32>,
+    out: &mut [u8],
+) -> Result<(), ConvertError> {
+    let (stored, [_, cols]) = model.stored(weight);
+    if stored == Stored::Format(format) {
+        return Ok(read_rows(model, weight, rows, out)?);
+    }
+    numbers.resize(rows.len() * cols, 0.0);
+    decode_rows(model, weight, rows, numbers)?;
+    let narrow = !matches!(format, Format::F32 | Format::BF16);
+    // Not `>`: what is no number would spoil a whole block.
+    let fits = |x: &f32| x.abs() <= LARGEST;
+    if let Some(value) = numbers.iter().find(|x| narrow && !fits(x)) {
+        return Err(ConvertError::Range { tensor: weight.to_string(), value: *value, format });
+    }
+    blocks::encode(format, numbers, out);
     Ok(())
 }

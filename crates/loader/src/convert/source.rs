@@ -2,18 +2,13 @@
 
 use super::ConvertError;
 use super::check::{self, Checked};
-use super::rows::{decode_rows, read_rows};
-use crate::blocks;
+use super::rows::encode_rows;
 use crate::model::Model;
-use crate::placement::Stored;
 use crate::writer::{Progress, Rows, Tensor};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
-use wgoose_graph::{Format, LayerWeight, Weight};
-
-/// The largest f16, and what quantised formats saturate at: their scales are f16.
-const LARGEST: f32 = 65504.0;
+use wgoose_graph::{LayerWeight, Weight};
 
 /// A model that is read to be written.
 pub(super) struct Source<'a> {
@@ -37,19 +32,12 @@ impl Rows for Source<'_> {
         let first = tensor.first_row as usize;
         let rows = first + rows.start as usize..first + rows.end as usize;
         let weight = in_place_of(tensor.weight);
-        if self.model.stored(weight).0 == Stored::Format(tensor.format) {
-            return Ok(read_rows(self.model, weight, rows, out)?);
-        }
-        numbers.resize(rows.len() * tensor.cols as usize, 0.0);
-        decode_rows(self.model, weight, rows, numbers)?;
-        let narrow = !matches!(tensor.format, Format::F32 | Format::BF16);
-        // Not `>`: what is no number would spoil a whole block.
-        let fits = |x: &f32| x.abs() <= LARGEST;
-        if let Some(value) = numbers.iter().find(|x| narrow && !fits(x)) {
-            return Err(ConvertError::Range { tensor: tensor.name.clone(), value: *value, format: tensor.format });
-        }
-        blocks::encode(tensor.format, numbers, out);
-        Ok(())
+        encode_rows(self.model, weight, rows, tensor.format, numbers, out).map_err(|why| match why {
+            ConvertError::Range { value, format, .. } => {
+                ConvertError::Range { tensor: tensor.name.clone(), value, format }
+            }
+            other => other,
+        })
     }
 
     fn approve(&self, written: &Path, progress: &mut Progress<'_>) -> Result<(), ConvertError> {

@@ -42,6 +42,7 @@ pub fn write(options: &SynthOptions, path: &Path, progress: &mut Progress<'_>) -
         shape: &options.shape,
         container: options.container,
         mix: options.mix,
+        chosen: None,
         name: &format!("synthetic RWKV-7, seed {}", options.seed),
         vocabulary: options.vocabulary.as_deref(),
         kept: &[],

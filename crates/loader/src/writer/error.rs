@@ -37,6 +37,9 @@ pub enum WriteError {
     /// A quantised mix in a container without quantised types.
     #[error("safetensors holds F32, F16 and BF16: write a GGUF file for {0}")]
     FloatsOnly(Mix),
+    /// Formats chosen weight by weight in a container that has one throughout.
+    #[error("safetensors files have one format here: write a GGUF file for formats chosen tensor by tensor")]
+    OneFormat,
     /// Metadata for a container that has none.
     #[error("safetensors files have no metadata here: write a GGUF file to set some (--set)")]
     NoMetadata,

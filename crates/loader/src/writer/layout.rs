@@ -91,10 +91,7 @@ impl Layout {
         rows: std::ops::Range<u32>,
         cols: u32,
     ) -> Result<(), WriteError> {
-        let format = match outline.container {
-            Container::Gguf => outline.mix.in_gguf(weight),
-            Container::Safetensors | Container::Pth => outline.mix.matrix(),
-        };
+        let format = outline.format(weight);
         if !(cols as usize).is_multiple_of(format.block_weights()) {
             return Err(WriteError::RowLength { tensor: name, cols, format });
         }
@@ -155,7 +152,8 @@ mod tests {
         let ranks = LoraRanks { decay: 3, iclr: 5, value: 7, gate: 9 };
         let shape = ModelShape { layers: 2, width: 64, ffn: 80, head_size: 32, vocab: 11, ranks };
         let (name, mix) = ("tiny", Mix::F16);
-        let outline = Outline { shape: &shape, container, mix, name, vocabulary: None, kept: &[], set: &[] };
+        let (vocabulary, chosen) = (None, None);
+        let outline = Outline { shape: &shape, container, mix, chosen, name, vocabulary, kept: &[], set: &[] };
         Layout::new(&outline, alignment).unwrap()
     }
 

@@ -6,6 +6,7 @@
 //!               Rows: the bytes of some rows of a tensor ------------------^
 //! ```
 
+mod chosen;
 mod error;
 mod gguf;
 mod layout;
@@ -15,6 +16,7 @@ mod safetensors;
 mod setting;
 mod stream;
 
+pub use chosen::ChosenFormats;
 pub use error::WriteError;
 pub use mix::{Mix, UnknownMix};
 pub use setting::{Setting, UnknownSetting};
@@ -66,6 +68,12 @@ pub(crate) fn write<R: Rows>(
     })
 }
 
+/// Bytes of the file, written or not.
+pub(crate) fn bytes(outline: &Outline<'_>) -> Result<u64, WriteError> {
+    let (layout, header) = plan(outline)?;
+    Ok(header.len() as u64 + layout.data_len)
+}
+
 /// Where everything lies, and the bytes before the first tensor.
 fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
     outline.shape.validate()?;
@@ -76,6 +84,7 @@ fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
             Ok((layout, header))
         }
         Container::Safetensors if !outline.set.is_empty() => Err(WriteError::NoMetadata),
+        Container::Safetensors if outline.chosen.is_some() => Err(WriteError::OneFormat),
         Container::Safetensors if outline.mix.is_quantised() => Err(WriteError::FloatsOnly(outline.mix)),
         Container::Safetensors => {
             let layout = Layout::new(outline, 1)?;

@@ -52,6 +52,7 @@ fn to(container: Container, mix: Mix) -> ConvertOptions {
     ConvertOptions {
         container,
         mix,
+        chosen: None,
         name: "a goose".into(),
         vocabulary: None,
         set: vec![],

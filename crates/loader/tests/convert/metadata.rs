@@ -2,8 +2,9 @@
 
 use crate::{Place, options, to};
 use std::collections::BTreeMap;
-use wgoose_loader::convert::{ConvertError, ConvertOptions, convert};
-use wgoose_loader::writer::{Mix, WriteError, unwatched};
+use wgoose_graph::{Format, Weight};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, convert, file_bytes};
+use wgoose_loader::writer::{ChosenFormats, Mix, WriteError, unwatched};
 use wgoose_loader::{Container, Model};
 
 /// The metadata of a GGUF file: type and bytes of each value.
@@ -187,4 +188,29 @@ fn metadata_is_set_in_the_type_that_is_there() {
     let error = convert(&source, &floats, &place.path("no.st"), &mut unwatched).unwrap_err();
     assert!(matches!(error, ConvertError::Write(WriteError::NoMetadata)), "{error}");
     assert_eq!(place.files(), 3);
+}
+
+#[test]
+fn formats_chosen_weight_by_weight_are_written_and_measured_once() {
+    let place = Place::new();
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
+    let head = BTreeMap::from([(Weight::Head, Format::Q5_K)]);
+    let chosen = Some(ChosenFormats { formats: head, kl: 0.25 });
+    let mixed = ConvertOptions { chosen, ..to(Container::Gguf, Mix::Q4_K_M) };
+    convert(&source, &mixed, &place.path("mixed.gguf"), &mut unwatched).unwrap();
+    let written = Model::open(place.path("mixed.gguf")).unwrap();
+    assert_eq!(file_bytes(&source, &mixed).unwrap(), written.file_len() as u64);
+    assert_eq!(written.tensor(Weight::Head).format(), Format::Q5_K);
+    assert_eq!(written.tensor(Weight::Embedding).format(), Format::Q4_K, "the mix has the others");
+    let key = "wgoose.quantize.kl_divergence";
+    let found = |name: &str| metadata(&std::fs::read(place.path(name)).unwrap());
+    assert_eq!(found("mixed.gguf")[key], (6, 0.25f32.to_le_bytes().into()));
+
+    // It is not true of what is made of that file.
+    place.convert(&written, "again.gguf", Container::Gguf, Mix::Q4_0).unwrap();
+    assert!(!found("again.gguf").contains_key(key));
+
+    let floats = ConvertOptions { container: Container::Safetensors, ..mixed };
+    let error = convert(&source, &floats, &place.path("no.st"), &mut unwatched).unwrap_err();
+    assert!(matches!(error, ConvertError::Write(WriteError::OneFormat)), "{error}");
 }

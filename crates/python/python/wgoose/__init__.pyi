@@ -429,6 +429,16 @@ def convert(
     out: _Path,
     to: str | None = None,
     *,
+    target_kl: float | None = None,
+    budget_bytes: int | str | None = None,
+    text: _Text | PathLike[str] | None = None,
+    limit: int | None = None,
+    plan: _Path | None = None,
+    device: int | str | None = None,
+    gpu_budget: int | str | None = None,
+    cpu: bool = False,
+    foreign_plan: bool = False,
+    chunk: int | None = None,
     set: Mapping[str, str] | None = None,
     force: bool = False,
     check: bool = False,
@@ -439,12 +449,20 @@ def convert(
     compared), rounding (the largest error that rounding has made of one weight, relative, rms) and worst (which).
 
     to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
-    source, F16 if it is quantised. set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the
-    source says of itself or in its place. force: replace a file of that name. check: read the file back and compare
-    every tensor before it appears. listen: called with the bytes done and in total, of the writing and then of the
-    check; what it raises, and KeyboardInterrupt, leave no file.
+    source, F16 if it is quantised. 'auto' runs the model, measures every matrix in every format, and writes the
+    smallest file whose mean KL divergence from the source is at most target_kl nats a token, or the file of least
+    divergence that has at most budget_bytes (an int, or text such as '400MiB'); the dict then has allocation: tokens,
+    kl (measured), estimated_kl, mixes (Q4_K_M, auto and source, with bytes and divergence) and tensors (every matrix
+    with its format and what each format costs). text: a str or bytes, or the path of a file (an os.PathLike), to
+    measure on; None has the model write one. limit: most tokens to measure on, 1024 if None. plan, device, gpu_budget,
+    cpu, foreign_plan, chunk: as in `Model.load`.
 
-    Raises LoadError, InputError (a name, a format), Error.
+    set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
+    place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
+    listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
+    the measurements; what it raises, and KeyboardInterrupt, leave no file.
+
+    Raises LoadError, InputError (a name, a format, a goal), Error; with 'auto' also DeviceError and PlanError.
     """
 def synth(
     out: _Path,

@@ -78,14 +78,52 @@ class SynthReport(TypedDict):
     mix: str
 
 
+class MeasuredFormat(TypedDict):
+    """What a format makes of one matrix: KL divergence in nats a token with this matrix alone in it."""
+
+    format: str
+    bytes: int
+    kl: float
+
+
+class AllocatedTensor(TypedDict):
+    """A matrix, the format chosen for it, and all that it can have."""
+
+    tensor: str
+    format: str
+    formats: list[MeasuredFormat]
+
+
+class MeasuredMix(TypedDict):
+    """A mix of formats: bytes of its file, KL divergence from the source in nats a token, share of tokens both find likeliest."""
+
+    name: str
+    bytes: int
+    mean_kl: float
+    kl_99: float
+    max_kl: float
+    agreement: float
+
+
+class Allocation(TypedDict):
+    """Formats chosen for each matrix: the divergence of the mix, measured and as the sum over single matrices."""
+
+    tokens: int
+    kl: float
+    estimated_kl: float
+    mixes: list[MeasuredMix]
+    tensors: list[AllocatedTensor]
+
+
 class _Checked(TypedDict, total=False):
     checked: int
     rounding: float
     worst: str
+    allocation: Allocation
 
 
 class ConvertReport(SynthReport, _Checked):
-    """`convert`: the file, and, with check, what reading it back has shown."""
+    """`convert`: the file, with check what reading it back has shown, with 'auto' what was chosen."""
 
     source_bytes: int
 

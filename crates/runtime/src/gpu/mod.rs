@@ -136,13 +136,27 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn sharing_weights(&self, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
-        let (device, model) = (Arc::clone(&self.shared.device), Arc::clone(&self.shared.model));
+        self.sharing_with(Arc::clone(&self.shared.model), plan, slots)
+    }
+
+    /// As [`GpuExecutor::sharing_weights`], for a model that has some weights in other formats and is otherwise this one's:
+    /// weights of one format must have the same numbers in both. What only one of them has is uploaded beside the rest.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn sharing_with(&self, model: Arc<Model>, plan: Plan, slots: usize) -> Result<Self, RuntimeError> {
+        let device = Arc::clone(&self.shared.device);
         let mut other = GpuExecutor::new(device, model, plan, self.planner.catalogue.clone(), slots)?;
         other.shared.weights = Arc::clone(&self.shared.weights);
         other.shared.compiler = self.shared.compiler.clone();
         other.shared.pipelines = Arc::clone(&self.shared.pipelines);
         other.steps.persistent.in_background = self.steps.persistent.in_background;
         Ok(other)
+    }
+
+    /// Drops the weights that are on the device, of all executors that share them: they are uploaded again on next use.
+    pub fn drop_weights(&self) {
+        self.shared.weights.lock().forget();
     }
 
     /// The device.

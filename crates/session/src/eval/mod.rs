@@ -8,6 +8,7 @@
 //! text --tokens--> a piece of token ids --model, reference--> rows of logits --rows--> Score, Divergence
 //! ```
 
+mod calibration;
 mod divergence;
 mod error;
 mod histogram;
@@ -16,6 +17,7 @@ mod rows;
 mod score;
 mod tokens;
 
+pub use calibration::Calibration;
 pub use divergence::{Divergence, Stretch};
 pub use error::EvalError;
 pub use score::Score;

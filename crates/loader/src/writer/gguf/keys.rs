@@ -27,6 +27,10 @@ const TEMPLATE: &str = "tokenizer.chat_template";
 /// chat.
 const TEMPLATE_NAME: &str = "rwkv-world";
 
+/// How far formats that were chosen tensor by tensor make a model from its source: the mean Kullback-Leibler divergence, in
+/// nats a token. No key of ggml's says this.
+const DIVERGENCE: &str = "wgoose.quantize.kl_divergence";
+
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
 /// All keys with their values, in the file's order.
@@ -40,7 +44,7 @@ pub(super) fn pairs(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>,
             put(&mut pairs, pair.clone());
         }
     }
-    for pair in formats(outline.mix) {
+    for pair in formats(outline) {
         put(&mut pairs, pair);
     }
     for setting in outline.set {
@@ -59,7 +63,7 @@ fn own(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>, WriteError> 
         Pair::string("general.name", outline.name),
         Pair::string("general.size_label", &size_label(weights)),
     ];
-    pairs.extend(formats(outline.mix));
+    pairs.extend(formats(outline));
     let shape = outline.shape;
     let sizes = [
         ("context_length", CONTEXT),
@@ -91,17 +95,18 @@ fn own(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>, WriteError> 
 }
 
 /// What the formats of the tensors make true.
-fn formats(mix: Mix) -> Vec<Pair> {
-    let mut pairs = vec![Pair::u32("general.file_type", file_type(mix))];
-    if mix.is_quantised() {
+fn formats(outline: &Outline<'_>) -> Vec<Pair> {
+    let mut pairs = vec![Pair::u32("general.file_type", file_type(outline.mix))];
+    if outline.is_quantised() {
         pairs.push(Pair::u32("general.quantization_version", 2));
     }
+    pairs.extend(outline.chosen.map(|chosen| Pair::f32(DIVERGENCE, chosen.kl)));
     pairs
 }
 
-/// Whether a key says where the tensors of its file lie, which is another matter in a copy.
+/// Whether a key says where the tensors of its file lie or what they were measured to be, which is another matter in a copy.
 fn is_of_the_file(key: &str) -> bool {
-    key == "general.alignment" || key.starts_with("split.")
+    key == "general.alignment" || key == DIVERGENCE || key.starts_with("split.")
 }
 
 /// Whether a key must be as the tensors are.
