@@ -69,6 +69,8 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) kernels: KernelOptions,
     #[command(flatten)]
+    variants: VariantOptions,
+    #[command(flatten)]
     cache: CacheOptions,
     #[command(flatten)]
     memory: MemoryOptions,
@@ -137,6 +139,49 @@ pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
         let standing = if is_new { "new" } else { "differs from this program's" };
         let used = if is_used { "used" } else { "not used by this run" };
         eprintln!("kernel file {}: {standing}, {used}", folder.join(path).display());
+    }
+}
+
+/// Variants that serve their ops, whatever the plan says.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Kernels and memory")]
+struct VariantOptions {
+    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose kernel` lists them.
+    #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
+    forced: Vec<(String, String)>,
+    /// Made once, so that it is known which were used.
+    #[arg(skip)]
+    made: OnceCell<Arc<Catalogue>>,
+}
+
+fn variant(text: &str) -> Result<(String, String), String> {
+    let (op, variant) = text.split_once('/').ok_or("expected OP/VARIANT, such as layer_norm/workgroup")?;
+    Ok((op.to_owned(), variant.to_owned()))
+}
+
+impl VariantOptions {
+    /// These kernels, with the variants forced.
+    fn of(&self, catalogue: Arc<Catalogue>) -> Result<Arc<Catalogue>, Failure> {
+        if let Some(known) = self.made.get() {
+            return Ok(Arc::clone(known));
+        }
+        let mut forcing = catalogue;
+        for (op, variant) in &self.forced {
+            forcing = Arc::new(forcing.forcing(op, variant).map_err(|why| WrongUsage(why.to_string()))?);
+        }
+        Ok(Arc::clone(self.made.get_or_init(|| forcing)))
+    }
+}
+
+/// When a command ends, it says of each variant that it was to take whether it took it.
+impl Drop for VariantOptions {
+    fn drop(&mut self) {
+        for (variant, is_used) in self.made.get().iter().flat_map(|catalogue| catalogue.forced()) {
+            eprintln!(
+                "variant {variant}: {}",
+                if is_used { "used" } else { "not used by this run: no pass has its op" }
+            );
+        }
     }
 }
 
@@ -265,10 +310,15 @@ impl RunOptions {
             .precision(self.precision)
             .state_format(self.state_format)
             .patience(self.patience.map(Duration::from_secs))
-            .catalogue(self.kernels.catalogue()?)
+            .catalogue(self.variants.of(self.kernels.catalogue()?)?)
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
         Ok(builder)
+    }
+
+    /// Whether a variant takes the place of what the plan says: its evidence is of other kernels.
+    pub(crate) fn forces_variants(&self) -> bool {
+        !self.variants.forced.is_empty()
     }
 
     /// Which plan is wanted.
@@ -295,6 +345,7 @@ impl RunOptions {
             state_format,
             patience,
             kernels,
+            variants,
             cache: _,
             memory,
         } = self;
@@ -313,6 +364,7 @@ impl RunOptions {
         arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));
         arguments.extend(patience.iter().map(|s| argument("--patience", s.to_string())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
+        arguments.extend(variants.forced.iter().map(|(op, v)| argument("--variant", format!("{op}/{v}"))));
         arguments.extend(gpu_budget.iter().map(|b| argument("--gpu-budget", b.as_u64().to_string())));
         arguments.extend(eager.then(|| "--eager".into()));
         arguments
@@ -380,7 +432,7 @@ mod tests {
     #[test]
     fn arguments_say_the_same() {
         let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
-                   --gpu-budget=5";
+                   --variant=layer_norm/workgroup --variant=add/flat --gpu-budget=5";
         for line in [all, "--backend=gpu --plan=default --eager", "--backend=gpu --limits=low"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let parsed = Line::parse_from([OsString::new()].into_iter().chain(line.clone()));

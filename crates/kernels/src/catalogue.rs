@@ -5,10 +5,11 @@ use crate::wgsl::{Standing, TextError};
 use crate::{Config, Instance, Kernel, KernelError, Limits, Variant, ops};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// Every variant of every op.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Catalogue {
     library: Arc<Library>,
     /// By op; those that are tried without a plan first, in their order.
@@ -17,6 +18,38 @@ pub struct Catalogue {
     broken: Vec<TextError>,
     /// Whether a file that is wrong costs only the variants that need it.
     in_part: bool,
+    /// By op, the only variant that serves it.
+    forced: BTreeMap<&'static str, Forced>,
+}
+
+/// A variant that serves its op, whatever plans say.
+#[derive(Clone, Debug)]
+struct Forced {
+    variant: String,
+    is_used: Arc<AtomicBool>,
+}
+
+/// Why a variant cannot be forced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForceError {
+    /// No op has the name.
+    #[error("there is no op '{op}': the ops are {known}")]
+    Op {
+        /// The name.
+        op: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The op has no such variant.
+    #[error("{op} has no variant '{variant}': it has {known}")]
+    Variant {
+        /// The op.
+        op: String,
+        /// The name.
+        variant: String,
+        /// Those that it has.
+        known: String,
+    },
 }
 
 /// A file of a folder that is not as in the binary.
@@ -81,7 +114,7 @@ impl Catalogue {
         for (op, variants) in &mut of_op {
             variants.sort_by_key(|v| v.default_place(op).unwrap_or(u32::MAX));
         }
-        Catalogue { library, of_op, broken, in_part: false }
+        Catalogue { library, of_op, broken, in_part: false, forced: BTreeMap::new() }
     }
 
     fn sound(self) -> Result<Arc<Catalogue>, TextError> {
@@ -104,6 +137,61 @@ impl Catalogue {
     /// One of them by its name.
     pub fn variant(&self, op: &str, name: &str) -> Option<&Variant> {
         self.variants(op).iter().find(|v| v.name() == name)
+    }
+
+    /// The same, but that this variant alone serves its op, whatever plans and defaults say: where it is refused nothing is.
+    ///
+    /// # Errors
+    /// There is no such op or variant.
+    pub fn forcing(&self, op: &str, variant: &str) -> Result<Catalogue, ForceError> {
+        let listed = |names: Vec<&str>| names.join(", ");
+        let Some(known) = ops::ALL.iter().find(|known| known.name == op) else {
+            let known = listed(ops::ALL.iter().map(|op| op.name).collect());
+            return Err(ForceError::Op { op: op.to_owned(), known });
+        };
+        if self.variant(op, variant).is_none() {
+            let known = listed(self.variants(op).iter().map(Variant::name).collect());
+            return Err(ForceError::Variant { op: op.to_owned(), variant: variant.to_owned(), known });
+        }
+        let mut forcing = self.clone();
+        forcing.forced.insert(known.name, Forced { variant: variant.to_owned(), is_used: Arc::default() });
+        Ok(forcing)
+    }
+
+    /// The variants that are forced, as `OP/VARIANT`, and whether a kernel was made of them.
+    pub fn forced(&self) -> impl Iterator<Item = (String, bool)> {
+        let of = |(op, forced): (&&str, &Forced)| {
+            (format!("{op}/{}", forced.variant), forced.is_used.load(Ordering::Relaxed))
+        };
+        self.forced.iter().map(of)
+    }
+
+    /// Whether a variant may serve its op, as far as variants are forced.
+    pub(crate) fn allows(&self, op: &str, variant: &str) -> bool {
+        self.forced.get(op).is_none_or(|forced| forced.variant == variant)
+    }
+
+    /// The variants that are tried without a plan, by their places; the one that is forced, whatever its place.
+    pub(crate) fn defaults<'c>(&'c self, op: &'static str) -> impl Iterator<Item = &'c Variant> {
+        let is_forced = self.forced.contains_key(op);
+        let is_tried = move |variant: &&Variant| match is_forced {
+            true => self.allows(op, variant.name()),
+            false => variant.default_place(op).is_some(),
+        };
+        self.variants(op).iter().filter(is_tried)
+    }
+
+    /// Whether a configuration that only plans take may be a default here: it is forced.
+    pub(crate) fn is_forced(&self, op: &str) -> bool {
+        self.forced.contains_key(op)
+    }
+
+    /// A variant that an op takes: if it is forced, this is noted.
+    pub(crate) fn taken<'c>(&self, op: &str, variant: &'c Variant) -> &'c Variant {
+        if let Some(forced) = self.forced.get(op) {
+            forced.is_used.store(true, Ordering::Relaxed);
+        }
+        variant
     }
 
     /// That the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +11,6 @@ import pytest
 import wgoose
 
 ROOT = Path(__file__).parents[3]
-
-# Mesa complains on stderr where nobody is logged in.
-os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

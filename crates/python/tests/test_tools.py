@@ -70,3 +70,11 @@ def test_devices(tool: Callable[..., str]) -> None:
     """What the tool lists."""
     devices = wgoose.devices()
     assert [device["device"] for device in devices] == [row["device"] for row in json.loads(tool("devices", "--json"))]
+
+
+def test_mesa_has_nothing_to_say() -> None:
+    """A first program in a container, where nobody is logged in, prints what it prints."""
+    words = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    program = [sys.executable, "-c", "import wgoose; print(len(wgoose.devices()))"]
+    done = subprocess.run(program, env=words, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{len(wgoose.devices())}\n", "")

@@ -261,6 +261,39 @@ fn fusions_alone_can_be_tuned() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_variant_that_no_plan_takes_is_checked_when_it_is_forced() {
+    let wrong = PAIRS.replace("y[i] = table_value(at);", "y[i] = 1.5 * table_value(at);");
+    let folder = folder(&wrong);
+    let run = |line: &str| wgoose(folder.path(), words(line));
+    let unseen = run("verify tiny.gguf --plan default --kernels mine");
+    assert!(unseen.status.success() && stderr(&unseen).contains("pairs.wgsl: new, not used by this run"), "{unseen:?}");
+    for (line, refused) in [
+        ("verify tiny.gguf --plan default", "the plan fails the quality gate"),
+        ("trace tiny.gguf --plan default --tokens ids.json --first-divergence", "embed/pairs"),
+    ] {
+        std::fs::write(folder.path().join("ids.json"), "[1, 2, 3]").unwrap();
+        let output = run(&format!("{line} --kernels mine --variant embed/pairs"));
+        let told = stderr(&output);
+        assert!(!output.status.success() && told.contains(refused), "{told}");
+        assert!(told.contains("variant embed/pairs: used"), "{told}");
+    }
+    write(folder.path(), PAIRS);
+    let right = run("verify tiny.gguf --plan default --kernels mine --variant embed/pairs --variant mul/elements");
+    let told = stderr(&right);
+    assert!(right.status.success(), "{told}");
+    assert!(told.contains("variant mul/elements: not used by this run: no pass has its op"), "{told}");
+    for (wrong, why) in [
+        ("embed", "expected OP/VARIANT"),
+        ("embedding/pairs", "there is no op 'embedding': the ops are "),
+        ("embed/paris", "embed has no variant 'paris': it has elements, pairs"),
+    ] {
+        let output = run(&format!("verify tiny.gguf --kernels mine --variant {wrong}"));
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(why), "{output:?}");
+    }
+}
+
+#[test]
 fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {
     let folder = folder(PAIRS);
     let folder = folder.path();

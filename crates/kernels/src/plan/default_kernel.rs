@@ -16,10 +16,10 @@ pub fn default_kernel<'c>(
 ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
     let op = instance.op.name();
     let mut refusals: Vec<(&str, Refusal)> = Vec::new();
-    for (variant, config) in configs(variants(op, catalogue), precision) {
+    for (variant, config) in configs(catalogue.defaults(op), precision, catalogue.is_forced(op)) {
         let made = variant.admits(instance, &config, limits);
         match made.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
-            Ok(kernel) => return Ok((variant, config, kernel)),
+            Ok(kernel) => return Ok((catalogue.taken(op, variant), config, kernel)),
             Err(KernelError::Refused(refusal)) if refusals.last().is_none_or(|(name, _)| *name != variant.name()) => {
                 refusals.push((variant.name(), refusal));
             }
@@ -29,6 +29,12 @@ pub fn default_kernel<'c>(
                 refusals.push((variant.name(), Refusal::None("its text is wrong")));
             }
         }
+    }
+    if refusals.is_empty() {
+        // All that there is was left out for its arithmetic: only a variant that is forced can be alone so.
+        let less_precise =
+            |variant: &'c Variant| (variant.name(), Refusal::None("it is less precise than the plan allows"));
+        refusals.extend(catalogue.defaults(op).map(less_precise));
     }
     let refusals: Vec<String> = refusals.iter().map(|(name, refusal)| format!("{name}: {refusal}")).collect();
     Err(PlanError::NoKernel { op, key: TuningKey::of(instance).to_string(), refusals: refusals.join("; ") })
@@ -47,10 +53,12 @@ pub(super) fn first_admitted<'c>(
     sums: Option<&str>,
 ) -> Result<Option<(&'c Variant, Config)>, TextError> {
     let adds_up = |variant: &Variant, config: &Config| sums.is_none() || variant.sums(config).as_deref() == sums;
-    let variants = variants(instance.op.name(), catalogue).filter(|variant| !variant.is_pruned_whole(instance, limits));
-    for (variant, config) in configs(variants, precision).filter(|(variant, config)| adds_up(variant, config)) {
+    let op = instance.op.name();
+    let variants = catalogue.defaults(op).filter(|variant| !variant.is_pruned_whole(instance, limits));
+    let configs = configs(variants, precision, catalogue.is_forced(op));
+    for (variant, config) in configs.filter(|(variant, config)| adds_up(variant, config)) {
         match variant.admits(instance, &config, limits) {
-            Ok(()) => return Ok(Some((variant, config))),
+            Ok(()) => return Ok(Some((catalogue.taken(op, variant), config))),
             Err(KernelError::Refused(_)) => {}
             Err(KernelError::Text(error)) => catalogue.unless_in_part(error)?,
         }
@@ -58,16 +66,12 @@ pub(super) fn first_admitted<'c>(
     Ok(None)
 }
 
-/// The variants that are tried, by their places.
-fn variants<'c>(op: &'static str, catalogue: &'c Catalogue) -> impl Iterator<Item = &'c Variant> {
-    catalogue.variants(op).iter().filter(move |variant| variant.default_place(op).is_some())
-}
-
-/// Their configurations that are tried, each variant's from its default on; those with other imports come last, for a file with its
+/// The configurations of variants that are tried, each variant's from its default on; those with other imports come last, for a file with its
 /// imports takes milliseconds to expand.
 fn configs<'c>(
     variants: impl Iterator<Item = &'c Variant>,
     precision: Precision,
+    is_forced: bool,
 ) -> impl Iterator<Item = (&'c Variant, Config)> {
     let each = |variant: &'c Variant| {
         let mut configs = variant.configs();
@@ -75,7 +79,7 @@ fn configs<'c>(
         configs.into_iter().map(move |config| (variant, config))
     };
     let is_tried = move |variant: &Variant, config: &Config| {
-        !variant.is_plan_only(config) && variant.precision(config) <= precision
+        (is_forced || !variant.is_plan_only(config)) && variant.precision(config) <= precision
     };
     variants.flat_map(each).filter(move |(variant, config)| is_tried(variant, config))
 }

@@ -416,11 +416,12 @@ impl Plan {
     /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a single
     /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the instance's
     /// own bucket.
-    fn choices_for(&self, instance: &Instance) -> Vec<(&Choice, bool)> {
+    fn choices_for(&self, instance: &Instance, catalogue: &Catalogue) -> Vec<(&Choice, bool)> {
         let key = TuningKey::of(instance);
         let serves = |bucket: u32| bucket == key.up_to_rows || (bucket > key.up_to_rows && key.up_to_rows > 1);
         let like = |c: &&Choice| serves(c.key.up_to_rows) && c.key.in_bucket(key.up_to_rows) == key;
         let mut found: Vec<&Choice> = self.choices.iter().filter(like).collect();
+        found.retain(|c| catalogue.allows(&c.key.op, &c.variant));
         found.sort_by_key(|c| c.key.up_to_rows);
         found.into_iter().map(|c| (c, c.key.up_to_rows == key.up_to_rows)).collect()
     }
@@ -436,10 +437,10 @@ impl Plan {
         limits: &Limits,
         catalogue: &'c Catalogue,
     ) -> Result<Option<(&'c Variant, Config)>, PlanError> {
-        for (choice, is_own_bucket) in self.choices_for(instance) {
+        for (choice, is_own_bucket) in self.choices_for(instance, catalogue) {
             let (variant, config) = choice.resolve(catalogue)?;
             match if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) } {
-                Ok(()) => return Ok(Some((variant, config))),
+                Ok(()) => return Ok(Some((catalogue.taken(instance.op.name(), variant), config))),
                 Err(KernelError::Refused(_)) => {}
                 Err(KernelError::Text(error)) => return Err(error.into()),
             }
@@ -472,12 +473,12 @@ impl Plan {
         limits: &Limits,
         catalogue: &'c Catalogue,
     ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
-        for (choice, is_own_bucket) in self.choices_for(instance) {
+        for (choice, is_own_bucket) in self.choices_for(instance, catalogue) {
             let (variant, config) = choice.resolve(catalogue)?;
             // Hunches are about the bucket that was measured; a smaller one is for the default where they speak against it.
             let admitted = if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) };
             match admitted.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
-                Ok(kernel) => return Ok((variant, config, kernel)),
+                Ok(kernel) => return Ok((catalogue.taken(instance.op.name(), variant), config, kernel)),
                 Err(KernelError::Text(error)) => return Err(error.into()),
                 Err(KernelError::Refused(refusal)) if is_own_bucket => {
                     return Err(PlanError::Refused { kernel: variant.label(&config), refusal });
