@@ -3,6 +3,7 @@
 mod buffers;
 mod cold_start;
 mod decode;
+mod expected;
 mod graphs;
 mod memory;
 mod passes;
@@ -23,6 +24,7 @@ use crate::schedule::{self, BufferId, Recording, Table};
 use crate::timeline::Track;
 use crate::{Batch, Decoder, Device, Executor, RuntimeError, StateData, Traced};
 use buffers::Buffers;
+use expected::Expected;
 pub use graphs::Graphs;
 use parking_lot::Mutex;
 use persistent::{BARRIER_BYTES, PersistentCache};
@@ -33,7 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
-use wgoose_graph::{BatchShape, ModelShape, State};
+use wgoose_graph::{BatchShape, ModelShape, State, Target};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 
@@ -54,6 +56,7 @@ struct Steps {
     /// As chains of dispatches.
     chains: HashMap<PassShape, Step>,
     persistent: PersistentCache,
+    expected: Expected,
     /// Most chains that are kept: a new shape past that number drops them all.
     most: usize,
     /// [`Weights::dropped`] when steps were bound last: executors share the weights.
@@ -118,7 +121,6 @@ impl GpuExecutor {
         let weights = Arc::new(Mutex::new(Weights::new(Arc::clone(&device))));
         let pipelines = Pipelines::new(Arc::clone(&device));
         let (compiler, pipelines) = (pipelines.compiler(), Arc::new(Mutex::new(pipelines)));
-        let persistent = PersistentCache::default();
         Ok(GpuExecutor {
             planner: Planner::new(plan, Arc::clone(&model), catalogue, device.limits().clone()),
             shared: Shared { device, model, weights, compiler, pipelines },
@@ -126,7 +128,13 @@ impl GpuExecutor {
             states,
             buffers,
             read_back: ReadBack::default(),
-            steps: Steps { chains: HashMap::new(), persistent, most: STEPS_KEPT, weights_dropped: 0 },
+            steps: Steps {
+                chains: HashMap::new(),
+                persistent: PersistentCache::default(),
+                expected: Expected::default(),
+                most: STEPS_KEPT,
+                weights_dropped: 0,
+            },
             kept: decode::Kept::default(),
         })
     }
@@ -208,7 +216,9 @@ impl GpuExecutor {
         }
         self.graphs.make(self.shared.model.shape(), pass.target, &self.planner.plan.fusions)?;
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
-        let recording = self.planner.record(self.graphs.of_pass(pass), pass)?;
+        let record = || self.planner.record(self.graphs.of_pass(pass), pass);
+        let expected = self.steps.expected.step(&pass.batch).filter(|_| pass.target == Target::Logits);
+        let recording = expected.map_or_else(record, |expected| expected.recording(record))?;
         self.shared.pipelines.lock().begin(&recording.kernels.iter().collect::<Vec<_>>());
         drop(span);
         let mut sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits());

@@ -107,10 +107,11 @@ impl GpuExecutor {
     /// encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
-        self.expect_token(&pass);
+        let is_first = self.expect_decoding(&pass)?;
         let mut step = self.open_step(&pass)?;
-        // Its own kernels are begun, and come first.
-        self.expect_decoding(&pass);
+        if is_first {
+            self.compile_expected();
+        }
         let timeline = self.shared.device.timeline().clone();
         let span = timeline.span(Track::Submit, "pass");
         self.write_tables(batch);

@@ -2,8 +2,7 @@
 //! driver may refuse the patched modules (`pipelines/spirv`), or take them and compute something else. So a small kernel that uses
 //! the same code as products runs once on numbers of which every sum is known; what it gives is kept on disk.
 
-use super::verdict::Verdict;
-use crate::pipelines::{Pipeline, Store, compile_once};
+use crate::pipelines::{Pipeline, Store, Verdict, compile_once};
 use crate::timeline::Track;
 use crate::{Device, RuntimeError};
 use std::time::Duration;

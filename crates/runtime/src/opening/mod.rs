@@ -1,7 +1,6 @@
 //! Opening a device: the adapter asked for, and of its features those that stand their check.
 
 mod matrix_check;
-mod verdict;
 
 use crate::device::{backend, enumerate, summary};
 use crate::pipelines::Store;

@@ -4,6 +4,7 @@ mod compile;
 mod disk;
 mod pool;
 mod spirv;
+mod verdict;
 
 use crate::{Device, RuntimeError};
 use compile::compile;
@@ -11,6 +12,7 @@ pub(crate) use disk::Store;
 use pool::Pool;
 use std::collections::HashMap;
 use std::sync::Arc;
+pub(crate) use verdict::Verdict;
 use wgoose_kernels::{Kernel, KernelHash};
 
 /// A compiled kernel.

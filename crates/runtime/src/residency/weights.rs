@@ -103,6 +103,9 @@ impl Weights {
             arena.coming = Some(coming);
             orders.push((*bytes, made));
         }
+        if orders.is_empty() {
+            return;
+        }
         let device = Arc::clone(&self.device);
         self.stop_reserving();
         self.reserving = Some(std::thread::spawn(move || {

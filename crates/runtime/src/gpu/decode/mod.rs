@@ -8,6 +8,7 @@ use crate::batch::PassShape;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
 use crate::schedule::{BufferId, Table};
+use crate::timeline::Track;
 use crate::{Batch, Decoder, Outputs, RuntimeError, Sequence};
 pub(super) use snapshot::Snapshot;
 use std::ops::ControlFlow;
@@ -131,6 +132,7 @@ impl GpuExecutor {
         }
         if in_flight > 1 && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
             kept.snapshot = None;
+            let _span = self.shared.device.timeline().span(Track::Allocate, "snapshot");
             kept.snapshot = Some(Snapshot::new(self, sequences.len()));
             self.shared.device.check("preparing to decode")?;
         }

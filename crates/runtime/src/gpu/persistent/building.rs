@@ -34,13 +34,15 @@ impl Building {
     pub(super) fn start(executor: &GpuExecutor, shape: &BatchShape, workgroups: u32, outdated: Vec<Building>) -> Self {
         // No lock is taken there: whoever reads a prompt holds them until its weights have arrived.
         let (planner, compiler) = (executor.planner.clone(), executor.shared.compiler.clone());
+        let expected = executor.steps.expected.step(shape);
         let (states, mut weights) = (executor.states.layout.clone(), executor.weight_layout());
         let (graph, shape) = (executor.graphs.of(shape).clone(), *shape);
         let is_nearly_done = Arc::new(AtomicBool::new(false));
         let nearly_done = Arc::clone(&is_nearly_done);
         let make = move || {
             drop(outdated);
-            let recording = planner.record(&graph, &PassShape::from(shape))?;
+            let record = || planner.record(&graph, &PassShape::from(shape));
+            let recording = expected.map_or_else(record, |expected| expected.recording(record))?;
             let (_, chain) = planner.lay_out(&shape, &recording, &states, &mut weights)?;
             let fused = planner.fuse(&graph, (&recording, &chain), workgroups)?;
             let kernels = &fused.recording.kernels;

@@ -7,15 +7,13 @@ mod self_test;
 use super::GpuExecutor;
 use super::step::Step;
 use crate::batch::PassShape;
-use crate::sampler::Sampler;
 use crate::schedule::{BufferId, FuseError, Fused};
 use crate::{NotPersistent, PersistentStatus, RuntimeError};
 use building::{Building, Made};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use wgoose_graph::{BatchShape, Target};
+use wgoose_graph::BatchShape;
 pub(super) use wgoose_kernels::persistent::BARRIER_BYTES;
 use wgoose_kernels::persistent::TIMED_OUT_WORD;
 
@@ -23,16 +21,13 @@ use wgoose_kernels::persistent::TIMED_OUT_WORD;
 pub(super) const TIMED_OUT_BYTE: usize = 4 * TIMED_OUT_WORD;
 
 /// The shape of steps that have a persistent form: what a plan asks for was measured on one sequence.
-const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
+pub(super) const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 
 /// The persistent kernels of an executor.
 #[derive(Default)]
 pub(super) struct PersistentCache {
     /// Whether passes go on as chains of dispatches while kernels are compiled.
     pub(super) in_background: bool,
-    /// Whether what chooses a token is being compiled since the first prompt, and what reads one.
-    is_token_expected: AtomicBool,
-    is_expected: AtomicBool,
     forms: Mutex<HashMap<BatchShape, Form>>,
     /// What was in the making when everything was forgotten.
     outdated: Mutex<Vec<Building>>,
@@ -95,42 +90,10 @@ impl PersistentCache {
 }
 
 impl GpuExecutor {
-    /// From now on passes of a plan with persistent kernels do not wait for these: they run as chains of dispatches until the
-    /// kernels are compiled. The results are the same.
-    pub fn compile_in_background(&mut self) {
-        self.steps.persistent.in_background = true;
-    }
-
-    /// Whether a pass reads a prompt that will be continued, and what that takes is compiled in the background.
-    fn is_continued(&self, pass: &PassShape) -> bool {
-        let is_prompt = pass.target == Target::Logits && pass.batch.segments == 1 && pass.batch.outputs == 1;
-        is_prompt && self.steps.persistent.in_background && self.can_decode()
-    }
-
-    /// Begins to compile what chooses the token after a prompt, beside the kernels of the prompt itself.
-    pub(super) fn expect_token(&self, prompt: &PassShape) {
-        if !self.is_continued(prompt) || self.steps.persistent.is_token_expected.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (planner, vocab) = (self.planner.clone(), self.shared.model.shape().vocab);
-        let sampler = move || Sampler::kernels(1, vocab, planner.limits(), &planner.catalogue);
-        self.shared.pipelines.lock().compile_soon(move || sampler().into_iter().flatten().collect());
-    }
-
-    /// Begins to compile what reads the tokens after a prompt, behind the kernels of the prompt itself.
-    pub(super) fn expect_decoding(&self, prompt: &PassShape) {
-        let cache = &self.steps.persistent;
-        if !self.is_continued(prompt) {
-            return;
-        }
-        if !cache.is_expected.swap(true, Ordering::Relaxed) {
-            let (planner, graph) = (self.planner.clone(), self.graphs.of(&ONE).clone());
-            let record = move || planner.record(&graph, &PassShape::from(ONE));
-            let chain = move || record().map_or_else(|_| Vec::new(), |recording| recording.kernels);
-            self.shared.pipelines.lock().compile_ahead(chain);
-        }
+    /// Begins to build the persistent kernels of a step of one token, if the plan asks for them and they were not tried yet.
+    pub(super) fn begin_persistent(&self) {
         if let Some(workgroups) = self.planner.plan.persistent {
-            let mut forms = cache.forms.lock();
+            let mut forms = self.steps.persistent.forms.lock();
             forms.entry(ONE).or_insert_with(|| Form::Building(self.start_building(&ONE, workgroups)));
         }
     }
@@ -249,8 +212,12 @@ impl From<RuntimeError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Continuation, DecodeReport, Decoder, Device, Executor, Penalties, Sampling, Start, StateData};
+    use crate::timeline::Timeline;
+    use crate::{
+        Continuation, DecodeReport, Decoder, Device, DeviceOptions, Executor, Penalties, Sampling, Start, StateData,
+    };
     use std::ops::ControlFlow;
+    use std::path::Path;
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_kernels::{Catalogue, Plan};
@@ -258,6 +225,10 @@ mod tests {
     use wgoose_loader::{Container, Model};
 
     fn executor() -> GpuExecutor {
+        executor_with(&DeviceOptions::default())
+    }
+
+    fn executor_with(opened: &DeviceOptions) -> GpuExecutor {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
         let shape = ModelShape { layers: 3, width: 128, ffn: 256, head_size: 64, vocab: 128, ranks };
         let folder = tempfile::tempdir().unwrap();
@@ -266,7 +237,7 @@ mod tests {
         let options = SynthOptions { shape, seed: 1, container, mix, hot: false, vocabulary: None, ffn_zeros: None };
         write(&options, &path, &mut unwatched).unwrap();
         let model = Arc::new(Model::open(path).unwrap());
-        let device = Device::open(None).unwrap();
+        let device = Device::open_with(opened).unwrap();
         let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
         GpuExecutor::new(device, model, Plan { persistent: Some(1), ..plan }, Catalogue::embedded(), 1).unwrap()
     }
@@ -311,6 +282,25 @@ mod tests {
         assert_eq!((again, state_again), (text, state));
         assert!(report.timed_out && report.repeated > 0 && report.persistent >= 10, "{report:?}");
         assert!(matches!(executor.steps.persistent.status(), Some(PersistentStatus::Refused(_))));
+    }
+
+    #[test]
+    fn what_passed_its_test_is_not_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let tried = |cache: Option<&Path>| {
+            let (cache, timeline) = (cache.map(Path::to_owned), Timeline::on());
+            let options = DeviceOptions { cache, timeline: timeline.clone(), ..DeviceOptions::default() };
+            let mut executor = executor_with(&options);
+            let (text, _, report) = decode(&mut executor, None);
+            assert!(report.persistent > 0);
+            (text, timeline.spans().iter().filter(|span| span.name == self_test::DURING).count())
+        };
+        let (text, times) = tried(Some(folder.path()));
+        assert_eq!(times, 1);
+        if Device::open(None).unwrap().device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            assert_eq!(tried(Some(folder.path())), (text.clone(), 0));
+        }
+        assert_eq!(tried(None), (text, 1));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What a check of a device gave, as it is kept.
+//! What a check of a device gave, as it is kept: whether matrix units or a persistent kernel compute right there.
 
 /// What a check of a device gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It computes what it should.
     Right,
     /// It refuses, or computes something else.
@@ -13,7 +13,7 @@ const RIGHT: &[u8] = b"right";
 const WRONG: &[u8] = b"wrong: ";
 
 impl Verdict {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Verdict::Right => RIGHT.to_vec(),
             Verdict::Wrong(why) => [WRONG, why.as_bytes()].concat(),
@@ -21,7 +21,7 @@ impl Verdict {
     }
 
     /// `None` if it is none.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes == RIGHT {
             return Some(Verdict::Right);
         }

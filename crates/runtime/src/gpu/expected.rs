@@ -1,0 +1,82 @@
+//! What follows a prompt, begun while it is read: the kernels that choose its tokens and those that read them, and how a step is
+//! recorded.
+
+use super::GpuExecutor;
+use super::persistent::ONE;
+use crate::RuntimeError;
+use crate::batch::PassShape;
+use crate::sampler::Sampler;
+use crate::schedule::Recording;
+use std::sync::{Arc, OnceLock};
+use wgoose_graph::{BatchShape, Target};
+
+/// A recording that several threads need and the first of them makes; nothing if it cannot be made.
+#[derive(Clone, Default)]
+pub(super) struct SharedRecording(Arc<OnceLock<Option<Recording>>>);
+
+impl SharedRecording {
+    /// A copy of it.
+    ///
+    /// # Errors
+    /// Whatever `record` says.
+    pub(super) fn recording(
+        &self,
+        record: impl Fn() -> Result<Recording, RuntimeError>,
+    ) -> Result<Recording, RuntimeError> {
+        self.0.get_or_init(|| record().ok()).clone().map_or_else(record, Ok)
+    }
+}
+
+/// What is expected to follow a prompt.
+#[derive(Default)]
+pub(super) struct Expected {
+    /// The step of one token, once a prompt that is continued was met.
+    step: Option<SharedRecording>,
+}
+
+impl Expected {
+    /// The recording of a step of that shape, if it is expected.
+    pub(super) fn step(&self, shape: &BatchShape) -> Option<SharedRecording> {
+        self.step.clone().filter(|_| *shape == ONE)
+    }
+}
+
+impl GpuExecutor {
+    /// From now on passes of a plan with persistent kernels do not wait for these: they run as chains of dispatches until the
+    /// kernels are compiled. The results are the same.
+    pub fn compile_in_background(&mut self) {
+        self.steps.persistent.in_background = true;
+    }
+
+    /// Begins with what follows a prompt that will be continued, the first time there is one: what chooses the next token is
+    /// compiled, the step that reads it recorded and fused while the prompt's own pass is recorded. Whether it began.
+    ///
+    /// # Errors
+    /// A single row of a weight is larger than the largest binding.
+    pub(super) fn expect_decoding(&mut self, prompt: &PassShape) -> Result<bool, RuntimeError> {
+        let is_prompt = prompt.target == Target::Logits && prompt.batch.segments == 1 && prompt.batch.outputs == 1;
+        let is_continued = is_prompt && self.steps.persistent.in_background && self.can_decode();
+        if !is_continued || self.steps.expected.step.is_some() {
+            return Ok(false);
+        }
+        let (planner, vocab) = (self.planner.clone(), self.shared.model.shape().vocab);
+        let sampler = move || Sampler::kernels(1, vocab, planner.limits(), &planner.catalogue);
+        self.shared.pipelines.lock().compile_soon(move || sampler().into_iter().flatten().collect());
+        self.steps.expected.step = Some(SharedRecording::default());
+        if self.shared.weights.lock().capacity().is_none() {
+            // Weights keep the places for which the step is fused.
+            self.reserve()?;
+            self.begin_persistent();
+        }
+        Ok(true)
+    }
+
+    /// Begins to compile what reads the tokens after a prompt, behind the kernels of the prompt itself, which are begun.
+    pub(super) fn compile_expected(&self) {
+        let Some(step) = self.steps.expected.step(&ONE) else { return };
+        let (planner, graph) = (self.planner.clone(), self.graphs.of(&ONE).clone());
+        let chain = move || step.recording(|| planner.record(&graph, &PassShape::from(ONE)));
+        let kernels = move || chain().map_or_else(|_| Vec::new(), |recording| recording.kernels);
+        self.shared.pipelines.lock().compile_ahead(kernels);
+    }
+}
