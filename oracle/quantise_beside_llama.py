@@ -1,4 +1,4 @@
-"""Holds `wgoose convert --to MIX` against llama.cpp's quantiser: `quantise_beside_llama.py --wgoose BINARY --library FILE`.
+"""Holds `wgoose convert --to MIX` against the quantiser of llama.cpp: `--wgoose BINARY --library FILE`.
 
 The library is any that has llama.cpp's C interface: `libllama.so` of the PyPI package `llama-cpp-python`, or the
 extension module in a wheel of `llama-cpp-cffi`. The demo model and a synthetic one are quantised by both programs from
