@@ -20,7 +20,7 @@ use wgoose_session::Backend;
 /// Raises LoadError, DeviceError, PlanError, Error.
 #[pyfunction]
 #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, chunk=None,
-    prefill_tokens=256, decode_tokens=64, sequences=1, runs=5, cache=None, listen=None))]
+    prefill_tokens=256, decode_tokens=64, sequences=1, runs=6, cache=None, listen=None))]
 pub(crate) fn bench(
     py: Python<'_>,
     path: PathBuf,

@@ -48,6 +48,9 @@ fn records_give_each_of_the_four_verdicts() {
     assert_eq!(verdicts(folder.path(), "before after"), ["SAME", "SLOW"]);
     assert_eq!(verdicts(folder.path(), "after before"), ["SAME", "FAST"]);
     assert_eq!(verdicts(folder.path(), "before few"), ["SAME", "AMBIGUOUS"], "five runs never suffice");
+    let few = |line: &str| compare(folder.path(), line).2;
+    assert!(few("before few").contains("5 runs are too few for a verdict: measure with --runs 6 or more"));
+    assert!(!few("before after").contains("too few"));
     assert_eq!(verdicts(folder.path(), "before.jsonl again"), ["SAME", "SAME"]);
     let (_, table, _) = compare(folder.path(), "before after --picture p.svg");
     let picture = fs::read_to_string(folder.path().join("p.svg")).unwrap();

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A server, for as long as this lives.
 struct Served {
@@ -29,6 +30,7 @@ impl Served {
     /// Status and body.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
@@ -154,4 +156,13 @@ fn what_cannot_be_honoured_is_refused_and_costs_nobody_else() {
     stream.read_exact(&mut some).unwrap();
     drop(stream);
     assert_eq!(served.post("/v1/completions", &json!({ "prompt": "a", "max_tokens": 1 }))["usage"]["total_tokens"], 2);
+    // One that does not take its answer, more than sockets hold, holds up no other.
+    let body = json!({ "input": vec!["a"; 8000] }).to_string();
+    let mut stalled = TcpStream::connect(&served.address).unwrap();
+    let head = format!("POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    stalled.write_all((head + &body).as_bytes()).unwrap();
+    let mut first = [0; 12];
+    stalled.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    assert_eq!(served.ask("GET", "/health", "").0, 200);
 }

@@ -411,7 +411,7 @@ def bench(
     prefill_tokens: int = 256,
     decode_tokens: int = 64,
     sequences: int = 1,
-    runs: int = 5,
+    runs: int = 6,
     cache: _Path | None = None,
     listen: Callable[[str], object] | None = None,
 ) -> BenchReport:

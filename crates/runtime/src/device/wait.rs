@@ -173,11 +173,13 @@ mod tests {
         assert!(matches!(&timed_out, RuntimeError::TimedOut { during, .. } if during == "running gemv/long"));
         assert_eq!(timed_out.to_string().lines().count(), 1, "{timed_out}");
         assert!(matches!(device.wait("more"), Err(RuntimeError::TimedOut { .. })), "it still runs");
-        // Once it has ended all is well again.
-        while device.wait("more").is_err() {
+        // Once it has ended all is well again; on a busy machine even a copy may take longer than that patience.
+        let y = device.storage("y", 16);
+        let read = || {
             std::thread::sleep(Duration::from_millis(10));
-        }
-        device.read(&device.storage("y", 16), 0, 16, "reading").unwrap();
+            device.read(&y, 0, 16, "reading")
+        };
+        assert!((0..6000).any(|_| read().is_ok()));
     }
 
     #[test]

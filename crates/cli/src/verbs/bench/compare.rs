@@ -102,6 +102,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
         outln!("{}", line(before, now, comparison));
     }
+    let (fewest, enough) = (compared.iter().map(|(.., c)| c.pairs).min(), Criteria::kernel().min_pairs);
+    if let Some(few) = fewest.filter(|few| *few < enough) {
+        eprintln!(
+            "{few} runs are too few for a verdict: measure with --runs {enough} or more, or once more under the same name"
+        );
+    }
     let unwanted: Vec<Verdict> = compared.iter().map(|(.., comparison)| comparison.verdict).collect();
     let unwanted: Vec<Verdict> =
         unwanted.into_iter().filter(|verdict| args.fail_on.contains(&Word::of(*verdict))).collect();

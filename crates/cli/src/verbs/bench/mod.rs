@@ -73,8 +73,8 @@ pub(crate) struct Args {
     /// With --title: sequences decoded together.
     #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often each is measured; at least 5 for figures that are passed on.
-    #[arg(short = 'r', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    /// How often each is measured: fewer than 6 give no verdict in `bench compare`.
+    #[arg(short = 'r', long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// How results are printed.
     #[arg(long, value_enum, default_value_t = Form::Table, conflicts_with_all = ["title", "cold"])]

@@ -2,10 +2,12 @@
 
 use super::request::{Asked, Refused};
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tiny_http::Request;
 use wgoose_session::{Ending, Generated, Session, SessionError, one_line};
 
@@ -137,20 +139,57 @@ impl Answer {
     }
 }
 
+/// Pieces that may wait for a reader, and how long the model waits for one who takes none of them.
+const WAITING: usize = 1024;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nobody reads a stream.
+pub(super) struct Gone;
+
+/// What goes to a reader, on a thread of its own: one who is slow holds up the model no longer than [`PATIENCE`].
+struct Pieces(SyncSender<Vec<u8>>);
+
+impl Pieces {
+    fn to(mut reader: Box<dyn Write + Send>) -> Self {
+        let (send, pieces) = sync_channel::<Vec<u8>>(WAITING);
+        thread::spawn(move || {
+            // Where the reader is gone nothing is to be done: the next piece is not taken any more.
+            let mut write = |piece: Vec<u8>| reader.write_all(&piece).and_then(|()| reader.flush());
+            let _ = pieces.into_iter().try_for_each(&mut write);
+        });
+        Pieces(send)
+    }
+
+    fn event(&self, value: &Value) -> Result<(), Gone> {
+        self.send(format!("data: {value}\n\n").into_bytes())
+    }
+
+    fn send(&self, mut piece: Vec<u8>) -> Result<(), Gone> {
+        let begun = Instant::now();
+        loop {
+            match self.0.try_send(piece) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(back)) if begun.elapsed() < PATIENCE => piece = back,
+                Err(_) => return Err(Gone),
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 impl Stream {
     /// Sends a text while it is generated.
     ///
     /// # Errors
-    /// The reader is gone: then no more is generated.
-    pub(super) fn send(self, session: &mut Session, request: Request) -> io::Result<()> {
+    /// The reader is gone, or takes nothing: then no more is generated.
+    pub(super) fn send(self, session: &mut Session, request: Request) -> Result<(), Gone> {
         let Stream { heading, prompt, asked } = self;
-        let mut out = request.into_writer();
-        out.write_all(HEAD)?;
-        let mut send = |value: &Value| write!(out, "data: {value}\n\n").and_then(|()| out.flush());
-        heading.opening().iter().try_for_each(&mut send)?;
+        let pieces = Pieces::to(request.into_writer());
+        pieces.send(HEAD.to_vec())?;
+        heading.opening().iter().try_for_each(|opening| pieces.event(opening))?;
         let mut gone = None;
         let generated = heading.generate(session, &prompt, &asked, &mut |text| {
-            gone = send(&heading.piece(text, None)).err();
+            gone = pieces.event(&heading.piece(text, None)).err();
             if gone.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Some(gone) = gone {
@@ -158,17 +197,16 @@ impl Stream {
         }
         match generated {
             Ok(generated) => {
-                send(&heading.piece("", Some(reason(&generated))))?;
+                pieces.event(&heading.piece("", Some(reason(&generated))))?;
                 if asked.has_usage {
                     let mut last = heading.piece("", None);
                     last["choices"] = json!([]);
                     last["usage"] = usage(&generated);
-                    send(&last)?;
+                    pieces.event(&last)?;
                 }
             }
-            Err(error) => send(&json!({ "error": { "message": one_line(&error), "type": "server_error" } }))?,
+            Err(error) => pieces.event(&json!({ "error": { "message": one_line(&error), "type": "server_error" } }))?,
         }
-        out.write_all(b"data: [DONE]\n\n")?;
-        out.flush()
+        pieces.send(b"data: [DONE]\n\n".to_vec())
     }
 }

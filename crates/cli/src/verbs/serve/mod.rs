@@ -6,7 +6,7 @@ mod request;
 use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
-use answer::{Answer, Heading, Kind};
+use answer::{Answer, Gone, Heading, Kind};
 use request::{Chat, Completion, Embeddings, Refused};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -56,8 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         match body.and_then(|body| route(&mut session, &name, &request, &body)) {
             Ok(Answer::Whole(value)) => respond(request, 200, &value),
             Ok(Answer::Stream(stream)) => {
-                // A reader that is gone ends its answer, and nothing else.
-                let _ = stream.send(&mut session, request);
+                if let Err(Gone) = stream.send(&mut session, request) {
+                    eprintln!("{}", printable(&format!("{what}: nobody reads the answer")));
+                }
             }
             Err(Refused { status, why }) => {
                 eprintln!("{}", printable(&format!("{what}: {status}, {why}")));
@@ -90,8 +91,8 @@ fn respond(request: Request, status: u16, value: &Value) {
         Ok(header) => response.with_header(header),
         Err(()) => response,
     };
-    // Where the reader is gone nothing is to be done.
-    let _ = request.respond(response);
+    // On a thread of its own: one who does not read holds up no other. Where the reader is gone nothing is to be done.
+    thread::spawn(move || drop(request.respond(response)));
 }
 
 /// What a request is answered with; a stream is generated while it is sent.
