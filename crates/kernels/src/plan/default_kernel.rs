@@ -66,8 +66,8 @@ pub(super) fn first_admitted<'c>(
     Ok(None)
 }
 
-/// The configurations of variants that are tried, each variant's from its default on; those with other imports come last, for a file with its
-/// imports takes milliseconds to expand.
+/// The configurations of variants that are tried, each variant's from its default on; those with other imports come last, for a
+/// file with its imports takes milliseconds to expand.
 fn configs<'c>(
     variants: impl Iterator<Item = &'c Variant>,
     precision: Precision,
