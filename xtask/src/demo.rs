@@ -65,8 +65,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let how = ["--plan", "default", "--max-tokens", "160", "--temperature", "0.8", "--seed", "1"];
     shell::run(&mut wgoose.command(["generate", TRAINED, "--prompt", PROMPT].into_iter().chain(how)))?;
 
-    chapter("What tuning gained");
+    chapter("Each plan by itself");
     println!("{}", bench::table(&before, &after));
+    chapter("What tuning gained: both plans in turns");
+    if before.is_of_plan(&after) {
+        println!("Nothing was faster than the default in this time: both are that plan.");
+    } else {
+        shell::run(&mut wgoose.command(["compare", &model, "--plan", "default", "--plan", &plan, "--budget", "20"]))?;
+    }
     println!("\nModel, plan and every measurement: {}", folder.display());
     if before.quality_hash == after.quality_hash {
         Ok(())
