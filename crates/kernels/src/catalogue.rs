@@ -29,9 +29,9 @@ struct Forced {
     is_used: Arc<AtomicBool>,
 }
 
-/// Why a variant cannot be forced.
+/// Why a name is of no variant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ForceError {
+pub enum NoSuchVariant {
     /// No op has the name.
     #[error("there is no op '{op}': the ops are {known}")]
     Op {
@@ -50,6 +50,18 @@ pub enum ForceError {
         /// Those that it has.
         known: String,
     },
+}
+
+impl NoSuchVariant {
+    /// The op of that name, as it is known here.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn unless_op(name: &str) -> Result<&'static str, NoSuchVariant> {
+        let known = || ops::ALL.iter().map(|op| op.name);
+        let none = || NoSuchVariant::Op { op: name.to_owned(), known: known().collect::<Vec<_>>().join(", ") };
+        known().find(|known| *known == name).ok_or_else(none)
+    }
 }
 
 /// A file of a folder that is not as in the binary.
@@ -139,22 +151,25 @@ impl Catalogue {
         self.variants(op).iter().find(|v| v.name() == name)
     }
 
+    /// One of them by a name that somebody gives.
+    ///
+    /// # Errors
+    /// The op has no such variant.
+    pub fn named(&self, op: &str, variant: &str) -> Result<&Variant, NoSuchVariant> {
+        let known = || self.variants(op).iter().map(Variant::name).collect::<Vec<_>>().join(", ");
+        let none = || NoSuchVariant::Variant { op: op.to_owned(), variant: variant.to_owned(), known: known() };
+        self.variant(op, variant).ok_or_else(none)
+    }
+
     /// The same, but that this variant alone serves its op, whatever plans and defaults say: where it is refused nothing is.
     ///
     /// # Errors
     /// There is no such op or variant.
-    pub fn forcing(&self, op: &str, variant: &str) -> Result<Catalogue, ForceError> {
-        let listed = |names: Vec<&str>| names.join(", ");
-        let Some(known) = ops::ALL.iter().find(|known| known.name == op) else {
-            let known = listed(ops::ALL.iter().map(|op| op.name).collect());
-            return Err(ForceError::Op { op: op.to_owned(), known });
-        };
-        if self.variant(op, variant).is_none() {
-            let known = listed(self.variants(op).iter().map(Variant::name).collect());
-            return Err(ForceError::Variant { op: op.to_owned(), variant: variant.to_owned(), known });
-        }
+    pub fn forcing(&self, op: &str, variant: &str) -> Result<Catalogue, NoSuchVariant> {
+        let op = NoSuchVariant::unless_op(op)?;
+        self.named(op, variant)?;
         let mut forcing = self.clone();
-        forcing.forced.insert(known.name, Forced { variant: variant.to_owned(), is_used: Arc::default() });
+        forcing.forced.insert(op, Forced { variant: variant.to_owned(), is_used: Arc::default() });
         Ok(forcing)
     }
 
@@ -173,7 +188,7 @@ impl Catalogue {
 
     /// The variants that are tried without a plan, by their places; the one that is forced, whatever its place.
     pub(crate) fn defaults<'c>(&'c self, op: &'static str) -> impl Iterator<Item = &'c Variant> {
-        let is_forced = self.forced.contains_key(op);
+        let is_forced = self.is_forced(op);
         let is_tried = move |variant: &&Variant| match is_forced {
             true => self.allows(op, variant.name()),
             false => variant.default_place(op).is_some(),

@@ -48,7 +48,7 @@ mod written_instance;
 
 pub use args::{Arg, Args, Dense, Matrix};
 pub use bucket::bucket;
-pub use catalogue::{Catalogue, Differing, ForceError};
+pub use catalogue::{Catalogue, Differing, NoSuchVariant};
 pub use config::{Config, ConfigError, SpelledConfig};
 pub use facts::{Access, Arithmetic, Binding, Element, Facts};
 pub use instance::{Instance, InstanceInput, Knows, Packed};

@@ -5,7 +5,7 @@ use crate::options::{CacheOptions, KernelOptions};
 use std::path::PathBuf;
 use std::str::FromStr;
 use wgoose_graph::Format;
-use wgoose_kernels::{Catalogue, Variant, ops};
+use wgoose_kernels::{Catalogue, NoSuchVariant, Variant};
 
 /// Is a kernel right, and how fast beside its siblings? Without an op, list what there is.
 ///
@@ -60,14 +60,11 @@ pub(super) struct Target {
 }
 
 impl FromStr for Target {
-    type Err = String;
+    type Err = NoSuchVariant;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (op, variant) = text.split_once('/').map_or((text, None), |(op, variant)| (op, Some(variant)));
-        if ops::ALL.iter().all(|known| known.name != op) {
-            let known: Vec<&str> = ops::ALL.iter().map(|op| op.name).collect();
-            return Err(format!("there is no op '{op}': the ops are {}", known.join(", ")));
-        }
+        let op = NoSuchVariant::unless_op(op)?;
         Ok(Target { op: op.to_owned(), variant: variant.map(str::to_owned) })
     }
 }
@@ -77,12 +74,6 @@ impl Target {
     pub(super) fn variants<'c>(&self, catalogue: &'c Catalogue) -> Result<Vec<&'c Variant>, Failure> {
         let all = catalogue.variants(&self.op);
         let Some(name) = &self.variant else { return Ok(all.iter().collect()) };
-        let found: Vec<&Variant> = all.iter().filter(|v| v.name() == *name).collect();
-        if found.is_empty() {
-            let known: Vec<&str> = all.iter().map(Variant::name).collect();
-            let op = &self.op;
-            return Err(format!("{op} has no variant '{name}': it has {}", known.join(", ")).into());
-        }
-        Ok(found)
+        Ok(vec![catalogue.named(&self.op, name)?])
     }
 }
