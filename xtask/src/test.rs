@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Only the kernels for matrix units, at random cases and at every choice, on Mesa's newest lavapipe, which has some (Linux, as root); --kernel chooses among them
     #[arg(long, conflicts_with = "quick")]
     matrices: bool,
+    /// Only the tests of crates, on a device that can do no more than every WebGPU device (`webgpu`), or has nothing beyond WebGPU around the kernels either (`low`)
+    #[arg(long, value_parser = ["webgpu", "low"], conflicts_with_all = ["quick", "kernel", "matrices"])]
+    limits: Option<String>,
     /// Leave out the comparison with the Python reference (not where CI is set)
     #[arg(long)]
     no_oracle: bool,
@@ -62,6 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(kernel) = &args.kernel {
         steps
             .run("kernels", || execute(tests("--package wgoose-runtime --test variants").env("WGOOSE_KERNEL", kernel)));
+        return steps.finish();
+    }
+    if let Some(limits) = &args.limits {
+        steps.run("tests", || execute(tests("--workspace").env("WGOOSE_LIMITS", limits)));
         return steps.finish();
     }
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));

@@ -20,6 +20,14 @@ pub enum RuntimeError {
         /// The adapters there are.
         available: String,
     },
+    /// The environment names limits that there are not.
+    #[error("{variable} is '{wanted}': it can be own, webgpu or low")]
+    UnknownLimits {
+        /// The environment variable.
+        variable: &'static str,
+        /// What it says.
+        wanted: String,
+    },
     /// The driver refuses.
     #[error("adapter '{adapter}' cannot be opened: {why}")]
     Open {

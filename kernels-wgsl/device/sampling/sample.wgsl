@@ -95,14 +95,19 @@ fn top_score(tid: u32, row: u32, best: Best, order: Order, end: Range) -> f32 {
 fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Order, end: Range) -> u32 {
     let highest = top_score(tid, row, best, order, end);
     var own = 0.0;
-    for (var id = tid; id < params.vocab; id += WG) {
-        let score = scores[row + id];
-        var weight = 0.0;
-        if is_drawn(best, order, end, score, id) {
-            weight = exp((score - highest) / how.temperature);
+    for (var at = tid; at < params.vocab; at += WG * IN_FLIGHT) {
+        let next = next_scores(row, at);
+        for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
+            let id = at + i * WG;
+            var weight = 0.0;
+            if is_drawn(best, order, end, next[i], id) {
+                weight = exp((next[i] - highest) / how.temperature);
+            }
+            if id < params.vocab {
+                scores[row + id] = weight;
+            }
+            own += weight;
         }
-        scores[row + id] = weight;
-        own += weight;
     }
     partials[tid] = own;
     if tid == 0u {
@@ -133,13 +138,14 @@ fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Ord
     if tid == drawn {
         var sum = select(partials[max(tid, 1u) - 1u], 0.0, tid == 0u);
         var token = best.id;
-        for (var id = tid; id < params.vocab; id += WG) {
-            let weight = scores[row + id];
-            if weight > 0.0 {
-                token = id;
-                sum += weight;
-                if sum > point {
-                    break;
+        var is_reached = false;
+        for (var at = tid; at < params.vocab && !is_reached; at += WG * IN_FLIGHT) {
+            let next = next_scores(row, at);
+            for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
+                if next[i] > 0.0 && !is_reached {
+                    token = at + i * WG;
+                    sum += next[i];
+                    is_reached = sum > point;
                 }
             }
         }

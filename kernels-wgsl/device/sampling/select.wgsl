@@ -10,6 +10,8 @@
 #import device/sampling/layout
 #import lib/reduce/workgroup
 
+// Scores that a thread reads before it looks at the first: one after another, each would wait for memory.
+const IN_FLIGHT: u32 = 4u;
 const BINS: u32 = 1024u;
 const OWN_BINS: u32 = BINS / WG;
 // Bins of ranks in a unit of logits: they reach to where a token's weight is less than half a unit.
@@ -55,6 +57,21 @@ struct Range {
     last: u32,
 }
 
+// The score of a token; behind the last one, that of a token ruled out.
+fn score_of(row: u32, id: u32) -> f32 {
+    let score = scores[row + min(id, params.vocab - 1u)];
+    return bitcast<f32>(select(0xff800000u, bitcast<u32>(score), id < params.vocab));
+}
+
+// The scores of a thread's next tokens: from `first`, WG apart.
+fn next_scores(row: u32, first: u32) -> array<f32, IN_FLIGHT> {
+    var next: array<f32, IN_FLIGHT>;
+    for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
+        next[i] = score_of(row, first + i * WG);
+    }
+    return next;
+}
+
 // All tokens, the likeliest first.
 fn by_likelihood(best: Best) -> Order {
     return Order(all_tokens(), false, 0.0, best.sum);
@@ -88,7 +105,8 @@ fn best_rank(order: Order, best: Best) -> f32 {
 
 // All tokens: where they end if nothing is left out.
 fn all_tokens() -> Range {
-    return Range(NONE, NONE, 0u, 0u, params.vocab - 1u);
+    let lowest = key_of(LOWEST);
+    return Range(NONE, lowest, lowest, 0u, params.vocab - 1u);
 }
 
 // Larger for the larger of two ranks.
@@ -183,12 +201,12 @@ fn narrowed(range: Range, bin: u32, best: f32) -> Range {
 
 // The bin of a token of the range; NONE for others.
 fn bin_of(range: Range, best: f32, rank: f32, id: u32) -> u32 {
-    let coarse = rank_bin(best, rank);
     if range.bin == NONE {
-        return coarse;
+        return rank_bin(best, rank);
     }
+    // Most tokens are elsewhere.
     let key = key_of(rank);
-    if coarse != range.bin || key > range.high || key < range.low {
+    if key > range.high || key < range.low || rank_bin(best, rank) != range.bin {
         return NONE;
     }
     if range.high > range.low {
@@ -216,13 +234,17 @@ fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best
             atomicStore(&bin_mass[bin], 0u);
         }
         workgroupBarrier();
-        for (var id = tid; id < params.vocab; id += WG) {
-            let score = scores[row + id];
-            if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
-                let bin = bin_of(range, first, rank_of(order, best, score), id);
-                if bin != NONE {
-                    atomicAdd(&bin_count[bin], 1u);
-                    atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
+        for (var at = tid; at < params.vocab; at += WG * IN_FLIGHT) {
+            let next = next_scores(row, at);
+            for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
+                let id = at + i * WG;
+                let score = next[i];
+                if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
+                    let bin = bin_of(range, first, rank_of(order, best, score), id);
+                    if bin != NONE {
+                        atomicAdd(&bin_count[bin], 1u);
+                        atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
+                    }
                 }
             }
         }
@@ -244,7 +266,11 @@ fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best
 }
 
 fn is_kept(range: Range, best: f32, rank: f32, id: u32) -> bool {
-    let bin = rank_bin(best, rank);
+    // Bins go by ranks, and a token of the last bin lies in the range: what does not is told by the range alone.
     let key = key_of(rank);
-    return bin < range.bin || (bin == range.bin && (key > range.low || (key == range.low && id <= range.last)));
+    if key > range.high || key < range.low {
+        return key > range.high;
+    }
+    let bin = rank_bin(best, rank);
+    return bin < range.bin || (bin == range.bin && (key > range.low || id <= range.last));
 }

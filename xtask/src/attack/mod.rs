@@ -11,7 +11,11 @@ use fastrand::Rng;
 use formats::{ALL, Format, MAKES, Proof};
 use run::{Fault, Place, Ran};
 use std::fs;
+use std::iter::Sum;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -28,9 +32,16 @@ pub(crate) struct Args {
     /// Longest time of a run, in seconds
     #[arg(long, default_value_t = 60)]
     limit: u64,
+    /// Runs at a time; by default as many as there are cores
+    #[arg(long, default_value_t = cores())]
+    jobs: u64,
     /// Attack this binary; by default one is built in release mode
     #[arg(long)]
     tool: Option<PathBuf>,
+}
+
+fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 /// A plan with choices.
@@ -45,6 +56,16 @@ struct Tally {
     faults: [u64; 4],
 }
 
+impl Sum for Tally {
+    fn sum<I: Iterator<Item = Tally>>(tallies: I) -> Tally {
+        tallies.fold(Tally::default(), |sum, one| Tally {
+            inputs: sum.inputs + one.inputs,
+            accepted: sum.accepted + one.accepted,
+            faults: std::array::from_fn(|i| sum.faults[i] + one.faults[i]),
+        })
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     vulkan::ensure()?;
     let tool = match &args.tool {
@@ -53,15 +74,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let tool = fs::canonicalize(&tool).map_err(|e| Error::file("find", &tool, e))?;
     let folder = emptied(&target().join("attack"))?;
-    let [valid, scratch] = ["valid", "scratch"].map(|name| folder.join(name));
-    [&valid, &scratch].iter().try_for_each(|path| create(path))?;
-    let place = Place { tool, valid, scratch, limit: Duration::from_secs(args.limit) };
-    make(&place)?;
+    let places = (0..args.jobs.max(1)).map(|job| {
+        let [valid, scratch] = ["valid", "scratch"].map(|name| folder.join(format!("job-{job}")).join(name));
+        [&valid, &scratch].iter().try_for_each(|path| create(path))?;
+        Ok(Place { tool: tool.clone(), valid, scratch, limit: Duration::from_secs(args.limit) })
+    });
+    let places: Vec<Place> = places.collect::<Result<_>>()?;
+    make(&places[0])?;
+    places[1..].iter().try_for_each(|place| copy(&places[0].valid, &place.valid))?;
     println!("seed {}", args.seed);
     let chosen = |format: &&Format| args.only.as_deref().is_none_or(|only| only == format.name);
     let mut rows = Vec::new();
     for format in ALL.iter().filter(chosen) {
-        let tally = attack(format, &place, &folder, args)?;
+        let tally = at_once(format, &places, &folder, args)?;
         println!("{}: {} inputs, {} faults", format.name, tally.inputs, tally.faults.iter().sum::<u64>());
         rows.push((format.name, tally));
     }
@@ -155,14 +180,33 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Attacks one format; what is found is kept in the folder.
-fn attack(format: &Format, place: &Place, folder: &Path, args: &Args) -> Result<Tally> {
+/// Attacks one format in all places at once; what is found is kept in the folder.
+fn at_once(format: &Format, places: &[Place], folder: &Path, args: &Args) -> Result<Tally> {
+    let next = AtomicU64::new(0);
+    let numbers = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < args.count);
+    std::thread::scope(|scope| {
+        let start =
+            |place| scope.spawn(move || attack(format, place, folder, args.seed, &mut std::iter::from_fn(numbers)));
+        let jobs: Vec<_> = places.iter().map(start).collect();
+        let joined = |job: ScopedJoinHandle<'_, Result<Tally>>| job.join().unwrap_or_else(|panic| resume_unwind(panic));
+        jobs.into_iter().map(joined).sum()
+    })
+}
+
+/// Attacks one format with the damaged inputs of these numbers.
+fn attack(
+    format: &Format,
+    place: &Place,
+    folder: &Path,
+    seed: u64,
+    numbers: &mut dyn Iterator<Item = u64>,
+) -> Result<Tally> {
     let valid = place.valid.join(format.valid);
     let all = files(&valid)?;
     let mut tally = Tally::default();
-    for number in 0..args.count {
-        let mut rng = Rng::with_seed(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-        let input = folder.join("damaged");
+    for number in numbers {
+        let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+        let input = place.scratch.join("damaged");
         emptied(&input)?;
         let chosen = &all[rng.usize(..all.len())];
         let name = match chosen.strip_prefix(&valid) {

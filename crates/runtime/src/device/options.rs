@@ -1,6 +1,7 @@
 //! How to open a device.
 
 use super::adapter::WANTED;
+use crate::RuntimeError;
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +21,29 @@ pub enum DeviceLimits {
     Low,
 }
 
+/// Environment variable with the limits of devices for which none are asked.
+const LIMITS: &str = "WGOOSE_LIMITS";
+
 impl DeviceLimits {
+    /// These limits, or in place of [`DeviceLimits::Own`] those that the environment variable `WGOOSE_LIMITS` names: `webgpu` or
+    /// `low`. So a whole test suite runs as on a lesser device.
+    ///
+    /// # Errors
+    /// The variable names no limits.
+    pub(crate) fn or_of_environment(self) -> Result<DeviceLimits, RuntimeError> {
+        let named = std::env::var_os(LIMITS).filter(|_| self == DeviceLimits::Own);
+        named.map_or(Ok(self), |name| DeviceLimits::named(&name.to_string_lossy()))
+    }
+
+    fn named(name: &str) -> Result<DeviceLimits, RuntimeError> {
+        match name {
+            "" | "own" => Ok(DeviceLimits::Own),
+            "webgpu" => Ok(DeviceLimits::WebGpu),
+            "low" => Ok(DeviceLimits::Low),
+            _ => Err(RuntimeError::UnknownLimits { variable: LIMITS, wanted: name.to_owned() }),
+        }
+    }
+
     /// The limits of a device that is opened so.
     pub fn of(self, own: Limits) -> Limits {
         let least = match self {
@@ -74,4 +97,18 @@ pub struct DeviceOptions {
     /// Longest wait for work that was submitted at once; past it the call fails with
     /// [`TimedOut`](crate::RuntimeError::TimedOut). `None`: two minutes, an hour where a CPU plays the device.
     pub patience: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DeviceLimits;
+
+    #[test]
+    fn limits_have_names() {
+        let named = |name| DeviceLimits::named(name).map_err(|error| error.to_string());
+        assert_eq!(named(""), Ok(DeviceLimits::Own));
+        assert_eq!(named("webgpu"), Ok(DeviceLimits::WebGpu));
+        assert_eq!(named("low"), Ok(DeviceLimits::Low));
+        assert_eq!(named("WebGPU"), Err("WGOOSE_LIMITS is 'WebGPU': it can be own, webgpu or low".to_owned()));
+    }
 }

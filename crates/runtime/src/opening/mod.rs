@@ -75,6 +75,7 @@ impl Device {
         restrict: &dyn Fn(&mut Limits),
         run: &matrix_check::Run<'_>,
     ) -> Result<Arc<Device>, RuntimeError> {
+        let options = &DeviceOptions { limits: options.limits.or_of_environment()?, ..options.clone() };
         let timeline = options.timeline.clone();
         let (mut adapters, wanted) = {
             let _span = timeline.span(Track::Device, "adapters");
