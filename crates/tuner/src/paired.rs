@@ -31,6 +31,8 @@ impl PairedResult {
 pub(crate) struct Screened {
     /// Median logarithm of how many times as fast it is.
     pub(crate) log_ratio: f64,
+    /// Median nanoseconds of the incumbent.
+    pub(crate) incumbent_ns: f64,
     /// Whether it was slower in every pair.
     is_slower: bool,
 }
@@ -40,7 +42,8 @@ impl Screened {
     pub(crate) fn of(incumbent: &[f64], candidate: &[f64]) -> Self {
         let ratios: Vec<f64> = incumbent.iter().zip(candidate).map(|(a, b)| (a / b).ln()).collect();
         let log_ratio = median(&ratios).unwrap_or(f64::NEG_INFINITY);
-        Screened { log_ratio, is_slower: ratios.iter().all(|ratio| *ratio < 0.0) }
+        let incumbent_ns = median(incumbent).unwrap_or(f64::NAN);
+        Screened { log_ratio, incumbent_ns, is_slower: ratios.iter().all(|ratio| *ratio < 0.0) }
     }
 
     /// Whether a comparison would only say so again.

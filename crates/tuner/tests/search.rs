@@ -17,6 +17,7 @@ use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Outcome, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::space::Scope;
 use wgoose_tuner::sweep::{Candidate, Event, Stage, Step, SweepError, SweepOptions, Swept, search};
 
 /// A search on a device, and where it is.
@@ -63,6 +64,21 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
             let said = evidence.tuned_us * 1e3 / tuned;
             assert!((0.97..1.03).contains(&said), "seed {seed}: {evidence:?}, truth {tuned} ns");
         }
+    }
+}
+
+#[test]
+fn a_search_comes_near_the_best_plan_that_there_is() {
+    for seed in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+        let options = options(&folder.path().join("ledger.jsonl"), 200);
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
+        let ledger = memo(&problem, &options, &mut lab);
+        let swept = search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
+        let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
+        let found = lab.true_ns(&swept.plan, Scenario::DECODE).unwrap();
+        assert!(found < 1.02 * best, "seed {seed}: {found} ns, {best} at best");
     }
 }
 

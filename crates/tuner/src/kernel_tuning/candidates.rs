@@ -325,16 +325,11 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(ns)
     }
 
-    /// What makes a kernel and is one tunable away.
-    pub(super) fn near(&mut self, from: usize) -> Result<Vec<Choice>, KernelTuningError> {
+    /// Measures what is one tunable away.
+    pub(super) fn try_near(&mut self, from: usize, deadline: Duration) -> Result<(), KernelTuningError> {
         let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
-        let mut choices = Vec::new();
-        for i in near {
-            if self.all[i].refusal.is_none() && matches!(self.kernel(i)?, Made::Kernel(_)) {
-                choices.push(self.choice(i)?);
-            }
-        }
-        Ok(choices)
+        let mut best = self.measure(from)?.map(|ns| (from, ns));
+        self.try_all(&near, &mut best, Some(deadline))
     }
 
     /// Those that were timed, the fastest first. Of those that are as fast as the fastest those come first that make the default's

@@ -16,7 +16,7 @@ use crate::space::InstanceGroup;
 use candidates::Candidates;
 pub(crate) use candidates::RankedStage;
 pub use side_by_side::TimedVariant;
-pub(crate) use stages::fitting;
+pub(crate) use stages::{Taken, fitting};
 use std::time::Duration;
 pub(crate) use tuner::PersistentGrid;
 pub use tuner::{KernelTuner, KernelTuningError};
@@ -24,7 +24,7 @@ use wgoose_kernels::TextError;
 use wgoose_kernels::plan::Choice;
 
 /// Kernels that are kept where whole steps decide: the fastest alone need not be the fastest there.
-pub(crate) const KEPT: usize = 4;
+const KEPT: usize = 4;
 
 /// What was found for one kind of instance.
 #[derive(Clone, Debug)]
@@ -62,12 +62,14 @@ impl KernelTuner<'_> {
         group: &InstanceGroup,
         memo: &mut Memo<'_>,
         deadline: Duration,
-    ) -> Result<Vec<Choice>, KernelTuningError> {
+    ) -> Result<Vec<RankedStage>, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         let default = candidates.default;
         let known = candidates.measure(default)?.map(|ns| (default, ns));
         candidates.descend(known, deadline)?;
-        candidates.ranked().into_iter().take(KEPT).map(|i| candidates.choice(i)).collect()
+        let mut ranked = candidates.ranked_stages()?;
+        ranked.truncate(KEPT);
+        Ok(ranked)
     }
 
     /// Finds the best kernel until `deadline`, time of the budget.

@@ -30,31 +30,37 @@ impl KernelTuner<'_> {
         candidates.ranked_stages()
     }
 
-    /// Kernels that can be stages and differ from a choice in one tunable.
+    /// Kernels that can be stages and differ from a choice in one tunable, timed until `deadline`.
     ///
     /// # Errors
-    /// The ledger fails.
+    /// The ledger or the device fails.
     pub(crate) fn stages_near(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo<'_>,
         grid: PersistentGrid,
-        choice: &Choice,
-    ) -> Result<Vec<Choice>, KernelTuningError> {
+        (choice, deadline): (&Choice, Duration),
+    ) -> Result<Vec<RankedStage>, KernelTuningError> {
         let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
-        candidates.find(choice).map_or_else(|| Ok(Vec::new()), |from| candidates.near(from))
+        if let Some(from) = candidates.find(choice) {
+            candidates.try_near(from, deadline)?;
+        }
+        candidates.ranked_stages()
     }
 }
 
+/// What a kernel takes as a stage: nanoseconds, and workgroup memory.
+pub(crate) type Taken = (f64, StageMemory);
+
 /// One kernel for each stage, of lists that begin with the fastest, that together take no more than `limit` bytes of workgroup
 /// memory, and the others. `counts` says how often a step runs each. `None` if they never fit.
-pub(crate) fn fitting(stages: &[Vec<RankedStage>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
-    let mut bounds: Vec<u32> = stages.iter().flatten().map(|stage| stage.memory.shared).collect();
+pub(crate) fn fitting(stages: &[Vec<Taken>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
+    let mut bounds: Vec<u32> = stages.iter().flatten().map(|(_, memory)| memory.shared).collect();
     bounds.sort_unstable();
     bounds.dedup();
     let fits = |bound: u32| {
         let picked = sharing_at_most(bound, stages, counts, limit)?;
-        let ns = stages.iter().zip(&picked).zip(counts).map(|((all, i), count)| f64::from(*count) * all[*i].ns).sum();
+        let ns = stages.iter().zip(&picked).zip(counts).map(|((all, i), count)| f64::from(*count) * all[*i].0).sum();
         Some((ns, picked))
     };
     let all: Vec<(f64, Vec<usize>)> = bounds.into_iter().filter_map(fits).collect();
@@ -63,23 +69,23 @@ pub(crate) fn fitting(stages: &[Vec<RankedStage>], counts: &[u32], limit: u32) -
 
 /// The same of kernels that share no more than `bound` bytes: from the fastest of these on, what saves memory at the least loss of
 /// time takes the place of what needs more of its own.
-fn sharing_at_most(bound: u32, stages: &[Vec<RankedStage>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
-    let first = |all: &Vec<RankedStage>| all.iter().position(|stage| stage.memory.shared <= bound);
+fn sharing_at_most(bound: u32, stages: &[Vec<Taken>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
+    let first = |all: &Vec<Taken>| all.iter().position(|(_, memory)| memory.shared <= bound);
     let mut picked: Vec<usize> = stages.iter().map(first).collect::<Option<_>>()?;
     loop {
-        let now = stages.iter().zip(&picked).map(|(all, i)| all[*i].memory);
+        let now = stages.iter().zip(&picked).map(|(all, i)| all[*i].1);
         if StageMemory::of_all(now) <= limit {
             return Some(picked);
         }
         let mut cheapest: Option<(f64, usize, usize)> = None;
         for (stage, all) in stages.iter().enumerate() {
-            let now = &all[picked[stage]];
-            for (i, other) in all.iter().enumerate().skip(picked[stage] + 1) {
-                let saved = now.memory.own.saturating_sub(other.memory.own);
-                if saved == 0 || other.memory.shared > bound {
+            let (now_ns, now) = all[picked[stage]];
+            for (i, (ns, other)) in all.iter().enumerate().skip(picked[stage] + 1) {
+                let saved = now.own.saturating_sub(other.own);
+                if saved == 0 || other.shared > bound {
                     continue;
                 }
-                let price = f64::from(counts[stage]) * (other.ns - now.ns) / f64::from(saved);
+                let price = f64::from(counts[stage]) * (ns - now_ns) / f64::from(saved);
                 if cheapest.is_none_or(|(least, ..)| price < least) {
                     cheapest = Some((price, stage, i));
                 }
@@ -93,12 +99,9 @@ fn sharing_at_most(bound: u32, stages: &[Vec<RankedStage>], counts: &[u32], limi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wgoose_kernels::plan::TuningKey;
 
-    fn stage(ns: f64, shared: u32, own: u32) -> RankedStage {
-        let key = TuningKey { op: "matmul".to_owned(), k: 1, m: 1, formats: Vec::new(), up_to_rows: 1 };
-        let choice = Choice { key, variant: String::new(), config: Default::default(), source: String::new() };
-        RankedStage { choice, ns, memory: StageMemory { shared, own } }
+    fn stage(ns: f64, shared: u32, own: u32) -> Taken {
+        (ns, StageMemory { shared, own })
     }
 
     #[test]

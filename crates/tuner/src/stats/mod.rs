@@ -2,10 +2,12 @@
 //!
 //! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]), doubt
 //! blocks in which the machine itself changed (`drift`), bound the ratio of the pairs (`bootstrap`), say one of four
-//! words (`verdict`), as soon as enough is known (`sequential`), report the raw samples' shape ([`summary`]).
+//! words (`verdict`), as soon as enough is known (`sequential`), report the raw samples' shape ([`summary`]). Many together say what
+//! each of their parts is worth (`linear`).
 
 mod bootstrap;
 pub(crate) mod drift;
+pub(crate) mod linear;
 pub mod rng;
 pub mod schedule;
 pub(crate) mod sequential;

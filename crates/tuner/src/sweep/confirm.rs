@@ -129,6 +129,14 @@ impl Sweep<'_> {
         Ok(())
     }
 
+    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is no time.
+    fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
+        match self.memo.screen(pair, scenario) {
+            Err(TrialError::Failed(_) | TrialError::OutOfTime) => Ok(None),
+            found => Ok(Some(found?.log_ratio)),
+        }
+    }
+
     /// The best plan that any sweep of this ledger has compared with the default, with its evidence.
     fn derived(&mut self) -> Result<Plan, SweepError> {
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };

@@ -15,7 +15,8 @@ pub(super) struct Ends {
 
 impl Ends {
     /// With persistent kernels, which hold most of what decoding takes.
-    const MERGED: Ends = Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.7, kernels: 0.84, layouts: 0.86 };
+    const MERGED: Ends =
+        Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.72, kernels: 0.84, layouts: 0.86 };
 
     /// Without.
     const APART: Ends = Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };

@@ -77,9 +77,9 @@ pub enum Step {
         /// How many times as fast it was.
         gain: f64,
     },
-    /// Changes of one kernel were screened by whole steps.
+    /// Other kernels were screened by whole steps.
     Moves {
-        /// How many.
+        /// How many steps.
         screened: usize,
         /// Those that a few samples say are faster.
         promising: usize,
@@ -247,7 +247,7 @@ impl fmt::Display for Step {
                 write!(f, "{candidate}: SLOW ({scenario} x{gain:.2} in a few samples)")
             }
             Step::Moves { screened, promising } => {
-                write!(f, "in whole steps: {screened} changes of a kernel looked at, {promising} promising")
+                write!(f, "in whole steps: {screened} choices of kernels looked at, {promising} promising")
             }
             Step::Compared { candidate, timed } => {
                 write!(f, "{candidate}: ")?;

@@ -1,103 +1,286 @@
-//! Forms of a merged step: other fusions, other layouts, each with stages of its own. Which form is the fastest with default kernels
-//! says little of that.
+//! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A step takes about
+//! the sum of these: which forms are far behind is known before any of them is compiled.
 
-use super::merged_step::{MergedStep, with};
-use super::{Candidate, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
-use crate::paired::Effort;
-use crate::scenario::Scenario;
-use crate::structure::toggle;
-use std::time::Duration;
+use super::merged_step::{MergedStep, is_like, with};
+use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
+use super::{Sweep, SweepError};
+use crate::kernel_tuning::{PersistentGrid, RankedStage, Taken, fitting};
+use crate::space::InstanceGroup;
+use crate::stats::linear::{Row, dot};
+use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::Plan;
-use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+use wgoose_kernels::plan::{Choice, TuningKey};
 
-/// The share of a form's time that goes into its stages; the rest compiles and compares it.
-const STAGES: f64 = 0.6;
+/// Kernels are kept whose time alone is at most so many times the least.
+const NEAR: f64 = 1.35;
 
-/// One thing in which a form differs from the incumbent.
-struct Form {
-    name: String,
-    plan: Plan,
-    /// What it must not slow down.
-    scenarios: Vec<Scenario>,
+/// Kernels of a kind of op instance at a grid.
+pub(super) struct Pool {
+    pub(super) group: InstanceGroup,
+    /// `None`: it runs beside the layers.
+    pub(super) grid: Option<PersistentGrid>,
+    pub(super) kernels: Vec<RankedStage>,
+    /// The effects on each of them.
+    rows: Vec<Row>,
+}
+
+impl Pool {
+    /// Adds kernels that were timed, but for those that are too slow alone to be the best anywhere.
+    fn add(&mut self, new: Vec<RankedStage>, model: &mut StepModel) {
+        let least = new.iter().map(|stage| stage.ns).fold(self.least_ns(), f64::min);
+        for stage in new.into_iter().filter(|stage| stage.ns <= NEAR * least) {
+            if self.kernels.iter().all(|known| known.choice != stage.choice) {
+                self.rows.push(model.row(&stage.choice));
+                self.kernels.push(stage);
+            }
+        }
+    }
+
+    /// What the fastest alone takes.
+    fn least_ns(&self) -> f64 {
+        self.kernels.iter().map(|stage| stage.ns).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Nanoseconds of each, were the effects such.
+    fn expected(&self, effects: &[f64]) -> Vec<f64> {
+        self.kernels.iter().zip(&self.rows).map(|(stage, row)| stage.ns * dot(row, effects).exp()).collect()
+    }
+}
+
+/// A kind of stage of a form, or of what runs beside.
+#[derive(Clone)]
+struct Site {
+    pool: usize,
+    /// How many a step has, those like it counted.
+    count: u32,
+    /// How many a layer has: each has memory of its own.
+    dispatches: u32,
+    /// The same in the first layer, which lacks an operand.
+    like: Vec<TuningKey>,
+}
+
+/// A form.
+#[derive(Clone)]
+pub(super) struct Form {
+    pub(super) name: String,
+    /// A merged plan without stages.
+    pub(super) plan: Plan,
+    sites: Vec<Site>,
+    boundaries: u32,
+}
+
+/// Forms, and the kernels of all of them.
+pub(super) struct Forms {
+    pub(super) pools: Vec<Pool>,
+    of: BTreeMap<(TuningKey, Option<u32>), usize>,
+    pub(super) all: Vec<Form>,
+    pub(super) model: StepModel,
+    /// Kernels, by pool and number, of steps that ran.
+    ran: BTreeSet<(usize, usize)>,
+    /// Those that are in none of these, but in one that did not run.
+    suspect: BTreeSet<(usize, usize)>,
+}
+
+/// A form with a kernel of each pool that it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Picked {
+    pub(super) form: usize,
+    pub(super) kernels: Vec<usize>,
+}
+
+impl Forms {
+    pub(super) fn new() -> Self {
+        let (ran, suspect) = (BTreeSet::new(), BTreeSet::new());
+        Forms { pools: Vec::new(), of: BTreeMap::new(), all: Vec::new(), model: StepModel::new(), ran, suspect }
+    }
+
+    /// Adds kernels of an op instance that were timed.
+    pub(super) fn add(&mut self, group: &InstanceGroup, grid: Option<PersistentGrid>, kernels: Vec<RankedStage>) {
+        let at = *self.of.entry((group.key.clone(), grid.map(|grid| grid.threads))).or_insert_with(|| {
+            self.pools.push(Pool { group: group.clone(), grid, kernels: Vec::new(), rows: Vec::new() });
+            self.pools.len() - 1
+        });
+        self.pools[at].add(kernels, &mut self.model);
+    }
+
+    /// That some steps ran and others did not. Which kernel of a step is to blame is not known: those are left out that ran in no other.
+    pub(super) fn judge(&mut self, ran: &[Picked], failed: &[Picked]) {
+        let kernels = |picked: &Picked| {
+            let sites = self.all[picked.form].sites.iter().zip(&picked.kernels);
+            sites.map(|(site, kernel)| (site.pool, *kernel)).collect::<Vec<(usize, usize)>>()
+        };
+        let [ran, failed] = [ran, failed].map(|steps| steps.iter().flat_map(kernels).collect::<Vec<_>>());
+        self.ran.extend(ran);
+        self.suspect.extend(failed);
+        self.suspect.retain(|kernel| !self.ran.contains(kernel));
+    }
+
+    /// Where kernels of an op instance are.
+    pub(super) fn find(&self, group: &InstanceGroup, grid: Option<PersistentGrid>) -> Option<usize> {
+        self.of.get(&(group.key.clone(), grid.map(|grid| grid.threads))).copied()
+    }
+
+    /// A form whose kernels are all known, and what it takes by them; `None` where a stage has none.
+    pub(super) fn form(&self, name: &str, plan: &Plan, step: &MergedStep, layers: u32) -> Option<(Form, f64)> {
+        let mut sites: Vec<Site> = Vec::new();
+        for group in &step.groups {
+            if let Some(site) = sites.iter_mut().find(|site| is_like(&self.pools[site.pool].group, group)) {
+                site.count += group.count;
+                site.like.push(group.key.clone());
+                continue;
+            }
+            let (pool, dispatches) = (self.find(group, Some(step.grid))?, group.count.div_ceil(layers.max(1)));
+            sites.push(Site { pool, count: group.count, dispatches, like: Vec::new() });
+        }
+        let boundaries = sites.iter().map(|site| site.count).sum();
+        for group in &step.beside {
+            sites.push(Site { pool: self.find(group, None)?, count: group.count, dispatches: 1, like: Vec::new() });
+        }
+        let mut ns = f64::from(boundaries) * BOUNDARY;
+        for site in &sites {
+            ns += f64::from(site.count) * self.pools[site.pool].least_ns();
+        }
+        ns.is_finite().then_some((Form { name: name.to_owned(), plan: plan.clone(), sites, boundaries }, ns))
+    }
+
+    /// What is a plan, with the fastest alone of what it has no choice for.
+    pub(super) fn like(&self, plan: &Plan) -> Option<Picked> {
+        let is_same = |form: &Form| {
+            let (a, b) = (&form.plan, plan);
+            (&a.fusions, &a.interleave, &a.k_major, a.persistent)
+                == (&b.fusions, &b.interleave, &b.k_major, b.persistent)
+        };
+        let picked = |(i, form): (usize, &Form)| {
+            let kernels = form.sites.iter().map(|site| {
+                let pool = &self.pools[site.pool];
+                let own = plan.choices.iter().find(|choice| choice.key == pool.group.key);
+                let fastest =
+                    (0..pool.kernels.len()).min_by(|a, b| pool.kernels[*a].ns.total_cmp(&pool.kernels[*b].ns));
+                match own.filter(|_| pool.grid.is_some()) {
+                    Some(own) => pool.kernels.iter().position(|stage| stage.choice == *own),
+                    None => fastest,
+                }
+            });
+            Some(Picked { form: i, kernels: kernels.collect::<Option<_>>()? })
+        };
+        self.all.iter().enumerate().filter(|(_, form)| is_same(form)).find_map(picked)
+    }
+
+    /// The best kernels of the best form of some, were the effects such, of those that fit into the memory of a workgroup.
+    pub(super) fn best(&self, effects: &[f64], memory: u32, of: &dyn Fn(&Form) -> bool) -> Option<Picked> {
+        let expected: Vec<Vec<f64>> = self.pools.iter().map(|pool| pool.expected(effects)).collect();
+        let mut best: Option<(f64, Picked)> = None;
+        for (i, form) in self.all.iter().enumerate().filter(|(_, form)| of(form)) {
+            let Some((ns, kernels)) = self.best_of(form, &expected, memory) else { continue };
+            let ns = ns + f64::from(form.boundaries) * boundary_ns(effects);
+            if best.as_ref().is_none_or(|(least, _)| ns < *least) {
+                best = Some((ns, Picked { form: i, kernels }));
+            }
+        }
+        best.map(|(_, picked)| picked)
+    }
+
+    fn best_of(&self, form: &Form, expected: &[Vec<f64>], memory: u32) -> Option<(f64, Vec<usize>)> {
+        let (mut lists, mut kernels) = (Vec::new(), Vec::new());
+        for site in &form.sites {
+            let (pool, ns) = (&self.pools[site.pool], &expected[site.pool]);
+            let mut order: Vec<usize> = (0..ns.len()).filter(|i| !self.suspect.contains(&(site.pool, *i))).collect();
+            order.sort_by(|a, b| ns[*a].total_cmp(&ns[*b]));
+            let (mut list, mut own): (Vec<Taken>, Vec<usize>) = (Vec::new(), Vec::new());
+            for i in order {
+                let mut memory = pool.kernels[i].memory;
+                memory.own *= site.dispatches;
+                if pool.grid.is_none() {
+                    memory = Default::default();
+                }
+                // What is slower and takes as much memory is of no use.
+                if list.iter().all(|(_, known)| memory.shared < known.shared || memory.own < known.own) {
+                    list.push((ns[i], memory));
+                    own.push(i);
+                }
+            }
+            lists.push(list);
+            kernels.push(own);
+        }
+        let counts: Vec<u32> = form.sites.iter().map(|site| site.count).collect();
+        let picked = fitting(&lists, &counts, memory)?;
+        let ns = picked.iter().zip(&lists).zip(&counts).map(|((i, list), count)| list[*i].0 * f64::from(*count)).sum();
+        Some((ns, picked.iter().zip(kernels).map(|(i, own)| own[*i]).collect()))
+    }
+
+    /// A step as a sum.
+    pub(super) fn parts(&self, picked: &Picked) -> Parts {
+        let form = &self.all[picked.form];
+        let kernels = form.sites.iter().zip(&picked.kernels).map(|(site, i)| {
+            let pool = &self.pools[site.pool];
+            (f64::from(site.count) * pool.kernels[*i].ns, pool.rows[*i].clone())
+        });
+        Parts { boundaries: f64::from(form.boundaries), kernels: kernels.collect() }
+    }
+
+    /// The pools of a form, with the kernels picked of them.
+    pub(super) fn chosen(&self, picked: &Picked) -> Vec<(usize, Choice)> {
+        let sites = self.all[picked.form].sites.iter().zip(&picked.kernels);
+        sites.map(|(site, i)| (site.pool, self.pools[site.pool].kernels[*i].choice.clone())).collect()
+    }
 }
 
 impl Sweep<'_> {
-    /// Tries what differs from the merged step in one fusion or one layout, each with the stages that this takes.
-    pub(super) fn forms(
-        &mut self,
-        tuner: &KernelTuner<'_>,
-        plan: &mut Plan,
-        grid: PersistentGrid,
-    ) -> Result<(), SweepError> {
-        let count = self.forms_of(plan).len();
-        let mut untried = Vec::new();
-        for i in 0..count {
-            // What won changes what the others are.
-            let Some(form) = self.forms_of(plan).into_iter().nth(i) else { break };
-            let share = self.left(self.ends.forms) / (count - i) as u32;
-            if share.is_zero() {
-                untried.push(form.name);
-                continue;
+    /// A plan of what was picked.
+    pub(super) fn plan_of(&self, forms: &Forms, picked: &Picked) -> Result<Plan, SweepError> {
+        let form = &forms.all[picked.form];
+        let mut choices = Vec::new();
+        for (site, (_, choice)) in form.sites.iter().zip(forms.chosen(picked)) {
+            for key in &site.like {
+                choices.push(choice.for_key(key.clone(), &self.options.catalogue)?);
             }
-            let name = Candidate::Change(form.name);
-            let Some(candidate) = self.with_stages(tuner, plan, &form.plan, grid, share.mul_f64(STAGES))? else {
-                continue;
-            };
-            if self.is_screened_out([plan, &candidate], Scenario::DECODE, &name)? {
-                continue;
-            }
-            let effort = Effort::fine(share.mul_f64(1.0 - STAGES));
-            self.challenge(plan, candidate, &form.scenarios, effort, name)?;
+            choices.push(choice);
         }
-        self.leave_untried(untried, plan)
+        Ok(with(&form.plan, choices))
     }
+}
 
-    /// All that differs from a plan in one thing.
-    fn forms_of(&self, plan: &Plan) -> Vec<Form> {
-        let mut forms = Vec::new();
-        for fusion in bindable_fusions(&self.problem.shape, &self.problem.limits) {
-            let mut other = plan.clone();
-            toggle(&mut other.fusions.decode, fusion);
-            let verb = if plan.fusions.decode.contains(&fusion) { "without" } else { "with" };
-            let name = format!("merged, {verb} {fusion}");
-            forms.push(Form { name, plan: other, scenarios: vec![Scenario::DECODE] });
-        }
-        for format in self.problem.layouts().interleaved {
-            let mut other = plan.clone();
-            let is_interleaved = !other.interleave.remove(&format);
-            if is_interleaved {
-                other.interleave.insert(format);
-            }
-            let name = format!("merged, {format} {}", if is_interleaved { "interleaved" } else { "as in the file" });
-            forms.push(Form { name, plan: other, scenarios: self.options.objective.scenarios() });
-        }
-        forms
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::space::groups;
+    use wgoose_graph::{Format, ModelShape};
+    use wgoose_kernels::persistent::StageMemory;
+    use wgoose_kernels::{DeviceFingerprint, Limits};
 
-    /// A form with stages: those of the plan where it has the same, else what is found for them in that time. `None` if it has none.
-    fn with_stages(
-        &mut self,
-        tuner: &KernelTuner<'_>,
-        plan: &Plan,
-        form: &Plan,
-        grid: PersistentGrid,
-        time: Duration,
-    ) -> Result<Option<Plan>, SweepError> {
-        let step = MergedStep::of(self.problem, form, grid);
-        let known = |key: &TuningKey| plan.choices.iter().find(|choice| choice.key == *key).cloned();
-        let is_new: Vec<bool> = step.groups.iter().map(|group| known(&group.key).is_none()).collect();
-        let total: u64 = step.groups.iter().zip(&is_new).filter(|(_, new)| **new).map(|(group, _)| group.bytes()).sum();
-        let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
-        for (group, is_new) in step.groups.iter().zip(is_new) {
-            let share = if is_new { group.bytes() as f64 / total.max(1) as f64 } else { 0.0 };
-            let deadline = self.memo.spent() + time.mul_f64(share);
-            let begin = known(&group.key);
-            ranked.push(tuner.best_stages(group, &mut self.memo, grid, (begin.as_ref(), deadline))?);
-        }
-        if ranked.iter().any(Vec::is_empty) {
-            return Ok(None);
-        }
-        Ok(self.together(&step.groups, &ranked)?.map(|best| with(form, best)))
+    #[test]
+    fn the_fastest_that_fits_is_picked_unless_it_does_not_run() {
+        let shape = ModelShape::preset("0.1B").unwrap();
+        let text = String::new;
+        let device =
+            DeviceFingerprint { adapter: text(), vendor: 0, device: 0, driver: text(), backend: text(), wgpu: text() };
+        let plan = Plan::default_for(device, shape, &Limits::webgpu());
+        let all = groups(&shape, Scenario::DECODE, &plan.fusions.decode, &|_| Format::F16);
+        let group = all.into_iter().find(|group| group.key.op == "matmul_add" && group.in_layers).unwrap();
+        let grid = PersistentGrid { workgroups: 8, threads: 256 };
+        let stage = |variant: &str, ns, own| {
+            let (key, variant) = (group.key.clone(), variant.to_owned());
+            let choice = Choice { key, variant, config: Default::default(), source: String::new() };
+            RankedStage { choice, ns, memory: StageMemory { shared: 0, own } }
+        };
+        let mut forms = Forms::new();
+        let kernels = [stage("large", 10.0, 4000), stage("a", 11.0, 0), stage("b", 12.0, 0), stage("slow", 20.0, 0)];
+        forms.add(&group, Some(grid), kernels.to_vec());
+        let step = MergedStep { groups: vec![group.clone()], beside: Vec::new(), grid };
+        let (form, ns) = forms.form("one", &plan, &step, shape.layers).unwrap();
+        assert_eq!(ns, f64::from(group.count) * (10.0 + BOUNDARY));
+        forms.all.push(form);
+        let best = |forms: &Forms, memory| {
+            let picked = forms.best(&forms.model.likeliest(), memory, &|_| true)?;
+            Some((forms.chosen(&picked)[0].1.variant.clone(), picked))
+        };
+        let (large, of_large) = best(&forms, 1 << 20).unwrap();
+        let (a, of_a) = best(&forms, 1000).unwrap();
+        assert_eq!((large.as_str(), a.as_str()), ("large", "a"));
+        // It ran before: something else is to blame.
+        forms.judge(std::slice::from_ref(&of_a), &[of_a.clone(), of_large]);
+        assert_eq!(best(&forms, 1 << 20).unwrap().0, "a");
+        assert!(best(&forms, 0).is_none());
     }
 }

@@ -1,13 +1,15 @@
-//! Moves on a merged step: another kernel for one of its stages, or for what runs beside them, timed in the step itself. Which is the
-//! fastest there is not what is the fastest alone: a boundary between two dispatches costs what none between stages does.
+//! Kernels of merged steps: which are the fastest there is not what is the fastest alone, for a boundary between two dispatches costs
+//! what none between stages does. Steps are drawn that may well be the fastest by what is believed, a few samples of each change what
+//! is believed (Thompson sampling), and what is likeliest in the end is compared with the best so far.
 
-use super::merged_step::{MergedStep, in_turn, is_like, runners_up, with};
+use super::forms::{Forms, Picked};
 use super::{Candidate, Ended, Step, Sweep, SweepError};
 use crate::kernel_tuning::KernelTuner;
 use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
@@ -15,172 +17,138 @@ use wgoose_kernels::plan::Choice;
 /// Plans that are compiled at once.
 const AHEAD: usize = 12;
 
+/// Draws for each of them: many are alike.
+const DRAWS: usize = 4;
+
 /// Time for a comparison of two merged steps.
 const COMPARISON: Duration = Duration::from_millis(2500);
 
-/// A move that a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
+/// What a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
 pub(super) const PROMISING: f64 = 0.004;
 
-/// Moves that are compared in a round, if none of them wins.
-const COMPARED: usize = 3;
+/// The share of the time for merged steps that is left for comparisons at the end.
+const LAST: f64 = 0.12;
 
-/// The share of what is left that goes into a search for kernels of what runs beside the layers.
-const BESIDE: f64 = 0.1;
+/// Time between two batches in which kernels near the likeliest are timed alone.
+const NEAR: Duration = Duration::from_secs(2);
 
 impl Sweep<'_> {
-    /// Changes kernels of the merged step for as long as there is time: in each round all that is one tunable away from what is
-    /// best now, and what was fast alone. Where none is faster, more is looked for.
+    /// Changes kernels and form of the merged step for as long as there is time.
     pub(super) fn merged(
         &mut self,
         tuner: &KernelTuner<'_>,
         plan: &mut Plan,
-        step: &MergedStep,
-        mut moves: Vec<Choice>,
+        forms: &mut Forms,
     ) -> Result<(), SweepError> {
-        let deadline = self.end(self.ends.merged);
-        moves.retain(|choice| step.has(choice));
-        moves.extend(self.beside(tuner, step)?);
-        let mut tried: Vec<Choice> = Vec::new();
+        let memory = self.problem.limits.workgroup_memory;
+        let deadline = self.memo.spent() + self.left(self.ends.merged).mul_f64(1.0 - LAST);
+        let fastest_alone = || forms.best(&forms.model.likeliest(), memory, &|_| true);
+        let Some(reference) = forms.like(plan).or_else(fastest_alone) else { return Ok(()) };
+        let mut rng = SplitMix64::seed_from_u64(0);
+        let (mut seen, mut varied, mut promising) = (vec![reference.clone()], Vec::new(), 0);
         while self.memo.spent() < deadline {
-            moves.extend(self.near(tuner, plan, step)?);
-            moves.retain(|choice| !tried.contains(choice) && !plan.choices.contains(choice));
-            if moves.is_empty() {
-                moves = self.more(tuner, plan, step)?;
-                moves.retain(|choice| !tried.contains(choice) && !plan.choices.contains(choice));
-                if moves.is_empty() {
-                    break;
-                }
+            let mut batch: Vec<Picked> = Vec::new();
+            for i in 0..DRAWS * AHEAD {
+                let effects = if i == 0 { forms.model.likeliest() } else { forms.model.draw(&mut rng) };
+                let picked = forms.best(&effects, memory, &|_| true);
+                let picked = picked.filter(|picked| !seen.contains(picked) && !batch.contains(picked));
+                batch.extend(picked.filter(|_| batch.len() < AHEAD));
             }
-            let promising = self.screened(plan, step, &moves, &mut tried)?;
-            // Once more on top of what wins now.
-            moves = self.adopt(plan, step, promising)?;
-            tried.retain(|choice| !moves.contains(choice));
+            if batch.is_empty() {
+                break;
+            }
+            promising += self.see(forms, &reference, &batch)?;
+            seen.append(&mut batch);
+            forms.model.learn();
+            if let Some(likeliest) = forms.best(&forms.model.likeliest(), memory, &|_| true) {
+                self.vary(tuner, forms, &likeliest, (&mut varied, deadline))?;
+            }
+        }
+        self.done(Step::Moves { screened: seen.len() - 1, promising })?;
+        self.compare_likeliest(plan, forms, (&reference, &seen))
+    }
+
+    /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which prompts may
+    /// not like, and of those of which samples were taken. The first that is faster takes its place.
+    fn compare_likeliest(
+        &mut self,
+        plan: &mut Plan,
+        forms: &Forms,
+        (reference, seen): (&Picked, &[Picked]),
+    ) -> Result<(), SweepError> {
+        let (effects, memory) = (forms.model.likeliest(), self.problem.limits.workgroup_memory);
+        let parts = forms.parts(reference);
+        let gain = |picked: &Picked| forms.model.gain([&parts, &forms.parts(picked)], &effects);
+        let layouts = (plan.interleave.clone(), plan.k_major.clone());
+        let has_layouts = |plan: &Plan| plan.interleave == layouts.0 && plan.k_major == layouts.1;
+        let of_all = forms.best(&effects, memory, &|_| true);
+        let of_layouts = forms.best(&effects, memory, &|form| has_layouts(&form.plan));
+        let of_seen = seen.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))).cloned();
+        let mut likeliest: Vec<Picked> = Vec::new();
+        for picked in [of_all, of_layouts, of_seen].into_iter().flatten() {
+            if !likeliest.contains(&picked) && gain(&picked) > 0.0 {
+                likeliest.push(picked);
+            }
+        }
+        for picked in likeliest {
+            let candidate = self.plan_of(forms, &picked)?;
+            let is_alike = has_layouts(&candidate);
+            let scenarios = if is_alike { vec![Scenario::DECODE] } else { self.options.objective.scenarios() };
+            let name = match is_alike && candidate.fusions == plan.fusions {
+                true => {
+                    Candidate::Move(candidate.choices.iter().filter(|c| !plan.choices.contains(c)).cloned().collect())
+                }
+                false => Candidate::Change(forms.all[picked.form].name.clone()),
+            };
+            if self.challenge(plan, candidate, &scenarios, Effort::fine(COMPARISON), name)? == Ended::Won {
+                break;
+            }
         }
         Ok(())
     }
 
-    /// The fastest kernels of what runs beside the layers.
-    fn beside(&mut self, tuner: &KernelTuner<'_>, step: &MergedStep) -> Result<Vec<Choice>, SweepError> {
-        let begun = self.memo.spent();
-        let time = self.left(self.ends.merged).mul_f64(BESIDE);
-        let total = step.beside.iter().map(InstanceGroup::bytes).sum::<u64>().max(1) as f64;
-        let (mut claimed, mut found) = (0, Vec::new());
-        for group in &step.beside {
-            claimed += group.bytes();
-            found.push(tuner.ranked(group, &mut self.memo, begun + time.mul_f64(claimed as f64 / total))?);
-        }
-        Ok(in_turn(&found))
-    }
-
-    /// All that is one tunable away from what the plan has.
-    fn near(&mut self, tuner: &KernelTuner<'_>, plan: &Plan, step: &MergedStep) -> Result<Vec<Choice>, SweepError> {
-        let mut near = Vec::new();
-        for (i, group) in step.groups.iter().enumerate() {
-            // The first layer's instances follow the others'.
-            let is_known = step.groups[..i].iter().any(|other| is_like(other, group));
-            let Some(own) = plan.choices.iter().find(|own| own.key == group.key).filter(|_| !is_known) else {
-                continue;
+    /// Takes a few samples of steps beside those of another one. How many are faster.
+    fn see(&mut self, forms: &mut Forms, reference: &Picked, batch: &[Picked]) -> Result<usize, SweepError> {
+        let other = self.plan_of(forms, reference)?;
+        let plans: Vec<Plan> = batch.iter().map(|picked| self.plan_of(forms, picked)).collect::<Result<_, _>>()?;
+        self.memo.prepare(&plans)?;
+        let (mut promising, mut ran, mut failed) = (0, Vec::new(), Vec::new());
+        for (picked, plan) in batch.iter().zip(&plans) {
+            let screened = match self.memo.screen([&other, plan], Scenario::DECODE) {
+                Ok(screened) => screened,
+                Err(TrialError::Failed(_)) => {
+                    failed.push(picked.clone());
+                    continue;
+                }
+                Err(TrialError::OutOfTime) => break,
+                Err(error) => return Err(error.into()),
             };
-            near.push(tuner.stages_near(group, &mut self.memo, step.grid, own)?);
+            ran.extend([reference.clone(), picked.clone()]);
+            promising += usize::from(screened.log_ratio > PROMISING);
+            let steps = [forms.parts(reference), forms.parts(picked)];
+            forms.model.see(steps, screened.log_ratio, screened.incumbent_ns);
         }
-        Ok(in_turn(&near))
+        forms.judge(&ran, &failed);
+        Ok(promising)
     }
 
-    /// Stages that were not measured yet, for half of the time that is left: what is found must still be tried.
-    fn more(&mut self, tuner: &KernelTuner<'_>, plan: &Plan, step: &MergedStep) -> Result<Vec<Choice>, SweepError> {
-        let (begun, time) = (self.memo.spent(), self.left(self.ends.merged) / 2);
-        let total = step.groups.iter().map(InstanceGroup::bytes).sum::<u64>().max(1) as f64;
-        let (mut claimed, mut found) = (0, Vec::new());
-        for group in &step.groups {
-            claimed += group.bytes();
-            let until = begun + time.mul_f64(claimed as f64 / total);
-            let now = plan.choices.iter().find(|choice| choice.key == group.key);
-            let ranked = tuner.best_stages(group, &mut self.memo, step.grid, (now, until))?;
-            found.push(runners_up(ranked));
-        }
-        Ok(in_turn(&found))
-    }
-
-    /// The moves that a few samples say are faster, the fastest first.
-    fn screened(
+    /// Times what is one tunable away from each stage of a step, unless that was done.
+    fn vary(
         &mut self,
-        plan: &Plan,
-        step: &MergedStep,
-        moves: &[Choice],
-        tried: &mut Vec<Choice>,
-    ) -> Result<Vec<Choice>, SweepError> {
-        let deadline = self.end(self.ends.merged);
-        let (mut screened, mut promising) = (0, Vec::new());
-        for batch in moves.chunks(AHEAD) {
-            if self.memo.spent() >= deadline {
-                break;
-            }
-            let moved = batch.iter().map(|choice| self.moved(plan, step, std::slice::from_ref(choice)));
-            let plans: Vec<Plan> = moved.collect::<Result<_, _>>()?;
-            self.memo.prepare(&plans)?;
-            for (choice, candidate) in batch.iter().zip(&plans) {
-                if self.memo.spent() >= deadline {
-                    break;
-                }
-                tried.push(choice.clone());
-                screened += 1;
-                // What does not run is no move.
-                if let Some(gain) = self.screened_gain([plan, candidate], Scenario::DECODE)?
-                    && gain > PROMISING
-                {
-                    promising.push((gain, choice.clone()));
-                }
+        tuner: &KernelTuner<'_>,
+        forms: &mut Forms,
+        likeliest: &Picked,
+        (varied, deadline): (&mut Vec<(usize, Choice)>, Duration),
+    ) -> Result<(), SweepError> {
+        let until = deadline.min(self.memo.spent() + NEAR);
+        for own in forms.chosen(likeliest) {
+            let (group, grid) = (forms.pools[own.0].group.clone(), forms.pools[own.0].grid);
+            if let Some(grid) = grid.filter(|_| self.memo.spent() < until && !varied.contains(&own)) {
+                let near = tuner.stages_near(&group, &mut self.memo, grid, (&own.1, until))?;
+                forms.add(&group, Some(grid), near);
+                varied.push(own);
             }
         }
-        promising.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        self.done(Step::Moves { screened, promising: promising.len() })?;
-        Ok(promising.into_iter().map(|(_, choice)| choice).collect())
-    }
-
-    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is no time.
-    pub(super) fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
-        match self.memo.screen(pair, scenario) {
-            Err(TrialError::Failed(_) | TrialError::OutOfTime) => Ok(None),
-            found => Ok(Some(found?.log_ratio)),
-        }
-    }
-
-    /// Makes the promising moves: the best of each stage at once, else the best of all alone. Those that are left.
-    fn adopt(
-        &mut self,
-        plan: &mut Plan,
-        step: &MergedStep,
-        mut promising: Vec<Choice>,
-    ) -> Result<Vec<Choice>, SweepError> {
-        let mut best: Vec<Choice> = Vec::new();
-        for choice in &promising {
-            if best.iter().all(|other| other.key != choice.key) {
-                best.push(choice.clone());
-            }
-        }
-        let alone: Vec<Vec<Choice>> = promising.iter().take(COMPARED).map(|choice| vec![choice.clone()]).collect();
-        let together = (best.len() > 1).then_some(best);
-        for moves in together.into_iter().chain(alone) {
-            let candidate = self.moved(plan, step, &moves)?;
-            let name = Candidate::Move(moves.clone());
-            let effort = Effort::fine(COMPARISON);
-            if self.challenge(plan, candidate, &[Scenario::DECODE], effort, name)? == Ended::Won {
-                promising.retain(|choice| !moves.contains(choice));
-                return Ok(promising);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// A plan with other kernels for some stages, the first layer's among them.
-    fn moved(&self, plan: &Plan, step: &MergedStep, choices: &[Choice]) -> Result<Plan, SweepError> {
-        let mut everywhere = choices.to_vec();
-        for choice in choices {
-            let Some(own) = step.groups.iter().find(|group| group.key == choice.key) else { continue };
-            for other in step.groups.iter().filter(|other| other.key != own.key && is_like(own, other)) {
-                everywhere.push(choice.for_key(other.key.clone(), &self.options.catalogue)?);
-            }
-        }
-        Ok(with(plan, everywhere))
+        Ok(())
     }
 }

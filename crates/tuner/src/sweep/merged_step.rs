@@ -1,7 +1,7 @@
-//! A step whose layers are one kernel, and the lists of choices that a search for its kernels goes through.
+//! A step whose layers are one kernel.
 
 use super::Problem;
-use crate::kernel_tuning::{KEPT, PersistentGrid, RankedStage};
+use crate::kernel_tuning::PersistentGrid;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use std::cmp::Reverse;
@@ -26,11 +26,6 @@ impl MergedStep {
         groups.sort_by_key(|group| Reverse(group.bytes()));
         MergedStep { groups, beside, grid }
     }
-
-    /// Whether it has an op instance that a choice is for.
-    pub(super) fn has(&self, choice: &Choice) -> bool {
-        self.groups.iter().chain(&self.beside).any(|group| group.key == choice.key)
-    }
 }
 
 /// Whether instances differ in no more than an operand that the first layer lacks.
@@ -38,15 +33,10 @@ pub(super) fn is_like(a: &InstanceGroup, b: &InstanceGroup) -> bool {
     (&a.key.op, a.key.k, a.key.m, a.key.up_to_rows) == (&b.key.op, b.key.k, b.key.m, b.key.up_to_rows)
 }
 
-/// Those that came next, as many as are looked at again.
-pub(super) fn runners_up(ranked: Vec<RankedStage>) -> Vec<Choice> {
-    ranked.into_iter().take(KEPT).map(|stage| stage.choice).collect()
-}
-
-/// The first of each list, then the second of each, and so on.
-pub(super) fn in_turn(lists: &[Vec<Choice>]) -> Vec<Choice> {
-    let most = lists.iter().map(Vec::len).max().unwrap_or(0);
-    (0..most).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).cloned())).collect()
+/// How much of a search for kernels is a kind of op instance's: what it reads and writes, and something for each of them, as none is
+/// so short that nothing could be won.
+pub(super) fn weight(group: &InstanceGroup) -> f64 {
+    group.bytes() as f64 + f64::from(group.count) * 1e6
 }
 
 /// A plan with other choices for some keys.

@@ -3,8 +3,9 @@
 //! 1. The reference says what is right; the device's default plan must pass the gate.
 //! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
 //!    fusions, with default kernels.
-//! 3. Kernels that can be stages are tuned for as many workgroups as stay resident; they are compared with the best so far, as
-//!    persistent kernels and as one dispatch per op. Then fusions, layouts and kernels of the merged step are changed, and timed in it.
+//! 3. Kernels that can be stages are tuned for each width of workgroups, and for as many as stay resident; they are compared with the
+//!    best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step (widths, fusions, layouts) are not far
+//!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //! 5. The plan made of the winners passes the gate and is compared with the default in all of that; where it is not faster, the
 //!    default kernels stay, and where it is slower anywhere, the default plan.
@@ -15,6 +16,7 @@ mod broken;
 mod confirm;
 mod ends;
 mod event;
+mod find_forms;
 mod forms;
 mod kernels;
 mod merged;
@@ -22,6 +24,7 @@ mod merged_step;
 mod options;
 mod persistent;
 mod problem;
+mod step_model;
 
 use ends::{Ends, share_of};
 pub(crate) use event::UNTRIED;

@@ -1,8 +1,9 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::merged_step::{MergedStep, in_turn, is_like, runners_up, with};
+use super::forms::Forms;
+use super::merged_step::{MergedStep, is_like, weight, with};
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, fitting};
+use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, Taken, fitting};
 use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
@@ -14,9 +15,6 @@ use wgoose_kernels::plan::{Choice, bindable_fusions};
 
 /// Widths of workgroups: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];
-
-/// How many of them are tried, unless everything is.
-const WIDTHS: usize = 2;
 
 /// Numbers of workgroups that are tried, the most first, in halves of the device's multiprocessors. Stages leave the
 /// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
@@ -35,8 +33,8 @@ struct Resident {
 
 /// The stages of a width.
 enum Stages {
-    /// A plan for persistent kernels of the best of them, and the runners-up, those that were fastest alone first.
-    Found(Box<Plan>, Vec<Choice>),
+    /// A plan for persistent kernels of the best of them, and all that were timed for each kind of op instance.
+    Found(Box<Plan>, Vec<(InstanceGroup, Vec<RankedStage>)>),
     /// There are none: the reason.
     None(String),
 }
@@ -48,8 +46,7 @@ impl Sweep<'_> {
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.problem.limits.is_cpu;
         let most = if is_cpu { THREADS[THREADS.len() - 1] } else { self.problem.limits.workgroup_threads };
-        let count = if self.options.exhaustive { THREADS.len() } else { WIDTHS };
-        let widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).take(count).collect();
+        let widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).collect();
         self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
@@ -65,7 +62,7 @@ impl Sweep<'_> {
             fused.fusions.decode.append(&mut bindable_fusions(&self.problem.shape, &self.problem.limits));
         }
         let mut resident = Resident { most: u32::MAX, is_known: false };
-        let (mut untried, mut runners_up, mut grid) = (Vec::new(), Vec::new(), None);
+        let (mut untried, mut forms, mut grids, mut won) = (Vec::new(), Forms::new(), Vec::new(), false);
         for (i, threads) in widths.iter().copied().enumerate() {
             let share = self.left(self.ends.stages) / (widths.len() - i) as u32;
             if share.is_zero() {
@@ -73,24 +70,24 @@ impl Sweep<'_> {
                 continue;
             }
             match self.stages(tuner, &fused, (threads, share), &mut resident)? {
-                Stages::Found(persistent, others) => {
+                Stages::Found(persistent, timed) => {
                     let workgroups = persistent.persistent.unwrap_or_default();
-                    if self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))? == Ended::Won {
-                        (runners_up, grid) = (others, Some(PersistentGrid { workgroups, threads }));
-                    }
+                    let grid = PersistentGrid { workgroups, threads };
+                    timed.into_iter().for_each(|(group, stages)| forms.add(&group, Some(grid), stages));
+                    let has_won = self.compare_both(plan, *persistent, threads, share.mul_f64(0.1))? == Ended::Won;
+                    // That of the best so far comes first.
+                    grids.insert(if has_won { 0 } else { grids.len() }, grid);
+                    won |= has_won;
                 }
                 Stages::None(why) => self.done(Step::NoStages { threads, why })?,
             }
         }
         self.leave_untried(untried, plan)?;
-        match grid {
-            Some(grid) => {
-                self.forms(tuner, plan, grid)?;
-                let step = MergedStep::of(self.problem, plan, grid);
-                self.merged(tuner, plan, &step, runners_up)
-            }
-            None => Ok(()),
+        if !won {
+            return Ok(());
         }
+        self.find_forms(tuner, &mut forms, (&fused, plan), &grids)?;
+        self.merged(tuner, plan, &mut forms)
     }
 
     /// The best stages, of as many workgroups as run at once.
@@ -119,6 +116,10 @@ impl Sweep<'_> {
             for is_tuned in tries {
                 let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
                 let mut ranked = self.ranked(tuner, groups, grid, time)?;
+                if ranked.iter().any(Vec::is_empty) {
+                    "an op has no kernel that can be one".clone_into(&mut refusal);
+                    break;
+                }
                 let mut best = self.together(groups, &ranked)?;
                 if best.is_none() && !is_tuned {
                     // One of each may take too much memory.
@@ -129,11 +130,11 @@ impl Sweep<'_> {
                     "its stages need more workgroup memory than there is".clone_into(&mut refusal);
                     break;
                 };
-                let others: Vec<Vec<Choice>> = ranked.into_iter().map(runners_up).collect();
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
                 match self.memo.resident(&plan) {
                     Ok(()) if *is_tuned => {
-                        return Ok(Stages::Found(Box::new(plan), in_turn(&others)));
+                        let timed = groups.iter().cloned().zip(ranked).collect();
+                        return Ok(Stages::Found(Box::new(plan), timed));
                     }
                     Ok(()) => *resident = Resident { most: workgroups, is_known: true },
                     Err(TrialError::Failed(reason)) => {
@@ -155,14 +156,13 @@ impl Sweep<'_> {
         grid: PersistentGrid,
         time: Duration,
     ) -> Result<Vec<Vec<RankedStage>>, SweepError> {
-        // Groups take of the time what they take of a step's bytes.
-        let total = groups.iter().map(InstanceGroup::bytes).sum::<u64>().max(1);
+        let total: f64 = groups.iter().map(weight).sum();
         let mut ranked: Vec<Vec<RankedStage>> = Vec::new();
         for (i, group) in groups.iter().enumerate() {
             // The first layer's instances lack an operand of the others': what is best there is a good guess here.
             let like = groups[..i].iter().position(|other| is_like(other, group));
             let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
-            let deadline = self.memo.spent() + time.mul_f64(group.bytes() as f64 / total as f64);
+            let deadline = self.memo.spent() + time.mul_f64(weight(group) / total);
             ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
         }
         Ok(ranked)
@@ -170,7 +170,7 @@ impl Sweep<'_> {
 
     /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
     /// what is like them. `None` if none fit.
-    pub(super) fn together(
+    fn together(
         &self,
         groups: &[InstanceGroup],
         ranked: &[Vec<RankedStage>],
@@ -184,7 +184,9 @@ impl Sweep<'_> {
             own.iter_mut().for_each(|stage| stage.memory.own *= dispatches);
         }
         let counts: Vec<u32> = of_layer.iter().map(|i| groups[*i].count).collect();
-        let Some(picked) = fitting(&stages, &counts, self.problem.limits.workgroup_memory) else { return Ok(None) };
+        let taken: Vec<Vec<Taken>> =
+            stages.iter().map(|all| all.iter().map(|stage| (stage.ns, stage.memory)).collect()).collect();
+        let Some(picked) = fitting(&taken, &counts, self.problem.limits.workgroup_memory) else { return Ok(None) };
         let mut best: Vec<Choice> = stages.iter().zip(picked).map(|(all, i)| all[i].choice.clone()).collect();
         for (i, like) in (0..groups.len()).filter_map(|i| Some((i, like(i)?))) {
             let Some(at) = of_layer.iter().position(|own| *own == like) else { continue };

@@ -1,0 +1,185 @@
+//! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not far behind.
+
+use super::forms::{Form, Forms};
+use super::merged_step::{MergedStep, is_like, weight};
+use super::{Sweep, SweepError};
+use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+use crate::space::InstanceGroup;
+use crate::structure::toggle;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wgoose_graph::{Format, Fusion, LayerWeight};
+use wgoose_kernels::Plan;
+use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+
+/// The share of the time for forms that goes into those that differ from the first in one thing; the others combine these.
+const SINGLE: f64 = 0.7;
+
+/// Things in which a form may differ from the first at once.
+const COMBINED: u32 = 3;
+
+/// Forms have at most so many more stages in a layer than the first: each costs a boundary.
+const MORE_STAGES: u32 = 2;
+
+/// Forms that are slower by more than this share are not looked at in whole steps.
+const BEHIND: f64 = 0.08;
+
+/// Forms that are, at most.
+const MOST: usize = 32;
+
+/// One thing in which a form differs from the first.
+#[derive(Clone, Copy)]
+enum Toggle {
+    Fusion(Fusion),
+    Interleaved(Format),
+    KMajor(LayerWeight),
+}
+
+impl Toggle {
+    fn apply(self, plan: &mut Plan) {
+        match self {
+            Toggle::Fusion(fusion) => toggle(&mut plan.fusions.decode, fusion),
+            Toggle::Interleaved(format) => plan.interleave = &plan.interleave ^ &BTreeSet::from([format]),
+            Toggle::KMajor(role) => plan.k_major = &plan.k_major ^ &BTreeSet::from([role]),
+        }
+    }
+
+    /// What it makes of a plan, for people.
+    fn name(self, plan: &Plan) -> String {
+        let (was_there, name) = match self {
+            Toggle::Fusion(fusion) => (plan.fusions.decode.contains(&fusion), fusion.to_string()),
+            Toggle::Interleaved(format) => (plan.interleave.contains(&format), format!("{format} interleaved")),
+            Toggle::KMajor(role) => (plan.k_major.contains(&role), format!("{role:?} K-major")),
+        };
+        format!("{} {name}", if was_there { "without" } else { "with" })
+    }
+}
+
+/// A form before its kernels are known.
+struct Outline {
+    toggles: Vec<usize>,
+    name: String,
+    plan: Plan,
+    step: MergedStep,
+}
+
+/// A form with nanoseconds of its step, by its kernels alone.
+struct Found {
+    outline: Outline,
+    form: Form,
+    ns: f64,
+}
+
+impl Sweep<'_> {
+    /// Finds forms: what differs from a merged plan in a fusion or a layout, at each grid, then what combines those that are not far
+    /// behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed alone.
+    pub(super) fn find_forms(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        forms: &mut Forms,
+        (fused, best): (&Plan, &Plan),
+        grids: &[PersistentGrid],
+    ) -> Result<(), SweepError> {
+        let Some(first) = grids.first().copied() else { return Ok(()) };
+        let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits).into_iter().map(Toggle::Fusion);
+        let layouts = self.problem.layouts();
+        let interleaved = layouts.interleaved.into_iter().map(Toggle::Interleaved);
+        let k_major = layouts.k_major.into_iter().map(Toggle::KMajor);
+        let all: Vec<Toggle> = fusions.chain(interleaved).chain(k_major).collect();
+
+        let (begun, time) = (self.memo.spent(), self.left(self.ends.forms));
+        let sets: Vec<Vec<usize>> = [vec![]].into_iter().chain((0..all.len()).map(|i| vec![i])).collect();
+        let outlines = self.outlines(fused, grids, &all, &sets);
+        let found = self.with_kernels(tuner, forms, outlines, begun + time.mul_f64(SINGLE))?;
+        let near: BTreeSet<usize> = found.iter().flat_map(|found| found.outline.toggles.clone()).collect();
+        let near: Vec<usize> = near.into_iter().collect();
+        let is_near = |grid: &&PersistentGrid| found.iter().any(|found| found.outline.step.grid == **grid);
+        let grids: Vec<PersistentGrid> = grids.iter().filter(is_near).copied().collect();
+        let subset = |bits: u32| (0..near.len()).filter(|i| bits >> i & 1 == 1).map(|i| near[i]).collect();
+        let subsets = (0..1u32 << near.len().min(16)).filter(|bits| bits.count_ones() <= COMBINED);
+        let outlines = self.outlines(fused, &grids, &all, &subsets.map(subset).collect::<Vec<_>>());
+        let found = self.with_kernels(tuner, forms, outlines, begun + time)?;
+        forms.all = found.into_iter().take(MOST).map(|found| found.form).collect();
+        // What the others are held against is one of them, however slow it seems.
+        let step = MergedStep::of(self.problem, best, first);
+        if forms.like(best).is_none()
+            && let Some((form, _)) = forms.form("merged", best, &step, self.problem.shape.layers)
+        {
+            forms.all.push(form);
+        }
+        Ok(())
+    }
+
+    /// Forms that differ from a plan in sets of things, each once.
+    fn outlines(&self, fused: &Plan, grids: &[PersistentGrid], all: &[Toggle], sets: &[Vec<usize>]) -> Vec<Outline> {
+        let mut outlines: Vec<Outline> = Vec::new();
+        let mut known: BTreeSet<(u32, Vec<(TuningKey, u32)>)> = BTreeSet::new();
+        for grid in grids.iter().copied() {
+            let stages = |step: &MergedStep| step.groups.iter().map(|group| group.count).sum::<u32>();
+            let most = stages(&MergedStep::of(self.problem, fused, grid)) + MORE_STAGES * self.problem.shape.layers;
+            for toggles in sets {
+                let mut plan = Plan { persistent: Some(grid.workgroups), ..fused.clone() };
+                toggles.iter().for_each(|i| all[*i].apply(&mut plan));
+                let step = MergedStep::of(self.problem, &plan, grid);
+                let groups = step.groups.iter().chain(&step.beside);
+                let is_new =
+                    known.insert((grid.threads, groups.map(|group| (group.key.clone(), group.count)).collect()));
+                if is_new && !step.groups.is_empty() && stages(&step) <= most {
+                    let names: Vec<String> = toggles.iter().map(|i| all[*i].name(fused)).collect();
+                    let name = [vec![format!("merged at {} threads", grid.threads)], names].concat().join(", ");
+                    outlines.push(Outline { toggles: toggles.clone(), name, plan, step });
+                }
+            }
+        }
+        outlines
+    }
+
+    /// Times kernels that are not known yet, and says which forms are not far behind the fastest, that first. Forms that there is no
+    /// time for are none.
+    fn with_kernels(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        forms: &mut Forms,
+        outlines: Vec<Outline>,
+        until: Duration,
+    ) -> Result<Vec<Found>, SweepError> {
+        let mut new: Vec<(InstanceGroup, Option<PersistentGrid>)> = Vec::new();
+        for step in outlines.iter().map(|outline| &outline.step) {
+            let stages = step.groups.iter().enumerate();
+            let first = stages.filter(|(i, group)| !step.groups[..*i].iter().any(|other| is_like(other, group)));
+            let stages = first.map(|(_, group)| (group, Some(step.grid)));
+            for (group, grid) in stages.chain(step.beside.iter().map(|group| (group, None))) {
+                let is_same =
+                    |(other, at): &(InstanceGroup, Option<PersistentGrid>)| other.key == group.key && *at == grid;
+                if forms.find(group, grid).is_none() && !new.iter().any(is_same) {
+                    new.push((group.clone(), grid));
+                }
+            }
+        }
+        let (begun, total) = (self.memo.spent(), new.iter().map(|(group, _)| weight(group)).sum::<f64>());
+        let (time, mut claimed) = (until.saturating_sub(begun), 0.0);
+        for (group, grid) in new {
+            if self.memo.spent() >= until {
+                break;
+            }
+            claimed += weight(&group);
+            let deadline = begun + time.mul_f64(claimed / total);
+            let kernels = match grid {
+                Some(grid) => tuner.best_stages(&group, &mut self.memo, grid, (None, deadline))?,
+                None => tuner.ranked(&group, &mut self.memo, deadline)?,
+            };
+            forms.add(&group, grid, kernels);
+        }
+        let layers = self.problem.shape.layers;
+        let mut found: Vec<Found> = Vec::new();
+        for outline in outlines {
+            if let Some((form, ns)) = forms.form(&outline.name, &outline.plan, &outline.step, layers) {
+                found.push(Found { outline, form, ns });
+            }
+        }
+        found.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+        let least = found.first().map_or(0.0, |found| found.ns);
+        found.retain(|found| found.ns < least * (1.0 + BEHIND));
+        Ok(found)
+    }
+}
