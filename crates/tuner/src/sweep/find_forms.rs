@@ -2,7 +2,7 @@
 
 use super::forms::{Form, Forms};
 use super::merged_step::{MergedStep, is_like, weight};
-use super::{Sweep, SweepError};
+use super::{Candidate, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::space::InstanceGroup;
 use crate::structure::toggle;
@@ -84,8 +84,13 @@ impl Sweep<'_> {
         let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits).into_iter().map(Toggle::Fusion);
         let layouts = self.problem.layouts();
         let interleaved = layouts.interleaved.into_iter().map(Toggle::Interleaved);
-        let k_major = layouts.k_major.into_iter().map(Toggle::KMajor);
-        let all: Vec<Toggle> = fusions.chain(interleaved).chain(k_major).collect();
+        let mut all: Vec<Toggle> = Vec::new();
+        for layout in interleaved.chain(layouts.k_major.into_iter().map(Toggle::KMajor)) {
+            if !self.slows_prompts(best, layout)? {
+                all.push(layout);
+            }
+        }
+        all.extend(fusions);
 
         let (begun, time) = (self.memo.spent(), self.left(self.ends.forms));
         let sets: Vec<Vec<usize>> = [vec![]].into_iter().chain((0..all.len()).map(|i| vec![i])).collect();
@@ -108,6 +113,19 @@ impl Sweep<'_> {
             forms.all.push(form);
         }
         Ok(())
+    }
+
+    /// Whether a few samples say that a change of a plan slows a prompt.
+    fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
+        let mut changed = plan.clone();
+        change.apply(&mut changed);
+        let name = Candidate::Change(format!("merged, {}", change.name(plan)));
+        for prompt in self.options.objective.prompts() {
+            if self.is_screened_out([plan, &changed], prompt, &name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Forms that differ from a plan in sets of things, each once.

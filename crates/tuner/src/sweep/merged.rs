@@ -86,21 +86,28 @@ impl Sweep<'_> {
         let of_seen = seen.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))).cloned();
         let mut likeliest: Vec<Picked> = Vec::new();
         for picked in [of_all, of_layouts, of_seen].into_iter().flatten() {
-            if !likeliest.contains(&picked) && gain(&picked) > 0.0 {
+            if !likeliest.contains(&picked) {
                 likeliest.push(picked);
             }
         }
         for picked in likeliest {
             let candidate = self.plan_of(forms, &picked)?;
+            if candidate.hash() == plan.hash() {
+                continue;
+            }
             let is_alike = has_layouts(&candidate);
-            let scenarios = if is_alike { vec![Scenario::DECODE] } else { self.options.objective.scenarios() };
+            // A layout must pay for what it may cost prompts.
+            let (scenarios, effort) = match is_alike {
+                true => (vec![Scenario::DECODE], Effort::fine(COMPARISON)),
+                false => (self.options.objective.scenarios(), Effort::sure(COMPARISON)),
+            };
             let name = match is_alike && candidate.fusions == plan.fusions {
                 true => {
                     Candidate::Move(candidate.choices.iter().filter(|c| !plan.choices.contains(c)).cloned().collect())
                 }
                 false => Candidate::Change(forms.all[picked.form].name.clone()),
             };
-            if self.challenge(plan, candidate, &scenarios, Effort::fine(COMPARISON), name)? == Ended::Won {
+            if self.challenge(plan, candidate, &scenarios, effort, name)? == Ended::Won {
                 break;
             }
         }
