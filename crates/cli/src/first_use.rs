@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use wgoose_loader::Model;
 use wgoose_plans::{ModelClass, Origin, Store, StoreError, plan_name};
+use wgoose_runtime::DeviceLimits;
 use wgoose_runtime::lab::open_measured;
 use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_class};
 
@@ -36,7 +37,7 @@ enum First {
 struct Situation<'a> {
     /// `--tune`.
     is_asked_to_tune: bool,
-    /// Whether the plan may be found, rather than named.
+    /// Whether the plan may be found, rather than named, and one that is tuned be filed: for all that the device has.
     may_find: bool,
     report: &'a PlanReport,
     /// Whether questions reach the user, and answers come back.
@@ -73,6 +74,11 @@ impl FirstUse {
         if self.tune && matches!(options.backend, BackendName::Cpu) {
             return Err(WrongUsage("the CPU reference has no plan: leave out --tune".into()).into());
         }
+        let is_lowered = options.limits.limits() != DeviceLimits::Own;
+        if self.tune && is_lowered {
+            let why = "a plan is filed for all that the device has: leave out --limits or --tune";
+            return Err(WrongUsage(why.into()).into());
+        }
         // Cheap: weights are uploaded on first use.
         let moving = Moving::spinner("opening the model and the device")?;
         let session = builder.clone().on_plan(None).open(model)?;
@@ -82,7 +88,7 @@ impl FirstUse {
         let (store, name) = (Store::of_user(), plan_name(device, &class));
         let situation = Situation {
             is_asked_to_tune: self.tune,
-            may_find: options.plan() == PlanChoice::Find,
+            may_find: options.plan() == PlanChoice::Find && !is_lowered,
             report,
             is_terminal: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
             is_on_cpu: session.is_on_cpu(),

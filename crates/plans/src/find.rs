@@ -83,8 +83,8 @@ impl Place<'_> {
     }
 
     /// The store's plan of this device and class, else one that ships for them, else the default. Of a plan that was made with
-    /// another driver or other kernels what is safe is taken, and the report says so. Whatever is wrong with a file, it is left
-    /// out, and the report says why. One file of the store is read, whatever else there is.
+    /// another driver or other kernels, or for more than these limits, what is safe is taken, and the report says so. Whatever
+    /// is wrong with a file, it is left out, and the report says why. One file of the store is read, whatever else there is.
     pub fn find(&self, store: Option<&Store>) -> Chosen {
         let mut skipped = Vec::new();
         let found = store.and_then(|store| self.in_store(store, &mut skipped)).or_else(|| self.shipped(&mut skipped));

@@ -2,7 +2,7 @@
 
 use crate::ModelClass;
 use std::collections::BTreeSet;
-use wgoose_graph::{BatchShape, Format, FusionSet, Graph, Weight, rewrite, rwkv7};
+use wgoose_graph::{BatchShape, Format, FusionSet, Graph, Weight, arena, rewrite, rwkv7};
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Instance, Plan};
 
@@ -48,6 +48,19 @@ impl<'a> Passes<'a> {
             graph.op_ids().map(|id| Instance::of(graph, id, &batch, &format)).collect::<Vec<_>>()
         });
         instances.filter(move |instance| seen.insert(TuningKey::of(instance)))
+    }
+
+    /// The tokens of a chunk, halved until every value of the pass is of so many bytes at most.
+    pub(crate) fn largest_chunk(&self, mut chunk: u32, bytes: u64) -> u32 {
+        let [_, _, prefill] = &self.graphs;
+        let fits = |tokens| {
+            let values = arena(prefill, &BatchShape { tokens, segments: 1, outputs: 1 });
+            values.is_none_or(|values| values.slot_len.iter().all(|floats| floats * 4 <= bytes))
+        };
+        while chunk > 1 && !fits(chunk) {
+            chunk /= 2;
+        }
+        chunk
     }
 
     fn format(&self, weight: Weight) -> Format {

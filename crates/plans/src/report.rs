@@ -103,7 +103,11 @@ impl fmt::Display for Report {
         }
         if !self.stale.is_empty() {
             let changes: Vec<String> = self.stale.iter().map(ToString::to_string).collect();
-            write!(f, "; stale: {}; wgoose tune refreshes it", changes.join(", "))?;
+            let changes = changes.join(", ");
+            match self.stale.iter().any(Stale::is_refreshed_by_tuning) {
+                true => write!(f, "; stale: {changes}; wgoose tune refreshes it")?,
+                false => write!(f, "; {changes}")?,
+            }
         }
         Ok(())
     }

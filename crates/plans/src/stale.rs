@@ -5,8 +5,9 @@ use crate::passes::Passes;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt;
+use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, PlanError};
 
 /// Something that has changed since a plan was made on the same GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,20 @@ pub enum Stale {
         /// How many are left out.
         count: usize,
     },
+    /// Choices that need more than the limits with which the device was opened, such as those of every WebGPU device: defaults
+    /// take their places.
+    BeyondLimits {
+        /// How many are left out.
+        count: usize,
+    },
+}
+
+impl Stale {
+    /// Whether another search would find a plan of which it is not true. Lower limits are no change of the device: a plan is
+    /// tuned for all that it has.
+    pub(crate) fn is_refreshed_by_tuning(&self) -> bool {
+        !matches!(self, Stale::BeyondLimits { .. })
+    }
 }
 
 impl fmt::Display for Stale {
@@ -49,6 +64,9 @@ impl fmt::Display for Stale {
             Stale::Wgpu { was, now } => write!(f, "made with wgpu {was}, this is {now}"),
             Stale::Kernels { changed, of } => write!(f, "{changed} of its {of} kernels changed since"),
             Stale::Refused { count } => write!(f, "the device now refuses {count} of its kernels and fusions"),
+            Stale::BeyondLimits { count } => {
+                write!(f, "{count} of its choices left out, for they need more than these limits")
+            }
         }
     }
 }
@@ -76,15 +94,18 @@ pub(crate) fn safe_part(
     catalogue: &Catalogue,
 ) -> (Plan, Vec<Stale>) {
     let stale = changes_since(&plan, here, catalogue);
-    if stale.is_empty() {
+    // Lower limits leave no optional feature, and a plan is filed for a device whatever its limits.
+    let may_be_lowered = limits.features.is_empty();
+    if stale.is_empty() && !may_be_lowered {
         return (plan, stale);
     }
     let is_other_driver = stale.iter().any(|s| matches!(s, Stale::Driver { .. } | Stale::Wgpu { .. }));
     let mut plan = Plan { device: here.clone(), ..plan };
     plan.choices.retain(|choice| choice.check(catalogue).is_ok());
-    let refused = if is_other_driver { drop_refused(&mut plan, limits, class, catalogue) } else { 0 };
-    let refused = (refused > 0).then_some(Stale::Refused { count: refused });
-    (plan, stale.into_iter().chain(refused).collect())
+    let is_checked = is_other_driver || may_be_lowered;
+    let count = if is_checked { drop_refused(&mut plan, limits, class, catalogue) } else { 0 };
+    let refused = if is_other_driver { Stale::Refused { count } } else { Stale::BeyondLimits { count } };
+    (plan, stale.into_iter().chain((count > 0).then_some(refused)).collect())
 }
 
 fn other_versions(plan: &Plan, here: &DeviceFingerprint) -> Vec<Stale> {
@@ -100,8 +121,8 @@ fn changed_kernels(plan: &Plan, catalogue: &Catalogue) -> Option<usize> {
     (changed > 0).then_some(changed)
 }
 
-/// Leaves out what a device with these limits cannot run: a driver may have lost features. Returns how many choices and fusions
-/// those are.
+/// Leaves out what a device with these limits cannot run: a driver may have lost features. Returns how many choices, fusions and
+/// others those are.
 fn drop_refused(plan: &mut Plan, limits: &Limits, class: &ModelClass, catalogue: &Catalogue) -> usize {
     let bindable = bindable_fusions(class.shape(), limits);
     let mut dropped = 0;
@@ -110,6 +131,8 @@ fn drop_refused(plan: &mut Plan, limits: &Limits, class: &ModelClass, catalogue:
         set.retain(|fusion| bindable.contains(fusion));
         dropped += before - set.len();
     }
+    let lacks = |feature: &Feature| !limits.features.contains(feature);
+    dropped += usize::from(plan.persistent.take_if(|_| NEEDS.iter().any(lacks)).is_some());
     let Some(passes) = Passes::new(class, plan) else { return dropped };
     let rows: BTreeSet<u32> = plan.choices.iter().map(|choice| choice.key.up_to_rows).collect();
     let named: BTreeSet<&TuningKey> = plan.choices.iter().map(|choice| &choice.key).collect();
@@ -122,6 +145,9 @@ fn drop_refused(plan: &mut Plan, limits: &Limits, class: &ModelClass, catalogue:
         .filter(|i| matches!(plan.choose(i, &limits, catalogue), Err(PlanError::Refused { .. })))
         .map(TuningKey::of)
         .collect();
+    let chunk = passes.largest_chunk(plan.prefill_chunk, limits.storage_binding.min(limits.buffer));
+    dropped += usize::from(chunk < plan.prefill_chunk);
+    plan.prefill_chunk = chunk;
     plan.choices.retain(|choice| !refused.contains(&choice.key));
     dropped + refused.len()
 }

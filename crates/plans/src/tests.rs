@@ -211,6 +211,31 @@ fn what_a_new_driver_refuses_is_left_out() {
     assert!(small.plan.fusions.decode.len() < full.plan.fusions.decode.len());
 }
 
+#[test]
+fn what_lower_limits_refuse_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, catalogue, here) = (Store::at(folder.path()), Catalogue::embedded(), device());
+    let q4 = class("2.9B", Mix::Q4_K_M);
+    let large = Plan { prefill_chunk: 8192, persistent: Some(132), ..ships() }.with_evidence(evidence(2.0));
+    store.file(&q4, &large).unwrap();
+    let with = |limits: &Limits| Place { device: &here, limits, class: &q4, catalogue: &catalogue }.find(Some(&store));
+    let full = with(&h200());
+    assert!(full.report.is_current() && full.plan == large, "{}", full.report);
+
+    let least = Limits::webgpu();
+    let Chosen { plan, report } = with(&least);
+    let line = report.to_string();
+    assert!(matches!(report.stale[..], [Stale::BeyondLimits { .. }]), "{line}");
+    assert!(line.ends_with(" of its choices left out, for they need more than these limits"), "{line}");
+    // Six values of 2560 floats for each token are bound as one.
+    assert_eq!((plan.prefill_chunk, plan.persistent), (2048, None));
+    let passes = Passes::new(&q4, &plan).unwrap();
+    for instance in [1, 4, 16, 64, 512].into_iter().flat_map(|rows| passes.instances(rows)) {
+        let kernel = plan.choose(&instance, &least, &catalogue);
+        assert!(kernel.is_ok(), "{}", kernel.err().unwrap());
+    }
+}
+
 /// Layouts stay where choices are left out: every format that a plan makes must have a kernel among the defaults.
 #[test]
 fn defaults_stand_in_for_every_choice() {

@@ -9,7 +9,7 @@ use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence, TuningKey};
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_plans::Store;
-use wgoose_runtime::find_adapter;
+use wgoose_runtime::{Device, find_adapter};
 use wgoose_session::model_class;
 
 /// A folder with a model, and its plan in the store: made here, with a choice, 1.84 times as fast.
@@ -24,8 +24,8 @@ impl Tuned {
         let folder = tempfile::tempdir().unwrap();
         synth(folder.path(), "m.gguf", "");
         let model = Model::open(folder.path().join("m.gguf")).unwrap();
-        let adapter = find_adapter(None).unwrap();
-        let mut plan = Plan::default_for(adapter.fingerprint, *model.shape(), &adapter.limits);
+        let device = Device::open(None).unwrap();
+        let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
         plan.prefill_chunk = 7;
         let head = model.tensor(wgoose_graph::Weight::Head).format();
         let key = TuningKey { op: "matmul".into(), k: 128, m: 320, formats: vec![head], up_to_rows: 1 };
@@ -86,6 +86,13 @@ impl Tuned {
         assert_eq!(lines.len(), 1, "{line}: {lines:?}");
         lines.remove(0)
     }
+
+    /// Whether a step takes the kernel that the plan chose for the head.
+    #[track_caller]
+    fn takes_choice(&self, step: &str) -> bool {
+        let dispatches = printed(self.path(), step.split(' '));
+        dispatches.lines().find(|line| line.contains(":head.weight")).unwrap().contains(" matmul/naive ")
+    }
 }
 
 /// The store of commands that run in a folder.
@@ -104,11 +111,11 @@ fn every_command_finds_the_plan_and_says_so() {
     assert_eq!(tuned.says_one("generate m.gguf --prompt a --max-tokens 2 --tune"), found, "there is a current one");
     let info = printed(here, "info m.gguf".split(' '));
     assert!(info.contains(&format!("plan: {found}")), "{info}");
-    assert!(printed(here, STEP.split(' ')).contains("matmul/naive"));
+    assert!(tuned.takes_choice(STEP));
 
     let default = format!("{STEP} --plan default");
     assert_eq!(tuned.says_one(&default), "the device's default, as asked");
-    assert!(!printed(here, default.split(' ')).contains("matmul/naive"));
+    assert!(!tuned.takes_choice(&default));
     tuned.plan.save(&here.join("file.ron")).unwrap();
     assert!(tuned.says_one(&format!("{STEP} --plan file.ron")).starts_with("file.ron, 1.84 x"));
     assert!(tuned.says("info m.gguf --backend cpu").is_empty());
@@ -126,7 +133,7 @@ fn a_stale_plan_is_used_as_far_as_it_is_safe() {
     let line = tuned.says_one(STEP);
     assert!(line.contains("; stale: made with driver 'old', here it is '"), "{line}");
     assert!(line.ends_with("; wgoose tune refreshes it"), "{line}");
-    assert!(printed(tuned.path(), STEP.split(' ')).contains("matmul/naive"), "a new driver keeps all choices");
+    assert!(tuned.takes_choice(STEP), "a new driver keeps all choices");
     let by_hand = format!("{STEP} --plan data/plans/{}.ron", tuned.name);
     let refused = wgoose(tuned.path(), by_hand.split(' '));
     assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("another device: driver"));
@@ -134,12 +141,42 @@ fn a_stale_plan_is_used_as_far_as_it_is_safe() {
     tuned.change(|plan| plan.choices[0].source = "0".repeat(32));
     let line = tuned.says_one(STEP);
     assert!(line.contains("stale: 1 of its 1 kernels changed since"), "{line}");
-    assert!(!printed(tuned.path(), STEP.split(' ')).contains("matmul/naive"), "the default stands in");
+    assert!(!tuned.takes_choice(STEP), "the default stands in");
 
     fs::write(tuned.store().path(&tuned.name), "(schema: goose").unwrap();
     let lines = tuned.says(STEP);
     assert!(lines.len() == 2 && lines[0].contains("is left out: ") && lines[0].contains("line 1"), "{lines:?}");
     assert!(lines[1].starts_with("the device's default"), "{lines:?}");
+}
+
+#[test]
+fn lower_limits_leave_out_what_they_refuse() {
+    let tuned = Tuned::new();
+    let (adapter, catalogue) = (find_adapter(None).unwrap(), Catalogue::embedded());
+    let subgroups = catalogue.variant("matmul", "gemv_subgroup").unwrap();
+    tuned.change(|plan| {
+        plan.fusions = Plan::default_for(plan.device.clone(), plan.model, &adapter.limits).fusions;
+        let key = plan.choices[0].key.clone();
+        plan.adopt(Choice::new(key, subgroups, &subgroups.default_config()).unwrap());
+    });
+    let said = tuned.says_one(&format!("{STEP} --limits webgpu"));
+    assert!(said.ends_with(" of its choices left out, for they need more than these limits"), "{said}");
+    for limits in ["webgpu", "low"] {
+        let line = format!("generate m.gguf --prompt a --max-tokens 2 --temperature 0 --limits {limits}");
+        assert_eq!(tuned.says_one(&line), said);
+        let default = printed(tuned.path(), format!("{line} --plan default").split(' '));
+        assert_eq!(printed(tuned.path(), line.split(' ')), default);
+        assert!(printed(tuned.path(), format!("info m.gguf --limits {limits}").split(' ')).contains(&said));
+        // Nor is what is tuned so filed in its place.
+        let refused = wgoose(tuned.path(), format!("{line} --tune").split(' '));
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && stderr.contains("leave out --limits or --tune"), "{stderr}");
+    }
+    // Named by hand, it is not changed in silence.
+    let by_hand = format!("{STEP} --limits webgpu --plan data/plans/{}.ron", tuned.name);
+    let refused = wgoose(tuned.path(), by_hand.split(' '));
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(1) && stderr.contains("the device has no subgroups"), "{stderr}");
 }
 
 #[test]

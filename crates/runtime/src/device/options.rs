@@ -30,7 +30,7 @@ impl DeviceLimits {
     ///
     /// # Errors
     /// The variable names no limits.
-    pub(crate) fn or_of_environment(self) -> Result<DeviceLimits, RuntimeError> {
+    pub fn or_of_environment(self) -> Result<DeviceLimits, RuntimeError> {
         let named = std::env::var_os(LIMITS).filter(|_| self == DeviceLimits::Own);
         named.map_or(Ok(self), |name| DeviceLimits::named(&name.to_string_lossy()))
     }

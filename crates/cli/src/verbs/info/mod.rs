@@ -137,7 +137,7 @@ fn plan(model: &Model, options: &RunOptions) -> Result<Option<PlanReport>, Failu
         Err(RuntimeError::NoAdapter) => return Ok(None),
         adapter => adapter?,
     };
-    let limits = options.limits.limits().of(adapter.limits);
+    let limits = options.limits.limits().or_of_environment()?.of(adapter.limits);
     let Chosen { report, .. } = options.session()?.on_plan(None).plan_at(&adapter.fingerprint, &limits, model)?;
     report.skipped.iter().for_each(|skipped| eprintln!("plan: {}", printable(&skipped.to_string())));
     Ok(Some(report))
