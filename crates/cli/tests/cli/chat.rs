@@ -41,17 +41,16 @@ fn each_line_is_answered() {
 fn conversations_are_reset_kept_and_taken_up() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
-    let flags = "--max-tokens 12 --seed 3 --top-p 0.9 --stop-token 11";
-    let answers = |lines: &str| typed(folder.path(), flags, lines);
-    let parts = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let (whole, _) = answers("one\n/save chat.st\ntwo\n");
-    let (again, _) = answers("one\n/reset\none\n/reset\n/load chat.st\ntwo\n");
-    let (other, _) = answers("/load chat.st\ntwo\n");
-    let (whole, again, other) = (parts(&whole), parts(&again), parts(&other));
-    assert_eq!((whole.len(), again.len(), other.len()), (2, 3, 1), "{whole:?} {again:?}");
-    assert_eq!([&again[0], &again[1], &again[2]], [&whole[0], &whole[0], &whole[1]]);
-    assert_eq!(other[0], whole[1]);
-    assert_ne!(parts(&answers("two\n").0)[0], whole[1], "what was said before matters");
+    // Which tokens are drawn depends on the device, and some have ends of lines in them: texts are compared whole.
+    let flags = "--max-tokens 12 --seed 3 --top-p 0.9";
+    let answers = |lines: &str| typed(folder.path(), flags, lines).0;
+    let whole = answers("one\n/save chat.st\ntwo\n");
+    let again = answers("one\n/reset\none\n/reset\n/load chat.st\ntwo\n");
+    let second = answers("/load chat.st\ntwo\n");
+    let first = whole.strip_suffix(&second).unwrap_or_else(|| panic!("{whole:?} does not end with {second:?}"));
+    assert!([first, &second].iter().all(|answer| !answer.trim().is_empty()), "{whole:?} {second:?}");
+    assert_eq!(again, [first, first, &second].concat());
+    assert_ne!(answers("two\n"), second, "what was said before matters");
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn a_new_file_is_listed_tested_timed_and_swept() {
         assert!(rows.iter().all(|row| row.contains(" us ")), "{told}");
         assert!(["embed/pairs WG=", "embed/elements WG="].iter().all(|v| rows.iter().any(|r| r.contains(v))), "{told}");
     }
-    let mul = printed(folder, words("kernel mul --model tiny.gguf --cases 1 --tokens 2"));
-    assert!(mul.contains("not in the default plan, which fuses it into another op"), "{mul}");
+    let lerp = printed(folder, words("kernel lerp --model tiny.gguf --cases 1 --tokens 2"));
+    assert!(lerp.contains("not in the default plan, which fuses it into another op"), "{lerp}");
 
     // Before its sibling: the shortest sweep times the default kernels of such ops.
     write(folder, &PAIRS.replacen("#import", "// default: 5\n#import", 1));
@@ -278,10 +278,10 @@ fn a_variant_that_no_plan_takes_is_checked_when_it_is_forced() {
         assert!(told.contains("variant embed/pairs: used"), "{told}");
     }
     write(folder.path(), PAIRS);
-    let right = run("verify tiny.gguf --plan default --kernels mine --variant embed/pairs --variant mul/elements");
+    let right = run("verify tiny.gguf --plan default --kernels mine --variant embed/pairs --variant lerp/elements");
     let told = stderr(&right);
     assert!(right.status.success(), "{told}");
-    assert!(told.contains("variant mul/elements: not used by this run: no pass has its op"), "{told}");
+    assert!(told.contains("variant lerp/elements: not used by this run: no pass has its op"), "{told}");
     for (wrong, why) in [
         ("embed", "expected OP/VARIANT"),
         ("embedding/pairs", "there is no op 'embedding': the ops are "),
