@@ -74,6 +74,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether it is the device that has too little: another one might run the kernel as it is.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self, Refusal::Feature(_) | Refusal::Limit { .. })
+    }
+
     pub(crate) fn broken((broken, kind): (Broken, Kind)) -> Self {
         let Broken { path, line, rule, reason } = broken;
         match kind {

@@ -12,6 +12,9 @@ use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Varia
 use wgoose_runtime::Device;
 use wgoose_runtime::lab::{Bench, Case, Expected, check};
 
+/// Bytes of workgroup memory that every WebGPU device has.
+const LEAST_MEMORY: u32 = 16 << 10;
+
 /// The product with `ffn.value` in a format, added to the residual stream.
 fn instance(width: u32, ffn: u32, tokens: u32, format: Format) -> Instance {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
@@ -74,8 +77,15 @@ fn leaving_out_zeros_changes_no_bit() {
         .unwrap();
     // Every format at every share, whatever the random cases are.
     for format in Format::all_k_major() {
+        let instance = instance(192, 4096, 2, format);
+        // The least workgroup memory of WebGPU holds shorter lists of columns only.
+        let fits = |config: &&Configuration| kernel(&device, &instance, config, true).is_some();
+        let config = match device.limits().workgroup_memory {
+            ..=LEAST_MEMORY => configs.iter().find(fits).unwrap(),
+            _ => &configs[0],
+        };
         for zeros in [0.0, 0.5, 0.9, 1.0] {
-            assert!(assert_skips(&device, &instance(192, 4096, 2, format), &configs[0], zeros, 3), "{format}");
+            assert!(assert_skips(&device, &instance, config, zeros, 3), "{format}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The GPU computes what the CPU reference defines, whatever the format of the matrices and the fusions.
 
 use crate::numbers::{Result, Tolerance, assert_agree};
-use crate::world::{SHAPE, cpu, device, fused, model, read, tokens};
+use crate::world::{SHAPE, bindable, cpu, device, fused, model, read, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, rewrite, rwkv7};
 use wgoose_loader::synth::Mix;
@@ -40,7 +40,7 @@ fn fusions_agree(mix: Mix, sets: impl IntoIterator<Item = FusionSet>) {
     let (model, device) = (model(mix), device());
     let reference = run(&mut cpu(&model, 1));
     let unfused = run(&mut fused(&device, &model, FusionSet::new(), 1).unwrap());
-    for fusions in sets {
+    for fusions in bindable(&device, sets) {
         let what = format!("{mix} with {fusions:?}");
         let got = run(&mut fused(&device, &model, fusions, 1).unwrap());
         assert_agree(&what, SHAPE.vocab, &got, &reference, Tolerance::REFERENCE);

@@ -1,8 +1,9 @@
 //! Tiny models and the engines that run them.
 
 use std::sync::Arc;
-use wgoose_graph::{FusionSet, LoraRanks, ModelShape};
-use wgoose_kernels::plan::Fusions;
+use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::persistent::NEEDS;
+use wgoose_kernels::plan::{Fusions, bindable_fusions};
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
@@ -51,6 +52,32 @@ pub(crate) fn fused(
     slots: usize,
 ) -> Result<Engine, RuntimeError> {
     planned(device, model, Plan { fusions: Fusions::all(fusions), ..default_plan(device, model) }, slots)
+}
+
+/// Storage buffers with which a device can bind every fusion (tests of [`bindable_fusions`]).
+const BUFFERS_FOR_ALL: u32 = 20;
+
+/// What a device can bind of sets of fusions, each once: a full device all of it. No device can bind none.
+pub(crate) fn bindable(device: &Device, sets: impl IntoIterator<Item = FusionSet>) -> Vec<FusionSet> {
+    let fits = bindable_fusions(&SHAPE, device.limits());
+    assert!(!fits.is_empty() && (fits.len() == Fusion::ALL.len() || device.limits().storage_buffers < BUFFERS_FOR_ALL));
+    let mut bindable: Vec<FusionSet> = Vec::new();
+    for set in sets {
+        let set = &set & &fits;
+        if !bindable.contains(&set) {
+            bindable.push(set);
+        }
+    }
+    bindable
+}
+
+/// Whether a test of the persistent kernel has nothing to say here, which it then says: the device lacks a feature for it.
+pub(crate) fn skips_persistent(device: &Device) -> bool {
+    let lacking = NEEDS.into_iter().find(|feature| !device.limits().features.contains(feature));
+    if let Some(feature) = lacking {
+        eprintln!("skipped: the device has no {feature}, so that no kernel persists");
+    }
+    lacking.is_some()
 }
 
 /// The plan of a device that was never tuned.

@@ -70,7 +70,13 @@ fn together(a: Tested, b: Tested) -> Tested {
     for (reason, cases) in b.skipped {
         *skipped.entry(reason).or_default() += cases;
     }
-    Tested { cases: a.cases + b.cases, worst: a.worst.max(b.worst), skipped, failure: a.failure.or(b.failure) }
+    Tested {
+        cases: a.cases + b.cases,
+        worst: a.worst.max(b.worst),
+        skipped,
+        beyond_device: a.beyond_device + b.beyond_device,
+        failure: a.failure.or(b.failure),
+    }
 }
 
 /// Writes a case into the current folder.

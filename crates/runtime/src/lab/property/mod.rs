@@ -36,6 +36,8 @@ pub struct Tested {
     pub worst: f32,
     /// Why cases were skipped, and how many.
     pub skipped: BTreeMap<String, u32>,
+    /// How many of them the device's limits and features refuse.
+    pub beyond_device: u32,
     /// The smallest case that fails, and how.
     pub failure: Option<(DrawnCase, String)>,
 }
@@ -64,6 +66,7 @@ impl Tested {
 
     fn skip(&mut self, refusal: &Refusal) {
         *self.skipped.entry(refusal.to_string()).or_default() += 1;
+        self.beyond_device += u32::from(refusal.is_of_device());
     }
 }
 
