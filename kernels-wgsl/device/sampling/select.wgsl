@@ -229,8 +229,6 @@ fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best
     let first = best_rank(order, best);
     // 1 histogram of ranks, 4 at most of keys, 3 of ids.
     for (var level = 0u; level < 8u; level++) {
-        // All tokens at once add to few bins, which takes long; only top-k asks how many there are before the last few.
-        let is_counted = level > 0u || top_k != NONE;
         for (var bin = tid; bin < BINS; bin += WG) {
             atomicStore(&bin_count[bin], 0u);
             atomicStore(&bin_mass[bin], 0u);
@@ -244,9 +242,7 @@ fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best
                 if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
                     let bin = bin_of(range, first, rank_of(order, best, score), id);
                     if bin != NONE {
-                        if is_counted {
-                            atomicAdd(&bin_count[bin], 1u);
-                        }
+                        atomicAdd(&bin_count[bin], 1u);
                         atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
                     }
                 }
