@@ -121,20 +121,20 @@ mod tests {
     use crate::{Device, DeviceOptions, RuntimeError};
     use std::time::Duration;
 
-    /// A second or more, not endless: loops of software devices are cut, and the process must be able to end.
-    /// Squared, since what is linear in `x` is folded over many rounds by compilers.
+    /// Long in all workgroups together, on a GPU as on two cores, and not endless, for the process must be able to end: software
+    /// devices cut loops after 65,535 iterations. Squared, since what is linear in `x` is folded over many rounds by compilers.
     const LONG: &str = "
         @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 
         @compute @workgroup_size(1)
-        fn main() {
-            var x = y[0];
-            for (var i = 0u; i < 50000u; i++) {
-                for (var j = 0u; j < 20000u; j++) {
-                    x = x * x + 1013904223u;
-                }
+        fn main(@builtin(workgroup_id) workgroup: vec3<u32>) {
+            var x = y[0] + workgroup.x;
+            for (var i = 0u; i < 60000u; i++) {
+                x = x * x + 1013904223u;
             }
-            y[0] = x;
+            if x == 0u {
+                y[0] = x;
+            }
         }
     ";
 
@@ -159,7 +159,7 @@ mod tests {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&pipeline);
             pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(1, 1, 1);
+            pass.dispatch_workgroups(65_535, 1, 1);
         }
         device.queue.submit([encoder.finish()]);
     }
