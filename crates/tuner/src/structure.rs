@@ -5,8 +5,51 @@ use crate::scenario::Scenario;
 use crate::stats::verdict::Verdict;
 use crate::sweep::Part;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
 use wgoose_kernels::Plan;
+
+/// What a plan has or has not.
+#[derive(Clone, Copy)]
+pub(crate) enum Toggle {
+    /// A fusion of decode.
+    Fusion(Fusion),
+    /// Blocks of a format interleaved.
+    Interleaved(Format),
+    /// A matrix of each layer K-major.
+    KMajor(LayerWeight),
+}
+
+impl Toggle {
+    /// Gives it to a plan, or takes it away.
+    pub(crate) fn apply(self, plan: &mut Plan) {
+        match self {
+            Toggle::Fusion(fusion) => toggle(&mut plan.fusions.decode, fusion),
+            Toggle::Interleaved(format) => plan.interleave = &plan.interleave ^ &BTreeSet::from([format]),
+            Toggle::KMajor(role) => plan.k_major = &plan.k_major ^ &BTreeSet::from([role]),
+        }
+    }
+
+    /// What it makes of a plan, for people.
+    pub(crate) fn name(self, plan: &Plan) -> String {
+        let is_there = match self {
+            Toggle::Fusion(fusion) => plan.fusions.decode.contains(&fusion),
+            Toggle::Interleaved(format) => plan.interleave.contains(&format),
+            Toggle::KMajor(role) => plan.k_major.contains(&role),
+        };
+        format!("{} {self}", verb(is_there))
+    }
+}
+
+impl fmt::Display for Toggle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Toggle::Fusion(fusion) => write!(f, "{fusion}"),
+            Toggle::Interleaved(format) => write!(f, "{format} interleaved"),
+            Toggle::KMajor(role) => write!(f, "{role:?} K-major"),
+        }
+    }
+}
 
 /// One structural change to a plan.
 pub(crate) struct Change {
@@ -42,22 +85,22 @@ pub(crate) fn changes(
     let mut changes = Vec::new();
     let (all, prompts) = (objective.scenarios(), objective.prompts());
     for format in layouts.interleaved.difference(&start.interleave).copied() {
-        let apply = move |plan: &mut Plan| plan.interleave.extend([format]);
-        let change = Change::new(Part::Layouts, format!("{format} interleaved"), &all, apply);
+        let layout = Toggle::Interleaved(format);
+        let change = Change::new(Part::Layouts, layout.to_string(), &all, move |plan| layout.apply(plan));
         changes.push(Change { interleaves: Some(format), ..change });
     }
     for role in layouts.k_major.difference(&start.k_major).copied() {
-        let apply = move |plan: &mut Plan| plan.k_major.extend([role]);
-        changes.push(Change::new(Part::Layouts, format!("{role:?} K-major"), &all, apply));
+        let layout = Toggle::KMajor(role);
+        changes.push(Change::new(Part::Layouts, layout.to_string(), &all, move |plan| layout.apply(plan)));
     }
     for fusion in fusions.iter().copied().filter(|_| objective.decodes()) {
-        let name = format!("decode {} {fusion}", verb(&start.fusions.decode, fusion));
-        let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.decode, fusion);
-        changes.push(Change::new(Part::Fusions, name, &[Scenario::DECODE], apply));
+        let toggle = Toggle::Fusion(fusion);
+        let name = format!("decode {}", toggle.name(start));
+        changes.push(Change::new(Part::Fusions, name, &[Scenario::DECODE], move |plan| toggle.apply(plan)));
     }
     let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
     for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, objective.together()?))) {
-        let name = format!("batched decode {} {fusion}", verb(&start.fusions.batched, fusion));
+        let name = format!("batched decode {} {fusion}", verb(start.fusions.batched.contains(&fusion)));
         let scenarios = [Scenario::batch(sequences)];
         let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.batched, fusion);
         changes.push(Change::new(Part::Fusions, name, &scenarios, apply));
@@ -75,7 +118,7 @@ pub(crate) fn changes(
         }
     }
     for fusion in for_several() {
-        let name = format!("prefill {} {fusion}", verb(&start.fusions.prefill, fusion));
+        let name = format!("prefill {} {fusion}", verb(start.fusions.prefill.contains(&fusion)));
         let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.prefill, fusion);
         changes.push(Change::new(Part::Fusions, name, &prompts, apply));
     }
@@ -108,13 +151,13 @@ pub(crate) fn wins(verdicts: &[Verdict]) -> bool {
     verdicts.iter().any(|v| v.replaces_incumbent()) && !verdicts.contains(&Verdict::Slow)
 }
 
-/// What toggling a fusion means.
-fn verb(set: &FusionSet, fusion: Fusion) -> &'static str {
-    if set.contains(&fusion) { "without" } else { "with" }
+/// What toggling means of what a plan has, or has not.
+fn verb(is_there: bool) -> &'static str {
+    if is_there { "without" } else { "with" }
 }
 
 /// Adds a fusion to a set, or takes it out.
-pub(crate) fn toggle(set: &mut FusionSet, fusion: Fusion) {
+fn toggle(set: &mut FusionSet, fusion: Fusion) {
     if !set.remove(&fusion) {
         // Where both are, the other one leaves it nothing to do.
         set.retain(|other| fusion.instead_of() != Some(*other));

@@ -5,10 +5,9 @@ use super::merged_step::{MergedStep, is_like, weight};
 use super::{Candidate, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
 use crate::space::InstanceGroup;
-use crate::structure::toggle;
+use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wgoose_graph::{Format, Fusion, LayerWeight};
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
 
@@ -26,34 +25,6 @@ const BEHIND: f64 = 0.08;
 
 /// Forms that are, at most.
 const MOST: usize = 32;
-
-/// One thing in which a form differs from the first.
-#[derive(Clone, Copy)]
-enum Toggle {
-    Fusion(Fusion),
-    Interleaved(Format),
-    KMajor(LayerWeight),
-}
-
-impl Toggle {
-    fn apply(self, plan: &mut Plan) {
-        match self {
-            Toggle::Fusion(fusion) => toggle(&mut plan.fusions.decode, fusion),
-            Toggle::Interleaved(format) => plan.interleave = &plan.interleave ^ &BTreeSet::from([format]),
-            Toggle::KMajor(role) => plan.k_major = &plan.k_major ^ &BTreeSet::from([role]),
-        }
-    }
-
-    /// What it makes of a plan, for people.
-    fn name(self, plan: &Plan) -> String {
-        let (was_there, name) = match self {
-            Toggle::Fusion(fusion) => (plan.fusions.decode.contains(&fusion), fusion.to_string()),
-            Toggle::Interleaved(format) => (plan.interleave.contains(&format), format!("{format} interleaved")),
-            Toggle::KMajor(role) => (plan.k_major.contains(&role), format!("{role:?} K-major")),
-        };
-        format!("{} {name}", if was_there { "without" } else { "with" })
-    }
-}
 
 /// A form before its kernels are known.
 struct Outline {
