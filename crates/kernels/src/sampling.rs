@@ -1,7 +1,8 @@
 //! Sampling: the kernels that choose the next tokens from logits `[B, V]`, where they are.
 //!
-//! Two kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`sample`] draws a token for each sequence.
-//! Neither is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
+//! Three kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`histogram`] sums up the slices and counts
+//! tokens by rank, [`sample`] draws a token for each sequence. The first two have many workgroups for a sequence, the last one has
+//! one. None is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
 //! `kernels-wgsl/device/sampling/layout.wgsl`.
 
 use crate::{Catalogue, Kernel, KernelError, Limits, Refusal};
@@ -12,7 +13,13 @@ const SLICE: u32 = 1024;
 /// Bytes that the first kernel leaves for a slice (must match `VocabSlice` there).
 pub const SLICE_BYTES: u64 = 16;
 
-/// Widths that the second kernel may have, the best first: a sequence has one workgroup, whose width hides its latency.
+/// Bytes that the second kernel leaves for a sequence (must match `Best` there).
+pub const BEST_BYTES: u64 = 16;
+
+/// Bytes of the histogram of a sequence (must match `BINS` in `kernels-wgsl/device/sampling/bins.wgsl`).
+pub const HISTOGRAM_BYTES: u64 = 1024 * 8;
+
+/// Widths that the last kernel may have, the best first: a sequence has one workgroup, whose width hides its latency.
 const WIDTHS: [u32; 5] = [1024, 512, 256, 128, 64];
 
 /// Slices that a vocabulary is cut into.
@@ -25,11 +32,29 @@ pub fn slices(vocab: u32) -> u32 {
 /// # Errors
 /// The kernel's file is wrong, or the device cannot run it.
 pub fn scores(sequences: u32, vocab: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
-    let kernel = Kernel::of_device(catalogue.library(), "device/sampling/scores", &[], limits)?;
+    by_slices("device/sampling/scores", sequences, vocab, limits, catalogue)
+}
+
+/// The second kernel: the best of each sequence and its histogram `[B, 1024]`, a workgroup per sequence and slice.
+///
+/// # Errors
+/// As [`scores`].
+pub fn histogram(sequences: u32, vocab: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    by_slices("device/sampling/histogram", sequences, vocab, limits, catalogue)
+}
+
+fn by_slices(
+    file: &str,
+    sequences: u32,
+    vocab: u32,
+    limits: &Limits,
+    catalogue: &Catalogue,
+) -> Result<Kernel, KernelError> {
+    let kernel = Kernel::of_device(catalogue.library(), file, &[], limits)?;
     Ok(Kernel { workgroups: u64::from(sequences) * u64::from(slices(vocab)), ..kernel })
 }
 
-/// The second kernel: a token per sequence, a workgroup each, as wide as the device has them.
+/// The last kernel: a token per sequence, a workgroup each, as wide as the device has them.
 ///
 /// # Errors
 /// The kernel's file is wrong, or the device cannot run it at any width.
@@ -51,16 +76,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kernels_run_on_the_least_device() {
+    fn all_kernels_run_on_the_least_device() {
         let (limits, catalogue) = (Limits::webgpu(), Catalogue::embedded());
-        let scores = scores(3, 65_536, &limits, &catalogue).unwrap();
-        assert_eq!(scores.workgroups, 3 * 64);
+        for by_slices in [scores, histogram] {
+            let kernel = by_slices(3, 65_536, &limits, &catalogue).unwrap();
+            assert_eq!((kernel.workgroups, kernel.facts.workgroup_size[0]), (3 * 64, 256));
+        }
         let sample = sample(3, &limits, &catalogue).unwrap();
         assert_eq!((sample.workgroups, sample.facts.workgroup_size[0]), (3, 256));
     }
 
     #[test]
-    fn the_second_kernel_is_as_wide_as_the_device() {
+    fn the_last_kernel_is_as_wide_as_the_device() {
         let catalogue = Catalogue::embedded();
         let wide = Limits { workgroup_threads: 1024, workgroup_memory: 48 << 10, ..Limits::webgpu() };
         assert_eq!(sample(1, &wide, &catalogue).unwrap().facts.workgroup_size[0], 1024);

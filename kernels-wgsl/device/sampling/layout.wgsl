@@ -1,4 +1,4 @@
-// What both kernels of sampling share. Must match crates/kernels/src/sampling.rs and crates/runtime/src/sampler/settings.rs.
+// What the kernels of sampling share. Must match crates/kernels/src/sampling.rs and crates/runtime/src/sampler/settings.rs.
 #import device/dispatch
 
 struct Params {
@@ -47,12 +47,25 @@ struct VocabSlice {
     broken: u32,    // GOES_ON, NOT_A_NUMBER or INFINITE
 }
 
+// What the second kernel knows of all slices.
+struct Best {
+    score: f32,
+    id: u32,        // NONE if all are ruled out
+    sum: f32,       // of exp(score - best)
+    broken: u32,
+}
+
 // The word of a grid barrier that is set once it timed out; must match device/grid_barrier.
 const TIMED_OUT: u32 = 2u;
 
 const NONE: u32 = 0xffffffffu;
 const SLICE: u32 = 1024u;
 const LOWEST: f32 = -3.4028234e38;
+
+// Whether top-k or top-p leaves any token out.
+fn leaves_out(how: Settings) -> bool {
+    return how.top_p < 1.0 || how.top_k < params.vocab;
+}
 
 // Compilers may assume that there are no infinities, so look at the bits.
 fn ruled_out(score: f32) -> bool {

@@ -1,4 +1,4 @@
-// Sampling, second kernel: chooses a token, hands it to the next step and ends sequences. A workgroup per sequence.
+// Sampling, third kernel: chooses a token, hands it to the next step and ends sequences. A workgroup per sequence.
 #import lib/reduce/workgroup
 #import device/sampling/layout
 #import device/sampling/select
@@ -6,63 +6,21 @@
 
 const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 
-@group(0) @binding(1) var<storage, read> slices: array<VocabSlice>;
+@group(0) @binding(1) var<storage, read> bests: array<Best>;
 @group(0) @binding(2) var<storage, read> settings: array<Settings>;
 @group(0) @binding(3) var<storage, read_write> scores: array<f32>;      // becomes the weights of the tokens kept
 @group(0) @binding(4) var<storage, read_write> progress: array<Progress>;
 @group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
 @group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
+// [sequences, BINS] of tokens and mass; left as 0.
+@group(0) @binding(8) var<storage, read_write> histogram: array<vec2<u32>>;
 
-var<workgroup> best_id: array<u32, WG>;
-var<workgroup> broken: array<u32, WG>;
 var<workgroup> first_thread: atomic<u32>;
 var<workgroup> last_thread: atomic<u32>;
 var<workgroup> top_key: atomic<u32>;
 var<workgroup> top: u32;
 var<workgroup> chosen: u32;
-
-fn find_best(tid: u32, sequence: u32, slices_per_sequence: u32) -> Best {
-    var own = Best(LOWEST, NONE, 0.0, GOES_ON);
-    for (var i = tid; i < slices_per_sequence; i += WG) {
-        let slice = slices[sequence * slices_per_sequence + i];
-        if slice.best > own.score || (slice.best == own.score && slice.id < own.id) {
-            own.score = slice.best;
-            own.id = slice.id;
-        }
-        if own.broken == GOES_ON || slice.broken == NOT_A_NUMBER {
-            own.broken = slice.broken;
-        }
-    }
-    partials[tid] = own.score;
-    best_id[tid] = own.id;
-    broken[tid] = own.broken;
-    workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if tid < half {
-            let other = tid + half;
-            let alike = partials[other] == partials[tid];
-            if partials[other] > partials[tid] || (alike && best_id[other] < best_id[tid]) {
-                partials[tid] = partials[other];
-                best_id[tid] = best_id[other];
-            }
-            if broken[tid] == GOES_ON || broken[other] == NOT_A_NUMBER {
-                broken[tid] = broken[other];
-            }
-        }
-        workgroupBarrier();
-    }
-    let best = workgroupUniformLoad(&partials[0]);
-    var sum = 0.0;
-    for (var i = tid; i < slices_per_sequence; i += WG) {
-        let slice = slices[sequence * slices_per_sequence + i];
-        if slice.id != NONE {
-            sum += slice.sum * exp(slice.best - best);
-        }
-    }
-    let all = reduce_sum(Thread(tid), sum);
-    return Best(best, workgroupUniformLoad(&best_id[0]), all, workgroupUniformLoad(&broken[0]));
-}
 
 fn is_drawn(best: Best, order: Order, end: Range, score: f32, id: u32) -> bool {
     let is_among = !ruled_out(score) && is_kept(order.among, best.score, score, id);
@@ -135,21 +93,30 @@ fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Ord
     workgroupBarrier();
     // Rounding may leave the point behind the last.
     let drawn = min(atomicLoad(&first_thread), atomicLoad(&last_thread));
-    if tid == drawn {
-        var sum = select(partials[max(tid, 1u) - 1u], 0.0, tid == 0u);
-        var token = best.id;
-        var is_reached = false;
-        for (var at = tid; at < params.vocab && !is_reached; at += WG * IN_FLIGHT) {
-            let next = next_scores(row, at);
-            for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
-                if next[i] > 0.0 && !is_reached {
-                    token = at + i * WG;
-                    sum += next[i];
+    var sum = select(partials[max(drawn, 1u) - 1u], 0.0, drawn == 0u);
+    var is_reached = false;
+    if tid == 0u {
+        chosen = best.id;
+    }
+    // All threads read its tokens for the one that adds them up: one after another, it would wait for memory.
+    for (var window = 0u; window < params.vocab; window += WG * NEAR) {
+        workgroupBarrier();
+        for (var i = tid; i < NEAR; i += WG) {
+            let id = window + i * WG + drawn;
+            near[i] = select(0u, bitcast<u32>(scores[row + min(id, params.vocab - 1u)]), id < params.vocab);
+        }
+        workgroupBarrier();
+        if tid == 0u {
+            let tokens_there = (params.vocab - window + WG - 1u) / WG;
+            for (var i = 0u; i < min(tokens_there, NEAR) && !is_reached; i++) {
+                let weight = bitcast<f32>(near[i]);
+                if weight > 0.0 {
+                    chosen = window + i * WG + drawn;
+                    sum += weight;
                     is_reached = sum > point;
                 }
             }
         }
-        chosen = token;
     }
     return workgroupUniformLoad(&chosen);
 }
@@ -183,7 +150,7 @@ fn main(
     }
     let how = settings[sequence];
     let row = sequence * params.vocab;
-    let best = find_best(tid, sequence, (params.vocab + SLICE - 1u) / SLICE);
+    let best = bests[sequence];
     let none = best.id == NONE;
     var token = best.id;
     if how.temperature > 0.0 && best.broken == GOES_ON && !none {
@@ -193,11 +160,11 @@ fn main(
         for (var by = 0u; by < 2u; by++) {
             let share = select(how.typical, how.top_p, by == 0u);
             let top_k = select(NONE, how.top_k, by == 0u);
-            if share < 1.0 || top_k < params.vocab {
+            if select(how.typical < 1.0, leaves_out(how), by == 0u) {
                 if by == 1u {
                     order = by_distance(tid, row, best, end);
                 }
-                end = find_end(tid, row, order, top_k, share, best);
+                end = find_end(tid, sequence, order, top_k, share, best);
             }
         }
         token = draw(tid, sequence, row, how, best, order, end);

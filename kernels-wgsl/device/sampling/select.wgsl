@@ -1,5 +1,5 @@
-// Radix select: which tokens top-k, top-p and typical sampling keep, by a workgroup. Needs `const WG`, at most BINS, and the scores
-// of device/sampling/scores.
+// Radix select: which tokens top-k, top-p and typical sampling keep, by a workgroup. Needs `const WG`, at most BINS, the scores
+// of device/sampling/scores and the histogram of device/sampling/histogram.
 //
 // Top-p and top-k keep the beginning of all tokens in the order of likelihood, ties in that of ids. Typical sampling keeps the
 // beginning of these in the order of distance from their mean score: with p = exp(score) / z, the distance of -log p from the
@@ -8,28 +8,22 @@
 // further: bins of ranks, then of single floats, then of ids. Probabilities are summed as integers, in units of 2^-31: in any
 // order the sums are the same.
 #import device/sampling/layout
+#import device/sampling/bins
 #import lib/reduce/workgroup
 
 // Scores that a thread reads before it looks at the first: one after another, each would wait for memory.
 const IN_FLIGHT: u32 = 4u;
-const BINS: u32 = 1024u;
 const OWN_BINS: u32 = BINS / WG;
-// Bins of ranks in a unit of logits: they reach to where a token's weight is less than half a unit.
-const FINENESS: f32 = 32.0;
+// Tokens of a bin that are few enough to be listed.
+const NEAR: u32 = 1024u;
 
 var<workgroup> scan: array<vec2<u32>, WG>;
 var<workgroup> bin_count: array<atomic<u32>, BINS>;
 var<workgroup> bin_mass: array<atomic<u32>, BINS>;
+var<workgroup> near: array<u32, NEAR>;
+var<workgroup> near_count: atomic<u32>;
 var<workgroup> found: Found;
 var<workgroup> whole_mass: u32;
-
-// The best of all slices, and the sum of exp(score - best).
-struct Best {
-    score: f32,
-    id: u32,
-    sum: f32,
-    broken: u32,
-}
 
 // Tokens in an order: those `among` others, by their ranks.
 struct Order {
@@ -117,10 +111,6 @@ fn key_of(rank: f32) -> u32 {
 
 fn rank_of_key(key: u32) -> f32 {
     return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
-}
-
-fn rank_bin(best: f32, rank: f32) -> u32 {
-    return u32(min((best - rank) * FINENESS, f32(BINS - 1u)));
 }
 
 // Finds the first bin at which `top_k` tokens or the mass of the goal are reached, given what lies before all bins. The
@@ -218,49 +208,76 @@ fn bin_of(range: Range, best: f32, rank: f32, id: u32) -> u32 {
     return (id - range.first) >> shift_of(range.last - range.first);
 }
 
+// Counts a token in the bin of its rank, or in none. Whether it is in the range.
+fn count_token(range: Range, order: Order, best: Best, score: f32, id: u32) -> bool {
+    if ruled_out(score) || !is_kept(order.among, best.score, score, id) {
+        return false;
+    }
+    let bin = bin_of(range, best_rank(order, best), rank_of(order, best, score), id);
+    if bin == NONE {
+        return false;
+    }
+    atomicAdd(&bin_count[bin], 1u);
+    atomicAdd(&bin_mass[bin], mass_of(score, best.score, unit_of(order.sum)));
+    return true;
+}
+
 // The range in which the first `top_k` tokens of an order end, or those that first have a share `top_p` of all, narrow
 // enough that all of it is kept.
-fn find_end(tid: u32, row: u32, order: Order, top_k: u32, top_p: f32, best: Best) -> Range {
+fn find_end(tid: u32, sequence: u32, order: Order, top_k: u32, top_p: f32, best: Best) -> Range {
+    let row = sequence * params.vocab;
     var range = all_tokens();
     var goal = 0u;
+    var count = NONE;       // tokens of the range, once that is known
+    var is_listed = false;
     var count_before = 0u;
     var mass_before = 0u;
-    let unit = 2147483648.0 / order.sum;
-    let first = best_rank(order, best);
+    if tid == 0u {
+        atomicStore(&near_count, 0u);
+    }
     // 1 histogram of ranks, 4 at most of keys, 3 of ids.
     for (var level = 0u; level < 8u; level++) {
+        let is_counted = level == 0u && !order.by_distance;
         for (var bin = tid; bin < BINS; bin += WG) {
-            atomicStore(&bin_count[bin], 0u);
-            atomicStore(&bin_mass[bin], 0u);
+            var inside = vec2(0u);
+            if is_counted {
+                inside = histogram[sequence * BINS + bin];
+                histogram[sequence * BINS + bin] = vec2(0u);
+            }
+            atomicStore(&bin_count[bin], inside.x);
+            atomicStore(&bin_mass[bin], inside.y);
         }
         workgroupBarrier();
-        for (var at = tid; at < params.vocab; at += WG * IN_FLIGHT) {
-            let next = next_scores(row, at);
-            for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
-                let id = at + i * WG;
-                let score = next[i];
-                if !ruled_out(score) && is_kept(order.among, best.score, score, id) {
-                    let bin = bin_of(range, first, rank_of(order, best, score), id);
-                    if bin != NONE {
-                        atomicAdd(&bin_count[bin], 1u);
-                        atomicAdd(&bin_mass[bin], u32(exp(score - best.score) * unit + 0.5));
+        if is_listed {
+            for (var i = tid; i < atomicLoad(&near_count); i += WG) {
+                count_token(range, order, best, scores[row + near[i]], near[i]);
+            }
+        } else if !is_counted {
+            for (var at = tid; at < params.vocab; at += WG * IN_FLIGHT) {
+                let next = next_scores(row, at);
+                for (var i = 0u; i < IN_FLIGHT; i++) {  // unroll
+                    let id = at + i * WG;
+                    if count_token(range, order, best, next[i], id) && count <= NEAR {
+                        near[atomicAdd(&near_count, 1u)] = id;
                     }
                 }
             }
+            is_listed = count <= NEAR;
         }
         workgroupBarrier();
         goal = find_bin(tid, count_before, mass_before, top_k, top_p, goal);
         let end = workgroupUniformLoad(&found);
         if end.bin == NONE {
-            return all_tokens();
+            return range;
         }
-        range = narrowed(range, end.bin, first);
+        range = narrowed(range, end.bin, best_rank(order, best));
         count_before = end.count_before;
         mass_before = end.mass_before;
         let last_of_top_k = end.count_before + end.count == top_k && end.mass_before + end.mass < goal;
         if end.count == 1u || last_of_top_k {
             return range;
         }
+        count = end.count;
     }
     return range;
 }

@@ -173,9 +173,9 @@ impl Engine {
         Ok(Forwarded { rows, states, passes })
     }
 
-    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the device, then copies tensors of states out; returns these, and how
-    /// many passes were run. `on_rows` is given the result rows of each piece, with its sequence's index. After a failure
-    /// the states of all sequences of the call are invalidated.
+    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the device, then
+    /// copies tensors of states out; returns these, and how many passes were run. `on_rows` is given the result rows of each piece,
+    /// with its sequence's index. After a failure the states of all sequences of the call are invalidated.
     fn run_each(
         &mut self,
         sequences: &[Sequence<'_>],

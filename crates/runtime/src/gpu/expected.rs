@@ -4,11 +4,11 @@
 use super::GpuExecutor;
 use super::persistent::ONE;
 use crate::RuntimeError;
-use crate::batch::PassShape;
+use crate::batch::{Batch, PassShape};
 use crate::sampler::Sampler;
 use crate::schedule::Recording;
 use std::sync::{Arc, OnceLock};
-use wgoose_graph::{BatchShape, Target};
+use wgoose_graph::BatchShape;
 
 /// A recording that several threads need and the first of them makes; nothing if it cannot be made.
 #[derive(Clone, Default)]
@@ -48,14 +48,13 @@ impl GpuExecutor {
         self.steps.persistent.in_background = true;
     }
 
-    /// Begins with what follows a prompt that will be continued, the first time there is one: what chooses the next token is
+    /// Begins with what follows a prompt whose logits stay on the device, the first time there is one: what chooses the next token is
     /// compiled, the step that reads it recorded and fused while the prompt's own pass is recorded. Whether it began.
     ///
     /// # Errors
     /// A single row of a weight is larger than the largest binding.
-    pub(super) fn expect_decoding(&mut self, prompt: &PassShape) -> Result<bool, RuntimeError> {
-        let is_prompt = prompt.target == Target::Logits && prompt.batch.segments == 1 && prompt.batch.outputs == 1;
-        let is_continued = is_prompt && self.steps.persistent.in_background && self.can_decode();
+    pub(super) fn expect_decoding(&mut self, prompt: &Batch) -> Result<bool, RuntimeError> {
+        let is_continued = prompt.stays && self.steps.persistent.in_background && self.can_decode();
         if !is_continued || self.steps.expected.step.is_some() {
             return Ok(false);
         }

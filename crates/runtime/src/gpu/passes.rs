@@ -107,7 +107,7 @@ impl GpuExecutor {
     /// encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
-        let is_first = self.expect_decoding(&pass)?;
+        let is_first = self.expect_decoding(batch)?;
         let mut step = self.open_step(&pass)?;
         if is_first {
             self.compile_expected();

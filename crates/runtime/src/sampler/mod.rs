@@ -61,7 +61,9 @@ pub(crate) struct Sampler {
     biases: wgpu::Buffer,
     scores: wgpu::Buffer,
     slices: wgpu::Buffer,
-    stages: [Stage; 2],
+    bests: wgpu::Buffer,
+    histogram: wgpu::Buffer,
+    stages: [Stage; 3],
 }
 
 /// A dispatch with everything it needs.
@@ -81,10 +83,11 @@ impl Sampler {
         vocab: u32,
         limits: &Limits,
         catalogue: &Catalogue,
-    ) -> Result<[Kernel; 2], RuntimeError> {
+    ) -> Result<[Kernel; 3], RuntimeError> {
         let failed = |e| PlanError::of_kernel("sampling", e);
         let scores = sampling::scores(sequences, vocab, limits, catalogue).map_err(failed)?;
-        Ok([scores, sampling::sample(sequences, limits, catalogue).map_err(failed)?])
+        let histogram = sampling::histogram(sequences, vocab, limits, catalogue).map_err(failed)?;
+        Ok([scores, histogram, sampling::sample(sequences, limits, catalogue).map_err(failed)?])
     }
 
     /// Compiles and binds everything.
@@ -106,7 +109,7 @@ impl Sampler {
             return Err(RuntimeError::ValueTooLarge { what, need: matrix, limit });
         }
         let kernels = Sampler::kernels(sequences, vocab, limits, catalogue)?;
-        pipelines.compile(&[&kernels[0], &kernels[1]])?;
+        pipelines.compile(&kernels.each_ref())?;
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),
             size: 16,
@@ -121,6 +124,8 @@ impl Sampler {
         let scores = device.storage("scores", matrix);
         let slices = u64::from(sampling::slices(vocab));
         let slices = device.storage("slices of the vocabulary", rows * slices * sampling::SLICE_BYTES);
+        let bests = device.storage("best tokens", rows * sampling::BEST_BYTES);
+        let histogram = device.storage("histogram of tokens", rows * sampling::HISTOGRAM_BYTES);
         let buffers = [
             ("params", &params),
             ("logits", &wiring.logits),
@@ -133,11 +138,14 @@ impl Sampler {
             ("biases", &biases),
             ("scores", &scores),
             ("slices", &slices),
+            ("bests", &bests),
+            ("histogram", &histogram),
         ];
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
-        let stages = [stage(&kernels[0])?, stage(&kernels[1])?];
+        let stages = [stage(&kernels[0])?, stage(&kernels[1])?, stage(&kernels[2])?];
         device.check("preparing to sample")?;
-        Ok(Sampler { size, settings, progress, counts, biases, scores, slices, stages, wired: wiring.identity })
+        let wired = wiring.identity;
+        Ok(Sampler { size, wired, settings, progress, counts, biases, scores, slices, bests, histogram, stages })
     }
 
     /// Whether it is of that size and wired so.
@@ -191,15 +199,17 @@ impl Sampler {
 
     /// Most bytes that one for that many sequences holds on the device.
     pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
-        let row = 3 * u64::from(vocab) * 4 + u64::from(sampling::slices(vocab)) * sampling::SLICE_BYTES;
+        let slices = u64::from(sampling::slices(vocab)) * sampling::SLICE_BYTES;
+        let row = 3 * u64::from(vocab) * 4 + slices + sampling::BEST_BYTES + sampling::HISTOGRAM_BYTES;
         // A buffer is at least 16 bytes, and two may be empty.
         sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 32
     }
 
     /// Bytes it holds on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores, &self.slices];
-        own.into_iter().map(wgpu::Buffer::size).sum()
+        let tables = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores];
+        let sums = [&self.slices, &self.bests, &self.histogram];
+        tables.into_iter().chain(sums).map(wgpu::Buffer::size).sum()
     }
 }
 
