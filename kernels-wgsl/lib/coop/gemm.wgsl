@@ -11,7 +11,7 @@
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //
-// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS`, a
+// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS, LOADS_ONCE`, a
 // fragment size, x in halves, one of these three, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and
 // `stage_weights` of a tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they
 // are: `stores_plainly` and, of a row for the first token, `first_of_y`.
@@ -125,19 +125,30 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
     var low_sums: array<FragmentSum, FRAGMENTS * (HALVES - 1u) + 1u>;
-    var weights = load_weights(tile, tile.k_tile, tid);
-    var values = load_x_tile(tile, tile.k_tile, tid);
-    for (var k_tile = tile.k_tile; k_tile < tile.k_end; k_tile++) {
+    var weights: PackedTile;
+    var values: TileX;
+    if !LOADS_ONCE {
+        weights = load_weights(tile, tile.k_tile, tid);
+        values = load_x_tile(tile, tile.k_tile, tid);
+    }
+    for (var next = tile.k_tile + select(1u, 0u, LOADS_ONCE); next <= tile.k_end; next++) {
+        let k_tile = next - 1u;
+        let is_loaded = !LOADS_ONCE || next > tile.k_tile;
         let stage = k_tile % STAGES;
-        if STAGES == 1u {
+        if is_loaded {
+            if STAGES == 1u {
+                workgroupBarrier();
+            }
+            stage_weights(tile, weights, stage * TILE_W, k_tile, tid);
+            stage_x_tile(values, stage * HALVES * TILE_X, tid);
             workgroupBarrier();
         }
-        stage_weights(tile, weights, stage * TILE_W, k_tile, tid);
-        stage_x_tile(values, stage * HALVES * TILE_X, tid);
-        workgroupBarrier();
-        if k_tile + 1u < tile.k_end {
-            weights = load_weights(tile, k_tile + 1u, tid);
-            values = load_x_tile(tile, k_tile + 1u, tid);
+        if next < tile.k_end {
+            weights = load_weights(tile, next, tid);
+            values = load_x_tile(tile, next, tid);
+        }
+        if !is_loaded {
+            continue;
         }
         let at_x = stage * HALVES * TILE_X + part_x + k_part * K_STEPS * (FRAGMENT / 8u);
         let at_w = stage * TILE_W + part_w + k_part * K_STEPS * (FRAGMENT / 8u);

@@ -10,6 +10,7 @@ const SHARD_ROWS: u32 = 256u;   // op: shard_rows
 const M: u32 = 256u;            // op: m
 const Y_PACKED: bool = false;   // op: y_packed
 const PACKED_LOADS: u32 = w_packed_loads;
+const LOADS_ONCE: bool = false;
 
 const_assert K % K_TILE == 0u;                  // K-tiles are whole
 const_assert HALVES == 1u || w_format == 2u;    // f32 sums need weights that f16 holds

@@ -18,6 +18,9 @@ const TILES_DECAY_ICLR: u32 = (RANK_DECAY + TILE_N - 1u) / TILE_N + (RANK_ICLR +
 const TILES_VALUE_GATE: u32 = (RANK_VALUE + TILE_N - 1u) / TILE_N + (RANK_GATE + TILE_N - 1u) / TILE_N;
 const TILES_N: u32 = 3u * ((M + TILE_N - 1u) / TILE_N) + TILES_DECAY_ICLR + TILES_VALUE_GATE;
 
+// Drivers take long to compile the seven ways to load; many tokens take longer where there is only one place for them.
+const LOADS_ONCE: bool = TILE_M <= 64u;
+
 const_assert K % K_TILE == 0u;      // K-tiles are whole
 const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;     // f32 sums need weights that f16 holds
 const_assert HALVES == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds

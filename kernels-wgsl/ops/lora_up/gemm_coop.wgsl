@@ -34,6 +34,7 @@ const RANK_ICLR: u32 = 32u;         // op: rank_iclr
 const RANK_VALUE: u32 = 32u;        // op: rank_value
 const RANK_GATE: u32 = 32u;         // op: rank_gate
 const PACKED_LOADS: u32 = max(max(w2_packed_loads, a2_packed_loads), max(v2_packed_loads, g2_packed_loads));
+const LOADS_ONCE: bool = false;
 
 const_assert w2_is_float && a2_is_float && v2_is_float && g2_is_float;                  // adapters are read as floats
 const_assert RANK_DECAY % K_TILE == 0u && RANK_ICLR % K_TILE == 0u;                     // K-tiles are whole
