@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod derive;
+pub mod drive;
 pub mod experiment;
 pub mod interrupt;
 pub mod job;

@@ -15,6 +15,7 @@ use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_plans::PlanChoice;
 use wgoose_session::{Chosen, Session};
+use wgoose_tuner::drive::Drive;
 use wgoose_tuner::experiment::{Arm, Difference, Findings, Ground, picture};
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::objective::Objective;
@@ -149,7 +150,8 @@ impl Args {
                 Session::builder().plan(choice.clone()).catalogue(Arc::clone(&catalogue)).on_plan(Some(announce));
             let Chosen { plan, report } = builder.plan_for(&bench.device, model)?;
             let name = report.name().unwrap_or_else(|| "default plan".to_owned());
-            Ok(Arm { name, plan, model: Arc::clone(model), catalogue: Arc::clone(&catalogue) })
+            let (model, catalogue) = (Arc::clone(model), Arc::clone(&catalogue));
+            Ok(Arm { name, plan, model, catalogue, drive: Drive::default() })
         };
         let mut arms = plans.iter().map(|choice| planned(model, choice)).collect::<Result<Vec<_>, _>>()?;
         let progress: &dyn Fn(u64, u64) = &|_, _| ();

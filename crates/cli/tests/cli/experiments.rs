@@ -26,6 +26,8 @@ const QUESTION: &str = r#"(
         (name: "persistent", differs: (persistent: true)),
         (name: "other format", differs: (mix: "Q8_0")),
         (name: "own kernel", differs: (kernels: [(op: "matmul", variant: "naive", config: {}, rows: 1)])),
+        (name: "read back", differs: (drive: (chooser: Host, in_flight: 1, submissions: 2, sequences: InTurns))),
+        (name: "from the file", differs: (drive: (weights: Eager))),
     ],
 )"#;
 
@@ -83,6 +85,13 @@ fn one_file_and_one_command_answer_a_question() {
     assert_eq!(persistent.timed.len() + usize::from(persistent.fell_back.is_some()) + persistent.failed.len(), 2);
     assert!(arm("other format").arm.model != same.arm.model && arm("other format").timed.len() == 2);
     assert!(arm("own kernel").arm.plan != same.arm.plan && arm("own kernel").timed.len() == 2);
+    for driven in [arm("read back"), arm("from the file")] {
+        assert!(
+            driven.arm.plan == same.arm.plan && driven.arm.id != same.arm.id && driven.timed.len() == 2,
+            "{driven:?}"
+        );
+        assert!(!driven.arm.drive.is_usual() && driven.gate.is_none(), "{driven:?}");
+    }
 
     let readme = read_to_string(own.join("README.md")).unwrap();
     for part in [

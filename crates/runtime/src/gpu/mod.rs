@@ -32,6 +32,7 @@ pub use planned::Planned;
 use planner::Planner;
 use states::States;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
@@ -61,6 +62,8 @@ struct Steps {
     most: usize,
     /// [`Weights::dropped`] when steps were bound last: executors share the weights.
     weights_dropped: u64,
+    /// Submissions of a pass, if anybody says how many.
+    submissions: Option<NonZeroUsize>,
 }
 
 /// Buffers that are mapped, while nothing is copied there.
@@ -134,6 +137,7 @@ impl GpuExecutor {
                 expected: Expected::default(),
                 most: STEPS_KEPT,
                 weights_dropped: 0,
+                submissions: None,
             },
             kept: decode::Kept::default(),
         })
@@ -165,6 +169,12 @@ impl GpuExecutor {
     /// Drops the weights that are on the device, of all executors that share them: they are uploaded again on next use.
     pub fn drop_weights(&self) {
         self.shared.weights.lock().forget();
+    }
+
+    /// From now on divides the groups of a pass whose kernels and weights are there into so many submissions. Of its own it makes
+    /// two for a device that is idle, the first a short one, else one. The results are the same.
+    pub fn submit_in(&mut self, submissions: NonZeroUsize) {
+        self.steps.submissions = Some(submissions);
     }
 
     /// The device.

@@ -10,6 +10,7 @@ use crate::timeline::Track;
 use crate::{Batch, RuntimeError};
 use rayon::prelude::*;
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::time::Instant;
 use wgoose_graph::State;
 
@@ -119,14 +120,15 @@ impl GpuExecutor {
         let (is_warm, output) = (step.ready, step.recording.output);
         let encoded = match is_warm {
             true => {
-                let ahead = if is_idle { step.groups.len() / AHEAD } else { 0 };
-                if ahead > 0 {
-                    step.encode(0..ahead, &mut encoder);
+                let (groups, mut first) = (step.groups.len(), 0);
+                for cut in self.cuts(groups, is_idle) {
+                    step.encode(first..cut, &mut encoder);
                     let rest =
                         self.shared.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                     self.shared.device.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+                    first = cut;
                 }
-                step.encode(ahead..step.groups.len(), &mut encoder);
+                step.encode(first..groups, &mut encoder);
                 Ok(())
             }
             false => self.cold_start(&mut step, true),
@@ -153,6 +155,17 @@ impl GpuExecutor {
         }
         self.shared.device.check(DURING)?;
         Ok(Submitted { done, tokens: batch.tokens.len(), result, stays: batch.stays })
+    }
+
+    /// Where so many groups are divided into submissions.
+    fn cuts(&self, groups: usize, is_idle: bool) -> Vec<usize> {
+        let mut cuts: Vec<usize> = match self.steps.submissions.map(NonZeroUsize::get) {
+            Some(parts) => (1..parts.min(groups)).map(|part| part * groups / parts.min(groups)).collect(),
+            None if is_idle => vec![groups / AHEAD],
+            None => Vec::new(),
+        };
+        cuts.retain(|cut| *cut > 0);
+        cuts
     }
 
     /// Waits for a pass and gives its result, empty if nothing was asked for.

@@ -4,6 +4,7 @@ use crate::world::{SHAPE, cpu, default_plan, device, forget, gpu, model, tokens}
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
+use std::num::NonZeroUsize;
 use wgoose_graph::{Level, State};
 use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
@@ -43,6 +44,17 @@ fn passes_are_submitted_before_results_are_there() {
     assert!(*got.borrow() == want);
     let state: Vec<_> = waiting.state(0).unwrap().0.into_iter().map(|(_, data)| data).collect();
     assert!(read.unwrap() == state);
+}
+
+#[test]
+fn a_pass_gives_the_same_in_however_many_submissions() {
+    let results = [0, 1, 2, 3, 1000].map(|submissions| {
+        let mut executor = executor(1);
+        NonZeroUsize::new(submissions).into_iter().for_each(|submissions| executor.submit_in(submissions));
+        let results: Vec<Vec<f32>> = passes(3).iter().map(|batch| executor.run(batch).unwrap()).collect();
+        (results, executor.state(0).unwrap())
+    });
+    assert!(results.iter().all(|other| *other == results[0]));
 }
 
 #[test]

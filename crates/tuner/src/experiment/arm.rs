@@ -1,5 +1,6 @@
 //! What is compared: a plan of a model, with kernels.
 
+use crate::drive::Drive;
 use crate::job::PlanId;
 use crate::ledger::ArmRecord;
 use crate::sweep::kernels_id;
@@ -18,6 +19,8 @@ pub struct Arm {
     pub model: Arc<Model>,
     /// The kernels that the plan chooses among.
     pub catalogue: Arc<Catalogue>,
+    /// How the plan is driven.
+    pub drive: Drive,
 }
 
 impl Arm {
@@ -27,13 +30,20 @@ impl Arm {
     }
 
     /// What jobs call it in an experiment with that baseline: the hash of its plan, with that of model and kernels
-    /// where they are others.
+    /// where they are others, and with how it is driven where that is not the engine's way.
     pub(super) fn id(&self, baseline: &Arm) -> PlanId {
-        let (plan, model) = (PlanId::of(&self.plan), self.model_id());
-        if model == baseline.model_id() {
+        let plan = PlanId::of(&self.plan);
+        let mut name = plan.to_string();
+        if self.model_id() != baseline.model_id() {
+            name += &format!(" {}", self.model_id());
+        }
+        if !self.drive.is_usual() {
+            name += &format!(" {:?}", self.drive);
+        }
+        if name == plan.to_string() {
             return plan;
         }
-        PlanId(blake3::hash(format!("{plan} {model}").as_bytes()).to_hex()[..32].to_owned())
+        PlanId(blake3::hash(name.as_bytes()).to_hex()[..32].to_owned())
     }
 
     /// What the ledger says of it.
@@ -46,6 +56,7 @@ impl Arm {
             file: self.model.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
             precision: self.plan.least_precise(&self.catalogue),
             persistent: self.plan.persistent.is_some(),
+            drive: self.drive,
         }
     }
 

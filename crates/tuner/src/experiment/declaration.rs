@@ -239,6 +239,7 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::{Chooser, Sequences, Weights};
     use wgoose_graph::Fusion;
 
     fn parse(text: &str) -> Result<Experiment, ExperimentFileError> {
@@ -256,12 +257,18 @@ mod tests {
     fn what_a_plan_can_differ_in_is_said_plainly() {
         let all = "without: [NormShift], with: [TimeMixSplit], chunk: 32, precision: F16, state: F16, persistent: true, \
                    interleave: [Q8_0], k_major: [FfnValue], mix: \"Q8_0\", kernel_files: \"mine\", \
+                   drive: (chooser: Host, in_flight: 1, weights: Lazy), \
                    kernels: [(op: \"matmul\", variant: \"gemv_subgroup\", config: {\"WG\": 64, \"X\": \"f32\"}, rows: 1)]";
         let experiment = parse(&with(&format!("arms: [(name: \"a\", differs: ({all})), (name: \"b\")]"))).unwrap();
         let differs = &experiment.arms[0].differs;
         assert_eq!((differs.chunk, differs.persistent), (Some(32), Some(true)));
         assert!(differs.without.contains(&Fusion::NormShift));
         assert_eq!(differs.kernels[0].config["WG"], "64");
+        let drive = differs.drive.unwrap();
+        assert_eq!(
+            (drive.chooser, drive.weights, drive.sequences),
+            (Chooser::Host, Weights::Lazy, Sequences::Together)
+        );
         assert_eq!(experiment.arms[1].differs, Difference::default());
         assert_eq!(experiment.setting(true).seconds, SECONDS);
     }

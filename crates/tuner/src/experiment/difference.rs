@@ -1,7 +1,8 @@
-//! How an arm differs from the baseline: what a plan can say, another model, other kernel files.
+//! How an arm differs from the baseline: what a plan can say, another model, other kernel files, another way to drive it.
 
 use super::arm::Arm;
 use super::source::{Source, SourceError};
+use crate::drive::Drive;
 use crate::scenario::Scenario;
 use crate::seeds::Seed;
 use crate::space::{InstanceGroup, groups};
@@ -48,6 +49,8 @@ pub struct Difference {
     pub model: Option<Source>,
     /// The same synthetic model in other formats.
     pub mix: Option<String>,
+    /// How the plan is driven.
+    pub drive: Option<Drive>,
 }
 
 /// Why there is no such arm.
@@ -165,7 +168,8 @@ impl Difference {
         for kernel in &self.kernels {
             self.adopt(kernel, &mut plan, (&model, &catalogue), ground)?;
         }
-        Ok(Arm { name: name.to_owned(), plan: Plan { evidence: None, ..plan }, model, catalogue })
+        let drive = self.drive.unwrap_or(from.drive);
+        Ok(Arm { name: name.to_owned(), plan: Plan { evidence: None, ..plan }, model, catalogue, drive })
     }
 
     /// The model, where it is another.

@@ -207,6 +207,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::Drive;
     use crate::job::PlanId;
     use wgoose_kernels::Precision;
 
@@ -224,6 +225,7 @@ mod tests {
             file: "m.gguf".into(),
             precision: Precision::F32,
             persistent: false,
+            drive: Drive::default(),
         };
         let mut found = Found::of(&arm, false, false, &[]);
         outcomes.iter().for_each(|outcome| found.learn(Scenario::DECODE, outcome));

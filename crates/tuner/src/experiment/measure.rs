@@ -140,6 +140,7 @@ impl Measuring<'_> {
             let own = self.arms.iter().zip(records).filter(|(other, _)| other.shares_weights_with(arm));
             lab.also(own.map(|(_, record)| record.id.clone()), root, &arm.catalogue, reference(arm));
         }
+        records.iter().filter(|record| !record.drive.is_usual()).for_each(|r| lab.drive(r.id.clone(), r.drive));
         Ok(lab)
     }
 
@@ -170,8 +171,8 @@ impl Measuring<'_> {
 
         let mut right: Vec<&ArmRecord> = Vec::new();
         for (i, arm) in records.iter().enumerate() {
-            // The baseline itself needs no second look.
-            let is_known = i > 0 && arm.id == records[0].id;
+            // What was seen needs no second look, however it is driven.
+            let is_known = right.iter().any(|known| known.plan == arm.plan && known.model == arm.model);
             tell(Doing::Checking(&arm.name));
             match if is_known { None } else { self.refusal(&mut memo, &arm.id)? } {
                 None => right.push(arm),

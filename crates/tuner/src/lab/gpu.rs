@@ -1,8 +1,10 @@
 //! A device with a model: kernels alone, and whole plans.
 
 use super::kernels::{KernelLab, Lap};
-use super::plans::{PlanLab, StepError, pair};
+use super::plans::{PlanLab, pair};
+use super::runs::StepError;
 use super::{Assignment, Lab, LabError};
+use crate::drive::Drive;
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
 use crate::quality::{PendingReference, QualityError};
@@ -23,6 +25,8 @@ pub struct GpuLab {
     subjects: Vec<Subject>,
     /// Which of them a plan is of, where that is not the first.
     of: BTreeMap<PlanId, usize>,
+    /// How plans are driven, where that is not the engine's way.
+    driven: BTreeMap<PlanId, Drive>,
 }
 
 /// A model with kernels, and the plans of them.
@@ -51,7 +55,7 @@ impl GpuLab {
         let site = largest.ok_or_else(|| LabError::Unknown("a model without ops".to_owned()))?;
         let kernels = KernelLab::new(device, catalogue, site, begun)?;
         let subject = Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) };
-        Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new() })
+        Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
     }
 
     /// Also runs these plans, which are of another model or other kernels; `root` holds the weights that they share.
@@ -64,6 +68,11 @@ impl GpuLab {
     ) {
         self.of.extend(ids.into_iter().map(|id| (id, self.subjects.len())));
         self.subjects.push(Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) });
+    }
+
+    /// Drives the plan of that name so.
+    pub(crate) fn drive(&mut self, id: PlanId, drive: Drive) {
+        self.driven.insert(id, drive);
     }
 
     fn number(&self, id: &PlanId) -> usize {
@@ -102,8 +111,9 @@ impl GpuLab {
             }
             Job::Steps { plans: [a, b], scenario, .. } => {
                 let arms = [(self.number(a), find(a)?), (self.number(b), find(b)?)];
+                let drives = [a, b].map(|id| self.driven.get(id).copied().unwrap_or_default());
                 let GpuLab { kernels, subjects, .. } = self;
-                let ready = |arm: usize| subjects[arms[arm].0].plans.runs(arms[arm].1, *scenario);
+                let ready = |arm: usize| subjects[arms[arm].0].plans.runs(arms[arm].1, *scenario, drives[arm]);
                 of_steps(pair(&ready, assignment.effort, &mut || kernels.raise_clocks(), assignment.progress))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {

@@ -6,6 +6,7 @@ mod kernels;
 mod plans;
 mod pulse;
 mod replay;
+mod runs;
 mod synthetic;
 
 pub use child::{ChildCommand, ChildError, ChildLab, ChildSetup, Deadlines, replay, serve};

@@ -1,6 +1,8 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
 use super::Phase;
+use super::runs::{Runs, StepError};
+use crate::drive::Drive;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
@@ -8,45 +10,18 @@ use crate::quality::{PendingReference, Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::is_decided;
-use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Instant;
 use wgoose_kernels::{Catalogue, Plan, Precision};
-use wgoose_runtime::{
-    Continuation, Engine, GpuExecutor, IN_FLIGHT, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sampling,
-    Sequence, Start,
-};
+use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
 /// Pairs of a comparison, where time allows.
 const PAIRS: usize = 40;
-
-/// What a sample of decoding should take, in nanoseconds.
-const SAMPLE_NS: f64 = 50e6;
-
-/// Tokens that a sample of decoding writes.
-const TOKENS: RangeInclusive<u32> = 4..=32;
 
 /// The same where a few samples are to tell whether a plan is worth a comparison.
 const SCREENED_TOKENS: u32 = 16;
 
 /// Pairs of such samples.
 const SCREENED_PAIRS: usize = 4;
-
-/// Two samples that differ by no more tell that a plan is warm.
-const STEADY: f64 = 0.03;
-
-/// Samples of its warm-up at most.
-const MOST_WARM_UP: usize = 5;
-
-/// What stops a comparison.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StepError {
-    /// The device or a plan.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-    /// The persistent kernel that a plan asks for did not run.
-    #[error("the persistent kernel did not run: {0}")]
-    NotPersistent(String),
-}
 
 /// Runs whole plans of one model.
 pub(super) struct PlanLab {
@@ -68,10 +43,10 @@ impl PlanLab {
         Ok(Engine::new(Box::new(self.root.sharing_weights(plan.clone(), slots)?), chunk))
     }
 
-    /// A plan, ready to run a scenario.
-    pub(super) fn runs(&self, plan: &Plan, scenario: Scenario) -> Result<Runs, StepError> {
-        let engine = self.engine(plan, scenario.sequences as usize)?;
-        let mut runs = Runs::new(engine, plan, scenario);
+    /// A plan that is driven so, ready to run a scenario.
+    pub(super) fn runs(&self, plan: &Plan, scenario: Scenario, drive: Drive) -> Result<Runs, StepError> {
+        let executor = self.root.sharing_weights(plan.clone(), scenario.sequences as usize)?;
+        let mut runs = Runs::new(executor, scenario, drive);
         // The first sample compiles and uploads.
         runs.sample()?;
         Ok(runs)
@@ -129,12 +104,12 @@ impl PlanLab {
     ) -> Result<Outcome, StepError> {
         let end = End::of(effort);
         let [(id, incumbent), (_, candidate)] = plans;
-        let is_same = |(known, runs): &(PlanId, Runs)| known == id && runs.scenario == scenario;
+        let is_same = |(known, runs): &(PlanId, Runs)| known == id && runs.scenario() == scenario;
         let mut incumbent = match self.screened.take().filter(is_same) {
             Some((_, runs)) => runs,
-            None => self.runs(incumbent, scenario)?,
+            None => self.runs(incumbent, scenario, Drive::default())?,
         };
-        let candidate = self.runs(candidate, scenario);
+        let candidate = self.runs(candidate, scenario, Drive::default());
         let sampled = candidate.and_then(|mut candidate| {
             progress(Phase::Running);
             raise_clocks()?;
@@ -142,7 +117,7 @@ impl PlanLab {
             let mut arms = [&mut incumbent, &mut candidate];
             let mut samples_ns = [Vec::new(), Vec::new()];
             for arm in &mut arms {
-                arm.steps = steps;
+                arm.take_steps(steps);
                 arm.sample()?;
             }
             for pair in abba(SCREENED_PAIRS) {
@@ -193,11 +168,11 @@ pub(super) fn pair(
         raise_clocks()?;
         let mut longest = 0.0_f64;
         for arm in &mut arms {
-            let Some(ns) = arm.warm_up(&end)? else { return Ok(Outcome::Interrupted) };
+            let Some(ns) = arm.warm_up(&|| end.is_over())? else { return Ok(Outcome::Interrupted) };
             longest = longest.max(ns);
         }
         let steps = *steps.get_or_insert(arms[0].steps_for(longest));
-        arms.iter_mut().for_each(|arm| arm.steps = steps);
+        arms.iter_mut().for_each(|arm| arm.take_steps(steps));
         let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
@@ -217,86 +192,6 @@ pub(super) fn pair(
         }
     }
     Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
-}
-
-/// A plan that runs a scenario over and over, always from the same beginning.
-pub(super) struct Runs {
-    engine: Engine,
-    scenario: Scenario,
-    /// What each sequence reads, or begins with.
-    tokens: Vec<Vec<u32>>,
-    /// Steps of a sample.
-    steps: u32,
-    /// Whether its steps must be persistent kernels.
-    is_persistent: bool,
-    /// Whether it has run.
-    is_warm: bool,
-}
-
-impl Runs {
-    fn new(engine: Engine, plan: &Plan, scenario: Scenario) -> Self {
-        let vocab = engine.shape().vocab;
-        let read = |slot: u32| (0..scenario.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
-        let tokens = (0..scenario.sequences).map(read).collect();
-        let is_persistent = plan.persistent.is_some() && scenario == Scenario::DECODE;
-        let steps = if scenario.tokens == 1 { *TOKENS.start() } else { 1 };
-        Runs { engine, scenario, tokens, steps, is_persistent, is_warm: false }
-    }
-
-    /// How many steps of that length make a sample long enough.
-    fn steps_for(&self, ns: f64) -> u32 {
-        match self.scenario.tokens {
-            1 => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
-            _ => 1,
-        }
-    }
-
-    /// Runs until two samples agree; nanoseconds of a step. `None`: the end comes before.
-    fn warm_up(&mut self, end: &End) -> Result<Option<f64>, StepError> {
-        let mut before = self.sample()?;
-        for _ in 1..MOST_WARM_UP {
-            if end.is_over() {
-                return Ok(None);
-            }
-            let ns = self.sample()?;
-            if (ns - before).abs() <= STEADY * before {
-                return Ok(Some(ns));
-            }
-            before = ns;
-        }
-        Ok(Some(before))
-    }
-
-    /// Wall-clock nanoseconds of a step.
-    fn sample(&mut self) -> Result<f64, StepError> {
-        let slots = self.tokens.len();
-        self.engine.reset(0..slots)?;
-        let is_warm = std::mem::replace(&mut self.is_warm, true);
-        if self.scenario.tokens == 1 && self.engine.can_decode() {
-            let first: Vec<u32> = self.tokens.iter().flatten().copied().collect();
-            let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-            let (steps, bias, chosen, stops) = (self.steps, &[][..], &[][..], &[][..]);
-            let on = |slot| Continuation { slot, sampling, bias, chosen, stops, max_tokens: steps };
-            let sequences: Vec<Continuation<'_>> = (0..slots).map(on).collect();
-            let start = Instant::now();
-            let start_with = Start::Tokens(&first);
-            let report = self.engine.decode(start_with, &sequences, IN_FLIGHT, &mut |_| ControlFlow::Continue(()))?;
-            let ns = start.elapsed().as_nanos() as f64 / f64::from(steps);
-            // The first call may upload weights, dispatch by dispatch.
-            if is_warm && self.is_persistent && (report.timed_out || report.persistent < report.rounds) {
-                return Err(StepError::NotPersistent(match self.engine.report().persistent {
-                    Some(PersistentStatus::Refused(why)) => why.to_string(),
-                    _ => format!("{} of {} steps did", report.persistent, report.rounds),
-                }));
-            }
-            return Ok(ns);
-        }
-        let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
-        let sequences: Vec<Sequence<'_>> = self.tokens.iter().enumerate().map(sequence).collect();
-        let start = Instant::now();
-        self.engine.forward(&sequences)?;
-        Ok(start.elapsed().as_nanos() as f64)
-    }
 }
 
 fn gate_of(q: &Quality, precision: Precision) -> Gate {

@@ -2,6 +2,7 @@
 
 use super::identity::Identity;
 use super::number;
+use crate::drive::Drive;
 use crate::job::{Cost, PlanId, SiteId};
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -251,6 +252,9 @@ pub struct ArmRecord {
     pub precision: Precision,
     /// Whether its plan asks for a persistent kernel.
     pub persistent: bool,
+    /// How its plan is driven.
+    #[serde(default, skip_serializing_if = "Drive::is_usual")]
+    pub drive: Drive,
 }
 
 /// The quality gate's verdict.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_plans::slug;
 use wgoose_session::printable;
+use wgoose_tuner::drive::Drive;
 use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, Tuning};
 use wgoose_tuner::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 
@@ -90,7 +91,7 @@ fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<(Ve
     };
     let model = setting.model.open(&bench.kept, &recorded.folder, &progress)?;
     let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let default = Arm { name: String::new(), plan, model, catalogue: Catalogue::embedded() };
+    let default = Arm { name: String::new(), plan, model, catalogue: Catalogue::embedded(), drive: Drive::default() };
     let named = |name: &str, error| format!("arm '{name}': {error}");
     let baseline = recorded.experiment.baseline.on(&default, Experiment::BASELINE, &ground);
     let baseline = baseline.map_err(|error| named(Experiment::BASELINE, error))?;

@@ -1,0 +1,195 @@
+//! A plan that runs a scenario over and over, always from the same beginning.
+
+use crate::drive::{Chooser, Drive, Sequences, Weights};
+use crate::scenario::Scenario;
+use std::num::NonZeroUsize;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::time::Instant;
+use wgoose_runtime::{
+    Batch, Continuation, Engine, Executor, GpuExecutor, IN_FLIGHT, Outputs, PersistentStatus, RuntimeError, Sampling,
+    Sequence, Start,
+};
+
+/// What a sample of decoding should take, in nanoseconds.
+const SAMPLE_NS: f64 = 50e6;
+
+/// Tokens that a sample of decoding writes.
+const TOKENS: RangeInclusive<u32> = 4..=32;
+
+/// Two samples that differ by no more tell that a plan is warm.
+const STEADY: f64 = 0.03;
+
+/// Samples of its warm-up at most.
+const MOST_WARM_UP: usize = 5;
+
+/// What stops a comparison.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    /// The device or a plan.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The persistent kernel that a plan asks for did not run.
+    #[error("the persistent kernel did not run: {0}")]
+    NotPersistent(String),
+}
+
+/// A plan that runs a scenario over and over.
+pub(super) struct Runs {
+    engine: Runner,
+    scenario: Scenario,
+    drive: Drive,
+    /// What each sequence reads, or begins with.
+    tokens: Vec<Vec<u32>>,
+    /// Steps of a sample.
+    steps: u32,
+    /// Whether its steps must be persistent kernels.
+    is_persistent: bool,
+    /// Whether it has run.
+    is_warm: bool,
+}
+
+/// What runs it.
+enum Runner {
+    /// As people do.
+    Engine(Engine),
+    /// One that can be made to drop its weights.
+    Starting(Box<GpuExecutor>),
+}
+
+impl Runs {
+    pub(super) fn new(mut executor: GpuExecutor, scenario: Scenario, drive: Drive) -> Self {
+        let vocab = executor.shape().vocab;
+        let read = |slot: u32| (0..scenario.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
+        let tokens = (0..scenario.sequences).map(read).collect();
+        let is_persistent = executor.plan().persistent.is_some() && scenario == Scenario::DECODE;
+        let steps = if scenario.tokens == 1 { *TOKENS.start() } else { 1 };
+        if let Some(submissions) = drive.submissions {
+            executor.submit_in(submissions);
+        }
+        let chunk = executor.plan().prefill_chunk as usize;
+        let engine = match drive.weights {
+            Weights::There => Runner::Engine(Engine::new(Box::new(executor), chunk)),
+            Weights::Lazy | Weights::Eager => Runner::Starting(Box::new(executor)),
+        };
+        Runs { engine, scenario, drive, tokens, steps, is_persistent, is_warm: false }
+    }
+
+    pub(super) fn scenario(&self) -> Scenario {
+        self.scenario
+    }
+
+    pub(super) fn take_steps(&mut self, steps: u32) {
+        self.steps = steps;
+    }
+
+    /// How many steps of that length make a sample long enough.
+    pub(super) fn steps_for(&self, ns: f64) -> u32 {
+        match (self.scenario.tokens, &self.engine) {
+            (1, Runner::Engine(_)) => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
+            _ => 1,
+        }
+    }
+
+    /// Runs until two samples agree; nanoseconds of a step. `None`: it is over before.
+    pub(super) fn warm_up(&mut self, is_over: &dyn Fn() -> bool) -> Result<Option<f64>, StepError> {
+        let mut before = self.sample()?;
+        for _ in 1..MOST_WARM_UP {
+            if is_over() {
+                return Ok(None);
+            }
+            let ns = self.sample()?;
+            if (ns - before).abs() <= STEADY * before {
+                return Ok(Some(ns));
+            }
+            before = ns;
+        }
+        Ok(Some(before))
+    }
+
+    /// Wall-clock nanoseconds of a step.
+    pub(super) fn sample(&mut self) -> Result<f64, StepError> {
+        let is_warm = std::mem::replace(&mut self.is_warm, true);
+        let engine = match &mut self.engine {
+            Runner::Engine(engine) => engine,
+            Runner::Starting(executor) => return start(executor, &self.tokens, self.drive.weights),
+        };
+        let slots = self.tokens.len();
+        engine.reset(0..slots)?;
+        let each: Vec<std::ops::Range<usize>> = match self.drive.sequences {
+            Sequences::Together => vec![0..slots],
+            Sequences::InTurns => (0..slots).map(|slot| slot..slot + 1).collect(),
+        };
+        let begun = Instant::now();
+        for slots in each {
+            let tokens = &self.tokens[slots.clone()];
+            match (self.scenario.tokens, self.drive.chooser) {
+                (1, Chooser::Host) => choose_on_host(engine, slots.start, tokens, self.steps)?,
+                (1, Chooser::Device) if engine.can_decode() => {
+                    let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
+                    let must_persist = is_warm && self.is_persistent;
+                    decode(engine, slots.start, tokens, (self.steps, in_flight), must_persist)?;
+                }
+                _ => {
+                    engine.forward(&sequences(slots.start, tokens))?;
+                }
+            }
+        }
+        let steps = if self.scenario.tokens == 1 { self.steps } else { 1 };
+        Ok(begun.elapsed().as_nanos() as f64 / f64::from(steps))
+    }
+}
+
+/// What sequences from that slot on read, with their last logits.
+fn sequences(first: usize, tokens: &[Vec<u32>]) -> Vec<Sequence<'_>> {
+    let sequence = |(i, tokens)| Sequence { slot: first + i, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
+    tokens.iter().enumerate().map(sequence).collect()
+}
+
+/// Decodes so many steps; the first call may upload weights, dispatch by dispatch, and need not be persistent.
+fn decode(
+    engine: &mut Engine,
+    first: usize,
+    tokens: &[Vec<u32>],
+    (steps, in_flight): (u32, usize),
+    must_persist: bool,
+) -> Result<(), StepError> {
+    let start: Vec<u32> = tokens.iter().flatten().copied().collect();
+    let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+    let (bias, chosen, stops) = (&[][..], &[][..], &[][..]);
+    let on = |i| Continuation { slot: first + i, sampling, bias, chosen, stops, max_tokens: steps };
+    let sequences: Vec<Continuation<'_>> = (0..start.len()).map(on).collect();
+    let report = engine.decode(Start::Tokens(&start), &sequences, in_flight, &mut |_| ControlFlow::Continue(()))?;
+    if must_persist && (report.timed_out || report.persistent < report.rounds) {
+        return Err(StepError::NotPersistent(match engine.report().persistent {
+            Some(PersistentStatus::Refused(why)) => why.to_string(),
+            _ => format!("{} of {} steps did", report.persistent, report.rounds),
+        }));
+    }
+    Ok(())
+}
+
+/// The same with logits that come back and tokens that go there.
+fn choose_on_host(engine: &mut Engine, first: usize, tokens: &[Vec<u32>], steps: u32) -> Result<(), StepError> {
+    let mut tokens = tokens.to_vec();
+    for _ in 0..steps {
+        let logits = engine.forward(&sequences(first, &tokens))?;
+        for (row, next) in logits.iter().zip(&mut tokens) {
+            let likeliest = row.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
+            *next = vec![likeliest.map_or(0, |(id, _)| id as u32)];
+        }
+    }
+    Ok(())
+}
+
+/// Nanoseconds of a pass that finds no weight on the device.
+fn start(executor: &mut GpuExecutor, tokens: &[Vec<u32>], weights: Weights) -> Result<f64, StepError> {
+    executor.reset(0..tokens.len())?;
+    executor.drop_weights();
+    let batch = Batch::pack(&sequences(0, tokens), executor.shape().vocab, tokens.len()).map_err(RuntimeError::from)?;
+    let begun = Instant::now();
+    if weights == Weights::Eager {
+        executor.prepare(&batch.shape())?;
+    }
+    executor.run(&batch)?;
+    Ok(begun.elapsed().as_nanos() as f64)
+}
