@@ -157,6 +157,8 @@ fn resident() -> Option<u64> {
 fn a_session_that_goes_on_and_on_stays_as_it_was() {
     /// What an allocator may keep, of memory that was given back.
     const SLACK: u64 = 24 << 20;
+    /// How often memory is said.
+    const PARTS: u128 = 30;
     let seconds = std::env::var("WGOOSE_SOAK_SECONDS").map_or(10, |seconds| seconds.parse().unwrap());
     let seed = std::env::var("WGOOSE_SOAK_SEED").map_or(1, |seed| seed.parse().unwrap());
     let model = tiny(3);
@@ -164,13 +166,19 @@ fn a_session_that_goes_on_and_on_stays_as_it_was() {
     let mut session = open(&model);
     let mut joined = Joined { batch: session.batch(5).unwrap(), going: BTreeMap::new() };
     let (mut rng, start, whole) = (Rng::with_seed(seed), Instant::now(), Duration::from_secs(seconds));
-    let (mut acts, mut before) = (0, None);
+    let (mut acts, mut before, mut said) = (0, None, 0);
     let device = |session: &Session| session.load_report().device.map(|memory| memory.used);
     // The largest pass of all.
     session.embed_batch(&[(); 8].map(|()| text(TEXTS - 1)), &EmbedOptions::default()).unwrap();
     while start.elapsed() < whole {
         act(&mut session, &mut joined, model.folder.path(), &mut rng, &alone);
         acts += 1;
+        // A run that is cut off has said something.
+        let parts = start.elapsed().as_millis() * PARTS / whole.as_millis().max(1);
+        if parts > said {
+            said = parts;
+            println!("{parts}/{PARTS}: {acts} acts; {:?}, {:?}", resident(), device(&session));
+        }
         // By then every pipeline and buffer was needed once. A run that does not come so far says nothing of memory.
         if before.is_none() && start.elapsed() * 3 > whole && acts > 200 {
             before = Some((resident(), device(&session)));
