@@ -309,13 +309,13 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The lab or the ledger fails.
     pub(crate) fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(), TrialError> {
-        let key = |job: &Job| self.identity(job).key();
         let is_new = |kernel: &&Configured| {
-            self.recall(&key(&Job::Kernel { site: site_id(site), kernel: (*kernel).clone() })).is_none()
+            let job = Job::Kernel { site: site_id(site), kernel: (*kernel).clone() };
+            self.recall(&self.identity(&job)).is_none()
         };
         let new: Vec<Configured> = kernels.iter().filter(is_new).cloned().collect();
         let job = Job::Compile { site: site_id(site) };
-        let last = self.ledger.find(&key(&job)).last();
+        let last = self.ledger.find(&self.identity(&job).key()).last();
         let has_died = last.is_some_and(|trial| match trial.outcome {
             Outcome::Intent => !self.lab.is_apart(),
             ref outcome => matches!(outcome, Outcome::Failed(_)),
@@ -387,16 +387,22 @@ impl<'a> Memo<'a> {
         Identity { tried: Tried::Job(job.clone()), device: self.device.clone(), model, clock }
     }
 
-    /// What is known of a job, if it ended.
-    fn recall(&self, key: &str) -> Option<Outcome> {
-        self.ledger.find(key).map(|trial| &trial.outcome).filter(|outcome| outcome.is_known()).last().cloned()
+    /// What is known of a job, if it ended. One that failed fails by whichever clock it is timed.
+    fn recall(&self, identity: &Identity) -> Option<Outcome> {
+        let known = |key: &str| {
+            self.ledger.find(key).map(|trial| &trial.outcome).filter(|outcome| outcome.is_known()).last().cloned()
+        };
+        let by = |clock: &Clock| known(&Identity { clock: *clock, ..identity.clone() }.key());
+        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+        let others = [Clock::Timestamps, Clock::Wall];
+        known(&identity.key()).or_else(|| others.iter().filter_map(by).find(failed))
     }
 
     /// Runs a job, unless its outcome is known.
     fn run(&mut self, job: &Job, site: Option<&InstanceGroup>, effort: Effort) -> Result<Outcome, TrialError> {
         let identity = self.identity(job);
         let key = identity.key();
-        if let Some(outcome) = self.recall(&key) {
+        if let Some(outcome) = self.recall(&identity) {
             self.recalled += usize::from(self.earlier.remove(&key));
             return Ok(outcome);
         }

@@ -78,6 +78,21 @@ fn a_kill_is_held_against_a_trial_only_where_it_could_have_done_it() {
     }
 }
 
+/// A busy machine may make a lab choose another clock: times by it are others, failures are not.
+#[test]
+fn what_failed_by_one_clock_is_not_run_by_another() {
+    let failed = Outcome::failed(Cause::WrongResult, "it is wrong".to_owned());
+    for (outcome, is_recalled) in [(failed, true), (Outcome::Done, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        with_memo(&folder.path().join("ledger.jsonl"), true, |memo, _| {
+            let identity = memo.identity(&Job::Prepare { plans: Vec::new() });
+            assert_eq!(identity.clock, Clock::Wall);
+            memo.append(&Identity { clock: Clock::Timestamps, ..identity.clone() }, None, outcome.clone()).unwrap();
+            assert_eq!(memo.recall(&identity), is_recalled.then_some(outcome));
+        });
+    }
+}
+
 #[test]
 fn what_hung_is_not_run_again_whatever_it_is_compared_with() {
     let folder = tempfile::tempdir().unwrap();
