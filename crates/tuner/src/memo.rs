@@ -1,6 +1,7 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
 mod time;
+mod unasked;
 
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
@@ -14,8 +15,9 @@ use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use unasked::Unasked;
 use wgoose_kernels::{DeviceFingerprint, Plan};
 
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
@@ -59,8 +61,9 @@ pub struct Memo<'a> {
     pub(crate) measured: usize,
     /// Jobs whose outcomes earlier sweeps have left in the ledger.
     pub(crate) recalled: usize,
-    /// Keys that were there at the start, and were not counted yet.
-    earlier: BTreeSet<String>,
+    unasked: Unasked,
+    /// Jobs that this search has asked for, and what they took, be it in an earlier one.
+    took: Vec<(Job, Cost)>,
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
     quarantined: BTreeMap<Suspect, Reason>,
     interrupt: Interrupt,
@@ -93,7 +96,7 @@ impl Suspect {
 impl<'a> Memo<'a> {
     /// Continues a ledger.
     pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, lab: &'a mut dyn Lab) -> Self {
-        let earlier = ledger.records().trials().map(|(_, trial)| trial.identity.key()).collect();
+        let unasked = Unasked::of(ledger.records());
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
         let interrupt = Interrupt::default();
         let (measured, recalled, end) = (0, 0, None);
@@ -106,7 +109,8 @@ impl<'a> Memo<'a> {
             plans,
             measured,
             recalled,
-            earlier,
+            unasked,
+            took: Vec::new(),
             quarantined,
             interrupt,
             end,
@@ -309,11 +313,10 @@ impl<'a> Memo<'a> {
     /// # Errors
     /// The lab or the ledger fails.
     pub(crate) fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(), TrialError> {
-        let is_new = |kernel: &&Configured| {
-            let job = Job::Kernel { site: site_id(site), kernel: (*kernel).clone() };
-            self.recall(&self.identity(&job)).is_none()
-        };
+        let of = |kernel: &Configured| self.identity(&Job::Kernel { site: site_id(site), kernel: kernel.clone() });
+        let is_new = |kernel: &&Configured| self.recall(&of(kernel)).is_none();
         let new: Vec<Configured> = kernels.iter().filter(is_new).cloned().collect();
+        let earlier = kernels.iter().filter(|kernel| self.unasked.has(&of(kernel).key())).count();
         let job = Job::Compile { site: site_id(site) };
         let last = self.ledger.find(&self.identity(&job).key()).last();
         let has_died = last.is_some_and(|trial| match trial.outcome {
@@ -321,6 +324,9 @@ impl<'a> Memo<'a> {
             ref outcome => matches!(outcome, Outcome::Failed(_)),
         });
         if new.len() < 2 || has_died {
+            if new.len() + earlier >= 2 {
+                self.pass_over(&job, &self.identity(&job).key());
+            }
             return Ok(());
         }
         let identity = self.identity(&job);
@@ -403,7 +409,7 @@ impl<'a> Memo<'a> {
         let identity = self.identity(job);
         let key = identity.key();
         if let Some(outcome) = self.recall(&identity) {
-            self.recalled += usize::from(self.earlier.remove(&key));
+            self.recalled += usize::from(self.pass_over(job, &key));
             return Ok(outcome);
         }
         if let Some(reason) = Suspect::of(job).and_then(|suspect| self.quarantined.get(&suspect)) {
@@ -452,6 +458,7 @@ impl<'a> Memo<'a> {
             ran => ran.map(|(outcome, cost)| (outcome, Some(cost)))?,
         };
         self.append(identity, cost, outcome.clone())?;
+        self.took.extend(identity.tried.job().cloned().zip(cost));
         if outcome == Outcome::Interrupted {
             let is_wanted = self.interrupt.is_raised();
             return Err(if is_wanted { LabError::Interrupted.into() } else { TrialError::OutOfTime });

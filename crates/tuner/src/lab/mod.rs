@@ -81,6 +81,10 @@ pub trait Lab {
     /// What kernels are timed with.
     fn clock(&self) -> Clock;
 
+    /// Is told of a job that an earlier sweep has run, and that is not run again. Where time is that of records, it passes here, too:
+    /// a sweep that goes on after a kill then does what it would have done.
+    fn pass_over(&mut self, _: &Job) {}
+
     /// Whether jobs run in another process, so that none can take this one with it: one without an outcome was broken off.
     fn is_apart(&self) -> bool {
         false

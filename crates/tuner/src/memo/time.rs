@@ -11,6 +11,11 @@ use wgoose_kernels::Plan;
 const LATE: Duration = Duration::from_secs(10);
 
 impl Memo<'_> {
+    /// The jobs that this search has asked for, with what they took. A sweep that goes on knows no more than the one before it did.
+    pub(crate) fn took(&self) -> impl Iterator<Item = (&Job, f64)> {
+        self.took.iter().map(|(job, cost)| (job, cost.total()))
+    }
+
     /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
     /// after.
     pub(crate) fn end_at(&mut self, end: Duration) {

@@ -3,7 +3,7 @@
 use super::merged::PROMISING;
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
-use crate::job::{Cost, Job};
+use crate::job::Job;
 use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
@@ -82,17 +82,16 @@ impl Sweep<'_> {
         let objective = &self.options.objective;
         let mut least: Vec<(Scenario, f64)> = Vec::new();
         let mut gate = 0.0_f64;
-        for (_, trial) in self.memo.records().trials() {
-            let Some(cost) = trial.cost.map(Cost::total) else { continue };
-            match trial.identity.tried.job() {
-                Some(Job::Screen { scenario, .. } | Job::Steps { scenario, .. }) => {
+        for (job, cost) in self.memo.took() {
+            match job {
+                Job::Screen { scenario, .. } | Job::Steps { scenario, .. } => {
                     match least.iter_mut().find(|(known, _)| known == scenario) {
                         Some((_, known)) => *known = known.min(cost),
                         None => least.push((*scenario, cost)),
                     }
                 }
                 // The first one waits for the reference.
-                Some(Job::Gate { .. }) => gate = if gate == 0.0 { cost } else { gate.min(cost) },
+                Job::Gate { .. } => gate = if gate == 0.0 { cost } else { gate.min(cost) },
                 _ => {}
             }
         }
