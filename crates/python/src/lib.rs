@@ -24,6 +24,7 @@ mod running;
 mod sampling;
 mod state;
 mod trace;
+mod trials;
 mod tune;
 
 use pyo3::prelude::*;
@@ -45,6 +46,7 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(chat::chat_prompt, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
     // By setattr: they are no part of the interface.
+    module.setattr("_run_trials", wrap_pyfunction!(trials::_run_trials, module)?)?;
     module.setattr("_restore_state", wrap_pyfunction!(state::_restore_state, module)?)?;
     #[cfg(debug_assertions)]
     module.setattr("_panic", wrap_pyfunction!(boundary::_panic, module)?)?;

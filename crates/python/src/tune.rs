@@ -5,9 +5,10 @@ use crate::error::{InputError, LoadError, of_other, of_runtime};
 use crate::fork;
 use crate::interrupt::Interrupt;
 use crate::load::Adapter;
+use crate::trials;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
@@ -16,7 +17,9 @@ use wgoose_plans::Destination;
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
+use wgoose_tuner::lab::ChildCommand;
 use wgoose_tuner::objective::Objective;
+use wgoose_tuner::seeds;
 use wgoose_tuner::sweep::{Part, SweepOptions, Swept, UnknownPart, sweep};
 
 /// Finds the best plan for a model on a device: every candidate is checked against the reference, then timed. Returns what the
@@ -27,12 +30,14 @@ use wgoose_tuner::sweep::{Part, SweepOptions, Swept, UnknownPart, sweep};
 /// goes on where it was. exhaustive: try every legal configuration. only: what to decide, of
 /// layouts, fusions, chunk and kernels; None for all. chunks: prefill chunks to compare. sequences: tune also
 /// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
+/// seeds: a file of configurations that enter the race, as `wgoose tune --seeds` takes it. in_process: run trials in this
+/// process, which a kernel that hangs or crashes takes with it; by default they run in another interpreter, which is killed then.
 /// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
 ///
 /// Raises LoadError, DeviceError, Error.
 #[pyfunction]
 #[pyo3(signature = (path, out=None, *, ledger=None, budget=300.0, exhaustive=false, only=None, chunks=None, sequences=None,
-    allow_int8=false, device=None, listen=None))]
+    allow_int8=false, seeds=None, in_process=false, device=None, listen=None))]
 pub(crate) fn tune(
     py: Python<'_>,
     path: PathBuf,
@@ -44,6 +49,8 @@ pub(crate) fn tune(
     chunks: Option<Vec<u32>>,
     sequences: Option<u32>,
     allow_int8: bool,
+    seeds: Option<PathBuf>,
+    in_process: bool,
     device: Option<Adapter>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
@@ -55,20 +62,28 @@ pub(crate) fn tune(
     }
     let parse = |name: String| name.parse().map_err(|e: UnknownPart| InputError::new_err(e.to_string()));
     let parts = only.map(|names| names.into_iter().map(parse).collect::<PyResult<_>>()).transpose()?;
-    let options = DeviceOptions {
+    let seeds = seeds.as_deref().map(seeds::load).transpose().map_err(|e| InputError::new_err(one_line(&e)))?;
+    let interpreter = if in_process { None } else { trials::interpreter(py)? };
+    let opening = DeviceOptions {
         adapter: device.map(Adapter::name),
         cache: wgoose_runtime::default_cache_dir(),
         ..DeviceOptions::default()
     };
     let (name, swept) = outside(py, move || {
         let model = Arc::new(Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
-        let device = open_measured(&options).map_err(|e| of_runtime(&e))?;
+        let device = open_measured(&opening).map_err(|e| of_runtime(&e))?;
         let class = model_class(&model);
         let destination = Destination::new(out).map_err(|e| of_other(&e))?;
         let chat = Objective::chat(device.is_cpu());
         let objective = sequences.map_or(chat.clone(), |sequences| chat.and_together(sequences));
+        let ledger = ledger.unwrap_or_else(|| destination.ledger(device.fingerprint(), &class));
+        let child = interpreter.map(|(program, interpreter)| {
+            let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let command = ChildCommand::new(program, &path, (&device, &opening), folder)?;
+            Ok::<_, std::io::Error>(ChildCommand { interpreter, ..command })
+        });
         let options = SweepOptions {
-            ledger: ledger.unwrap_or_else(|| destination.ledger(device.fingerprint(), &class)),
+            ledger,
             begun,
             budget,
             parts: parts.unwrap_or_else(|| Part::ALL.into()),
@@ -78,8 +93,8 @@ pub(crate) fn tune(
             persistent: !device.is_cpu(),
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
-            child: None,
-            seeds: Vec::new(),
+            child: child.transpose().map_err(|e| of_other(&e))?,
+            seeds: seeds.unwrap_or_default(),
             interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;

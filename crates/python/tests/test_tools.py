@@ -42,6 +42,40 @@ def test_tune(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         wgoose.tune(path, plan, chunks=[0])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="what children have used is not told there")
+def test_trials_run_in_another_interpreter(path: Path, tmp_path: Path) -> None:
+    """One that can be killed, with this package; in this process only where that is asked for."""
+    import resource
+
+    def of_children() -> float:
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+    used = [of_children()]
+    for i, in_process in enumerate((True, False)):
+        plan = tmp_path / f"{i}.ron"
+        assert wgoose.tune(path, plan, budget=1, chunks=[16], in_process=in_process)["measured"] > 0
+        used.append(of_children())
+    assert used[1] == used[0] and used[2] > used[1] + 0.1, used
+    # What an interpreter says where it cannot: not of a model that is not there.
+    child = [sys.executable, "-c", "from wgoose.trials import main; main()", "trial", str(tmp_path / "absent.gguf")]
+    ended = subprocess.run(
+        [*child, f"--reference={tmp_path}", "--multiprocessors=1", "--no-cache"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1 and "absent.gguf" in ended.stderr.splitlines()[-1]
+
+
+def test_seeds_enter_the_race(path: Path, tmp_path: Path) -> None:
+    """As the tool takes them; a file that has none is refused."""
+    seeds = tmp_path / "seeds.json"
+    seeds.write_text('[{"op": "matmul", "variant": "naive", "config": {}, "rows": 1}]')
+    lines: list[str] = []
+    wgoose.tune(path, tmp_path / "plan.ron", budget=1, chunks=[16], seeds=seeds, listen=lines.append)
+    assert '"naive"' in (tmp_path / "plan.jsonl").read_text()
+    seeds.write_text("nothing")
+    with pytest.raises(wgoose.InputError, match=r"seeds\.json"):
+        wgoose.tune(path, tmp_path / "plan.ron", seeds=seeds)
+
+
 def test_a_listener_ends_a_sweep(path: Path, tmp_path: Path) -> None:
     """With its own exception; what was measured until then stays."""
 

@@ -1,20 +1,16 @@
 //! `wgoose trial`: the process in which `wgoose tune` runs its trials.
 
 use crate::failure::Failure;
-use crate::options::argument;
 use crate::signals::OnSignal;
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_kernels::Plan;
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_tuner::job::{Configured, Cost, Job};
 use wgoose_tuner::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
 use wgoose_tuner::ledger::{Clock, Outcome};
-use wgoose_tuner::quality::PendingReference;
 use wgoose_tuner::space::InstanceGroup;
 
 /// Run trials for `wgoose tune`, as stdin asks for them; or run again one that failed.
@@ -52,18 +48,10 @@ pub(crate) fn command(
     (kernels, reference): (Option<&Path>, &Path),
     patience: Option<Duration>,
 ) -> Result<ChildCommand, Failure> {
-    let mut arguments: Vec<OsString> = vec!["trial".into(), std::path::absolute(model)?.into()];
-    arguments.push(argument("--reference", std::path::absolute(reference)?));
-    arguments.push(argument("--multiprocessors", device.limits().multiprocessors.to_string()));
-    arguments.extend(options.adapter.iter().map(|adapter| argument("--device", adapter)));
-    arguments.push(match &options.cache {
-        Some(folder) => argument("--cache-dir", std::path::absolute(folder)?),
-        None => "--no-cache".into(),
-    });
-    let usual = Deadlines::usual(device.is_cpu());
-    let deadlines = patience.map_or(usual, |seconds| Deadlines { compile: seconds, run: seconds });
-    let kernels = kernels.map(std::path::absolute).transpose()?;
-    Ok(ChildCommand { program: std::env::current_exe()?, arguments, kernels, deadlines })
+    let mut command = ChildCommand::new(std::env::current_exe()?, model, (device, options), reference)?;
+    command.deadlines = patience.map_or(command.deadlines, |seconds| Deadlines { compile: seconds, run: seconds });
+    command.kernels = kernels.map(std::path::absolute).transpose()?;
+    Ok(command)
 }
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
@@ -77,9 +65,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         limits.multiprocessors = args.multiprocessors.unwrap_or(limits.multiprocessors);
     })?;
     let model = Arc::new(Model::open(path)?);
-    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let reference = PendingReference::Filed(Arc::clone(&model), args.reference.clone());
-    let mut lab = GpuLab::new(&device, &model, &default, (&catalogue, reference), started)?;
+    let mut lab = GpuLab::of_trials(&device, &model, &catalogue, &args.reference, started)?;
     match &args.abort_at {
         Some(variant) => serve(&device, &mut Aborting { lab, variant: variant.clone() })?,
         None => serve(&device, &mut lab)?,

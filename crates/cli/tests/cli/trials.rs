@@ -155,7 +155,8 @@ impl World {
             .map(|argument| if argument.ends_with(".gguf") { self.path(argument).into() } else { argument.into() });
         let deadlines = Deadlines { compile: Duration::from_secs(60), run: Duration::from_secs(6) };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_wgoose"));
-        ChildCommand { program, arguments: arguments.into(), kernels: Some(self.path("kernels")), deadlines }
+        let (interpreter, kernels) = (Vec::new(), Some(self.path("kernels")));
+        ChildCommand { program, interpreter, arguments: arguments.into(), kernels, deadlines }
     }
 
     /// Tunes the site in a child process.

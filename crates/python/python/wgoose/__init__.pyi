@@ -383,6 +383,8 @@ def tune(
     chunks: list[int] | None = None,
     sequences: int | None = None,
     allow_int8: bool = False,
+    seeds: _Path | None = None,
+    in_process: bool = False,
     device: int | str | None = None,
     listen: Callable[[str], object] | None = None,
 ) -> TuneReport:
@@ -394,7 +396,9 @@ def tune(
     measurements are kept, by default beside the plan; an interrupted run goes on where it was. exhaustive: try every
     legal configuration. only: what to decide, of layouts, fusions, chunk and kernels; None for all. chunks: prefill
     chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that round to
-    int8, with a quality gate of their own. listen: called with a line of text for whatever happens; what it raises,
+    int8, with a quality gate of their own. seeds: a file of configurations that enter the race, as `wgoose tune --seeds`
+    takes it. in_process: run trials in this process, which a kernel that hangs or crashes takes with it; by default they
+    run in another interpreter, which is killed then. listen: called with a line of text for whatever happens; what it raises,
     and KeyboardInterrupt, ends the sweep.
 
     Raises LoadError, DeviceError, Error.

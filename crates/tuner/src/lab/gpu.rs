@@ -11,6 +11,7 @@ use crate::quality::{PendingReference, QualityError};
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::Weight;
@@ -56,6 +57,22 @@ impl GpuLab {
         let kernels = KernelLab::new(device, catalogue, site, begun)?;
         let subject = Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) };
         Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
+    }
+
+    /// The lab of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or will.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn of_trials(
+        device: &Arc<Device>,
+        model: &Arc<Model>,
+        catalogue: &Arc<Catalogue>,
+        reference: &Path,
+        begun: Instant,
+    ) -> Result<Self, LabError> {
+        let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+        let reference = PendingReference::Filed(Arc::clone(model), reference.to_owned());
+        GpuLab::new(device, model, &default, (catalogue, reference), begun)
     }
 
     /// Also runs these plans, which are of another model or other kernels; `root` holds the weights that they share.

@@ -138,7 +138,7 @@ pub fn replay(bundle: &Path, program: PathBuf) -> Result<(Reason, Outcome), LabE
     let failure: Failure = serde_json::from_slice(&read("failure.json")?).map_err(ChildError::Message)?;
     let arguments = failure.arguments.into_iter().map(Into::into).collect();
     let (kernels, deadlines) = (Some(bundle.join("kernels")), failure.deadlines);
-    let command = ChildCommand { program, arguments, kernels, deadlines };
+    let command = ChildCommand { program, interpreter: Vec::new(), arguments, kernels, deadlines };
     let mut supervisor = Supervisor::new(command, Interrupt::default());
     supervisor.start(1)?;
     Ok((failure.reason, supervisor.ask(&request)?.outcome))

@@ -18,14 +18,15 @@ use crate::quality::PendingReference;
 use crate::space::InstanceGroup;
 use bundle::Quarantine;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use supervisor::{Ready, Supervisor};
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits};
+use wgoose_runtime::{Device, DeviceOptions};
 use wire::Request;
 
 /// How to start a process that calls [`serve`].
@@ -33,12 +34,44 @@ use wire::Request;
 pub struct ChildCommand {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, paths absolute.
+    /// What comes before the arguments where it is an interpreter: what failed is run again without.
+    pub interpreter: Vec<OsString>,
+    /// Its arguments, those of `wgoose trial`, paths absolute.
     pub arguments: Vec<OsString>,
     /// The folder of kernels that it reads beside its own: passed on as `--kernels`.
     pub kernels: Option<PathBuf>,
     /// How long parts of a job may take.
     pub deadlines: Deadlines,
+}
+
+impl ChildCommand {
+    /// A program that runs the trials of a model on a device that was opened with those options; the reference lies in a folder.
+    ///
+    /// # Errors
+    /// There is no current folder, to which paths are relative.
+    pub fn new(
+        program: PathBuf,
+        model: &Path,
+        (device, options): (&Device, &DeviceOptions),
+        reference: &Path,
+    ) -> io::Result<Self> {
+        let named = |name: &str, value: &dyn AsRef<OsStr>| {
+            let mut text = OsString::from(name);
+            text.push(value.as_ref());
+            text
+        };
+        let multiprocessors = device.limits().multiprocessors.to_string();
+        let mut arguments: Vec<OsString> = vec!["trial".into(), std::path::absolute(model)?.into()];
+        arguments.push(named("--reference=", &std::path::absolute(reference)?));
+        arguments.push(named("--multiprocessors=", &multiprocessors));
+        arguments.extend(options.adapter.iter().map(|adapter| named("--device=", adapter)));
+        arguments.push(match &options.cache {
+            Some(folder) => named("--cache-dir=", &std::path::absolute(folder)?),
+            None => "--no-cache".into(),
+        });
+        let deadlines = Deadlines::usual(device.is_cpu());
+        Ok(ChildCommand { program, interpreter: Vec::new(), arguments, kernels: None, deadlines })
+    }
 }
 
 /// How long parts of a job may take before its process is killed.

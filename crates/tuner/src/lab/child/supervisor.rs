@@ -93,7 +93,7 @@ impl Supervisor {
 
     fn try_start(&self) -> Result<(Process, Ready), LabError> {
         let mut command = Command::new(&self.command.program);
-        command.args(&self.command.arguments);
+        command.args(&self.command.interpreter).args(&self.command.arguments);
         if let Some(folder) = &self.command.kernels {
             command.arg("--kernels").arg(folder);
         }
