@@ -62,7 +62,7 @@ pub(crate) fn tune(
     }
     let parse = |name: String| name.parse().map_err(|e: UnknownPart| InputError::new_err(e.to_string()));
     let parts = only.map(|names| names.into_iter().map(parse).collect::<PyResult<_>>()).transpose()?;
-    let seeds = seeds.as_deref().map(seeds::load).transpose().map_err(|e| InputError::new_err(one_line(&e)))?;
+    let seeds = seeds.map(|path| seeds::load(&path)).transpose().map_err(|e| InputError::new_err(one_line(&e)))?;
     let interpreter = if in_process { None } else { trials::interpreter(py)? };
     let opening = DeviceOptions {
         adapter: device.map(Adapter::name),

@@ -237,7 +237,7 @@ fn planted_kernels_are_caught_kept_and_not_tried_again() {
     // The ledger answers for all of them; what ran is timed anew only where a busy machine chose another clock.
     let failed = || {
         let records = ledger::read(&world.path("ledger.jsonl")).unwrap().0;
-        records.trials().filter(|trial| matches!(trial.outcome, Outcome::Failed(_))).count()
+        records.trials().filter(|(_, trial)| matches!(trial.outcome, Outcome::Failed(_))).count()
     };
     let before = failed();
     world.tune();

@@ -115,22 +115,22 @@ impl Runs {
         };
         let slots = self.tokens.len();
         engine.reset(0..slots)?;
-        let each: Vec<std::ops::Range<usize>> = match self.drive.sequences {
-            Sequences::Together => vec![0..slots],
-            Sequences::InTurns => (0..slots).map(|slot| slot..slot + 1).collect(),
+        let together = match self.drive.sequences {
+            Sequences::Together => slots,
+            Sequences::InTurns => 1,
         };
         let begun = Instant::now();
-        for slots in each {
-            let tokens = &self.tokens[slots.clone()];
+        for (i, tokens) in self.tokens.chunks(together).enumerate() {
+            let first = i * together;
             match (self.scenario.tokens, self.drive.chooser) {
-                (1, Chooser::Host) => choose_on_host(engine, slots.start, tokens, self.steps)?,
+                (1, Chooser::Host) => choose_on_host(engine, first, tokens, self.steps)?,
                 (1, Chooser::Device) if engine.can_decode() => {
                     let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
                     let must_persist = is_warm && self.is_persistent;
-                    decode(engine, slots.start, tokens, (self.steps, in_flight), must_persist)?;
+                    decode(engine, first, tokens, (self.steps, in_flight), must_persist)?;
                 }
                 _ => {
-                    engine.forward(&sequences(slots.start, tokens))?;
+                    engine.forward(&sequences(first, tokens))?;
                 }
             }
         }
