@@ -1,4 +1,4 @@
-//! How a plan is driven: what whoever calls the engine decides, and no plan can say.
+//! How a plan is driven: what a caller of the engine decides, and no plan can say.
 
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;

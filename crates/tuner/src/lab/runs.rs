@@ -35,7 +35,7 @@ pub(super) enum StepError {
 
 /// A plan that runs a scenario over and over.
 pub(super) struct Runs {
-    engine: Runner,
+    runner: Runner,
     scenario: Scenario,
     drive: Drive,
     /// What each sequence reads, or begins with.
@@ -67,11 +67,11 @@ impl Runs {
             executor.submit_in(submissions);
         }
         let chunk = executor.plan().prefill_chunk as usize;
-        let engine = match drive.weights {
+        let runner = match drive.weights {
             Weights::There => Runner::Engine(Engine::new(Box::new(executor), chunk)),
             Weights::Lazy | Weights::Eager => Runner::Starting(Box::new(executor)),
         };
-        Runs { engine, scenario, drive, tokens, steps, is_persistent, is_warm: false }
+        Runs { runner, scenario, drive, tokens, steps, is_persistent, is_warm: false }
     }
 
     pub(super) fn scenario(&self) -> Scenario {
@@ -84,7 +84,7 @@ impl Runs {
 
     /// How many steps of that length make a sample long enough.
     pub(super) fn steps_for(&self, ns: f64) -> u32 {
-        match (self.scenario.tokens, &self.engine) {
+        match (self.scenario.tokens, &self.runner) {
             (1, Runner::Engine(_)) => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
             _ => 1,
         }
@@ -109,7 +109,7 @@ impl Runs {
     /// Wall-clock nanoseconds of a step.
     pub(super) fn sample(&mut self) -> Result<f64, StepError> {
         let is_warm = std::mem::replace(&mut self.is_warm, true);
-        let engine = match &mut self.engine {
+        let engine = match &mut self.runner {
             Runner::Engine(engine) => engine,
             Runner::Starting(executor) => return start(executor, &self.tokens, self.drive.weights),
         };
