@@ -214,7 +214,8 @@ mod tests {
     use super::*;
     use crate::timeline::Timeline;
     use crate::{
-        Continuation, DecodeReport, Decoder, Device, DeviceOptions, Executor, Penalties, Sampling, Start, StateData,
+        Batch, Continuation, DecodeReport, Decoder, Device, DeviceOptions, Executor, Outputs, Penalties, Sampling,
+        Sequence, Start, StateData,
     };
     use std::ops::ControlFlow;
     use std::path::Path;
@@ -337,5 +338,17 @@ mod tests {
             assert!(counts.len() < 1000, "{:?}", background.steps.persistent.status());
         }
         assert!(counts[0] < report.persistent, "the first call waited");
+    }
+    /// Kernels that nobody asks for would cost a start that only reads logits its time and memory.
+    #[test]
+    fn only_a_prompt_whose_logits_stay_begins_with_what_follows() {
+        let mut executor = executor();
+        executor.compile_in_background();
+        let prompt = Sequence { slot: 0, tokens: &[1, 2, 3], outputs: Outputs::Last };
+        let read = Batch::pack(&[prompt], executor.shape().vocab, 1).unwrap();
+        for stays in [false, true] {
+            executor.run(&Batch { stays, ..read.clone() }).unwrap();
+            assert_eq!(executor.steps.expected.step(&ONE).is_some(), stays);
+        }
     }
 }
