@@ -9,6 +9,7 @@ mod settings;
 
 use crate::decode::Continuation;
 use crate::pipelines::Pipelines;
+use crate::schedule::storage_bytes;
 use crate::{Device, RuntimeError};
 use settings::Settings;
 pub(crate) use settings::{Progress, Standing, check};
@@ -33,6 +34,26 @@ impl SamplerSize {
         let counts = sequences.iter().any(|s| s.sampling.penalties.any());
         let biases = sequences.iter().any(|s| !s.bias.is_empty());
         SamplerSize { sequences: sequences.len() as u32, vocab, spare, counts, biases }
+    }
+
+    /// Bytes of a table `[B, V]`.
+    fn matrix(&self) -> u64 {
+        u64::from(self.sequences) * u64::from(self.vocab) * 4
+    }
+
+    /// The buffers of its own, as kernels call them, and their bytes.
+    fn buffers(&self) -> [(&'static str, u64); 8] {
+        let (rows, matrix) = (u64::from(self.sequences), self.matrix());
+        [
+            ("settings", rows * size_of::<Settings>() as u64),
+            ("progress", rows * size_of::<Progress>() as u64),
+            ("counts", if self.counts { matrix } else { 0 }),
+            ("biases", if self.biases { matrix } else { 0 }),
+            ("scores", matrix),
+            ("slices", rows * u64::from(sampling::slices(self.vocab)) * sampling::SLICE_BYTES),
+            ("bests", rows * sampling::BEST_BYTES),
+            ("histogram", rows * sampling::HISTOGRAM_BYTES),
+        ]
     }
 }
 
@@ -60,9 +81,8 @@ pub(crate) struct Sampler {
     counts: wgpu::Buffer,
     biases: wgpu::Buffer,
     scores: wgpu::Buffer,
-    slices: wgpu::Buffer,
-    bests: wgpu::Buffer,
-    histogram: wgpu::Buffer,
+    /// Of all buffers of its own.
+    bytes: u64,
     stages: [Stage; 3],
 }
 
@@ -101,12 +121,10 @@ impl Sampler {
         size: SamplerSize,
         wiring: &Wiring,
     ) -> Result<Self, RuntimeError> {
-        let SamplerSize { sequences, vocab, spare, counts, biases } = size;
-        let (limits, rows) = (device.limits(), u64::from(sequences));
-        let matrix = rows * u64::from(vocab) * 4;
-        if matrix > limits.storage_binding {
+        let (SamplerSize { sequences, vocab, spare, .. }, limits) = (size, device.limits());
+        if size.matrix() > limits.storage_binding {
             let (what, limit) = ("the scores of all sequences", limits.storage_binding);
-            return Err(RuntimeError::ValueTooLarge { what, need: matrix, limit });
+            return Err(RuntimeError::ValueTooLarge { what, need: size.matrix(), limit });
         }
         let kernels = Sampler::kernels(sequences, vocab, limits, catalogue)?;
         pipelines.compile(&kernels.each_ref())?;
@@ -117,35 +135,21 @@ impl Sampler {
             mapped_at_creation: false,
         });
         device.queue.write_buffer(&params, 0, bytemuck::cast_slice(&[vocab, sequences, spare, 0]));
-        let settings = device.storage("sampling settings", rows * size_of::<Settings>() as u64);
-        let progress = device.storage("sampling progress", rows * size_of::<Progress>() as u64);
-        let counts = device.storage("token counts", if counts { matrix } else { 0 });
-        let biases = device.storage("token biases", if biases { matrix } else { 0 });
-        let scores = device.storage("scores", matrix);
-        let slices = u64::from(sampling::slices(vocab));
-        let slices = device.storage("slices of the vocabulary", rows * slices * sampling::SLICE_BYTES);
-        let bests = device.storage("best tokens", rows * sampling::BEST_BYTES);
-        let histogram = device.storage("histogram of tokens", rows * sampling::HISTOGRAM_BYTES);
-        let buffers = [
+        let own = size.buffers().map(|(name, bytes)| (name, device.storage(name, bytes)));
+        let bytes = own.iter().map(|(_, buffer)| buffer.size()).sum();
+        let given = [
             ("params", &params),
             ("logits", &wiring.logits),
             ("tokens", &wiring.tokens),
             ("segments", &wiring.segments),
             ("grid_barrier", &wiring.grid_barrier),
-            ("settings", &settings),
-            ("progress", &progress),
-            ("counts", &counts),
-            ("biases", &biases),
-            ("scores", &scores),
-            ("slices", &slices),
-            ("bests", &bests),
-            ("histogram", &histogram),
         ];
+        let buffers: Vec<(&str, &wgpu::Buffer)> = given.into_iter().chain(own.iter().map(|(n, b)| (*n, b))).collect();
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
         let stages = [stage(&kernels[0])?, stage(&kernels[1])?, stage(&kernels[2])?];
         device.check("preparing to sample")?;
-        let wired = wiring.identity;
-        Ok(Sampler { size, wired, settings, progress, counts, biases, scores, slices, bests, histogram, stages })
+        let [settings, progress, counts, biases, scores, ..] = own.map(|(_, buffer)| buffer);
+        Ok(Sampler { size, wired: wiring.identity, settings, progress, counts, biases, scores, bytes, stages })
     }
 
     /// Whether it is of that size and wired so.
@@ -199,17 +203,13 @@ impl Sampler {
 
     /// Most bytes that one for that many sequences holds on the device.
     pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
-        let slices = u64::from(sampling::slices(vocab)) * sampling::SLICE_BYTES;
-        let row = 3 * u64::from(vocab) * 4 + slices + sampling::BEST_BYTES + sampling::HISTOGRAM_BYTES;
-        // A buffer is at least 16 bytes, and two may be empty.
-        sequences as u64 * (row + (size_of::<Settings>() + size_of::<Progress>()) as u64) + 32
+        let size = SamplerSize { sequences: sequences as u32, vocab, spare: 0, counts: true, biases: true };
+        size.buffers().into_iter().map(|(_, bytes)| storage_bytes(bytes)).sum()
     }
 
     /// Bytes it holds on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let tables = [&self.settings, &self.progress, &self.counts, &self.biases, &self.scores];
-        let sums = [&self.slices, &self.bests, &self.histogram];
-        tables.into_iter().chain(sums).map(wgpu::Buffer::size).sum()
+        self.bytes
     }
 }
 
