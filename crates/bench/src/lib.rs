@@ -6,6 +6,7 @@ mod measure;
 pub mod process_memory;
 mod progress;
 mod record;
+mod start;
 mod subject;
 mod timed;
 pub mod workload;
@@ -14,6 +15,7 @@ pub use error::BenchError;
 pub use measure::{Load, measure};
 pub use progress::{Progress, Watch};
 pub use record::{Record, RecordError, Records, saved};
+pub use start::first_token;
 pub use subject::{Configured, Subject};
 pub use timed::{Saved, SavedRow, Timed};
 

@@ -7,10 +7,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use wgoose_bench::first_token;
 use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
+use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
-use wgoose_session::one_line;
+use wgoose_session::{Session, one_line};
 use wgoose_tuner::lab::{GpuLab, serve};
 
 /// This interpreter, and what has another one of it run trials with this package; none where Python is part of another program.
@@ -36,11 +38,19 @@ pub(crate) fn _run_trials(
 ) -> PyResult<()> {
     let begun = Instant::now();
     outside(py, move || {
-        let options = DeviceOptions { adapter: device, cache, ..DeviceOptions::default() };
-        let device = Device::open_limited(&options, &|limits| limits.multiprocessors = multiprocessors);
-        let device = device.map_err(|e| of_runtime(&e))?;
-        let model = Arc::new(Model::open(&model).map_err(|e| LoadError::new_err(one_line(&e)))?);
-        let lab = GpuLab::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
-        serve(&device, &mut lab.map_err(|e| of_other(&e))?).map_err(|e| of_other(&e))
+        let open = || {
+            let options = DeviceOptions { adapter: device.clone(), cache: cache.clone(), ..DeviceOptions::default() };
+            let device = Device::open_limited(&options, &|limits| limits.multiprocessors = multiprocessors);
+            let device = device.map_err(|e| of_runtime(&e))?;
+            let model = Arc::new(Model::open(&model).map_err(|e| LoadError::new_err(one_line(&e)))?);
+            let lab = GpuLab::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
+            Ok((device, lab.map_err(|e| of_other(&e))?))
+        };
+        let start = |plan: &Path, tokens| {
+            let builder = Session::builder().device(device.clone()).pipeline_cache(cache.clone());
+            let builder = builder.plan(PlanChoice::File(plan.to_owned()));
+            first_token(builder, &model, tokens).map_err(|e| of_other(&e))
+        };
+        serve(open, start)
     })?
 }

@@ -7,7 +7,7 @@
 
 use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Decision, Gate, Outcome, Record, Records, Session, Trial};
-use crate::memo::paired;
+use crate::memo::{paired, pool};
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
@@ -143,6 +143,14 @@ pub fn best_so_far(
     Ok(None)
 }
 
+/// What samples weigh: what was seen to be so again, and in other processes, is what is said of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    First,
+    HeldOut,
+    Confirmed,
+}
+
 /// What is known of one device and model.
 struct Known<'a> {
     session: &'a Session,
@@ -152,8 +160,8 @@ struct Known<'a> {
     default: Plan,
     plans: BTreeMap<PlanId, Plan>,
     gates: BTreeMap<PlanId, Gate>,
-    /// Samples of plans against the recorded default, those held out after the others.
-    steps: BTreeMap<(PlanId, Scenario, bool), [Vec<f64>; 2]>,
+    /// Samples of plans against the recorded default.
+    steps: BTreeMap<(PlanId, Scenario, Weight), [Vec<f64>; 2]>,
     /// Samples of kernels against others of their site.
     kernels: BTreeMap<(SiteId, [Configured; 2], bool), [Vec<f64>; 2]>,
     /// Whether any plan was compared with the default.
@@ -222,7 +230,14 @@ impl<'a> Known<'a> {
                 if *default == self.session.default =>
             {
                 self.compared = true;
-                pool(self.steps.entry((plan.clone(), *scenario, *held_out)).or_default(), samples_ns);
+                let weight = if *held_out { Weight::HeldOut } else { Weight::First };
+                pool(self.steps.entry((plan.clone(), *scenario, weight)).or_default(), samples_ns);
+            }
+            (Job::Confirm { plans: [default, plan], scenario, .. }, Outcome::Pair { samples_ns, .. })
+                if *default == self.session.default =>
+            {
+                self.compared = true;
+                pool(self.steps.entry((plan.clone(), *scenario, Weight::Confirmed)).or_default(), samples_ns);
             }
             (Job::Kernels { site, kernels, held_out }, Outcome::Pair { samples_ns, .. }) => {
                 pool(self.kernels.entry((site.clone(), kernels.clone(), *held_out)).or_default(), samples_ns);
@@ -288,6 +303,10 @@ impl<'a> Known<'a> {
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
                 derived.missing.push(format!("plan {id} in {scenario}"));
+                // Where trials run in the process of the sweep nothing says what a start takes.
+                if scenario.from_start {
+                    continue;
+                }
                 return Ok(None);
             };
             if result.is_surely_slower() {
@@ -296,6 +315,8 @@ impl<'a> Known<'a> {
             }
             gains.push(Gain { scenario, share, result });
         }
+        let whole: f64 = gains.iter().map(|gain| gain.share).sum();
+        gains.iter_mut().for_each(|gain| gain.share /= whole);
         let evidence = gains.iter().map(|gain| evidence_of(gain.scenario, &gain.result)).collect();
         Ok(Some((plan.clone().with_evidence(self.evidence(gate, evidence)), gains)))
     }
@@ -314,10 +335,11 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the comparisons of a plan with the default say: those held out, else the others.
+    /// What the comparisons of a plan with the default say, by the samples that weigh most.
     fn compared_in(&self, id: &PlanId, scenario: Scenario) -> Option<PairedResult> {
-        let of = |held_out| self.steps.get(&(id.clone(), scenario, held_out));
-        paired(of(true).or_else(|| of(false))?, &Effort::none().criteria()).ok()
+        let of = |weight| self.steps.get(&(id.clone(), scenario, weight));
+        let samples = [Weight::Confirmed, Weight::HeldOut, Weight::First].into_iter().find_map(of);
+        paired(samples?, &Effort::none().criteria()).ok()
     }
 
     /// The default plan with the kernels that beat others of their sites twice, the fastest of each.
@@ -350,11 +372,6 @@ impl<'a> Known<'a> {
 /// The weighted mean of the logarithms of gains: what an objective counts.
 pub(crate) fn overall(gains: &[Gain]) -> f64 {
     gains.iter().map(|gain| gain.share * gain.result.comparison.log_ratio).sum()
-}
-
-/// Adds samples to others of the same comparison.
-fn pool(known: &mut [Vec<f64>; 2], new: &[Vec<f64>; 2]) {
-    known.iter_mut().zip(new).for_each(|(known, new)| known.extend(new));
 }
 
 /// What a comparison says in a plan.

@@ -1,5 +1,6 @@
 //! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
+mod plans;
 mod time;
 mod unasked;
 
@@ -7,10 +8,10 @@ use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
-    ArmRecord, Arms, Cause, Clock, Decision, Gate, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
-    Reason, Record, Records, Refused, Session, Trial, Tried,
+    ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord, Reason,
+    Record, Records, Refused, Session, Trial, Tried,
 };
-use crate::paired::{Effort, PairedResult, Screened};
+use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::summary::median;
@@ -85,9 +86,9 @@ impl Suspect {
             Job::Kernel { site, kernel } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
             Job::Kernels { site, kernels: [_, kernel], .. } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
             Job::Gate { plan } | Job::Resident { plan } => Some(Suspect::Plan(plan.clone())),
-            Job::Screen { plans: [_, plan], .. } | Job::Steps { plans: [_, plan], .. } => {
-                Some(Suspect::Plan(plan.clone()))
-            }
+            Job::Screen { plans: [_, plan], .. }
+            | Job::Steps { plans: [_, plan], .. }
+            | Job::Confirm { plans: [_, plan], .. } => Some(Suspect::Plan(plan.clone())),
             Job::Prepare { .. } | Job::Compile { .. } | Job::Control { .. } => None,
         }
     }
@@ -140,6 +141,11 @@ impl<'a> Memo<'a> {
     /// Time that was spent of the budget.
     pub(crate) fn spent(&self) -> Duration {
         self.lab.spent()
+    }
+
+    /// Whether starts of processes can be timed here, and what one takes.
+    pub(crate) fn start(&self) -> Option<Duration> {
+        self.lab.start()
     }
 
     /// Why kernels are timed by wall clock, where that is a surprise.
@@ -226,85 +232,6 @@ impl<'a> Memo<'a> {
             self.ledger.append(Record::Refused(Refused { at: now(), ..refused }))?;
         }
         Ok(())
-    }
-
-    /// The gate of a plan.
-    ///
-    /// # Errors
-    /// The plan does not run; the lab or the ledger fails.
-    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
-        self.gate_with(plan, Effort::none())
-    }
-
-    fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {
-        let plan = self.know(plan)?;
-        match self.run(&Job::Gate { plan }, None, effort)? {
-            Outcome::Gate(gate) => Ok(gate),
-            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
-            _ => Err(TrialError::Kind { job: "gate" }),
-        }
-    }
-
-    /// That the persistent kernel of a plan runs.
-    ///
-    /// # Errors
-    /// It does not; the lab or the ledger fails.
-    pub(crate) fn resident(&mut self, plan: &Plan) -> Result<(), TrialError> {
-        let plan = self.know(plan)?;
-        match self.run(&Job::Resident { plan }, None, Effort::none())? {
-            Outcome::Done => Ok(()),
-            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
-            _ => Err(TrialError::Kind { job: "resident" }),
-        }
-    }
-
-    /// Has plans compiled on all cores before they are asked for one by one. Where that once took the process with it, each is compiled
-    /// when it is asked for.
-    ///
-    /// # Errors
-    /// The lab or the ledger fails.
-    pub(crate) fn prepare(&mut self, plans: &[Plan]) -> Result<(), TrialError> {
-        let plans = plans.iter().map(|plan| self.know(plan)).collect::<Result<Vec<_>, _>>()?;
-        if plans.len() > 1 {
-            self.run(&Job::Prepare { plans }, None, Effort::none())?;
-        }
-        Ok(())
-    }
-
-    /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent.
-    ///
-    /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
-    pub(crate) fn screen(
-        &mut self,
-        [incumbent, candidate]: [&Plan; 2],
-        scenario: Scenario,
-    ) -> Result<Screened, TrialError> {
-        let plans = [self.know(incumbent)?, self.know(candidate)?];
-        match self.run(&Job::Screen { plans, scenario }, None, Effort::none())? {
-            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Screened::of(&a, &b)),
-            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
-            _ => Err(TrialError::Kind { job: "screen" }),
-        }
-    }
-
-    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own.
-    ///
-    /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
-    pub(crate) fn steps(
-        &mut self,
-        [incumbent, candidate]: [&Plan; 2],
-        scenario: Scenario,
-        held_out: bool,
-        effort: Effort,
-    ) -> Result<PairedResult, TrialError> {
-        let plans = [self.know(incumbent)?, self.know(candidate)?];
-        match self.run(&Job::Steps { plans, scenario, held_out }, None, effort)? {
-            Outcome::Pair { samples_ns, .. } => Ok(paired(&samples_ns, &effort.criteria())?),
-            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
-            _ => Err(TrialError::Kind { job: "steps" }),
-        }
     }
 
     /// Has kernels of a site that are not known yet compiled on all cores, before they are asked for one by one. Where that once took
@@ -477,6 +404,11 @@ impl<'a> Memo<'a> {
 /// A site's id.
 pub(crate) fn site_id(site: &InstanceGroup) -> SiteId {
     SiteId { key: site.key.clone(), rows: site.instance.rows, segments: site.instance.segments }
+}
+
+/// Adds samples to others of the same comparison.
+pub(crate) fn pool(known: &mut [Vec<f64>; 2], new: &[Vec<f64>; 2]) {
+    known.iter_mut().zip(new).for_each(|(known, new)| known.extend(new));
 }
 
 /// What samples of two plans say.

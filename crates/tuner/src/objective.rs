@@ -8,6 +8,9 @@ use std::str::FromStr;
 /// Sequences of a batch, unless others are asked for.
 const SEQUENCES: u32 = 32;
 
+/// What the first token of a fresh process counts in a chat: it comes once.
+const FIRST_TOKEN: f64 = 0.05;
+
 /// Scenarios with weights: what counts is the weighted mean of the logarithms of their gains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,9 +30,23 @@ pub struct Part {
     /// Sequences at once.
     #[serde(default = "one")]
     pub sequences: u32,
+    /// Whether it is the first token of a process that has just begun, after a prompt of so many.
+    #[serde(default)]
+    pub from_start: bool,
     /// How much it counts beside the others.
     #[serde(default = "whole")]
     pub weight: f64,
+}
+
+impl Part {
+    fn of(Scenario { tokens, sequences, from_start }: Scenario, weight: f64) -> Self {
+        Part { tokens, sequences, from_start, weight }
+    }
+
+    fn scenario(&self) -> Scenario {
+        let Part { tokens, sequences, from_start, .. } = *self;
+        Scenario { tokens, sequences, from_start }
+    }
 }
 
 fn one() -> u32 {
@@ -63,7 +80,7 @@ pub enum ObjectiveError {
     #[error("there is no workload '{0}': chat, embed, batch, or a file (.ron)")]
     Unknown(String),
     /// No parts.
-    #[error("workload {0}: it has no parts")]
+    #[error("workload {0}: it has no parts that a running process does")]
     Empty(String),
     /// A part that nobody can run.
     #[error("workload {name}: {what} {got}: it must be between {least} and {most}")]
@@ -83,26 +100,29 @@ pub enum ObjectiveError {
 
 impl Objective {
     /// One sequence: decoding counts half, prompts of a question, a message, a page and a document that fills no whole number of
-    /// chunks the other half. A software adapter reads shorter ones.
+    /// chunks the other half, the first token of a fresh process a little. A software adapter reads shorter ones, and what it takes
+    /// to begin is not its own.
     pub fn chat(is_cpu: bool) -> Self {
         let prompts: &[u32] = if is_cpu { &[24, 128] } else { &[32, 128, 512, 2500] };
         let weight = 0.5 / prompts.len() as f64;
-        let prompt = |tokens: &u32| Part { tokens: *tokens, sequences: 1, weight };
-        let decode = Part { tokens: 1, sequences: 1, weight: 0.5 };
-        Objective { name: "chat".to_owned(), parts: [decode].into_iter().chain(prompts.iter().map(prompt)).collect() }
+        let mut parts = vec![Part::of(Scenario::DECODE, 0.5)];
+        parts.extend(prompts.iter().map(|tokens| Part::of(Scenario::prefill(*tokens), weight)));
+        let first_token = Scenario { from_start: true, ..Scenario::prefill(32) };
+        parts.extend((!is_cpu).then(|| Part::of(first_token, FIRST_TOKEN)));
+        Objective { name: "chat".to_owned(), parts }
     }
 
     /// Texts are read, nothing is written.
     fn embed(is_cpu: bool) -> Self {
         let texts: &[u32] = if is_cpu { &[24, 128] } else { &[32, 128, 512, 2048] };
-        let part = |tokens: &u32| Part { tokens: *tokens, sequences: 1, weight: 1.0 };
+        let part = |tokens: &u32| Part::of(Scenario::prefill(*tokens), 1.0);
         Objective { name: "embed".to_owned(), parts: texts.iter().map(part).collect() }
     }
 
     /// Many sequences at once; a prompt now and then.
     fn batch(is_cpu: bool) -> Self {
-        let together = Part { tokens: 1, sequences: if is_cpu { 4 } else { SEQUENCES }, weight: 0.7 };
-        let prompt = Part { tokens: if is_cpu { 128 } else { 512 }, sequences: 1, weight: 0.3 };
+        let together = Part::of(Scenario::batch(if is_cpu { 4 } else { SEQUENCES }), 0.7);
+        let prompt = Part::of(Scenario::prefill(if is_cpu { 128 } else { 512 }), 0.3);
         Objective { name: "batch".to_owned(), parts: vec![together, prompt] }
     }
 
@@ -134,7 +154,7 @@ impl Objective {
     /// # Errors
     /// The first part that cannot be.
     pub fn check(&self) -> Result<(), ObjectiveError> {
-        if self.parts.is_empty() {
+        if self.scenarios().is_empty() {
             return Err(ObjectiveError::Empty(self.name.clone()));
         }
         for part in &self.parts {
@@ -147,6 +167,9 @@ impl Objective {
             if !(1..=1024).contains(&part.sequences) {
                 return wrong("sequences", part.sequences.to_string(), 1, 1024);
             }
+            if part.from_start && part.sequences > 1 {
+                return wrong("sequences of a first token", part.sequences.to_string(), 1, 1);
+            }
             if !(part.weight > 0.0 && part.weight <= 1e6) {
                 return wrong("weight", part.weight.to_string(), 0, 1_000_000);
             }
@@ -158,20 +181,25 @@ impl Objective {
     pub fn and_together(mut self, sequences: u32) -> Self {
         if !self.scenarios().contains(&Scenario::batch(sequences)) {
             let weight = self.parts.iter().map(|part| part.weight).sum::<f64>() / self.parts.len().max(1) as f64;
-            self.parts.push(Part { tokens: 1, sequences, weight });
+            self.parts.push(Part::of(Scenario::batch(sequences), weight));
         }
         self
     }
 
-    /// What is timed.
+    /// What a running process does.
     pub fn scenarios(&self) -> Vec<Scenario> {
-        self.parts.iter().map(|part| Scenario { tokens: part.tokens, sequences: part.sequences }).collect()
+        self.parts.iter().map(Part::scenario).filter(|scenario| !scenario.from_start).collect()
     }
 
-    /// The scenarios with their share of the whole.
+    /// What fresh processes are started for.
+    pub(crate) fn starts(&self) -> Vec<Scenario> {
+        self.parts.iter().map(Part::scenario).filter(|scenario| scenario.from_start).collect()
+    }
+
+    /// All scenarios with their share of the whole.
     pub fn shares(&self) -> impl Iterator<Item = (Scenario, f64)> + '_ {
         let whole: f64 = self.parts.iter().map(|part| part.weight).sum();
-        self.scenarios().into_iter().zip(self.parts.iter().map(move |part| part.weight / whole))
+        self.parts.iter().map(move |part| (part.scenario(), part.weight / whole))
     }
 
     /// The prompts of one sequence, the shortest first.
@@ -217,13 +245,18 @@ mod tests {
         }
         let of = |parts: &str| format!("(name: \"x\", parts: [{parts}])").parse::<Objective>().unwrap().check();
         of("(tokens: 7)").unwrap();
-        for wrong in
-            ["", "(tokens: 0)", "(tokens: 1, sequences: 0)", "(tokens: 1, weight: -1)", "(tokens: 1, weight: inf)"]
-        {
+        for wrong in [
+            "",
+            "(tokens: 0)",
+            "(tokens: 1, sequences: 0)",
+            "(tokens: 7, sequences: 2, from_start: true)",
+            "(tokens: 1, weight: -1)",
+            "(tokens: 1, weight: inf)",
+        ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
         assert!(matches!(Objective::named("nap", false), Err(ObjectiveError::Unknown(_))));
         let both = Objective::chat(false).and_together(8).and_together(8);
-        assert_eq!((both.together(), both.scenarios().len()), (Some(8), 6));
+        assert_eq!((both.together(), both.scenarios().len(), both.starts().len()), (Some(8), 6, 1));
     }
 }

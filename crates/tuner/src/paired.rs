@@ -3,6 +3,7 @@
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, Verdict};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What a comparison found.
@@ -22,7 +23,8 @@ const MOST_SLOWER: f64 = 0.01;
 impl PairedResult {
     /// Whether the candidate is surely slower, by more than may be.
     pub fn is_surely_slower(&self) -> bool {
-        self.comparison.verdict == Verdict::Slow || self.comparison.interval.high < -MOST_SLOWER.ln_1p()
+        let Comparison { verdict, interval, pairs, .. } = self.comparison;
+        verdict == Verdict::Slow || (pairs >= Effort::FEWEST_PAIRS && interval.high < -MOST_SLOWER.ln_1p())
     }
 }
 
@@ -62,14 +64,30 @@ pub(crate) struct Effort {
     pub(crate) min_gain: f64,
     /// How often both are set up anew.
     pub(crate) instances: usize,
+    /// Processes among which the pairs are shared.
+    #[serde(default = "one")]
+    pub(crate) processes: usize,
     /// When it is broken off, whatever is known by then; `None`: it is not, unless the time of a search ends.
     #[serde(default)]
     pub(crate) most: Option<Duration>,
 }
 
+fn one() -> usize {
+    1
+}
+
 impl Effort {
     /// Fewest pairs that can say anything.
     pub(crate) const FEWEST_PAIRS: usize = 6;
+
+    /// Pairs of a comparison, where time allows.
+    const PAIRS: usize = 40;
+
+    /// Fewest and most pairs of an instance.
+    pub(crate) fn pairs(self) -> RangeInclusive<usize> {
+        let shares = self.instances * self.processes;
+        Self::FEWEST_PAIRS.div_ceil(shares)..=Self::PAIRS.div_ceil(shares)
+    }
 
     /// What it takes to say that one is faster.
     pub(crate) fn criteria(self) -> Criteria {
@@ -88,7 +106,12 @@ impl Effort {
 
     /// For changes of which each costs something: other kernels, another layout.
     pub(crate) fn usual(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1, most: None }
+        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1, processes: 1, most: None }
+    }
+
+    /// The same in so many processes, one after another: what each of them does.
+    pub(crate) fn in_each_of(self, processes: usize) -> Self {
+        Effort { allowance: self.allowance / processes as u32, instances: 1, processes, ..self }
     }
 
     /// For what is reported.

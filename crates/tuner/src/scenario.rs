@@ -12,26 +12,34 @@ pub struct Scenario {
     pub tokens: u32,
     /// Sequences that are given them in one batch.
     pub sequences: u32,
+    /// Whether the time begins with the process, and ends with the first token: what a user waits for.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub from_start: bool,
+}
+
+fn is_false(from_start: &bool) -> bool {
+    !from_start
 }
 
 impl Scenario {
     /// One token, as in generation.
-    pub const DECODE: Scenario = Scenario { tokens: 1, sequences: 1 };
+    pub const DECODE: Scenario = Scenario { tokens: 1, sequences: 1, from_start: false };
 
     /// The reading of a prompt.
     pub const fn prefill(tokens: u32) -> Scenario {
-        Scenario { tokens, sequences: 1 }
+        Scenario { tokens, sequences: 1, from_start: false }
     }
 
     /// One token of each of several sequences.
     pub(crate) const fn batch(sequences: u32) -> Scenario {
-        Scenario { tokens: 1, sequences }
+        Scenario { tokens: 1, sequences, from_start: false }
     }
 
-    /// `decode`, `batched decode` or `prefill`.
+    /// `decode`, `batched decode`, `prefill` or `first token`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Scenario { tokens: 1, sequences: 1 } => "decode",
+            Scenario { from_start: true, .. } => "first token",
+            Scenario { tokens: 1, sequences: 1, .. } => "decode",
             Scenario { tokens: 1, .. } => "batched decode",
             _ => "prefill",
         }
@@ -39,13 +47,14 @@ impl Scenario {
 }
 
 impl fmt::Display for Scenario {
-    /// `decode`, `batched decode of 8` or `prefill of 512`.
+    /// `decode`, `batched decode of 8`, `prefill of 512` or `first token after 32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Scenario { tokens: 1, sequences: 1 } => f.write_str(self.name()),
-            Scenario { tokens: 1, sequences } => write!(f, "{} of {sequences}", self.name()),
-            Scenario { tokens, sequences: 1 } => write!(f, "{} of {tokens}", self.name()),
-            Scenario { tokens, sequences } => write!(f, "{} of {sequences} x {tokens}", self.name()),
+            Scenario { from_start: true, tokens, .. } => write!(f, "{} after {tokens}", self.name()),
+            Scenario { tokens: 1, sequences: 1, .. } => f.write_str(self.name()),
+            Scenario { tokens: 1, sequences, .. } => write!(f, "{} of {sequences}", self.name()),
+            Scenario { tokens, sequences: 1, .. } => write!(f, "{} of {tokens}", self.name()),
+            Scenario { tokens, sequences, .. } => write!(f, "{} of {sequences} x {tokens}", self.name()),
         }
     }
 }

@@ -46,7 +46,7 @@ fn groups_to(
     fusions: &FusionSet,
     format: &dyn Fn(Weight) -> Format,
 ) -> Vec<InstanceGroup> {
-    let Scenario { tokens, sequences } = scenario;
+    let Scenario { tokens, sequences, .. } = scenario;
     let batch = BatchShape { tokens: tokens * sequences, segments: sequences, outputs: sequences };
     let mut groups: BTreeMap<TuningKey, InstanceGroup> = BTreeMap::new();
     // A shape that is no model, or a fusion that does not apply, has no instances.

@@ -6,8 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wgoose_bench::first_token;
 use wgoose_loader::Model;
+use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_session::Session;
 use wgoose_tuner::job::{Configured, Cost, Job};
 use wgoose_tuner::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
 use wgoose_tuner::ledger::{Clock, Outcome};
@@ -58,19 +61,27 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let Some(path) = &args.model else { return run_again(args.replay.as_deref().unwrap_or(Path::new("."))) };
     // Signals are the parent's, which says what they mean for this process.
     let _ignored = OnSignal::call(|_| ControlFlow::Continue(()));
-    let catalogue = args.kernels.catalogue_in_part()?;
-    let (adapter, cache) = (args.device.clone(), args.cache.folder());
-    let options = DeviceOptions { adapter, cache, ..DeviceOptions::default() };
-    let device = Device::open_limited(&options, &|limits| {
-        limits.multiprocessors = args.multiprocessors.unwrap_or(limits.multiprocessors);
-    })?;
-    let model = Arc::new(Model::open(path)?);
-    let mut lab = GpuLab::of_trials(&device, &model, &catalogue, &args.reference, started)?;
-    match &args.abort_at {
-        Some(variant) => serve(&device, &mut Aborting { lab, variant: variant.clone() })?,
-        None => serve(&device, &mut lab)?,
+    let start = |plan: &Path, tokens| {
+        let builder = Session::builder().device(args.device.clone()).pipeline_cache(args.cache.folder());
+        let builder = builder.catalogue(args.kernels.catalogue_in_part()?).plan(PlanChoice::File(plan.to_owned()));
+        Ok(first_token(builder, path, tokens)?)
+    };
+    serve(|| args.open(path, started), start)
+}
+
+impl Args {
+    /// Opens a lab for a model.
+    fn open(&self, path: &Path, started: Instant) -> Result<(Arc<Device>, Trials), Failure> {
+        let catalogue = self.kernels.catalogue_in_part()?;
+        let (adapter, cache) = (self.device.clone(), self.cache.folder());
+        let options = DeviceOptions { adapter, cache, ..DeviceOptions::default() };
+        let device = Device::open_limited(&options, &|limits| {
+            limits.multiprocessors = self.multiprocessors.unwrap_or(limits.multiprocessors);
+        })?;
+        let model = Arc::new(Model::open(path)?);
+        let lab = GpuLab::of_trials(&device, &model, &catalogue, &self.reference, started)?;
+        Ok((device, Trials { lab, abort_at: self.abort_at.clone() }))
     }
-    Ok(())
 }
 
 /// Runs a bundle again.
@@ -86,16 +97,16 @@ fn run_again(bundle: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A lab that takes its process with it.
-struct Aborting {
+/// A lab that takes its process with it, if it is to.
+struct Trials {
     lab: GpuLab,
-    variant: String,
+    abort_at: Option<String>,
 }
 
-impl Lab for Aborting {
+impl Lab for Trials {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
         match assignment.job {
-            Job::Kernel { kernel, .. } if kernel.variant == self.variant => std::process::abort(),
+            Job::Kernel { kernel, .. } if self.abort_at.as_ref() == Some(&kernel.variant) => std::process::abort(),
             _ => self.lab.run(assignment),
         }
     }
@@ -110,5 +121,9 @@ impl Lab for Aborting {
 
     fn clock(&self) -> Clock {
         self.lab.clock()
+    }
+
+    fn doubt(&self) -> Option<&str> {
+        self.lab.doubt()
     }
 }

@@ -1,7 +1,7 @@
 //! Trials in a process of their own: kernels that are wrong in every way are caught, kept and not tried again, and what is left is
 //! right.
 
-use crate::binary::{synth, wgoose};
+use crate::binary::{printed, synth, wgoose};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, FusionSet};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
 use wgoose_tuner::interrupt::Interrupt;
@@ -262,6 +262,7 @@ fn ends_without_its_parent(world: &World, bundle: &Path) {
     command.args(arguments).arg("--kernels").arg(bundle.join("kernels"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let (mut requests, replies) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    writeln!(requests, r#"{{"request":"open"}}"#).unwrap();
     writeln!(requests, "{}", json(&bundle.join("request.json"))).unwrap();
     let is_running = |line: &String| line.contains("\"running\"");
     assert!(replies.lines().map(Result::unwrap).any(|line| is_running(&line)));
@@ -273,6 +274,52 @@ fn ends_without_its_parent(world: &World, bundle: &Path) {
             panic!("it goes on without its parent");
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What embeds tokens.
+const EMBED: &str = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
+
+#[test]
+fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let kernels = folder.path().join("kernels/ops/embed");
+    std::fs::create_dir_all(&kernels).unwrap();
+    // The default takes some milliseconds more than it must.
+    let right = "table_value((row - params.first) * params.m + i % params.m)";
+    let slow = EMBED.replace(right, &format!("{right} * {}", ["spin(60000u)"; 4].join(" * "))) + SPIN;
+    std::fs::write(kernels.join("elements.wgsl"), slow).unwrap();
+    std::fs::write(kernels.join("good.wgsl"), EMBED.replace("// default: 10\n", "")).unwrap();
+    let workload = "(name: \"mine\", parts: [(tokens: 1), (tokens: 8), (tokens: 8, from_start: true)])";
+    std::fs::write(folder.path().join("mine.ron"), workload).unwrap();
+    let tune = "tune tiny.gguf --kernels kernels --only kernels --budget 40 --workload mine.ron --out plan.ron --ledger l.jsonl";
+    let said = printed(folder.path(), tune.split(' '));
+    assert!(said.contains("first token of a fresh process, ms"), "{said}");
+
+    let (records, _) = ledger::read(&folder.path().join("l.jsonl")).unwrap();
+    let mut confirmed: BTreeMap<(Scenario, u32), usize> = BTreeMap::new();
+    for (_, trial) in records.trials() {
+        if let (Some(Job::Confirm { scenario, process, .. }), Outcome::Pair { samples_ns, .. }) =
+            (trial.identity.tried.job(), &trial.outcome)
+        {
+            *confirmed.entry((*scenario, *process)).or_default() += samples_ns[1].len();
+        }
+    }
+    let first_token = Scenario { from_start: true, ..Scenario::prefill(8) };
+    let all = [Scenario::DECODE, Scenario::prefill(8), first_token].map(|scenario| [0, 1, 2].map(|n| (scenario, n)));
+    assert!(all.iter().flatten().all(|key| confirmed.get(key).is_some_and(|pairs| *pairs >= 2)), "{confirmed:?}");
+    let plan = Plan::load(&folder.path().join("plan.ron")).unwrap();
+    assert!(plan.choices.iter().any(|choice| choice.variant == "good"), "{said}");
+    // The evidence is of these samples alone.
+    for scenario in plan.evidence.unwrap().scenarios {
+        let of = |(known, _): &(&(Scenario, u32), &usize)| match scenario.scenario.as_str() {
+            "first token" => known.0.from_start,
+            "decode" => known.0 == Scenario::DECODE,
+            _ => known.0 == Scenario::prefill(8),
+        };
+        let pairs: usize = confirmed.iter().filter(of).map(|(_, pairs)| pairs).sum();
+        assert_eq!(scenario.pairs as usize, pairs, "{}", scenario.scenario);
     }
 }
 

@@ -54,7 +54,7 @@ impl fmt::Display for Answer {
 impl Claim {
     /// What it is about.
     pub fn scenario(&self) -> Scenario {
-        Scenario { tokens: self.tokens, sequences: self.sequences }
+        Scenario { tokens: self.tokens, sequences: self.sequences, from_start: false }
     }
 
     /// What was measured, as times as fast, and what that says.

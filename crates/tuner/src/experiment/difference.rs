@@ -277,7 +277,7 @@ pub(super) fn sites(plan: &Plan, model: &Model, scenarios: &[Scenario]) -> Vec<I
     let mut sites: Vec<InstanceGroup> = Vec::new();
     for scenario in scenarios {
         let fusions = match scenario {
-            Scenario { tokens: 1, sequences: 1 } => &plan.fusions.decode,
+            Scenario { tokens: 1, sequences: 1, .. } => &plan.fusions.decode,
             Scenario { tokens: 1, .. } => &plan.fusions.batched,
             _ => &plan.fusions.prefill,
         };

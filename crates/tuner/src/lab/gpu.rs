@@ -126,7 +126,10 @@ impl GpuLab {
                 let effort = assignment.effort;
                 of_steps(self.subjects[0].plans.screen(plans, *scenario, effort, raise, assignment.progress))
             }
-            Job::Steps { plans: [a, b], scenario, .. } => {
+            Job::Confirm { scenario, .. } if scenario.from_start => {
+                Err(LabError::Unknown("the start of a process".to_owned()))
+            }
+            Job::Steps { plans: [a, b], scenario, .. } | Job::Confirm { plans: [a, b], scenario, .. } => {
                 let arms = [(self.number(a), find(a)?), (self.number(b), find(b)?)];
                 let drives = [a, b].map(|id| self.driven.get(id).copied().unwrap_or_default());
                 let GpuLab { kernels, subjects, .. } = self;

@@ -303,9 +303,12 @@ impl Lab for KernelLab {
             Job::Kernels { kernels, .. } => self.pair(known()?, kernels, assignment.progress),
             Job::Control { kernel, .. } => self.control(known()?, kernel),
             Job::Compile { .. } => Ok((Outcome::Done, Cost::default())),
-            Job::Gate { .. } | Job::Resident { .. } | Job::Prepare { .. } | Job::Screen { .. } | Job::Steps { .. } => {
-                Err(LabError::Unknown("a model".to_owned()))
-            }
+            Job::Gate { .. }
+            | Job::Resident { .. }
+            | Job::Prepare { .. }
+            | Job::Screen { .. }
+            | Job::Steps { .. }
+            | Job::Confirm { .. } => Err(LabError::Unknown("a model".to_owned())),
         };
         match ran {
             Err(LabError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),

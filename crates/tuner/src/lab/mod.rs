@@ -90,6 +90,11 @@ pub trait Lab {
         false
     }
 
+    /// What a fresh process took to begin; `None` where all jobs run in this one, and no start can be timed.
+    fn start(&self) -> Option<Duration> {
+        None
+    }
+
     /// Why kernels are timed by wall clock, where a device has timestamps that cannot be trusted.
     fn doubt(&self) -> Option<&str> {
         None

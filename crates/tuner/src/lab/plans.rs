@@ -14,10 +14,7 @@ use std::time::Instant;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
-/// Pairs of a comparison, where time allows.
-const PAIRS: usize = 40;
-
-/// The same where a few samples are to tell whether a plan is worth a comparison.
+/// Steps of a sample where a few samples are to tell whether a plan is worth a comparison.
 const SCREENED_TOKENS: u32 = 16;
 
 /// Pairs of such samples.
@@ -137,15 +134,15 @@ impl PlanLab {
 }
 
 /// When a comparison is broken off.
-struct End(Option<Instant>);
+pub(super) struct End(Option<Instant>);
 
 impl End {
     /// That of one that begins now.
-    fn of(effort: Effort) -> Self {
+    pub(super) fn of(effort: Effort) -> Self {
         End(effort.most.and_then(|most| Instant::now().checked_add(most)))
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.0.is_some_and(|end| Instant::now() >= end)
     }
 }
@@ -176,8 +173,8 @@ pub(super) fn pair(
         let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
-        let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
-        for pair in abba(pairs.clamp(fewest, PAIRS.div_ceil(effort.instances))) {
+        let asked = effort.pairs();
+        for pair in abba(pairs.clamp(*asked.start(), *asked.end())) {
             if instances_left == 1 && is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
                 break;
             }

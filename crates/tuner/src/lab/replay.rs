@@ -76,6 +76,12 @@ impl Lab for ReplayLab {
         true
     }
 
+    /// What it took is no record.
+    fn start(&self) -> Option<Duration> {
+        let is_start = |job: &Job| matches!(job, Job::Confirm { scenario, .. } if scenario.from_start);
+        self.known.keys().any(is_start).then_some(Duration::ZERO)
+    }
+
     fn pass_over(&mut self, job: &Job) {
         if self.known.contains_key(job) {
             self.answer(job);

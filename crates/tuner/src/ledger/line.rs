@@ -1,7 +1,7 @@
 //! A record as one line of JSON, and back.
 //!
 //! ```text
-//! {"schema":4,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
+//! {"schema":5,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
 //! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`].

@@ -1,6 +1,7 @@
 //! What a memo remembers of trials that took their process with them, and of those that were broken off.
 
 use super::*;
+use crate::ledger::Gate;
 use std::path::Path;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::Limits;

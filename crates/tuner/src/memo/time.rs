@@ -42,7 +42,7 @@ impl Memo<'_> {
     /// # Errors
     /// The time is over.
     pub(super) fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
-        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. });
+        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. } | Job::Confirm { .. });
         match self.end.filter(|_| is_bound && effort.most.is_none()) {
             None => Ok(effort),
             Some(end) if self.spent() >= end => Err(TrialError::OutOfTime),

@@ -54,8 +54,8 @@ fn what(trial: &Trial) -> String {
         Job::Gate { plan } => format!("the gate of plan {plan}"),
         Job::Resident { plan } => format!("the persistent kernel of plan {plan}"),
         Job::Prepare { plans } => format!("{} plans, compiled ahead", plans.len()),
-        Job::Screen { plans: [a, b], scenario } | Job::Steps { plans: [a, b], scenario, .. } => {
-            format!("plan {b} against {a} in {scenario}")
-        }
+        Job::Screen { plans: [a, b], scenario }
+        | Job::Steps { plans: [a, b], scenario, .. }
+        | Job::Confirm { plans: [a, b], scenario, .. } => format!("plan {b} against {a} in {scenario}"),
     }
 }

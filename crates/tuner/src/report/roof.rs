@@ -57,7 +57,7 @@ impl<'a> Instances<'a> {
     pub(super) fn find(&mut self, site: &SiteId) -> Option<InstanceGroup> {
         let shape = self.view.session?.shape;
         let sequences = site.segments.max(1);
-        let scenario = Scenario { tokens: (site.rows / sequences).max(1), sequences };
+        let scenario = Scenario { tokens: (site.rows / sequences).max(1), sequences, from_start: false };
         let fusions = &self.fusions;
         let known = self.known.entry(scenario).or_insert_with(|| {
             let all = fusions.iter().flat_map(|set| groups(&shape, scenario, set, &|_| Format::F32));

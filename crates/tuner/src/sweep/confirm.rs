@@ -4,13 +4,16 @@ use super::merged::PROMISING;
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
 use crate::derive::{Policy, derive};
 use crate::job::Job;
-use crate::memo::TrialError;
+use crate::memo::{TrialError, paired, pool};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{Plan, bucket};
+
+/// Fresh processes in which a plan is compared with the default: memory lies elsewhere in each.
+const PROCESSES: u32 = 3;
 
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
@@ -64,7 +67,7 @@ impl Sweep<'_> {
             vec![(plan, Candidate::Winners), (decode, Candidate::Decode), (structure.clone(), Candidate::Structure)];
         candidates.dedup_by_key(|(plan, _)| plan.hash());
         for (plan, candidate) in candidates {
-            if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, &scenarios, effort)? {
+            if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, effort)? {
                 return self.derived();
             }
         }
@@ -76,15 +79,15 @@ impl Sweep<'_> {
         Ok(derived)
     }
 
-    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: one of each scenario, and two
-    /// of those for which kernels are tuned.
+    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: two of those for which kernels
+    /// are tuned, of each scenario one, which in three processes takes about as long as two, and the starts of these.
     pub(super) fn confirming(&self) -> Duration {
         let objective = &self.options.objective;
         let mut least: Vec<(Scenario, f64)> = Vec::new();
         let mut gate = 0.0_f64;
         for (job, cost) in self.memo.took() {
             match job {
-                Job::Screen { scenario, .. } | Job::Steps { scenario, .. } => {
+                Job::Screen { scenario, .. } | Job::Steps { scenario, .. } | Job::Confirm { scenario, .. } => {
                     match least.iter_mut().find(|(known, _)| known == scenario) {
                         Some((_, known)) => *known = known.min(cost),
                         None => least.push((*scenario, cost)),
@@ -99,7 +102,10 @@ impl Sweep<'_> {
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
-        Duration::from_secs_f64(gate + all + 2.0 * tuned.map(|scenario| of(&scenario)).sum::<f64>())
+        let comparisons = gate + 2.0 * all + 2.0 * tuned.map(|scenario| of(&scenario)).sum::<f64>();
+        // One start for each process; a pair of starts for each scenario that is one, and a pair before all that are counted.
+        let pairs = 2 * (PROCESSES * 2 + 1) * objective.starts().len() as u32;
+        Duration::from_secs_f64(comparisons) + self.memo.start().unwrap_or_default() * (PROCESSES + pairs)
     }
 
     /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.
@@ -161,35 +167,39 @@ impl Sweep<'_> {
         Ok(default.with_evidence(evidence))
     }
 
-    /// Whether a plan passes the gate and is slower than the default in nothing.
-    fn qualifies(
-        &mut self,
-        plan: &Plan,
-        candidate: Candidate,
-        scenarios: &[Scenario],
-        effort: Effort,
-    ) -> Result<bool, SweepError> {
+    /// Whether a plan passes the gate and is slower than the default in nothing, in several fresh processes.
+    fn qualifies(&mut self, plan: &Plan, candidate: Candidate, effort: Effort) -> Result<bool, SweepError> {
         if !self.passes(plan, &candidate)? {
             return Ok(false);
         }
-        let default = self.default.clone();
-        for scenario in scenarios.iter().copied() {
-            let result = match self.memo.steps([&default, plan], scenario, true, effort) {
-                Ok(result) => result,
-                Err(TrialError::Failed(reason)) => {
-                    self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+        let (default, each) = (self.default.clone(), effort.in_each_of(PROCESSES as usize));
+        let starts = if self.memo.start().is_some() { self.options.objective.starts() } else { Vec::new() };
+        let scenarios = self.options.objective.scenarios().into_iter().chain(starts);
+        let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
+            scenarios.map(|scenario| (scenario, Default::default())).collect();
+        for process in 0..PROCESSES {
+            for (scenario, samples_ns) in &mut all {
+                match self.memo.confirm([&default, plan], *scenario, process, each) {
+                    Ok(new) => pool(samples_ns, &new),
+                    Err(TrialError::Failed(reason)) => {
+                        self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                        return Ok(false);
+                    }
+                    Err(TrialError::OutOfTime) => {
+                        self.leave_untried(vec![candidate.to_string()], plan)?;
+                        return Ok(false);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+                let result = paired(samples_ns, &each.criteria()).map_err(TrialError::from)?;
+                let (is_last, is_slower) = (process + 1 == PROCESSES, result.is_surely_slower());
+                if is_last || is_slower {
+                    let verdict = result.comparison.verdict;
+                    self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;
+                }
+                if is_slower {
                     return Ok(false);
                 }
-                Err(TrialError::OutOfTime) => {
-                    self.leave_untried(vec![candidate.to_string()], plan)?;
-                    return Ok(false);
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let verdict = result.comparison.verdict;
-            self.done(Step::Tuned(Timed { scenario, result: result.clone(), verdict }))?;
-            if result.is_surely_slower() {
-                return Ok(false);
             }
         }
         Ok(true)

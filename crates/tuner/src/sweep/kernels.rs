@@ -105,7 +105,7 @@ impl<'a> Sweep<'a> {
             }
         }
         for (ns, scenario, _) in &mut costs {
-            let kind = |other: &Scenario| (other.tokens > 1, other.sequences > 1);
+            let kind = |other: &Scenario| (other.from_start, other.tokens > 1, other.sequences > 1);
             let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
             let weight: f64 = shares.map(|(_, share)| share).sum();
             *ns *= weight / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));

@@ -7,8 +7,8 @@
 //!    best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step (widths, fusions, layouts) are not far
 //!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
-//! 5. The plan made of the winners passes the gate and is compared with the default in all of that; where it is not faster, the
-//!    default kernels stay, and where it is slower anywhere, the default plan.
+//! 5. The plan made of the winners passes the gate and is compared with the default in all of that, in three fresh processes, and by
+//!    the first tokens of others; where it is not faster, the default kernels stay, and where it is slower anywhere, the default plan.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 

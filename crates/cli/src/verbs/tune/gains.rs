@@ -21,9 +21,11 @@ impl fmt::Display for Gains<'_> {
         }
         for scenario in scenarios {
             let ScenarioEvidence { tokens, default_us, tuned_us, speedup: (least, most), .. } = scenario;
-            let rate = |us: &f64| f64::from(*tokens) / us * 1e6;
-            let name = format!("{}, tokens/s", name(scenario));
-            writeln!(f, "{name:<36}{:>11.1}{:>11.1}   {least:.2} to {most:.2} x", rate(default_us), rate(tuned_us))?;
+            let (name, shown): (String, &dyn Fn(&f64) -> f64) = match scenario.scenario.as_str() {
+                "first token" => ("first token of a fresh process, ms".to_owned(), &|us| us / 1e3),
+                _ => (format!("{}, tokens/s", name(scenario)), &|us| f64::from(*tokens) / us * 1e6),
+            };
+            writeln!(f, "{name:<36}{:>11.1}{:>11.1}   {least:.2} to {most:.2} x", shown(default_us), shown(tuned_us))?;
         }
         let least = plan.least_precise(catalogue);
         write!(f, "precision: {least}")?;
@@ -61,14 +63,18 @@ mod tests {
             speedup: (1.25, 1.5),
             pairs: 6,
         };
-        plan.evidence.as_mut().unwrap().scenarios =
-            vec![scenario("decode", 1, 2000.0, 1000.0), scenario("prefill", 512, 51200.0, 25600.0)];
+        plan.evidence.as_mut().unwrap().scenarios = vec![
+            scenario("decode", 1, 2000.0, 1000.0),
+            scenario("prefill", 512, 51200.0, 25600.0),
+            scenario("first token", 32, 400e3, 320e3),
+        ];
         let text = Gains { plan: &plan, catalogue: &Catalogue::embedded() }.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
         let words: Vec<&str> = lines[1].split_whitespace().collect();
         assert_eq!(words, ["writing,", "tokens/s", "500.0", "1000.0", "1.25", "to", "1.50", "x"]);
         assert!(lines[2].contains("reading a prompt of 512") && lines[2].contains("20000.0"), "{text}");
-        assert!(lines[3].starts_with("precision: "), "{text}");
+        assert!(lines[3].contains(", ms ") && lines[3].contains("400.0      320.0"), "{text}");
+        assert!(lines[4].starts_with("precision: "), "{text}");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
     /// What the plan is to be good at: chat, embed, batch, or a file: (name: "mine", parts: [(tokens: 1, weight: 0.5), (tokens: 300,
-    /// sequences: 2, weight: 0.5)]); tokens: 1 is decoding.
+    /// sequences: 2, weight: 0.5)]); tokens: 1 is decoding, (tokens: 32, from_start: true) the first token of a fresh process.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
     /// Also tune batched decode of this many sequences.

@@ -121,7 +121,7 @@ fn named(request: &Request) -> Vec<(&InstanceGroup, &Configured)> {
             Job::Kernels { kernels, .. } => kernels.iter().map(|kernel| (&**site, kernel)).collect(),
             _ => Vec::new(),
         },
-        Request::Run { .. } => Vec::new(),
+        Request::Run { .. } | Request::Open | Request::Start { .. } => Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 mod bundle;
 mod process;
 mod serve;
+mod starts;
 mod supervisor;
 mod wire;
 
@@ -12,12 +13,13 @@ pub use serve::serve;
 
 use super::{Assignment, Lab, LabError, Phase};
 use crate::interrupt::Interrupt;
-use crate::job::{Configured, Cost, Job};
+use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Clock, Outcome};
 use crate::quality::PendingReference;
 use crate::space::InstanceGroup;
 use bundle::Quarantine;
 use serde::{Deserialize, Serialize};
+use starts::Starts;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -178,6 +180,11 @@ pub struct ChildLab {
     clock: Clock,
     doubt: Option<String>,
     begun: Instant,
+    starts: Starts,
+    /// What a process took to begin.
+    start: Duration,
+    /// What the process that confirms a plan was begun for.
+    confirming: Option<([PlanId; 2], u32)>,
 }
 
 impl ChildLab {
@@ -191,8 +198,24 @@ impl ChildLab {
         let quarantine = Quarantine::new(quarantine, Arc::clone(catalogue));
         let supervisor = Supervisor::new(command, interrupt);
         let (clock, doubt) = (Clock::Wall, None);
-        let mut lab = ChildLab { supervisor, device, limits, reference, quarantine, clock, doubt, begun };
+        let temporary = |source| ChildError::Bundle { path: std::env::temp_dir(), source };
+        let (starts, start, confirming) = (Starts::new().map_err(temporary)?, Duration::ZERO, None);
+        let mut lab = ChildLab {
+            supervisor,
+            device,
+            limits,
+            reference,
+            quarantine,
+            clock,
+            doubt,
+            begun,
+            starts,
+            start,
+            confirming,
+        };
+        let starting = Instant::now();
         let ready = lab.supervisor.start(1)?;
+        lab.start = starting.elapsed();
         lab.accept(ready)?;
         Ok(lab)
     }
@@ -209,14 +232,28 @@ impl ChildLab {
     }
 
     fn ask(&mut self, request: &Request) -> Result<(Outcome, Cost), LabError> {
+        let begun = Instant::now();
         let ready = self.supervisor.restart()?;
         self.accept(ready)?;
+        let started = begun.elapsed().as_secs_f64();
         let answer = self.supervisor.ask(request)?;
         if let Outcome::Failed(reason) = &answer.outcome {
             let (device, command) = ((&self.device, &self.limits), self.supervisor.command());
             self.quarantine.keep(request, reason, &answer.said, device, command)?;
         }
-        Ok((answer.outcome, answer.cost))
+        Ok((answer.outcome, Cost { compile: answer.cost.compile + started, ..answer.cost }))
+    }
+
+    /// Has a process that has run nothing but what confirms those plans, if that is the job.
+    fn begin_afresh(&mut self, job: &Job) {
+        let confirming = match job {
+            Job::Confirm { plans, process, .. } => Some((plans.clone(), *process)),
+            _ => None,
+        };
+        if confirming.is_some() && confirming != self.confirming {
+            self.supervisor.stop();
+        }
+        self.confirming = confirming;
     }
 
     /// Waits until the reference lies in its file; seconds.
@@ -242,8 +279,16 @@ impl Lab for ChildLab {
             Job::Gate { .. } => self.wait_for_reference()?,
             _ => 0.0,
         };
+        self.begin_afresh(job);
         let contents = |id| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         let plans = job.plans().iter().map(contents).collect::<Result<Vec<_>, _>>()?;
+        if let (Job::Confirm { scenario, .. }, [a, b]) = (job, &plans[..])
+            && scenario.from_start
+        {
+            let begun = Instant::now();
+            let outcome = self.starts.pair(&mut self.supervisor, [a, b], *scenario, effort)?;
+            return Ok((outcome, Cost { timed: begun.elapsed().as_secs_f64(), ..Cost::default() }));
+        }
         let request = Request::Run { job: Box::new(job.clone()), site: site.cloned().map(Box::new), plans, effort };
         let (outcome, cost) = self.ask(&request)?;
         Ok((outcome, Cost { check: cost.check + waited, ..cost }))
@@ -263,6 +308,10 @@ impl Lab for ChildLab {
 
     fn is_apart(&self) -> bool {
         true
+    }
+
+    fn start(&self) -> Option<Duration> {
+        Some(self.start)
     }
 
     fn doubt(&self) -> Option<&str> {

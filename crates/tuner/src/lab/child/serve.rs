@@ -4,6 +4,8 @@ use super::wire::{Reply, Request};
 use crate::job::{PlanId, Plans};
 use crate::lab::{Assignment, Lab};
 use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -12,13 +14,33 @@ use wgoose_runtime::Device;
 /// How long a job may go on once nobody waits for it.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs what stdin asks for in a lab on that device, until stdin ends. Then the process ends soon, even in the middle of a job
-/// that never does: the parent may have been killed.
+/// Does what stdin asks for first: opens a lab and runs jobs in it until stdin ends, or starts as people do, with the plan of a
+/// file and a prompt of so many tokens, until the first token is chosen. Once stdin ends the process does soon, even in the middle of
+/// a job that never does: the parent may have been killed.
 ///
 /// # Errors
-/// Stdout is closed.
-pub fn serve(device: &Device, lab: &mut dyn Lab) -> io::Result<()> {
+/// What was asked for first cannot be done, or stdout is closed.
+pub fn serve<L: Lab, E: From<io::Error>>(
+    open: impl FnOnce() -> Result<(Arc<Device>, L), E>,
+    start: impl FnOnce(&Path, u32) -> Result<(), E>,
+) -> Result<(), E> {
     let requests = requests();
+    match requests.recv() {
+        Ok(Ok(Request::Open)) => {
+            let (device, mut lab) = open()?;
+            Ok(run_jobs(&device, &mut lab, &requests)?)
+        }
+        Ok(Ok(Request::Start { plan, tokens })) => {
+            start(&plan, tokens)?;
+            Ok(say(&Reply::Started)?)
+        }
+        Ok(_) => Ok(say(&Reply::Stopped { why: "it is not known what to open".to_owned() })?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Runs the jobs that are asked for.
+fn run_jobs(device: &Device, lab: &mut dyn Lab, requests: &Receiver<Asked>) -> io::Result<()> {
     let (fingerprint, limits) = (device.fingerprint().clone(), Box::new(device.limits().clone()));
     say(&Reply::Ready { device: fingerprint, limits, clock: lab.clock(), doubt: lab.doubt().map(str::to_owned) })?;
     for request in requests {
@@ -30,6 +52,10 @@ pub fn serve(device: &Device, lab: &mut dyn Lab) -> io::Result<()> {
                 lab.run(Assignment { job: &job, site: site.as_deref(), plans: &plans, effort, progress })
             }
             Ok(Request::CompileAhead { site, kernels }) => lab.compile_ahead(&site, &kernels),
+            Ok(Request::Open | Request::Start { .. }) => {
+                say(&Reply::Stopped { why: "a lab is open already".to_owned() })?;
+                continue;
+            }
             Err(wrong) => {
                 say(&Reply::Stopped { why: format!("a request cannot be read: {wrong}") })?;
                 continue;
@@ -43,8 +69,11 @@ pub fn serve(device: &Device, lab: &mut dyn Lab) -> io::Result<()> {
     Ok(())
 }
 
+/// A request, or why it is none.
+type Asked = Result<Request, serde_json::Error>;
+
 /// What stdin asks for, read on a thread of its own.
-fn requests() -> Receiver<Result<Request, serde_json::Error>> {
+fn requests() -> Receiver<Asked> {
     let (send, requests) = mpsc::channel();
     thread::spawn(move || {
         for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {

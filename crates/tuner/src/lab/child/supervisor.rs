@@ -6,7 +6,8 @@ use super::{ChildCommand, ChildError};
 use crate::interrupt::Interrupt;
 use crate::job::Cost;
 use crate::lab::{LabError, Phase};
-use crate::ledger::{Cause, Clock, Outcome};
+use crate::ledger::{Cause, Clock, Outcome, Reason};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 use wgoose_kernels::{DeviceFingerprint, Limits};
@@ -91,14 +92,46 @@ impl Supervisor {
         self.start(STARTS)
     }
 
-    fn try_start(&self) -> Result<(Process, Ready), LabError> {
+    /// Ends the process, if there is one.
+    pub(super) fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// Nanoseconds from the start of a process until its first token is chosen, or why it never was.
+    ///
+    /// # Errors
+    /// It cannot be started, or the user interrupts.
+    pub(super) fn time_start(&self, plan: &Path, tokens: u32) -> Result<Result<f64, Reason>, LabError> {
+        let begun = Instant::now();
+        let process = self.spawn(&Request::Start { plan: plan.to_owned(), tokens })?;
+        let received = process.receive(begun + self.command.deadlines.compile, &self.interrupt);
+        let ns = begun.elapsed().as_nanos() as f64;
+        let cause = match received {
+            Received::Reply(Reply::Started) => return Ok(Ok(ns)),
+            Received::Interrupted => return Err(LabError::Interrupted),
+            Received::Reply(_) => return Err(ChildError::Unasked.into()),
+            Received::Late => Cause::Timeout,
+            Received::Closed => Cause::Crash,
+        };
+        let (status, said) = process.end();
+        Ok(Err(Reason { cause, text: died(Phase::Compiling, status, &said) }))
+    }
+
+    /// A process that is asked for something at once.
+    fn spawn(&self, first: &Request) -> Result<Process, ChildError> {
         let mut command = Command::new(&self.command.program);
         command.args(&self.command.interpreter).args(&self.command.arguments);
         if let Some(folder) = &self.command.kernels {
             command.arg("--kernels").arg(folder);
         }
         let program = || self.command.program.display().to_string();
-        let process = Process::start(command).map_err(|source| ChildError::Start { program: program(), source })?;
+        let mut process = Process::start(command).map_err(|source| ChildError::Start { program: program(), source })?;
+        process.send(first).map_err(ChildError::Message)?;
+        Ok(process)
+    }
+
+    fn try_start(&self) -> Result<(Process, Ready), LabError> {
+        let process = self.spawn(&Request::Open)?;
         match process.receive(Instant::now() + START, &self.interrupt) {
             Received::Reply(Reply::Ready { device, limits, clock, doubt }) => {
                 Ok((process, Ready { device, limits: *limits, clock, doubt }))
@@ -139,7 +172,7 @@ impl Supervisor {
                     return Ok(Answer { outcome: *outcome, cost, said });
                 }
                 Received::Reply(Reply::Stopped { why }) => return Err(ChildError::Stopped { why }.into()),
-                Received::Reply(Reply::Ready { .. }) => return Err(ChildError::Unasked.into()),
+                Received::Reply(Reply::Ready { .. } | Reply::Started) => return Err(ChildError::Unasked.into()),
                 Received::Interrupted => return Err(LabError::Interrupted),
                 Received::Late => {
                     let seconds = self.command.deadlines.of(phase).as_secs_f64();

@@ -6,12 +6,22 @@ use crate::ledger::{Clock, Outcome};
 use crate::paired::Effort;
 use crate::space::InstanceGroup;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
 
 /// What the parent asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Request {
+    /// To open the device and the model, and to do what is asked for then.
+    Open,
+    /// To open the model as people do, and to read a prompt with a plan until the first token is chosen. Then the process ends.
+    Start {
+        /// File of the plan.
+        plan: PathBuf,
+        /// Tokens of the prompt.
+        tokens: u32,
+    },
     /// A job with what it names.
     Run {
         /// What to do.
@@ -38,6 +48,8 @@ impl Request {
     /// A word for its kind.
     pub(super) fn name(&self) -> &'static str {
         match self {
+            Request::Open => "open",
+            Request::Start { .. } => "start",
             Request::Run { job, .. } => job.name(),
             Request::CompileAhead { .. } => "compile",
         }
@@ -59,6 +71,8 @@ pub(super) enum Reply {
         /// Why it is not the device's.
         doubt: Option<String>,
     },
+    /// The first token is chosen.
+    Started,
     /// It begins with something that has a deadline of its own.
     Phase {
         /// With what.

@@ -73,6 +73,8 @@ pub struct Costs {
     pub check: f64,
     /// Warming up after a pause.
     pub warm_up: f64,
+    /// A fresh process, until it can run something.
+    pub start: f64,
     /// Cores that compile.
     pub cores: usize,
 }
@@ -95,7 +97,7 @@ impl Synthetic {
             ramp: 1.2,
             wrong: 0.0,
             resident: 132,
-            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.35, cores: 12 },
+            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.35, start: 2.0, cores: 12 },
         }
     }
 }
@@ -115,6 +117,8 @@ pub struct SyntheticLab<'a> {
     prepared: HashSet<PlanId>,
     /// Whether the last thing that it did was to time a kernel.
     is_warm: bool,
+    /// What the process that confirms a plan was begun for.
+    confirming: Option<([PlanId; 2], u32)>,
 }
 
 impl<'a> SyntheticLab<'a> {
@@ -132,6 +136,7 @@ impl<'a> SyntheticLab<'a> {
             compiled: HashSet::new(),
             prepared: HashSet::new(),
             is_warm: false,
+            confirming: None,
         }
     }
 
@@ -201,7 +206,7 @@ impl<'a> SyntheticLab<'a> {
     fn pass_ns(&mut self, plan: &Plan, scenario: Scenario) -> Result<f64, PlanError> {
         let problem = self.problem;
         let fusions = match scenario {
-            Scenario { tokens: 1, sequences: 1 } => &plan.fusions.decode,
+            Scenario { tokens: 1, sequences: 1, .. } => &plan.fusions.decode,
             Scenario { tokens: 1, .. } => &plan.fusions.batched,
             _ => &plan.fusions.prefill,
         };
@@ -278,8 +283,8 @@ impl<'a> SyntheticLab<'a> {
         let each = 2.0 * longest * steps;
         let warm_up = 0.25 + 6.0 * longest * steps;
         let left = effort.allowance.as_secs_f64() - effort.instances as f64 * warm_up;
-        let fewest = Effort::FEWEST_PAIRS.div_ceil(effort.instances);
-        let pairs = ((left / each).max(0.0) as usize / effort.instances).clamp(fewest, 40);
+        let asked = effort.pairs();
+        let pairs = ((left / each).max(0.0) as usize / effort.instances).clamp(*asked.start(), *asked.end());
         let mut samples_ns = [Vec::new(), Vec::new()];
         for instance in 1..=effort.instances {
             let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
@@ -292,6 +297,16 @@ impl<'a> SyntheticLab<'a> {
         let timed = effort.instances as f64 * warm_up + pairs as f64 * each;
         let cost = self.spend(Cost { compile, check: 0.0, timed });
         Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
+    }
+
+    /// Seconds to begin a process for a plan, unless that was done.
+    fn begin(&mut self, plans: &[PlanId; 2], process: u32) -> f64 {
+        let confirming = Some((plans.clone(), process));
+        if self.confirming == confirming {
+            return 0.0;
+        }
+        self.confirming = confirming;
+        self.device.costs.start
     }
 
     fn screen(&mut self, plans: [&Plan; 2], scenario: Scenario) -> Result<(Outcome, Cost), PlanError> {
@@ -368,6 +383,15 @@ impl Lab for SyntheticLab<'_> {
             Job::Screen { plans: [a, b], scenario } => self.screen([&plan(a, plans)?, &plan(b, plans)?], *scenario)?,
             Job::Steps { plans: [a, b], scenario, .. } => {
                 self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?
+            }
+            Job::Confirm { scenario, .. } if scenario.from_start => {
+                return Err(LabError::Unknown("the start of a process".to_owned()));
+            }
+            Job::Confirm { plans: ids @ [a, b], scenario, process } => {
+                let start = self.begin(ids, *process);
+                self.spend(Cost { compile: start, ..Cost::default() });
+                let (outcome, cost) = self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?;
+                (outcome, Cost { compile: cost.compile + start, ..cost })
             }
         })
     }

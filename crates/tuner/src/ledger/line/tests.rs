@@ -34,7 +34,8 @@ fn configured() -> impl Strategy<Value = Configured> {
 
 fn job() -> impl Strategy<Value = Job> {
     let plan = || any::<String>().prop_map(PlanId);
-    let scenario = any::<[u32; 2]>().prop_map(|[tokens, sequences]| Scenario { tokens, sequences });
+    let scenario = any::<([u32; 2], bool)>();
+    let scenario = scenario.prop_map(|([tokens, sequences], from_start)| Scenario { tokens, sequences, from_start });
     prop_oneof![
         (site(), configured()).prop_map(|(site, kernel)| Job::Kernel { site, kernel }),
         (site(), [configured(), configured()], any::<bool>()).prop_map(|(site, kernels, held_out)| Job::Kernels {
@@ -48,10 +49,15 @@ fn job() -> impl Strategy<Value = Job> {
         plan().prop_map(|plan| Job::Resident { plan }),
         prop::collection::vec(plan(), 0..3).prop_map(|plans| Job::Prepare { plans }),
         ([plan(), plan()], scenario.clone()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
-        ([plan(), plan()], scenario, any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
+        ([plan(), plan()], scenario.clone(), any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
             plans,
             scenario,
             held_out
+        }),
+        ([plan(), plan()], scenario, any::<u32>()).prop_map(|(plans, scenario, process)| Job::Confirm {
+            plans,
+            scenario,
+            process
         }),
     ]
 }
@@ -221,8 +227,8 @@ fn meaning_is_checked_even_where_the_id_agrees() {
 
 #[test]
 fn another_schema_is_named_before_anything_else() {
-    let error = decode(b"{\"schema\":5,\"who\":\"knows\"}").unwrap_err();
-    assert!(matches!(error, LineError::Schema { found: 5 }), "{error}");
+    let error = decode(b"{\"schema\":6,\"who\":\"knows\"}").unwrap_err();
+    assert!(matches!(error, LineError::Schema { found: 6 }), "{error}");
 }
 
 /// The first lines of the ledger of a plan that ships, of schema 1.

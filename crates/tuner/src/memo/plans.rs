@@ -1,0 +1,108 @@
+//! Jobs about whole plans.
+
+use super::{Memo, TrialError, paired};
+use crate::job::Job;
+use crate::ledger::{Gate, Outcome};
+use crate::paired::{Effort, PairedResult, Screened};
+use crate::scenario::Scenario;
+use wgoose_kernels::Plan;
+
+impl Memo<'_> {
+    /// The gate of a plan.
+    ///
+    /// # Errors
+    /// The plan does not run; the lab or the ledger fails.
+    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
+        self.gate_with(plan, Effort::none())
+    }
+
+    pub(super) fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {
+        let plan = self.know(plan)?;
+        match self.run(&Job::Gate { plan }, None, effort)? {
+            Outcome::Gate(gate) => Ok(gate),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "gate" }),
+        }
+    }
+
+    /// That the persistent kernel of a plan runs.
+    ///
+    /// # Errors
+    /// It does not; the lab or the ledger fails.
+    pub(crate) fn resident(&mut self, plan: &Plan) -> Result<(), TrialError> {
+        let plan = self.know(plan)?;
+        match self.run(&Job::Resident { plan }, None, Effort::none())? {
+            Outcome::Done => Ok(()),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "resident" }),
+        }
+    }
+
+    /// Has plans compiled on all cores before they are asked for one by one. Where that once took the process with it, each is compiled
+    /// when it is asked for.
+    ///
+    /// # Errors
+    /// The lab or the ledger fails.
+    pub(crate) fn prepare(&mut self, plans: &[Plan]) -> Result<(), TrialError> {
+        let plans = plans.iter().map(|plan| self.know(plan)).collect::<Result<Vec<_>, _>>()?;
+        if plans.len() > 1 {
+            self.run(&Job::Prepare { plans }, None, Effort::none())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent.
+    ///
+    /// # Errors
+    /// One of them does not run; the lab or the ledger fails.
+    pub(crate) fn screen(
+        &mut self,
+        [incumbent, candidate]: [&Plan; 2],
+        scenario: Scenario,
+    ) -> Result<Screened, TrialError> {
+        let plans = [self.know(incumbent)?, self.know(candidate)?];
+        match self.run(&Job::Screen { plans, scenario }, None, Effort::none())? {
+            Outcome::Pair { samples_ns: [a, b], .. } => Ok(Screened::of(&a, &b)),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "screen" }),
+        }
+    }
+
+    /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own.
+    ///
+    /// # Errors
+    /// One of them does not run; the lab or the ledger fails.
+    pub(crate) fn steps(
+        &mut self,
+        [incumbent, candidate]: [&Plan; 2],
+        scenario: Scenario,
+        held_out: bool,
+        effort: Effort,
+    ) -> Result<PairedResult, TrialError> {
+        let plans = [self.know(incumbent)?, self.know(candidate)?];
+        match self.run(&Job::Steps { plans, scenario, held_out }, None, effort)? {
+            Outcome::Pair { samples_ns, .. } => Ok(paired(&samples_ns, &effort.criteria())?),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "steps" }),
+        }
+    }
+
+    /// Compares a candidate with the default plan in one of several fresh processes: the samples of both.
+    ///
+    /// # Errors
+    /// One of them does not run; the lab or the ledger fails.
+    pub(crate) fn confirm(
+        &mut self,
+        [default, candidate]: [&Plan; 2],
+        scenario: Scenario,
+        process: u32,
+        effort: Effort,
+    ) -> Result<[Vec<f64>; 2], TrialError> {
+        let plans = [self.know(default)?, self.know(candidate)?];
+        match self.run(&Job::Confirm { plans, scenario, process }, None, effort)? {
+            Outcome::Pair { samples_ns, .. } => Ok(samples_ns),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "confirm" }),
+        }
+    }
+}
