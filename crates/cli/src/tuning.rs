@@ -17,7 +17,7 @@ use wgoose_tuner::derive::{Policy, best_so_far};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger;
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{Event, Part, Step, SweepError, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Event, Listener, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -61,6 +61,7 @@ impl Effort {
             catalogue,
             allowed: Precision::F16,
             child: None,
+            strategy: STRATEGIES[0],
             seeds: Vec::new(),
             interrupt: Interrupt::default(),
         }
@@ -75,21 +76,38 @@ pub(crate) enum Tuned {
     Interrupted(Option<Plan>),
 }
 
-/// Sweeps; what matters of it is said on stderr, all steps if that is to be `verbose`, with a bar on a terminal. Ctrl-C or SIGTERM ends it early, a second one at once.
+/// Sweeps, while it is said how that goes.
 pub(crate) fn tune(
     device: &Arc<Device>,
     model: &Arc<Model>,
     options: &SweepOptions,
     verbose: bool,
 ) -> Result<Tuned, Failure> {
+    let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
+    eprintln!("tuning {file} on {adapter}, about {seconds} s");
+    match watched(options, verbose, |listen| sweep(device, model, options, listen).map_err(Box::new))? {
+        Err(error) if matches!(*error, SweepError::Stopped) => {
+            let (records, _) = ledger::read(&options.ledger)?;
+            let policy = Policy { allowed: options.allowed, without: BTreeSet::new() };
+            Ok(Tuned::Interrupted(best_so_far(&records, &options.catalogue, &options.objective, &policy)?))
+        }
+        swept => Ok(Tuned::Swept(swept?)),
+    }
+}
+
+/// Runs something while what matters of it is said on stderr, all steps if that is to be `verbose`, with a bar on a terminal. Ctrl-C or
+/// SIGTERM ends it early, a second one at once.
+pub(crate) fn watched<T>(
+    options: &SweepOptions,
+    verbose: bool,
+    run: impl FnOnce(Listener<'_>) -> Result<T, Box<SweepError>>,
+) -> Result<Result<T, Box<SweepError>>, Failure> {
     let interrupt = options.interrupt.clone();
     let _on_signal =
         OnSignal::call(move |_| if interrupt.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
-    let (file, adapter, seconds) = (model.path().display(), &device.fingerprint().adapter, options.budget.as_secs());
-    eprintln!("tuning {file} on {adapter}, about {seconds} s");
     let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
     let (mut done, mut all) = (0, 0);
-    let swept = sweep(device, model, options, &mut |event| {
+    Ok(run(&mut |event| {
         match event {
             Event::Stage { stage, steps } => {
                 (done, all) = (0, steps as u64);
@@ -109,16 +127,7 @@ pub(crate) fn tune(
             Event::Note(_) => say(&shortened(&format!("   {event}"), verbose)),
         }
         if options.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    drop(bar);
-    match swept {
-        Err(SweepError::Stopped) => {
-            let (records, _) = ledger::read(&options.ledger)?;
-            let policy = Policy { allowed: options.allowed, without: BTreeSet::new() };
-            Ok(Tuned::Interrupted(best_so_far(&records, &options.catalogue, &options.objective, &policy)?))
-        }
-        swept => Ok(Tuned::Swept(swept?)),
-    }
+    }))
 }
 
 /// Most characters of a note, unless all is to be said.

@@ -20,7 +20,7 @@ use wgoose_session::{model_class, one_line};
 use wgoose_tuner::lab::ChildCommand;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::seeds;
-use wgoose_tuner::sweep::{Part, SweepOptions, Swept, UnknownPart, sweep};
+use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sweep};
 
 /// Finds the best plan for a model on a device: every candidate is checked against the reference, then timed. Returns what the
 /// plan is called, how many kernels were chosen, the chunk, and how many experiments were measured or recalled.
@@ -94,6 +94,7 @@ pub(crate) fn tune(
             catalogue: Catalogue::embedded(),
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
             child: child.transpose().map_err(|e| of_other(&e))?,
+            strategy: STRATEGIES[0],
             seeds: seeds.unwrap_or_default(),
             interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };

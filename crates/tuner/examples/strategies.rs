@@ -1,23 +1,52 @@
-//! How near a search comes to the best plan that there is, on made-up devices, and what it takes: one line each.
+//! How near strategies come to the best plan that there is, on devices that are made up and on kernels that were recorded on real ones:
+//! a line of JSON for each search, then a table.
 //!
-//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED`
+//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
+use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_loader::synth::Mix;
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::Ledger;
+use wgoose_tuner::ledger::{self, Ledger, Records};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::Scope;
-use wgoose_tuner::sweep::{Part, Problem, SweepOptions, search};
+use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, Strategy, SweepOptions, search};
 
-fn problem(shape: &str, format: Format) -> Option<Problem> {
+/// Searches within so many per cent of the best are near it.
+const NEAR: f64 = 2.0;
+
+/// What a search is held against.
+struct Space {
+    name: String,
+    problem: Problem,
+    device: fn(u64) -> Synthetic,
+    recorded: Records,
+}
+
+/// Devices that make a search's life hard, each in its way.
+const HARD: [(&str, fn(u64) -> Synthetic); 4] = [
+    ("noise three times as large", |seed| Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) }),
+    ("choices that mask each other", |seed| Synthetic { interaction: 0.06, ..Synthetic::h200(seed) }),
+    ("kernels that lie alone", |seed| Synthetic { merged: 0.08, ..Synthetic::h200(seed) }),
+    ("slow clocks", |seed| Synthetic { ramp: 1.6, autocorrelation: 0.7, ..Synthetic::h200(seed) }),
+];
+
+fn problem(limits: Limits, shape: ModelShape, device: DeviceFingerprint, mix: Mix) -> Problem {
+    let formats = Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect();
+    let default = Plan::default_for(device, shape, &limits);
+    Problem { limits, shape, formats, model: "made-up".to_owned(), default }
+}
+
+/// A device like an H200, but for matrix units.
+fn made_up(size: &str, mix: Mix) -> Option<Problem> {
     let limits = Limits {
         workgroup_threads: 1024,
         workgroup_memory: 48 << 10,
@@ -29,81 +58,124 @@ fn problem(shape: &str, format: Format) -> Option<Problem> {
         features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
         ..Limits::webgpu()
     };
-    let shape = ModelShape::preset(shape)?;
-    let stored = |weight: Weight| {
-        let [rows, cols] = weight.shape(&shape).map(|n| n as usize);
-        match weight {
-            _ if weight.class() == WeightClass::Vector => Format::F32,
-            Weight::Head | Weight::Embedding if format == Format::Q4_K => Format::Q6_K,
-            _ if format.bytes(rows, cols).is_some() => format,
-            _ => Format::F16,
-        }
-    };
-    let formats: BTreeMap<Weight, Format> = Weight::all(&shape).map(|weight| (weight, stored(weight))).collect();
     let text = || "made up".to_owned();
     let device =
         DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
-    let default = Plan::default_for(device, shape, &limits);
-    Some(Problem { limits, shape, formats, model: "made-up".to_owned(), default })
+    Some(problem(limits, ModelShape::preset(size)?, device, mix))
+}
+
+/// The space of a ledger that `wgoose tune --survey` made, called `SIZE-MIX-DEVICE.jsonl.gz`.
+fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(".jsonl.gz", "");
+    let mix = name.split('-').nth(1).ok_or("a file of a space is called SIZE-MIX-DEVICE")?.parse()?;
+    let (recorded, _) = ledger::read(path)?;
+    let session = recorded.newest_session().ok_or("a ledger without a session")?;
+    let problem = problem((*session.limits).clone(), session.shape, session.device.clone(), mix);
+    Ok(Space { name, problem, device: Synthetic::h200, recorded })
+}
+
+fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
+    let mut spaces = Vec::new();
+    for (size, mix) in [("2.9B", Mix::Q4_K_M), ("1.5B", Mix::F16)] {
+        let usual: (&str, fn(u64) -> Synthetic) = ("made up", Synthetic::h200);
+        for (what, device) in [usual].into_iter().chain(HARD) {
+            let (problem, recorded) = (made_up(size, mix).ok_or("no such size")?, Records::merged([]));
+            spaces.push(Space { name: format!("{size} {mix}, {what}"), problem, device, recorded });
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../optimization_plan/tuning/spaces");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "gz")) {
+        spaces.push(recorded(path)?);
+    }
+    Ok(spaces)
+}
+
+/// Searches; the regret in per cent, and whether the plan is slower than the default.
+fn run(
+    space: &Space,
+    strategy: &'static dyn Strategy,
+    (seed, budget): (u64, u64),
+    ledger: PathBuf,
+) -> Result<(f64, bool), Box<dyn Error>> {
+    let (problem, catalogue) = (&space.problem, Catalogue::embedded());
+    let mut lab = SyntheticLab::new(problem, &catalogue, (space.device)(seed)).with_records(&space.recorded);
+    let options = SweepOptions {
+        ledger,
+        begun: Instant::now(),
+        budget: Duration::from_secs(budget),
+        parts: Part::ALL.into(),
+        exhaustive: false,
+        chunks: vec![64, 256, 1024, 2048],
+        objective: Objective::chat(false),
+        persistent: !problem.limits.is_cpu,
+        catalogue: catalogue.clone(),
+        allowed: Precision::F16,
+        child: None,
+        strategy,
+        seeds: Vec::new(),
+        interrupt: Interrupt::default(),
+    };
+    let memo = Memo::new(
+        Ledger::open(&options.ledger)?,
+        problem.default.device.clone(),
+        Some(problem.model.clone()),
+        &mut lab,
+    );
+    let verbose = std::env::var_os("VERBOSE").is_some();
+    let swept = search(problem, &options, memo, &mut |event| {
+        if verbose {
+            eprintln!("{event}");
+        }
+        ControlFlow::Continue(())
+    })?;
+    let spent = lab.spent().as_secs_f64();
+    let scope = Scope { allowed: options.allowed, exhaustive: false };
+    let us = |ns: f64| (ns / 100.0).round() / 10.0;
+    let default = lab.true_ns(&problem.default, Scenario::DECODE)?;
+    let plan = lab.true_ns(&swept.plan, Scenario::DECODE)?;
+    let best = lab.best_decode_ns(scope);
+    if verbose {
+        for (key, [ns, best]) in lab.losses(&swept.plan, scope)? {
+            eprintln!("    {:6.1} us, {:6.1} at best: {key}", ns / 1e3, best / 1e3);
+        }
+    }
+    let regret = 100.0 * (plan / best - 1.0);
+    let line = serde_json::json!({
+        "space": space.name, "strategy": strategy.name(), "seed": seed, "budget_s": budget,
+        "default_us": us(default), "plan_us": us(plan), "best_us": us(best),
+        "regret_percent": (regret * 10.0).round() / 10.0, "spent_s": spent.round(), "measured": swept.measured,
+    });
+    println!("{line}");
+    Ok((regret, plan > 1.01 * default))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let seeds: u64 = arguments.next().map_or(Ok(3), |n| n.parse())?;
-    let budget: u64 = arguments.next().map_or(Ok(300), |n| n.parse())?;
-    let first: u64 = arguments.next().map_or(Ok(0), |n| n.parse())?;
-    let folder = std::env::temp_dir().join(format!("strategies-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let catalogue = Catalogue::embedded();
-    println!("model          seed  default us  plan us  best us  regret %  spent s  measured  real s");
-    for (shape, format) in [("2.9B", Format::Q4_K), ("1.5B", Format::F16)] {
-        let problem = problem(shape, format).ok_or("no such model")?;
-        for seed in first..first + seeds {
-            let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
-            let options = SweepOptions {
-                ledger: folder.join(format!("{shape}-{seed}.jsonl")),
-                begun: Instant::now(),
-                budget: Duration::from_secs(budget),
-                parts: Part::ALL.into(),
-                exhaustive: false,
-                chunks: vec![64, 256, 1024, 2048],
-                objective: Objective::chat(false),
-                persistent: true,
-                catalogue: catalogue.clone(),
-                allowed: Precision::F16,
-                child: None,
-                seeds: Vec::new(),
-                interrupt: Interrupt::default(),
-            };
-            let begun = Instant::now();
-            let ledger = Ledger::open(&options.ledger)?;
-            let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
-            let verbose = std::env::var_os("VERBOSE").is_some();
-            let swept = search(&problem, &options, memo, &mut |event| {
-                if verbose {
-                    println!("{event}");
-                }
-                ControlFlow::Continue(())
-            })?;
-            let (real, spent) = (begun.elapsed().as_secs_f64(), lab.spent().as_secs_f64());
-            let default = lab.true_ns(&problem.default, Scenario::DECODE)? / 1e3;
-            let plan = lab.true_ns(&swept.plan, Scenario::DECODE)? / 1e3;
-            let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false }) / 1e3;
-            if verbose {
-                let scope = Scope { allowed: options.allowed, exhaustive: false };
-                for (key, [ns, best]) in lab.losses(&swept.plan, scope)? {
-                    println!("    {:6.1} us, {:6.1} at best: {key}", ns / 1e3, best / 1e3);
-                }
+    let mut number = |or: u64| arguments.next().map_or(Ok(or), |n| n.parse());
+    let (seeds, budget, first) = (number(3)?, number(300)?, number(0)?);
+    let (space, strategy) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
+    let folder = tempfile::tempdir()?;
+    let mut table: BTreeMap<(String, &str), Vec<(f64, bool)>> = BTreeMap::new();
+    for space in spaces()?.iter().filter(|known| known.name.contains(&space)) {
+        for own in STRATEGIES.into_iter().filter(|known| known.name().contains(&strategy)) {
+            for seed in first..first + seeds {
+                let ledger = folder.path().join(format!("{}-{}-{seed}.jsonl", space.name, own.name()));
+                let found = run(space, own, (seed, budget), ledger)?;
+                table.entry((space.name.clone(), own.name())).or_default().push(found);
             }
-            let regret = 100.0 * (plan / best - 1.0);
-            println!(
-                "{shape:>5} {format:<8} {seed:>4} {default:>11.0} {plan:>8.0} {best:>8.0} {regret:>9.1} {spent:>8.0} {:>9} {real:>7.1}",
-                swept.measured
-            );
         }
     }
-    if std::env::var_os("VERBOSE").is_none() {
-        std::fs::remove_dir_all(&folder)?;
+    eprintln!("{:<44} {:<8} {:>8} {:>8} {:>8} {:>14}", "", "", "median %", "worst %", "near", "below default");
+    for ((space, strategy), mut found) in table {
+        found.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (median, worst) = (found[found.len() / 2].0, found[found.len() - 1].0);
+        let near = found.iter().filter(|(regret, _)| *regret <= NEAR).count();
+        let below = found.iter().filter(|(_, is_slower)| *is_slower).count();
+        let near = format!("{near}/{}", found.len());
+        eprintln!("{space:<44} {strategy:<8} {median:>8.1} {worst:>8.1} {near:>8} {below:>14}");
     }
     Ok(())
 }

@@ -18,7 +18,9 @@ use wgoose_tuner::ledger::{self, Outcome, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::Scope;
-use wgoose_tuner::sweep::{Candidate, Event, Stage, Step, SweepError, SweepOptions, Swept, search};
+use wgoose_tuner::sweep::{
+    Candidate, Event, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
+};
 
 /// A search on a device, and where it is.
 fn searched(device: Synthetic, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {
@@ -78,6 +80,59 @@ fn a_search_comes_near_the_best_plan_that_there_is() {
     let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
     let found = lab.true_ns(&swept.plan, Scenario::DECODE).unwrap();
     assert!(found < 1.02 * best, "{found} ns, {best} at best");
+}
+
+#[test]
+fn every_strategy_is_right_and_none_is_better_than_the_first() {
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let times = STRATEGIES.map(|strategy| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SweepOptions { strategy, ..options(&folder.path().join("ledger.jsonl"), 60) };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(2));
+        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
+        let (plan, name) = (found.unwrap().plan, strategy.name());
+        let spent = lab.spent().as_secs_f64();
+        assert!(spent < 66.0, "{name}: {spent} s");
+        for scenario in options.objective.scenarios() {
+            let [default, tuned] = [&problem.default, &plan].map(|plan| lab.true_ns(plan, scenario).unwrap());
+            assert!(tuned < 1.01 * default, "{name} in {scenario}: {tuned} ns, {default} by default");
+        }
+        lab.true_ns(&plan, Scenario::DECODE).unwrap()
+    });
+    assert!(times.iter().all(|ns| *ns >= times[0]), "{times:?}");
+    assert_eq!(strategy("staged").unwrap().name(), "staged");
+    assert_eq!(strategy("lucky").unwrap_err().to_string(), "lucky is no strategy: there are staged, random");
+}
+
+#[test]
+fn a_surveyed_device_can_be_searched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let device = Synthetic { noise: 0.001, ..Synthetic::h200(7) };
+    let mut timed = Vec::new();
+    let shares = [1, 2, 3].map(|part| {
+        let options = options(&folder.path().join(format!("{part}.jsonl")), 1);
+        let mut lab = SyntheticLab::new(&problem, &catalogue, device.clone());
+        let ledger = memo(&problem, &options, &mut lab);
+        timed.push(time_all(&problem, &options, ledger, (part, 3), &mut |_| ControlFlow::Continue(())).unwrap());
+        ledger::read(&options.ledger).unwrap().0
+    });
+    let kernels = |records: &Records| records.trials().filter(|(_, t)| matches!(t.outcome, Outcome::Kernel(_))).count();
+    // What two instances of an op share is timed once.
+    assert!(shares.iter().zip(&timed).all(|(records, timed)| (0..5).contains(&(timed - kernels(records)))));
+    let records = Records::merged(shares);
+    // What is not in the records is made up, by another seed.
+    let other = Synthetic::h200(8);
+    let mut again = SyntheticLab::new(&problem, &catalogue, other.clone()).with_records(&records);
+    let (mut truth, mut other) =
+        (SyntheticLab::new(&problem, &catalogue, device), SyntheticLab::new(&problem, &catalogue, other));
+    let of = |lab: &mut SyntheticLab<'_>, scenario| lab.true_ns(&problem.default, scenario).unwrap();
+    let decode = [&mut truth, &mut again].map(|lab| of(lab, Scenario::DECODE));
+    assert!((decode[0] / decode[1] - 1.0).abs() < 0.005, "{decode:?}");
+    let prompt = Scenario::prefill(512);
+    let [other, again, truth] = [&mut other, &mut again, &mut truth].map(|lab| of(lab, prompt));
+    // Its head is that of decoding.
+    assert!((other / again - 1.0).abs() < 0.02 && (truth / again - 1.0).abs() > 0.02, "{other} {again} {truth}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use wgoose_loader::{Container, Model};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger::{self, Outcome, Tried};
-use wgoose_tuner::sweep::{Event, Part, SweepError, SweepOptions, sweep};
+use wgoose_tuner::sweep::{Event, Part, STRATEGIES, SweepError, SweepOptions, sweep};
 
 #[test]
 fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
@@ -36,6 +36,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
         child: None,
+        strategy: STRATEGIES[0],
         seeds: Vec::new(),
         interrupt: Interrupt::default(),
     };

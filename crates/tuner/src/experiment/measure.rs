@@ -164,6 +164,7 @@ impl Measuring<'_> {
             shape: *baseline.model.shape(),
             default: records[0].plan.clone(),
             budget: self.budget.as_secs_f64(),
+            start: None,
         })?;
         let arms = records.iter().cloned().zip(self.arms.iter().map(|arm| &arm.plan)).collect();
         let (workload, left_out) = (self.objective.scenarios(), self.left_out.to_vec());

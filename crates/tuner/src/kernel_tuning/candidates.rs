@@ -155,6 +155,24 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         self.explore(best, deadline)
     }
 
+    fn admitted(&self) -> Vec<usize> {
+        (0..self.all.len()).filter(|i| self.all[*i].refusal.is_none()).collect()
+    }
+
+    /// Measures all that is admitted; the best.
+    pub(super) fn time_admitted(&mut self) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let mut best = None;
+        self.try_all(&self.admitted(), &mut best, None)?;
+        Ok(best)
+    }
+
+    /// Measures so many that are drawn.
+    pub(super) fn try_drawn(&mut self, count: usize, rng: &mut SplitMix64) -> Result<(), KernelTuningError> {
+        let open = self.admitted();
+        let drawn: Vec<usize> = (0..count.min(open.len())).map(|_| open[below(rng, open.len())]).collect();
+        self.try_all(&drawn, &mut None, None)
+    }
+
     /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason against a seed.
     fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
         let Some(planted) = self.tuner.seeds else { return Ok(best) };
@@ -193,7 +211,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         deadline: Duration,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
         let mut varied: BTreeSet<usize> = best.iter().map(|(i, _)| *i).collect();
-        let open: Vec<usize> = (0..self.all.len()).filter(|i| self.all[*i].refusal.is_none()).collect();
+        let open = self.admitted();
         // The same site draws the same, whenever it is tuned.
         let mut rng = SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m));
         while self.memo.spent() < deadline {

@@ -52,6 +52,21 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
+    /// Times every kernel that is admitted: how many, and the median nanoseconds of the fastest.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn time_all(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+    ) -> Result<(usize, Option<f64>), KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, memo)?;
+        candidates.record_refusals()?;
+        let best = candidates.time_admitted()?;
+        Ok((candidates.tried, best.map(|(_, ns)| ns)))
+    }
+
     /// The kernels that are the fastest alone, found until `deadline` (time of the budget): the fastest first, at most
     /// [`KEPT`].
     ///

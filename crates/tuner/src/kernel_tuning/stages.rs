@@ -4,6 +4,7 @@ use super::candidates::{Candidates, RankedStage};
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::memo::Memo;
 use crate::space::InstanceGroup;
+use rand_xoshiro::SplitMix64;
 use std::time::Duration;
 use wgoose_kernels::persistent::StageMemory;
 use wgoose_kernels::plan::Choice;
@@ -27,6 +28,25 @@ impl KernelTuner<'_> {
             None => None,
         };
         candidates.descend(known, deadline)?;
+        candidates.ranked_stages()
+    }
+
+    /// So many kernels drawn at random, of those that can be stages of a grid if there is one: those that run, the fastest first.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn drawn(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        grid: Option<PersistentGrid>,
+        (count, rng): (usize, &mut SplitMix64),
+    ) -> Result<Vec<RankedStage>, KernelTuningError> {
+        let mut candidates = match grid {
+            Some(grid) => Candidates::of_stage(self, group, memo, grid)?,
+            None => Candidates::new(self, group, memo)?,
+        };
+        candidates.try_drawn(count, rng)?;
         candidates.ranked_stages()
     }
 

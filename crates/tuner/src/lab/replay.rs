@@ -15,6 +15,8 @@ pub struct ReplayLab {
     /// How often each was asked for.
     asked: BTreeMap<Job, usize>,
     clock: Clock,
+    /// What a process took to begin.
+    start: Option<Duration>,
     now: f64,
     missing: BTreeSet<Job>,
 }
@@ -32,7 +34,11 @@ impl ReplayLab {
             }
             known.entry(job.clone()).or_default().push((trial.outcome.clone(), trial.cost.unwrap_or_default()));
         }
-        ReplayLab { known, asked: BTreeMap::new(), clock, now: 0.0, missing: BTreeSet::new() }
+        let start = records
+            .newest_session()
+            .and_then(|session| session.start)
+            .and_then(|start| Duration::try_from_secs_f64(start).ok());
+        ReplayLab { known, asked: BTreeMap::new(), clock, start, now: 0.0, missing: BTreeSet::new() }
     }
 
     /// Jobs that were asked for and never run. They failed.
@@ -76,10 +82,8 @@ impl Lab for ReplayLab {
         true
     }
 
-    /// What it took is no record.
     fn start(&self) -> Option<Duration> {
-        let is_start = |job: &Job| matches!(job, Job::Confirm { scenario, .. } if scenario.from_start);
-        self.known.keys().any(is_start).then_some(Duration::ZERO)
+        self.start
     }
 
     fn pass_over(&mut self, job: &Job) {

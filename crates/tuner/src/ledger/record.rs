@@ -162,6 +162,9 @@ pub struct Session {
     pub default: PlanId,
     /// Seconds to spend.
     pub budget: f64,
+    /// Seconds that a process for trials took to begin, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
 }
 
 /// Configurations that were left out.

@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::memo::{TrialError, paired, pool};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{Plan, bucket};
@@ -79,30 +79,33 @@ impl Sweep<'_> {
         Ok(derived)
     }
 
-    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: two of those for which kernels
-    /// are tuned, of each scenario one, which in three processes takes about as long as two, and the starts of these.
+    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: three instances for what kernels are
+    /// tuned for, and each scenario in each process.
     pub(super) fn confirming(&self) -> Duration {
         let objective = &self.options.objective;
-        let mut least: Vec<(Scenario, f64)> = Vec::new();
+        let (mut screened, mut compared) = (BTreeMap::new(), BTreeMap::new());
         let mut gate = 0.0_f64;
         for (job, cost) in self.memo.took() {
+            let learn = |known: &mut BTreeMap<Scenario, f64>, scenario: &Scenario| {
+                known.entry(*scenario).and_modify(|known| *known = known.min(cost)).or_insert(cost);
+            };
             match job {
-                Job::Screen { scenario, .. } | Job::Steps { scenario, .. } | Job::Confirm { scenario, .. } => {
-                    match least.iter_mut().find(|(known, _)| known == scenario) {
-                        Some((_, known)) => *known = known.min(cost),
-                        None => least.push((*scenario, cost)),
-                    }
-                }
+                Job::Screen { scenario, .. } => learn(&mut screened, scenario),
+                Job::Steps { scenario, .. } | Job::Confirm { scenario, .. } => learn(&mut compared, scenario),
                 // The first one waits for the reference.
                 Job::Gate { .. } => gate = if gate == 0.0 { cost } else { gate.min(cost) },
                 _ => {}
             }
         }
-        let of = |scenario: &Scenario| least.iter().find(|(known, _)| known == scenario).map_or(0.0, |(_, cost)| *cost);
+        // A few samples take about half as long as a comparison.
+        let screened = |scenario: &Scenario| screened.get(scenario).map(|cost| 2.0 * cost);
+        let of =
+            |scenario: &Scenario| compared.get(scenario).copied().or_else(|| screened(scenario)).unwrap_or_default();
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
-        let comparisons = gate + 2.0 * all + 2.0 * tuned.map(|scenario| of(&scenario)).sum::<f64>();
+        let instances = f64::from(PROCESSES);
+        let comparisons = gate + instances * all + instances * tuned.map(|scenario| of(&scenario)).sum::<f64>();
         // One start for each process; a pair of starts for each scenario that is one, and a pair before all that are counted.
         let pairs = 2 * (PROCESSES * 2 + 1) * objective.starts().len() as u32;
         Duration::from_secs_f64(comparisons) + self.memo.start().unwrap_or_default() * (PROCESSES + pairs)

@@ -3,10 +3,11 @@
 use crate::ledger;
 use crate::paired::PairedResult;
 use crate::scenario::Scenario;
+use crate::space::InstanceGroup;
 use crate::stats::verdict::Verdict;
 use std::fmt;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Feature, Precision, TextError};
+use wgoose_kernels::{Feature, Precision, TextError, ops};
 
 /// The stage of decisions that say what no time was left for.
 pub(crate) const UNTRIED: &str = "not tried";
@@ -42,6 +43,15 @@ pub enum Stage {
     Persistent,
     /// The tuned plan against the default.
     Confirm,
+}
+
+impl Step {
+    /// What an instance takes.
+    pub(super) fn cost(group: &InstanceGroup, ns: f64) -> Self {
+        let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
+        let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
+        Step::Cost { key: group.key.clone(), ns, gbytes, gflops }
+    }
 }
 
 /// A step that is done, and its result.

@@ -88,9 +88,7 @@ impl<'a> Sweep<'a> {
                 continue;
             }
             let ns = tuner.default_ns(&group, &mut self.memo)?;
-            let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
-            let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
-            self.done(Step::Cost { key: group.key.clone(), ns, gbytes, gflops })?;
+            self.done(Step::cost(&group, ns))?;
             costs.push((ns * f64::from(group.count), scenario, group));
         }
         if untried > 0 {

@@ -1,14 +1,8 @@
 //! The sweep: from a device and a model to a plan.
 //!
-//! 1. The reference says what is right; the device's default plan must pass the gate.
-//! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
-//!    fusions, with default kernels.
-//! 3. Kernels that can be stages are tuned for each width of workgroups, and for as many as stay resident; they are compared with the
-//!    best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step (widths, fusions, layouts) are not far
-//!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
-//! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
-//! 5. The plan made of the winners passes the gate and is compared with the default in all of that, in three fresh processes, and by
-//!    the first tokens of others; where it is not faster, the default kernels stay, and where it is slower anywhere, the default plan.
+//! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no device. What it found
+//! passes the gate and is compared with the device's default plan in all that people run, in three fresh processes, and by the first
+//! tokens of others; where it is not faster the default kernels stay, and where it is slower anywhere, the default plan.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
@@ -21,38 +15,43 @@ mod forms;
 mod kernels;
 mod merged;
 mod merged_step;
+mod on_device;
 mod options;
 mod persistent;
 mod problem;
+mod random;
+mod staged;
 mod step_model;
+mod strategy;
+mod survey;
 
 use ends::{Ends, share_of};
 pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
+pub use on_device::{survey, sweep};
 pub use options::{Part, SweepOptions, UnknownPart};
 pub use problem::Problem;
 pub(crate) use problem::kernels as kernels_id;
+pub use strategy::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
+pub use survey::time_all;
 
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
-use crate::lab::{ChildLab, ChildSetup, GpuLab, Lab, LabError};
-use crate::ledger::{Gate, Ledger, LedgerError, Session};
+use crate::lab::LabError;
+use crate::ledger::{Gate, LedgerError, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
-use crate::quality::{PendingReference, QualityError, Reference};
+use crate::quality::QualityError;
 use crate::scenario::Scenario;
 use crate::seeds::Planted;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::Format;
 use wgoose_kernels::plan::bindable_fusions;
 use wgoose_kernels::{Plan, PlanError, Precision, StateFormat};
-use wgoose_loader::Model;
-use wgoose_runtime::Device;
 
 /// What stops a sweep.
 #[derive(Debug, thiserror::Error)]
@@ -143,54 +142,6 @@ fn tell(listen: Listener<'_>, event: Event) -> Result<(), SweepError> {
     if listen(event).is_break() { Err(SweepError::Stopped) } else { Ok(()) }
 }
 
-/// Runs a sweep.
-///
-/// # Errors
-/// The ledger or the device fails, nothing right can be run, or the listener breaks; what was measured until then is in the
-/// ledger.
-pub fn sweep(
-    device: &Arc<Device>,
-    model: &Arc<Model>,
-    options: &SweepOptions,
-    listen: Listener<'_>,
-) -> Result<Swept, SweepError> {
-    let asked = options.chunks.iter().map(|n| ("chunk", *n, 1, 4096));
-    for (what, got, least, most) in asked {
-        if !(least..=most).contains(&got) {
-            return Err(SweepError::Size { what, got, least, most });
-        }
-    }
-    let mut ledger = Ledger::open(&options.ledger)?;
-    for notice in ledger.take_notices() {
-        tell(listen, Event::Note(Note::Ledger(notice)))?;
-    }
-    let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
-    let problem = Problem::of(device, model, &options.catalogue);
-    // A CPU that plays the device has no cores to spare.
-    let reference = match device.is_cpu() {
-        true => Reference::cached(model, &folder)?.into(),
-        false => PendingReference::start(model, folder.clone()),
-    };
-    let (catalogue, begun) = (&options.catalogue, options.begun);
-    let mut lab: Box<dyn Lab> = match &options.child {
-        None => Box::new(GpuLab::new(device, model, &problem.default, (catalogue, reference), begun)?),
-        Some(command) => {
-            let setup = ChildSetup {
-                device: &problem.default.device,
-                limits: &problem.limits,
-                catalogue,
-                reference: Some(reference),
-                quarantine: folder.join("quarantine"),
-                interrupt: options.interrupt.clone(),
-                begun,
-            };
-            Box::new(ChildLab::new(command.clone(), setup)?)
-        }
-    };
-    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *lab);
-    search(&problem, options, memo, listen)
-}
-
 /// Runs a sweep in a lab.
 ///
 /// # Errors
@@ -204,17 +155,7 @@ pub fn search<'a>(
 ) -> Result<Swept, SweepError> {
     memo.heed(options.interrupt.clone());
     memo.end_at(options.budget);
-    memo.begin(Session {
-        at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        device: problem.default.device.clone(),
-        limits: Box::new(problem.limits.clone()),
-        model: problem.model.clone(),
-        shape: problem.shape,
-        default: crate::job::PlanId::of(&problem.default),
-        budget: options.budget.as_secs_f64(),
-    })?;
-    let has_kernels = options.parts.contains(&Part::Kernels);
+    memo.begin(session(problem, options, memo.start()))?;
     let mut sweep = Sweep {
         problem,
         options,
@@ -233,26 +174,30 @@ pub fn search<'a>(
     }
     let planted = Planted::new(&options.seeds, &options.catalogue);
     sweep.refuse_seeds(planted.unfit())?;
-    let structure = sweep.structure()?;
-    sweep.check_default()?;
-    let structure = sweep.checked(structure)?;
-    sweep.gated = true;
-    let mut plan = structure.clone();
-    if has_kernels {
-        let tuner = sweep.tuner().with_seeds(&planted);
-        sweep.persistent(&tuner, &mut plan)?;
-        sweep.kernels(&tuner, &mut plan)?;
-        if plan.persistent.is_none() && options.parts.contains(&Part::Layouts) {
-            sweep.layouts(&tuner, &mut plan)?;
-        }
-    }
+    let Found { structure, mut plan } = options.strategy.find(&mut sweep, &planted)?;
     sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
     Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
 
-struct Sweep<'a> {
+/// What is known at the beginning.
+fn session(problem: &Problem, options: &SweepOptions, start: Option<Duration>) -> Session {
+    Session {
+        at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        device: problem.default.device.clone(),
+        limits: Box::new(problem.limits.clone()),
+        model: problem.model.clone(),
+        shape: problem.shape,
+        default: crate::job::PlanId::of(&problem.default),
+        budget: options.budget.as_secs_f64(),
+        start: start.map(|start| start.as_secs_f64()),
+    }
+}
+
+/// A search that is under way.
+pub struct Sweep<'a> {
     problem: &'a Problem,
     options: &'a SweepOptions,
     memo: Memo<'a>,

@@ -4,6 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::lab::ChildCommand;
 use crate::objective::Objective;
 use crate::seeds::Seed;
+use crate::sweep::Strategy;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -79,6 +80,8 @@ pub struct SweepOptions {
     pub allowed: Precision,
     /// How to start a process for the trials, which may die; without it they run in this one.
     pub child: Option<ChildCommand>,
+    /// How plans are searched.
+    pub strategy: &'static dyn Strategy,
     /// Configurations that are measured wherever they fit, before what the search draws.
     pub seeds: Vec<Seed>,
     /// Ends the sweep early.

@@ -170,7 +170,7 @@ impl Sweep<'_> {
 
     /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
     /// what is like them. `None` if none fit.
-    fn together(
+    pub(super) fn together(
         &self,
         groups: &[InstanceGroup],
         ranked: &[Vec<RankedStage>],

@@ -1,8 +1,11 @@
 //! What is tuned, as plain data: a model's sizes and formats on a device.
 
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
 use crate::structure::Layouts;
-use std::collections::BTreeMap;
-use wgoose_graph::{Format, ModelShape, Weight};
+use std::collections::{BTreeMap, BTreeSet};
+use wgoose_graph::{Format, Fusion, FusionSet, ModelShape, Weight};
+use wgoose_kernels::plan::bindable_fusions;
 use wgoose_kernels::{Catalogue, Limits, Plan};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
@@ -41,10 +44,54 @@ impl Problem {
         |weight| plan.format_on_gpu(weight, self.formats.get(&weight).copied().unwrap_or(Format::F32))
     }
 
+    /// The default plan with each set of layouts.
+    pub(crate) fn laid_out(&self) -> Vec<Plan> {
+        let layouts = self.layouts();
+        let mut plans = Vec::new();
+        for interleave in subsets(&layouts.interleaved) {
+            for k_major in subsets(&layouts.k_major) {
+                plans.push(Plan { interleave: interleave.clone(), k_major, ..self.default.clone() });
+            }
+        }
+        plans
+    }
+
+    /// Fusions of decoding: of the default, all, sets that make every op, and their neighbours.
+    pub(crate) fn fusion_sets(&self) -> BTreeSet<FusionSet> {
+        let bindable = bindable_fusions(&self.shape, &self.limits);
+        let covering = Fusion::covering_sets().map(|set| &set & &bindable);
+        let begin = [self.default.fusions.decode.clone(), bindable.clone()].into_iter().chain(covering);
+        let mut sets: BTreeSet<FusionSet> = begin.collect();
+        for set in sets.clone() {
+            sets.extend(bindable.iter().map(|fusion| &set ^ &FusionSet::from([*fusion])));
+        }
+        sets
+    }
+
+    /// Every kind of op instance that a step of decoding has with any of these layouts and fusions.
+    pub(crate) fn decode_sites(&self) -> Vec<InstanceGroup> {
+        let (mut sites, fusion_sets) = (BTreeMap::new(), self.fusion_sets());
+        for plan in self.laid_out() {
+            for fusions in &fusion_sets {
+                for group in groups(&self.shape, Scenario::DECODE, fusions, &self.formats_on_gpu(&plan)) {
+                    sites.entry(group.key.clone()).or_insert(group);
+                }
+            }
+        }
+        sites.into_values().collect()
+    }
+
     /// The layouts that there are for its matrices.
     pub(crate) fn layouts(&self) -> Layouts {
         Layouts::of(&self.formats)
     }
+}
+
+/// Every subset.
+fn subsets<T: Copy + Ord>(of: &BTreeSet<T>) -> Vec<BTreeSet<T>> {
+    let all: Vec<T> = of.iter().copied().collect();
+    let chosen = |bits: usize| all.iter().enumerate().filter(move |(i, _)| bits >> i & 1 == 1).map(|(_, one)| *one);
+    (0..1usize << all.len()).map(|bits| chosen(bits).collect()).collect()
 }
 
 /// The content id of kernels from beside the binary, behind a plus sign; nothing where there are none.

@@ -9,7 +9,7 @@ use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::lab::Lab;
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::memo::Memo;
-use wgoose_tuner::sweep::{Part, Problem, SweepOptions};
+use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, SweepOptions};
 
 /// A device like an H200.
 fn limits() -> Limits {
@@ -61,6 +61,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         catalogue: Catalogue::embedded(),
         allowed: Precision::Q15,
         child: None,
+        strategy: STRATEGIES[0],
         seeds: Vec::new(),
         interrupt: Interrupt::default(),
     }

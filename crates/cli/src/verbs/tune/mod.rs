@@ -3,7 +3,7 @@
 mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
-use crate::tuning::{Effort, Tuned, tune};
+use crate::tuning::{Effort, Tuned, tune, watched};
 use crate::verbs::trial;
 use gains::Gains;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::seeds;
-use wgoose_tuner::sweep::{Part, Swept};
+use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swept, strategy, survey};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
@@ -62,10 +62,17 @@ pub(crate) struct Args {
     /// gate of their own, and `wgoose info` names them in the plan.
     #[arg(long)]
     allow_int8: bool,
+    /// How to search: staged, or random, which any other must beat.
+    #[arg(long, value_name = "NAME", value_parser = strategy, default_value = STRATEGIES[0].name())]
+    strategy: &'static dyn Strategy,
     /// Configurations to measure first, wherever they fit: a JSON list of {"op": .., "variant": .., "config": {..}}, and optionally "k",
     /// "m", "formats" and "rows" of the op instances that each is for.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
+    /// Only time every kernel that decoding could run, and choose nothing: what searches are scored on. Of several machines each takes
+    /// a share: 2/8 is the second of eight.
+    #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1, default_missing_value = "1/1", require_equals = true)]
+    survey: Option<(usize, usize)>,
     /// Adapter: an index of `wgoose devices`, or a part of its name.
     #[arg(long)]
     device: Option<String>,
@@ -83,6 +90,12 @@ pub(crate) struct Args {
     kernels: crate::options::KernelOptions,
     #[command(flatten)]
     cache: crate::options::CacheOptions,
+}
+
+/// `2/8`
+fn share(text: &str) -> Result<(usize, usize), String> {
+    let share = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    share.filter(|(part, of)| (1..=*of).contains(part)).ok_or_else(|| "a share is such as 2/8".to_owned())
 }
 
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
@@ -117,11 +130,23 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         options.allowed = Precision::Q8;
     }
     options.seeds = seeds;
+    options.strategy = args.strategy;
     if !args.in_process {
         let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folders = (args.kernels.folder(), folder);
         let patience = args.patience.map(Duration::from_secs);
         options.child = Some(trial::command(&args.model, &device, &opening, folders, patience)?);
+    }
+    if let Some(share) = args.survey {
+        let time = |listen: Listener<'_>| survey(&device, &model, &options, share, listen).map_err(Box::new);
+        let kernels = match watched(&options, args.verbose, time)? {
+            Err(error) if matches!(*error, SweepError::Stopped) => {
+                return Err(Interrupted(format!("run it again and it goes on from {}", ledger.display())).into());
+            }
+            kernels => kernels?,
+        };
+        outln!("{kernels} kernels timed: {}", ledger.display());
+        return Ok(());
     }
     let swept = match tune(&device, &model, &options, args.verbose)? {
         Tuned::Swept(swept) => swept,

@@ -5,13 +5,14 @@ mod optimum;
 
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
-use crate::ledger::{Cause, Clock, Gate, Outcome, Timing};
+use crate::ledger::{Cause, Clock, Gate, Outcome, Records, Timing};
 use crate::memo::site_id;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use crate::stats::rng::unit;
 use crate::stats::sequential::is_decided;
+use crate::stats::summary::median;
 use crate::stats::verdict::Criteria;
 use crate::sweep::Problem;
 use rand_xoshiro::SplitMix64;
@@ -97,7 +98,7 @@ impl Synthetic {
             ramp: 1.2,
             wrong: 0.0,
             resident: 132,
-            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.35, start: 2.0, cores: 12 },
+            costs: Costs { kernel: 0.06, plan: 0.4, merged: 1.5, check: 0.005, warm_up: 0.35, start: 1.5, cores: 12 },
         }
     }
 }
@@ -112,6 +113,8 @@ pub struct SyntheticLab<'a> {
     /// The last sample's noise.
     last: f64,
     known: HashMap<(SiteId, String), f64>,
+    /// Nanoseconds of the kernels of some sites that a device was seen to take; others of these sites fail.
+    recorded: HashMap<SiteId, HashMap<String, f64>>,
     compiled: HashSet<(SiteId, Configured)>,
     /// Plans whose merged steps are compiled.
     prepared: HashSet<PlanId>,
@@ -133,11 +136,24 @@ impl<'a> SyntheticLab<'a> {
             rng,
             last: 0.0,
             known: HashMap::new(),
+            recorded: HashMap::new(),
             compiled: HashSet::new(),
             prepared: HashSet::new(),
             is_warm: false,
             confirming: None,
         }
+    }
+
+    /// The same with the kernels that a ledger has of some sites: they take what they took, and those that failed do again. What they are
+    /// worth more or less in a merged step stays made up, as there are too many steps to time them all.
+    #[must_use]
+    pub fn with_records(mut self, records: &Records) -> Self {
+        for (_, trial) in records.trials().filter(|(_, trial)| trial.outcome.is_known()) {
+            let Some(Job::Kernel { site, kernel }) = trial.identity.tried.job() else { continue };
+            let known = self.recorded.entry(site.clone()).or_default();
+            known.extend(median(trial.outcome.samples_ns()).map(|ns| (kernel.to_string(), ns)));
+        }
+        self
     }
 
     /// A number that belongs to a text: normally distributed, always the same.
@@ -166,6 +182,9 @@ impl<'a> SyntheticLab<'a> {
     /// True nanoseconds of one dispatch alone.
     fn kernel_ns(&mut self, group: &InstanceGroup, which: &Configured) -> f64 {
         let id = site_id(group);
+        if let Some(kernels) = self.recorded.get(&id) {
+            return kernels.get(&which.to_string()).copied().unwrap_or(f64::INFINITY);
+        }
         let known = (id, which.to_string());
         if let Some(ns) = self.known.get(&known) {
             return *ns;
@@ -254,6 +273,10 @@ impl<'a> SyntheticLab<'a> {
             return (Outcome::failed(Cause::WrongResult, "error 1, allowed 1e-5".to_owned()), cost);
         }
         let ns = self.kernel_ns(site, which);
+        if ns.is_infinite() {
+            let cost = self.spend(Cost { compile, check, timed: 0.0 });
+            return (Outcome::failed(Cause::WrongResult, "it failed where it was recorded".to_owned()), cost);
+        }
         let samples_ns: Vec<f64> = (0..5).map(|i| self.sample(ns, i + 6)).collect();
         let repeats = (2e6 / ns).ceil().clamp(1.0, 2000.0);
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
@@ -297,6 +320,16 @@ impl<'a> SyntheticLab<'a> {
         let timed = effort.instances as f64 * warm_up + pairs as f64 * each;
         let cost = self.spend(Cost { compile, check: 0.0, timed });
         Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
+    }
+
+    /// Starts of processes until their first token.
+    fn starts(&mut self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<(Outcome, Cost), PlanError> {
+        let start = self.device.costs.start * 1e9;
+        let true_ns = [start + self.true_ns(plans[0], scenario)?, start + self.true_ns(plans[1], scenario)?];
+        let samples_ns = self.pair(true_ns, *effort.pairs().start(), None);
+        let timed = samples_ns.iter().flatten().sum::<f64>() * 1e-9;
+        let cost = self.spend(Cost { timed, ..Cost::default() });
+        Ok((Outcome::Pair { samples_ns, repeats: 1, copies: 0 }, cost))
     }
 
     /// Seconds to begin a process for a plan, unless that was done.
@@ -384,8 +417,8 @@ impl Lab for SyntheticLab<'_> {
             Job::Steps { plans: [a, b], scenario, .. } => {
                 self.steps([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?
             }
-            Job::Confirm { scenario, .. } if scenario.from_start => {
-                return Err(LabError::Unknown("the start of a process".to_owned()));
+            Job::Confirm { plans: [a, b], scenario, .. } if scenario.from_start => {
+                self.starts([&plan(a, plans)?, &plan(b, plans)?], *scenario, effort)?
             }
             Job::Confirm { plans: ids @ [a, b], scenario, process } => {
                 let start = self.begin(ids, *process);
@@ -409,6 +442,10 @@ impl Lab for SyntheticLab<'_> {
 
     fn clock(&self) -> Clock {
         Clock::Simulated
+    }
+
+    fn start(&self) -> Option<Duration> {
+        Some(Duration::from_secs_f64(self.device.costs.start))
     }
 }
 

@@ -7,9 +7,8 @@ use crate::kernel_tuning::PersistentGrid;
 use crate::scenario::Scenario;
 use crate::space::{Configuration, InstanceGroup, Scope, configurations, groups};
 use std::collections::{BTreeMap, BTreeSet};
-use wgoose_graph::{Fusion, FusionSet};
 use wgoose_kernels::persistent::{StageMemory, can_be_stage};
-use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Kernel, Plan, PlanError};
 
 /// Threads of the workgroups of persistent kernels.
@@ -29,8 +28,8 @@ impl SyntheticLab<'_> {
     /// every op have, and their neighbours, and merged or not.
     pub fn best_decode_ns(&mut self, scope: Scope) -> f64 {
         let (mut known, mut outlines) = (BTreeMap::new(), Vec::new());
-        for plan in self.layouts() {
-            for fusions in self.fusion_sets() {
+        for plan in self.problem.laid_out() {
+            for fusions in self.problem.fusion_sets() {
                 let all = groups(&self.problem.shape, Scenario::DECODE, &fusions, &self.problem.formats_on_gpu(&plan));
                 for threads in [None].into_iter().chain(THREADS.map(Some)).filter(|_| !all.is_empty()) {
                     let bound_ns = self.bound_ns(&all, threads, scope, &mut known);
@@ -74,30 +73,6 @@ impl SyntheticLab<'_> {
             losses.push((group.key, [ns, best].map(|ns| ns * f64::from(group.count))));
         }
         Ok(losses)
-    }
-
-    /// The default plan with each set of layouts.
-    fn layouts(&self) -> Vec<Plan> {
-        let (default, layouts) = (&self.problem.default, self.problem.layouts());
-        let mut plans = Vec::new();
-        for interleave in subsets(&layouts.interleaved) {
-            for k_major in subsets(&layouts.k_major) {
-                plans.push(Plan { interleave: interleave.clone(), k_major, ..default.clone() });
-            }
-        }
-        plans
-    }
-
-    /// Sets of fusions that are worth a look.
-    fn fusion_sets(&self) -> BTreeSet<FusionSet> {
-        let bindable = bindable_fusions(&self.problem.shape, &self.problem.limits);
-        let covering = Fusion::covering_sets().map(|set| &set & &bindable);
-        let begin = [self.problem.default.fusions.decode.clone(), bindable.clone()].into_iter().chain(covering);
-        let mut sets: BTreeSet<FusionSet> = begin.collect();
-        for set in sets.clone() {
-            sets.extend(bindable.iter().map(|fusion| &set ^ &FusionSet::from([*fusion])));
-        }
-        sets
     }
 
     /// The least that kernels take of a step, whether they fit together or not.
@@ -206,11 +181,4 @@ fn least_loss(stages: &[Vec<(f64, StageMemory)>], bound: u32, limit: u32) -> Opt
         }
     }
     least.first().map(|(loss, _)| *loss)
-}
-
-/// Every subset.
-fn subsets<T: Copy + Ord>(of: &BTreeSet<T>) -> Vec<BTreeSet<T>> {
-    let all: Vec<T> = of.iter().copied().collect();
-    let chosen = |bits: usize| all.iter().enumerate().filter(move |(i, _)| bits >> i & 1 == 1).map(|(_, one)| *one);
-    (0..1usize << all.len()).map(|bits| chosen(bits).collect()).collect()
 }

@@ -131,19 +131,19 @@ fn record() -> impl Strategy<Value = Record> {
         let default = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
         PlanRecord { at, plan: Box::new(Plan { prefill_chunk: chunk, ..default }) }
     });
-    let session =
-        (at(), any::<[String; 3]>(), device(), at()).prop_map(|(at, [version, model, default], device, budget)| {
-            Session {
-                at,
-                version,
-                device,
-                limits: Box::new(Limits::webgpu()),
-                model,
-                shape: ModelShape::preset("0.1B").unwrap(),
-                default: PlanId(default),
-                budget,
-            }
-        });
+    let session = (at(), any::<[String; 3]>(), device(), at(), prop::option::of(at())).prop_map(
+        |(at, [version, model, default], device, budget, start)| Session {
+            at,
+            version,
+            device,
+            limits: Box::new(Limits::webgpu()),
+            model,
+            shape: ModelShape::preset("0.1B").unwrap(),
+            default: PlanId(default),
+            budget,
+            start,
+        },
+    );
     let refused = (at(), device(), prop::option::of(site()), any::<String>(), any::<[u32; 2]>(), reason()).prop_map(
         |(at, device, site, variant, [configurations, of], reason)| Refused {
             at,

@@ -1,0 +1,48 @@
+//! Ways to search.
+
+use super::random::Random;
+use super::staged::Staged;
+use super::{Sweep, SweepError};
+use crate::seeds::Planted;
+use std::fmt;
+use wgoose_kernels::Plan;
+
+/// A way to search. It sees records and the time that was spent, and nothing of a device: what it is worth is told on made-up ones.
+pub trait Strategy: fmt::Debug + Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// Looks for a plan until its time is over. The default plan has passed the gate by then.
+    ///
+    /// # Errors
+    /// The ledger or the lab fails, nothing right can be run, or the listener breaks.
+    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted<'_>) -> Result<Found, SweepError>;
+}
+
+/// What a strategy found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The best with default kernels.
+    pub structure: Plan,
+    /// The best.
+    pub plan: Plan,
+}
+
+/// All of them; the first is what `wgoose tune` takes.
+pub const STRATEGIES: [&dyn Strategy; 2] = [&Staged, &Random];
+
+/// A name that is no strategy's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is no strategy: there are {all}", all = STRATEGIES.map(|strategy| strategy.name()).join(", "))]
+pub struct UnknownStrategy {
+    name: String,
+}
+
+/// The strategy of a name.
+///
+/// # Errors
+/// There is none.
+pub fn strategy(name: &str) -> Result<&'static dyn Strategy, UnknownStrategy> {
+    let found = STRATEGIES.into_iter().find(|strategy| strategy.name() == name);
+    found.ok_or_else(|| UnknownStrategy { name: name.to_owned() })
+}

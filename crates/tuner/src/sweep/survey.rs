@@ -1,0 +1,41 @@
+//! The whole space of decoding: every kernel that any form of a step could run, timed alone.
+
+use super::{Event, Listener, Problem, Stage, Step, SweepError, SweepOptions, session, tell};
+use crate::kernel_tuning::KernelTuner;
+use crate::memo::Memo;
+use crate::space::{InstanceGroup, Scope, configurations};
+use std::cmp::Reverse;
+
+/// Times every kernel of the `part`th of `of` shares of all kinds of op instances; how many.
+///
+/// # Errors
+/// The ledger or the lab fails, or the listener breaks.
+pub fn time_all(
+    problem: &Problem,
+    options: &SweepOptions,
+    mut memo: Memo<'_>,
+    (part, of): (usize, usize),
+    listen: Listener<'_>,
+) -> Result<usize, SweepError> {
+    memo.heed(options.interrupt.clone());
+    memo.begin(session(problem, options, memo.start()))?;
+    let scope = Scope { allowed: options.allowed, exhaustive: options.exhaustive };
+    let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);
+    let size = |site: &InstanceGroup| {
+        let (all, _) = configurations(&site.instance, &problem.limits, scope, &options.catalogue);
+        all.iter().filter(|c| c.refusal.is_none()).count()
+    };
+    let mut sites: Vec<(usize, InstanceGroup)> =
+        problem.decode_sites().into_iter().map(|site| (size(&site), site)).collect();
+    sites.sort_by_key(|(size, _)| Reverse(*size));
+    let own: Vec<InstanceGroup> = sites.into_iter().skip(part - 1).step_by(of).map(|(_, site)| site).collect();
+    tell(listen, Event::Stage { stage: Stage::Costs, steps: own.len() })?;
+    let mut all = 0;
+    for site in own {
+        let (tried, ns) = tuner.time_all(&site, &mut memo)?;
+        all += tried;
+        let Some(ns) = ns else { continue };
+        tell(listen, Event::Done(Step::cost(&site, ns)))?;
+    }
+    Ok(all)
+}
