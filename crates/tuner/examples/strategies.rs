@@ -23,16 +23,19 @@ use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, Strategy, SweepOptions, sea
 /// Searches within so many per cent of the best are near it.
 const NEAR: f64 = 2.0;
 
+/// A device of a seed.
+type Device = fn(u64) -> Synthetic;
+
 /// What a search is held against.
 struct Space {
     name: String,
     problem: Problem,
-    device: fn(u64) -> Synthetic,
+    device: Device,
     recorded: Records,
 }
 
 /// Devices that make a search's life hard, each in its way.
-const HARD: [(&str, fn(u64) -> Synthetic); 4] = [
+const HARD: [(&str, Device); 4] = [
     ("noise three times as large", |seed| Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) }),
     ("choices that mask each other", |seed| Synthetic { interaction: 0.06, ..Synthetic::h200(seed) }),
     ("kernels that lie alone", |seed| Synthetic { merged: 0.08, ..Synthetic::h200(seed) }),
@@ -77,7 +80,7 @@ fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
 fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
     let mut spaces = Vec::new();
     for (size, mix) in [("2.9B", Mix::Q4_K_M), ("1.5B", Mix::F16)] {
-        let usual: (&str, fn(u64) -> Synthetic) = ("made up", Synthetic::h200);
+        let usual: (&str, Device) = ("made up", Synthetic::h200);
         for (what, device) in [usual].into_iter().chain(HARD) {
             let (problem, recorded) = (made_up(size, mix).ok_or("no such size")?, Records::merged([]));
             spaces.push(Space { name: format!("{size} {mix}, {what}"), problem, device, recorded });

@@ -8,6 +8,8 @@ mod pulse;
 mod replay;
 mod runs;
 mod synthetic;
+#[cfg(test)]
+mod verdicts;
 
 pub use child::{ChildCommand, ChildError, ChildLab, ChildSetup, Deadlines, replay, serve};
 pub use gpu::GpuLab;

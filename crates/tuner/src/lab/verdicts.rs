@@ -1,0 +1,233 @@
+//! How often a comparison on a device is wrong: a kernel and a plan against themselves, and against what was made 3 % slower, while
+//! all cores are busy. Minutes on a GPU:
+//!
+//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture verdicts`
+//!
+//! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison.
+
+#![allow(clippy::unwrap_used)] // a failed helper is a failed test
+
+use super::{Assignment, GpuLab, Lab};
+use crate::job::{Configured, Job, PlanId, Plans};
+use crate::ledger::Outcome;
+use crate::memo::{paired, site_id};
+use crate::paired::Effort;
+use crate::quality::{PendingReference, Reference};
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
+use crate::stats::verdict::{Comparison, Criteria, Verdict, compare};
+use std::env::var;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use wgoose_kernels::plan::{Choice, default_kernel};
+use wgoose_kernels::{Catalogue, Kernel, Plan, Variant};
+use wgoose_loader::Model;
+use wgoose_runtime::Device;
+
+/// How much slower what is planted is to be.
+const PLANTED: f64 = 0.03;
+
+/// Rounds of the first plant.
+const ROUNDS: f64 = 400.0;
+
+/// What comparisons are made with.
+struct Bench {
+    device: Arc<Device>,
+    model: Arc<Model>,
+    folder: tempfile::TempDir,
+}
+
+/// A kernel or a plan beside itself, and beside what is slower.
+trait Pair {
+    /// Compares with itself, or with the slower one.
+    fn compare(&mut self, with_itself: bool) -> Comparison;
+}
+
+impl Bench {
+    fn new() -> Self {
+        let model = Arc::new(Model::open(var("WGOOSE_MODEL").unwrap()).unwrap());
+        let device = Device::open(var("WGOOSE_DEVICE").ok().as_deref()).unwrap();
+        Bench { device, model, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn default(&self) -> Plan {
+        Plan::default_for(self.device.fingerprint().clone(), *self.model.shape(), self.device.limits())
+    }
+
+    /// The ops that add a product to the residual: two in each layer.
+    fn sites(&self) -> Vec<InstanceGroup> {
+        let plan = self.default();
+        let format = |weight| plan.format_on_gpu(weight, self.model.tensor(weight).format());
+        let all = groups(self.model.shape(), Scenario::DECODE, &plan.fusions.decode, &format);
+        let sites: Vec<InstanceGroup> = all.into_iter().filter(|group| group.key.op == "matmul_add").collect();
+        assert!(!sites.is_empty());
+        sites
+    }
+
+    /// Kernels of which that named `slow` does the default's work after so many rounds of something else.
+    fn planted(&self, site: &InstanceGroup, rounds: f64) -> Arc<Catalogue> {
+        let own = Catalogue::embedded();
+        let (variant, ..) = self.kernel(&own, site);
+        let text = own.text(&format!("{}.wgsl", variant.path())).unwrap();
+        let (head, body) = text.split_at(text.find("fn main(").unwrap());
+        let (parameters, body) = body.split_once(") {\n").unwrap();
+        let spin = format!(
+            "    var spin = params.k;\n    for (var n = 0u; n < {rounds:.0}u; n++) {{\n        spin = spin * 1664525u + \
+             1013904223u;\n    }}\n    if spin == 12345u {{\n        return;\n    }}\n"
+        );
+        let head: String =
+            head.lines().filter(|line| !line.starts_with("// default")).map(|l| l.to_owned() + "\n").collect();
+        let folder = self.folder.path().join(format!("{rounds:.0}"));
+        let slow = folder.join(&**variant.path()).with_file_name("slow.wgsl");
+        std::fs::create_dir_all(slow.parent().unwrap()).unwrap();
+        std::fs::write(slow, format!("{head}{parameters}) {{\n{spin}{body}")).unwrap();
+        Catalogue::with_folder(&folder).unwrap()
+    }
+
+    fn kernel<'c>(
+        &self,
+        catalogue: &'c Catalogue,
+        site: &InstanceGroup,
+    ) -> (&'c Variant, wgoose_kernels::Config, Kernel) {
+        default_kernel(&site.instance, self.default().precision, self.device.limits(), catalogue).unwrap()
+    }
+
+    fn lab(&self, catalogue: &Arc<Catalogue>) -> GpuLab {
+        let reference = PendingReference::from(Reference::cached(&self.model, self.folder.path()).unwrap());
+        GpuLab::new(&self.device, &self.model, &self.default(), (catalogue, reference), Instant::now()).unwrap()
+    }
+}
+
+struct Kernels {
+    lab: GpuLab,
+    site: InstanceGroup,
+    kernels: [Configured; 2],
+}
+
+impl Kernels {
+    fn new(bench: &Bench, rounds: f64) -> Self {
+        let site = bench.sites().into_iter().max_by_key(InstanceGroup::bytes).unwrap();
+        let catalogue = bench.planted(&site, rounds);
+        let (variant, config, _) = bench.kernel(&catalogue, &site);
+        let configured = |name: &str| {
+            let variant = catalogue.variant("matmul_add", name).unwrap();
+            let kernel = Kernel::new(variant, &site.instance, &config, bench.device.limits()).unwrap();
+            let config = variant.spell(&config);
+            Configured { variant: name.to_owned(), config, text: kernel.hash.to_string() }
+        };
+        let kernels = [configured(variant.name()), configured("slow")];
+        Kernels { lab: bench.lab(&catalogue), site, kernels }
+    }
+}
+
+impl Pair for Kernels {
+    fn compare(&mut self, with_itself: bool) -> Comparison {
+        let [own, slow] = self.kernels.clone();
+        let kernels = [own.clone(), if with_itself { own } else { slow }];
+        let job = Job::Kernels { site: site_id(&self.site), kernels, held_out: false };
+        let [a, b] = samples(&mut self.lab, &job, Some(&self.site), &Plans::new(), Effort::none());
+        compare(&a, &b, &Criteria::kernel()).unwrap()
+    }
+}
+
+struct Steps {
+    lab: GpuLab,
+    plans: Plans,
+    ids: [PlanId; 3],
+}
+
+impl Steps {
+    fn new(bench: &Bench, rounds: f64) -> Self {
+        let sites = bench.sites();
+        let catalogue = bench.planted(&sites[0], rounds);
+        let own = bench.default();
+        // Decoding is the same, and the plan another.
+        let twin = Plan { prefill_chunk: own.prefill_chunk / 2, ..own.clone() };
+        let mut slow = own.clone();
+        for site in &sites {
+            let (variant, config, _) = bench.kernel(&catalogue, site);
+            let planted = catalogue.variant("matmul_add", "slow").unwrap();
+            assert_eq!(bench.kernel(&catalogue, &sites[0]).0.name(), variant.name());
+            slow.adopt(Choice::new(site.key.clone(), planted, &config).unwrap());
+        }
+        let ids = [&own, &twin, &slow].map(PlanId::of);
+        let plans = ids.iter().cloned().zip([own, twin, slow]).collect();
+        Steps { lab: bench.lab(&catalogue), plans, ids }
+    }
+}
+
+impl Pair for Steps {
+    fn compare(&mut self, with_itself: bool) -> Comparison {
+        let [own, twin, slow] = self.ids.clone();
+        let plans = [own, if with_itself { twin } else { slow }];
+        let effort = Effort::sure(Duration::from_millis(2500));
+        let job = Job::Steps { plans, scenario: Scenario::DECODE, held_out: false };
+        let samples = samples(&mut self.lab, &job, None, &self.plans, effort);
+        paired(&samples, &effort.criteria()).unwrap().comparison
+    }
+}
+
+fn samples(lab: &mut GpuLab, job: &Job, site: Option<&InstanceGroup>, plans: &Plans, effort: Effort) -> [Vec<f64>; 2] {
+    let (outcome, _) = lab.run(Assignment { job, site, plans, effort, progress: &|_| () }).unwrap();
+    let Outcome::Pair { samples_ns, .. } = outcome else { panic!("{outcome:?}") };
+    samples_ns
+}
+
+/// A pair of which the slower one takes as much longer as it is to: by the median of some comparisons.
+fn calibrated<P: Pair>(make: impl Fn(f64) -> P) -> (P, f64, f64) {
+    let mut rounds = ROUNDS;
+    for _ in 0..6 {
+        let mut pair = make(rounds);
+        let mut slower: Vec<f64> = (0..7).map(|_| -pair.compare(false).log_ratio.exp_m1()).collect();
+        slower.sort_by(f64::total_cmp);
+        if (slower[3] / PLANTED - 1.0).abs() < 0.1 {
+            return (pair, rounds, slower[3]);
+        }
+        rounds = (rounds * (PLANTED / slower[3].max(PLANTED / 8.0))).clamp(1.0, 1e5).round();
+    }
+    panic!("nothing is {PLANTED} slower");
+}
+
+/// Compares over and over: how often it was said that a thing is not as fast as itself, and that what is slower is.
+fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usize; 2] {
+    let comparisons: usize = var("WGOOSE_COMPARISONS").map_or(200, |n| n.parse().unwrap());
+    [true, false].map(|with_itself| {
+        let mut called = 0;
+        for n in 0..comparisons {
+            let Comparison { verdict, log_ratio, interval, pairs } = pair.compare(with_itself);
+            called += usize::from(if with_itself {
+                matches!(verdict, Verdict::Fast | Verdict::Slow)
+            } else {
+                verdict == Verdict::Slow
+            });
+            let line = serde_json::json!({
+                "what": what, "planted": if with_itself { 0.0 } else { planted }, "rounds": rounds, "n": n,
+                "verdict": verdict, "log_ratio": log_ratio, "interval": [interval.low, interval.high], "pairs": pairs,
+            });
+            println!("{line}");
+        }
+        called
+    })
+}
+
+#[test]
+#[ignore = "minutes on a GPU"]
+fn verdicts_under_load() {
+    let bench = Bench::new();
+    let kernels = calibrated(|rounds| Kernels::new(&bench, rounds));
+    let steps = calibrated(|rounds| Steps::new(&bench, rounds));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let all = [judge("kernel", kernels), judge("plan", steps)];
+        is_over.store(true, Ordering::Relaxed);
+        eprintln!("called FAST or SLOW against themselves, SLOW where slower: {all:?}");
+    });
+}
