@@ -1,6 +1,8 @@
 //! `cargo xtask kills`: ends every verb that writes with SIGKILL, at moments spread over its run. What has its name is whole, and the
 //! next run goes on.
 
+mod sweep;
+
 use crate::shell::{Error, Result, command};
 use crate::vulkan;
 use crate::wgoose::{Profile, Wgoose, target};
@@ -18,6 +20,9 @@ pub(crate) struct Args {
     /// Only the verb of this name
     #[arg(long)]
     only: Option<String>,
+    /// Instead, kill one sweep for a plan of this model so often, in jobs of every kind
+    #[arg(long, value_name = "MODEL", conflicts_with = "only")]
+    sweep: Option<PathBuf>,
     /// A tool that is built already
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
@@ -133,18 +138,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             fs::canonicalize(built.path()).map_err(|e| Error::file("find", built.path(), e))?
         }
     };
+    if let Some(model) = &args.sweep {
+        let model = fs::canonicalize(model).map_err(|e| Error::file("find", model, e))?;
+        let folder = emptied("sweep")?;
+        let folder = fs::canonicalize(&folder).map_err(|e| Error::file("find", &folder, e))?;
+        return sweep::kill(&tool, &folder, &model, args.kills);
+    }
     let wanted = |victim: &&Victim| args.only.as_ref().is_none_or(|only| only == victim.name);
     for victim in VICTIMS.iter().filter(wanted) {
-        let folder = target().join("kills").join(victim.name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(|e| Error::file("remove", &folder, e))?;
-        }
-        fs::create_dir_all(&folder).map_err(|e| Error::file("create", &folder, e))?;
+        let folder = emptied(victim.name)?;
         let place = Place { tool: &tool, folder: &folder, victim };
         place.prepare()?;
         place.kill(args.kills)?;
     }
     Ok(())
+}
+
+/// An empty folder.
+fn emptied(name: &str) -> Result<PathBuf> {
+    let folder = target().join("kills").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|e| Error::file("remove", &folder, e))?;
+    }
+    fs::create_dir_all(&folder).map_err(|e| Error::file("create", &folder, e))?;
+    Ok(folder)
 }
 
 /// A folder in which a verb is killed.
