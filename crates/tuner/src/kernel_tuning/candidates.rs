@@ -47,6 +47,8 @@ pub(crate) struct RankedStage {
     pub(crate) ns: f64,
     /// Workgroup memory.
     pub(crate) memory: StageMemory,
+    /// Hash of the bits that it makes, if they were looked at.
+    pub(crate) bits: Option<String>,
 }
 
 /// The candidates of one group.
@@ -350,6 +352,12 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         self.try_all(&near, &mut best, Some(deadline))
     }
 
+    /// Hash of the bits that the default makes, if it is right.
+    pub(super) fn default_bits(&mut self) -> Result<Option<String>, KernelTuningError> {
+        self.measure(self.default)?;
+        Ok(self.bits.get(&self.default).cloned())
+    }
+
     /// Those that were timed, the fastest first. Of those that are as fast as the fastest those come first that make the default's
     /// bits, in the order of the catalogue: two sweeps of one machine choose alike.
     pub(super) fn ranked(&self) -> Vec<usize> {
@@ -363,7 +371,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         let stage = |(i, ns)| {
             let memory = self.memory.get(&i).copied().unwrap_or_default();
-            Ok(RankedStage { choice: self.choice(i)?, ns, memory })
+            Ok(RankedStage { choice: self.choice(i)?, ns, memory, bits: self.bits.get(&i).cloned() })
         };
         timed.into_iter().map(stage).collect()
     }

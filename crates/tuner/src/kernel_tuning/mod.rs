@@ -52,6 +52,18 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
+    /// Hash of the bits that the default kernel makes, if it is right.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn default_bits(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+    ) -> Result<Option<String>, KernelTuningError> {
+        Candidates::new(self, group, memo)?.default_bits()
+    }
+
     /// Times every kernel that is admitted: how many, and the median nanoseconds of the fastest.
     ///
     /// # Errors

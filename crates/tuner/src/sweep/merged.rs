@@ -65,13 +65,14 @@ impl Sweep<'_> {
             }
         }
         self.done(Step::Moves { screened: seen.len() - 1, promising })?;
-        self.compare_likeliest(plan, forms, (&reference, &seen))
+        self.compare_likeliest(tuner, plan, forms, (&reference, &seen))
     }
 
     /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which prompts may
     /// not like, and of those of which samples were taken. The first that is faster takes its place.
     fn compare_likeliest(
         &mut self,
+        tuner: &KernelTuner<'_>,
         plan: &mut Plan,
         forms: &Forms,
         (reference, seen): (&Picked, &[Picked]),
@@ -85,7 +86,15 @@ impl Sweep<'_> {
         let of_layouts = forms.best(&effects, memory, &|form| has_layouts(&form.plan));
         let of_seen = seen.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))).cloned();
         let mut likeliest: Vec<Picked> = Vec::new();
-        for picked in [of_all, of_layouts, of_seen].into_iter().flatten() {
+        let mut settled = Vec::new();
+        for picked in [of_all, of_layouts].into_iter().flatten() {
+            let mut default_bits = Vec::new();
+            for (pool, _) in forms.chosen(&picked) {
+                default_bits.push(tuner.default_bits(&forms.pools[pool].group, &mut self.memo)?);
+            }
+            settled.push(forms.settled(picked, &effects, &default_bits));
+        }
+        for picked in settled.into_iter().chain(of_seen) {
             if !likeliest.contains(&picked) {
                 likeliest.push(picked);
             }
