@@ -1,6 +1,6 @@
 //! A session that does everything for a long time: what it says stays what it says alone, and its memory stays.
 //!
-//! `cargo xtask soak --seconds 3600` runs it for an hour; the tests do for some seconds.
+//! `cargo xtask soak --seconds 3600` runs it for an hour, on the adapter that `WGOOSE_SOAK_DEVICE` names; the tests do for some seconds.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -50,7 +50,8 @@ fn text(index: usize) -> Vec<u32> {
 }
 
 fn open(model: &Tiny) -> Session {
-    Session::builder().backend(Backend::Gpu).open(&model.path).unwrap()
+    let device = std::env::var("WGOOSE_SOAK_DEVICE").ok();
+    Session::builder().backend(Backend::Gpu).device(device).open(&model.path).unwrap()
 }
 
 fn generate(session: &mut Session, prompt: usize, setting: usize) -> (String, Generated) {

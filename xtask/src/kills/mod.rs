@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Instead, kill one sweep for a plan of this model so often, in jobs of every kind
     #[arg(long, value_name = "MODEL", conflicts_with = "only")]
     sweep: Option<PathBuf>,
+    /// The adapter of that sweep
+    #[arg(long, requires = "sweep")]
+    device: Option<String>,
     /// A tool that is built already
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
@@ -142,7 +145,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let model = fs::canonicalize(model).map_err(|e| Error::file("find", model, e))?;
         let folder = emptied("sweep")?;
         let folder = fs::canonicalize(&folder).map_err(|e| Error::file("find", &folder, e))?;
-        return sweep::kill(&tool, &folder, &model, args.kills);
+        return sweep::kill(&tool, &folder, (&model, args.device.as_deref()), args.kills);
     }
     let wanted = |victim: &&Victim| args.only.as_ref().is_none_or(|only| only == victim.name);
     for victim in VICTIMS.iter().filter(wanted) {

@@ -161,7 +161,7 @@ impl Pair for Steps {
     fn compare(&mut self, with_itself: bool) -> Comparison {
         let [own, twin, slow] = self.ids.clone();
         let plans = [own, if with_itself { twin } else { slow }];
-        let effort = Effort::sure(Duration::from_millis(2500));
+        let effort = Effort::sure(Duration::from_millis(1200));
         let job = Job::Steps { plans, scenario: Scenario::DECODE, held_out: false };
         let samples = samples(&mut self.lab, &job, None, &self.plans, effort);
         paired(&samples, &effort.criteria()).unwrap().comparison
