@@ -37,6 +37,7 @@ pub fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
     all.add("K-major", k_major(a), k_major(b));
     let persistent = |plan: &Plan| plan.persistent.map_or("none".to_owned(), |n| format!("{n} workgroups"));
     all.add("persistent kernel", persistent(a), persistent(b));
+    all.add("hand-over", a.hand_over, b.hand_over);
     all.add("multiprocessors", a.multiprocessors, b.multiprocessors);
     all.add("precision of other kernels", a.precision, b.precision);
     all.add("state", a.state, b.state);

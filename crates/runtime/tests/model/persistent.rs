@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, StateFormat, Variant};
+use wgoose_kernels::{Catalogue, Config, HandOver, Instance, Kernel, Plan, StateFormat, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
@@ -80,18 +80,21 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
             Mix::F16 => Plan::default_fusions(false),
             _ => default_plan(&device, &model).fusions,
         };
-        let chain = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
-        let fused = Plan { persistent: Some(1), ..chain.clone() };
-        let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
+        let plan = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
+        let mut chain = engine(&device, &model, plan.clone());
         let text = tokens(3, 12);
-        let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut fused, &text));
-        let form = fused.report().persistent;
-        assert!(
-            matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
-            "{form:?}"
-        );
-        assert_eq!(want, got, "{mix:?}, state {state}");
-        assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
+        let want = step_by_step(&mut chain, &text);
+        for hand_over in [HandOver::Barrier, HandOver::Announced] {
+            let mut fused = engine(&device, &model, Plan { persistent: Some(1), hand_over, ..plan.clone() });
+            let got = step_by_step(&mut fused, &text);
+            let form = fused.report().persistent;
+            assert!(
+                matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
+                "{hand_over}: {form:?}"
+            );
+            assert_eq!(want, got, "{mix:?}, state {state}, {hand_over}");
+            assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
+        }
     }
 }
 

@@ -1,0 +1,87 @@
+// Values that announce themselves, for stages that hand values from one workgroup to another: every value has a cell of its own,
+// and who needs it looks at that cell until it is there. Neither a memory barrier nor a counter lies between. Needs
+// `device/grid_barrier`, `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as
+// `cells_vec4: array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
+//
+// A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two halves of
+// cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear.
+//
+// WGSL promises that other workgroups see what atomics store. That of a vec4 every word is seen some time is a promise of coherent
+// memory alone, and that its words come together is none at all: each says for itself whether it is there.
+
+// Before the first half; cell 0 is the number of the half that the next dispatch uses.
+const CELLS_HEAD: u32 = 4u;
+
+var<private> half: u32;
+// First cells of a layer, and of the layer before it. Before the first layer are the values with which it begins.
+var<private> cells_here: u32;
+var<private> cells_before: u32;
+
+// Whether a thread of this workgroup looked too often in vain. From then on none waits: the workgroup runs to its end with whatever
+// is there, and the host, which finds that it timed out, drops all of it.
+var<workgroup> given_up: atomic<u32>;
+
+fn first_cell(of_half: u32) -> u32 {
+    return CELLS_HEAD + of_half * offsets[0].y;
+}
+
+// Before `is_aborted`, whose barrier the other threads need.
+fn begin_announcing(tid: u32) {
+    half = subgroupBroadcastFirst(atomicLoad(&cells[0]));
+    if tid == 0u {
+        atomicStore(&given_up, 0u);
+    }
+}
+
+fn enter_layer(layer: u32) {
+    cells_before = first_cell(half) + layer * CELLS_PER_LAYER;
+    cells_here = cells_before + CELLS_PER_LAYER;
+}
+
+// The complement of a value's bits. 0 is no value: a NaN of all ones becomes another NaN.
+fn announce(at: u32, value: f32) {
+    atomicStore(&cells[at], max(~bitcast<u32>(value), 1u));
+}
+
+fn announce_vec4(at: u32, value: vec4<f32>) {
+    cells_vec4[at] = max(~bitcast<vec4<u32>>(value), vec4(1u));
+}
+
+// Whether a thread that has looked so often in vain looks again. A single workgroup has handed everything over to itself.
+fn looks_again(spins: u32) -> bool {
+    if spins == SPIN_LIMIT {
+        atomicStore(&given_up, 1u);
+        atomicStore(&grid_barrier.timed_out, 1u);
+    }
+    return atomicLoad(&given_up) == 0u;
+}
+
+fn announced(at: u32) -> f32 {
+    var word = atomicLoad(&cells[at]);
+    for (var spins = 0u; WORKGROUPS > 1u && word == 0u && looks_again(spins); spins++) {
+        word = atomicLoad(&cells[at]);
+    }
+    return bitcast<f32>(~word);
+}
+
+fn announced_vec4(at: u32) -> vec4<f32> {
+    var words = cells_vec4[at];
+    for (var spins = 0u; WORKGROUPS > 1u && any(words == vec4(0u)) && looks_again(spins); spins++) {
+        // At an index that depends on an atomic, so that no compiler takes the load out of the loop.
+        words = cells_vec4[at + atomicLoad(&given_up)];
+    }
+    return bitcast<vec4<f32>>(~words);
+}
+
+// By all threads of the dispatch.
+fn clear_other_half(thread: u32, threads: u32) {
+    let first = first_cell(1u - half) / 4u;
+    for (var i = thread; i < offsets[0].y / 4u; i += threads) {
+        cells_vec4[first + i] = vec4(0u);
+    }
+}
+
+// By one thread, once all workgroups have begun.
+fn end_announcing() {
+    atomicStore(&cells[0], 1u - half);
+}
