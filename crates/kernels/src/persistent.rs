@@ -12,9 +12,7 @@ use crate::{Catalogue, Feature, Kernel, KernelError, Limits, Params, Refusal};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use crate::wgsl::link::{
-    AnnouncedOperand, Announcing, BoundBuffer, BufferSlice, CellCopy, Cells, Launch, Offset,
-};
+pub use crate::wgsl::link::{AnnouncedOperand, Announcing, BoundBuffer, BufferSlice, CellCopy, Cells, Launch, Offset};
 
 /// What a device must have for it.
 pub const NEEDS: [Feature; 2] = [Feature::Subgroups, Feature::CoherentMemory];
@@ -131,7 +129,8 @@ pub fn fuse(
     let library = catalogue.library();
     let barrier = library.text(&Arc::from(GRID_BARRIER))?;
     let device = announcing.map(|_| library.text(&Arc::from(ANNOUNCED))).transpose()?;
-    let text = link(&texts, buffers, launch, barrier, announcing.zip(device)).map_err(|NotAStage(why)| Refusal::Stage(why))?;
+    let text =
+        link(&texts, buffers, launch, barrier, announcing.zip(device)).map_err(|NotAStage(why)| Refusal::Stage(why))?;
     let precision = parts.iter().map(|part| part.kernel.facts.precision).max().unwrap_or_default();
     let needs = parts.iter().flat_map(|part| part.kernel.facts.features.iter().copied()).chain(NEEDS);
     let facts = reflect(&text, precision, &|_| None, &needs.collect::<BTreeSet<_>>())?;

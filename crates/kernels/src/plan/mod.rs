@@ -15,7 +15,9 @@ pub use error::PlanError;
 pub use evidence::{Evidence, ScenarioEvidence};
 pub use tuning_key::TuningKey;
 
-use crate::{Catalogue, Config, HandOver, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant};
+use crate::{
+    Catalogue, Config, HandOver, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;

@@ -117,6 +117,19 @@ fn a_plan_says_how_the_state_is_stored() {
 }
 
 #[test]
+fn a_plan_says_how_stages_hand_values_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    let bare = Plan { persistent: Some(8), ..plan() };
+    assert!(!bare.to_ron().contains("hand_over"), "a plan says only what it changes");
+    let announced = Plan { hand_over: HandOver::Announced, ..bare.clone() };
+    announced.save(&path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("hand_over: Announced"));
+    assert_eq!(Plan::load(&path).unwrap(), announced);
+    assert_ne!(announced.hash(), bare.hash());
+}
+
+#[test]
 fn what_no_plan_can_say_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");

@@ -3,14 +3,15 @@
 use crate::world::{SHAPE, default_plan, device, model_of, skips_persistent, tokens};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
-use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
 use wgoose_kernels::{Catalogue, Config, HandOver, Instance, Kernel, Plan, StateFormat, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
-    Continuation, DecodeReport, Device, Engine, Graphs, Outputs, Penalties, PersistentStatus, Sampling, Sequence, Start,
+    Continuation, DecodeReport, Device, Engine, Graphs, NotPersistent, Outputs, Penalties, PersistentStatus, Sampling,
+    Sequence, Start,
 };
 
 /// Layers enough for a run of them: the first is unlike the others.
@@ -134,4 +135,35 @@ fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_r
     let got = decode(&mut crowded, 40);
     assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
     assert_eq!((want.0, got.1.persistent), (got.0, 0));
+}
+
+/// Without fusions the kernels are small; those for decoding overwrite a state that other workgroups read.
+#[test]
+fn workgroups_that_run_at_once_hand_over_what_the_chain_makes() {
+    let device = device();
+    if skips_persistent(&device) {
+        return;
+    }
+    let model = model_of(ModelShape { layers: 3, ..SHAPE }, Mix::F16);
+    let text = tokens(3, 12);
+    for decode in [FusionSet::new(), FusionSet::from([Fusion::NormMatmul, Fusion::MatmulResidual])] {
+        let fusions = Fusions { decode, ..default_plan(&device, &model).fusions };
+        let plan = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
+        let want = step_by_step(&mut engine(&device, &model, plan.clone()), &text);
+        for hand_over in [HandOver::Barrier, HandOver::Announced] {
+            let mut fused = engine(&device, &model, Plan { persistent: Some(2), hand_over, ..plan.clone() });
+            assert_eq!(want, step_by_step(&mut fused, &text), "{hand_over}");
+            match fused.report().persistent {
+                Some(PersistentStatus::Used { layers, .. }) => assert!(layers >= 2, "{layers}"),
+                // A software device may run one after the other, or end loops that wait.
+                Some(PersistentStatus::Refused(why)) if hand_over == HandOver::Barrier => {
+                    return eprintln!("skipped: {why}");
+                }
+                Some(PersistentStatus::Refused(NotPersistent::TimedOut)) => {
+                    eprintln!("{hand_over}: they waited too long");
+                }
+                form => panic!("{hand_over}: {form:?}"),
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::part::{Part, buffer_name};
 use super::stage::Stage;
-use super::{ACQUIRE, EACH_LAYER, LEAVE, Launch, Ordered, UNLESS_ABORTED, calls};
+use super::{ACQUIRE, EACH_LAYER, LEAVE, Launch, Ordered, UNLESS_ABORTED, calls, iterations};
 use std::fmt::Write;
 
 /// Cells before those of values: must match `kernels-wgsl/device/announced.wgsl`.
@@ -99,23 +99,28 @@ pub(super) fn body(parts: &[Part<'_>], stages: &[Stage], launch: Launch, announc
 }
 
 /// The stages of all layers in their order, those that run behind all layers or the others. A workgroup that has none of a stage's
-/// work goes on to the next one: whoever waits, waits for an earlier stage, and those are begun in order.
+/// work goes on to the next one: whoever waits, waits for an earlier stage, and those are begun in order. Behind all layers no
+/// layer waits for another: each begins with other workgroups.
 fn layers(parts: &[Part<'_>], stages: &[Stage], launch: Launch, last: bool) -> String {
     let mut out = format!("    {EACH_LAYER}\n        enter_layer(layer);\n");
+    let of_all: Vec<_> = parts.iter().zip(stages).enumerate().filter(|(_, (part, _))| part.is_last == last).collect();
+    let workgroups: u64 = of_all.iter().map(|(_, (part, stage))| iterations(part.workgroups, stage, launch)).sum();
+    let place = match last {
+        true => format!("(workgroup.x + layer * {}u) % WORKGROUPS", workgroups % u64::from(launch.workgroups)),
+        false => "workgroup.x".to_owned(),
+    };
+    let _ = writeln!(out, "        let place = {place};");
     let mut taken = 0;
-    for (i, (part, stage)) in parts.iter().zip(stages).enumerate().filter(|(_, (part, _))| part.is_last == last) {
+    for (i, (part, stage)) in of_all {
         if part.needs_grid_sync && !last {
             out += match i {
                 0 => "        if layer > 0u {\n            arrive(tid);\n        }\n",
                 _ => "        arrive(tid);\n",
             };
             let _ = writeln!(out, "        wait(tid);\n        {ACQUIRE}\n        {LEAVE}");
-        } else {
-            // The stages share workgroup memory.
-            out += "        workgroupBarrier();\n";
         }
         stage.load_offsets(&mut out);
-        taken = calls(&mut out, part.workgroups, stage, launch, (taken, Ordered::Already));
+        taken = calls(&mut out, part.workgroups, stage, launch, (taken, Ordered::ByValues));
     }
     out += "    }\n";
     out

@@ -180,6 +180,8 @@ enum Ordered {
     ByItself,
     /// Another stage of the group has waited.
     Now,
+    /// The values announce themselves. Stages share workgroup memory.
+    ByValues,
 }
 
 /// Nothing runs until the host has seen that an earlier step timed out.
@@ -219,36 +221,34 @@ fn groups(parts: &[Part<'_>], stages: &[Stage], launch: Launch) -> Vec<Group> {
 
 /// Calls a stage for all of its workgroup indices. Of the resident workgroups, `taken` have a
 /// stage of the same group; as many are left to those that follow. Returns how many are taken now.
-fn calls(
-    out: &mut String,
-    indices: u64,
-    stage: &Stage,
-    launch: Launch,
-    (taken, ordered): (u64, Ordered),
-) -> u64 {
+fn calls(out: &mut String, indices: u64, stage: &Stage, launch: Launch, (taken, ordered): (u64, Ordered)) -> u64 {
     let at_once = launch.threads / stage.threads;
-    let iterations = indices.div_ceil(u64::from(at_once));
+    let iterations = iterations(indices, stage, launch);
     let workgroups = u64::from(launch.workgroups);
     let index = match at_once {
         1 => "iteration".to_owned(),
         n => format!("iteration * {n}u + tid / {}u", stage.threads),
     };
-    let acquire = if ordered == Ordered::Now { ACQUIRE } else { "" };
+    let (place, acquire) = match ordered {
+        Ordered::Already | Ordered::ByItself => ("workgroup.x", ""),
+        Ordered::Now => ("workgroup.x", ACQUIRE),
+        Ordered::ByValues => ("place", "workgroupBarrier();"),
+    };
     let call =
         format!("let index = {index};\n            let count = {indices}u;\n            {};\n        }}", stage.call);
     // A loop of one iteration is no loop: compilers make more of that.
     if iterations > workgroups {
         let _ = writeln!(
             out,
-            "        {acquire}\n        for (var iteration = workgroup.x; iteration < {iterations}u; iteration += WORKGROUPS) {{\n            \
-             if iteration != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
+            "        {acquire}\n        for (var iteration = {place}; iteration < {iterations}u; iteration += WORKGROUPS) {{\n            \
+             if iteration != {place} {{\n                workgroupBarrier();\n            }}\n            {call}"
         );
         return taken;
     }
     let first = if taken + iterations <= workgroups { taken } else { 0 };
     let _ = writeln!(
         out,
-        "        if workgroup.x >= {first}u && workgroup.x < {}u {{\n            let iteration = workgroup.x - {first}u;\n            \
+        "        if {place} >= {first}u && {place} < {}u {{\n            let iteration = {place} - {first}u;\n            \
          {acquire}\n            {call}",
         first + iterations
     );
@@ -259,4 +259,9 @@ fn calls(
         let _ = writeln!(out, "        {LEAVE}");
     }
     first + iterations
+}
+
+/// How many workgroups have a stage's work, or how often one has, if there are fewer.
+fn iterations(indices: u64, stage: &Stage, launch: Launch) -> u64 {
+    indices.div_ceil(u64::from(launch.threads / stage.threads))
 }

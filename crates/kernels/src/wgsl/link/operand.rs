@@ -54,7 +54,8 @@ pub(super) struct Store {
 /// # Errors
 /// Something else, such as storing a part of it.
 pub(super) fn store_of(item: &[Token<'_>], open: usize) -> Result<Option<Store>, NotAStage> {
-    const OTHERWISE: NotAStage = NotAStage("an operand that announces itself is used otherwise than element by element");
+    const OTHERWISE: NotAStage =
+        NotAStage("an operand that announces itself is used otherwise than element by element");
     let mut depth = 0usize;
     let close = (open..item.len()).find(|i| {
         match item[*i].text() {

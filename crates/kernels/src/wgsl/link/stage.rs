@@ -140,11 +140,7 @@ fn in_buffer(slice: &BufferSlice, name: &str, per_layer: &mut Vec<(String, usize
 }
 
 /// An operand in cells, as far as it is there, else in its slice. What nothing hands over is loaded by no path that is taken.
-fn announced_operand(
-    cells: &AnnouncedOperand,
-    binding: &Binding,
-    slice: Option<(String, String)>,
-) -> Option<Rename> {
+fn announced_operand(cells: &AnnouncedOperand, binding: &Binding, slice: Option<(String, String)>) -> Option<Rename> {
     let is_vec4 = binding.element.is_some_and(|element| element.wgsl == "vec4<f32>");
     let slice = slice.map(|(buffer, offset)| Place::Buffer { buffer, offset });
     let place = |layer: &str, first: u32| Place::Cells { first: format!("{layer} + {first}u"), is_vec4 };

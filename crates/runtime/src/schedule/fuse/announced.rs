@@ -122,9 +122,9 @@ impl Announced {
             placed.stored().any(stored)
         };
         let storing: Vec<_> = stages.iter().filter(|(_, placed)| stores(placed)).collect();
-        storing.iter().any(|(layer, placed)| {
-            stages.iter().any(|(other, others)| layer != other && self.conflict(placed, others))
-        })
+        storing
+            .iter()
+            .any(|(layer, placed)| stages.iter().any(|(other, others)| layer != other && self.conflict(placed, others)))
     }
 
     /// Whether a stage does nothing but overwrite what earlier stages of its own layer load.
@@ -264,6 +264,10 @@ impl Values {
     /// What slots hold in the end: what nothing is stored over.
     fn last(&self) -> impl Iterator<Item = &Value> {
         let stored = &self.stored;
-        stored.iter().enumerate().filter(|(i, value)| !stored[i + 1..].iter().any(|v| v.range.overlaps(&value.range))).map(|(_, value)| value)
+        stored
+            .iter()
+            .enumerate()
+            .filter(|(i, value)| !stored[i + 1..].iter().any(|v| v.range.overlaps(&value.range)))
+            .map(|(_, value)| value)
     }
 }

@@ -10,7 +10,9 @@ use wgoose_graph::{
 };
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, HandOver, Instance, Kernel, Limits, Plan, Refusal, StateFormat};
+use wgoose_kernels::{
+    Catalogue, DeviceFingerprint, Feature, HandOver, Instance, Kernel, Limits, Plan, Refusal, StateFormat,
+};
 
 const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 const FOUR: BatchShape = BatchShape { tokens: 4, segments: 4, outputs: 4 };
@@ -179,6 +181,24 @@ fn fused_steps_are_what_they_were() {
         ("f16-state", World { state: StateFormat::F16, ..World::new(3, 256, Format::F16) }),
         ("one-layer", World::new(1, 256, Format::F16)),
         ("announced", World { hand_over: HandOver::Announced, ..World::new(4, 256, Format::Q4_K) }),
+        // Norms in products: every workgroup reads a state that a later stage overwrites.
+        (
+            "announced-norms",
+            World {
+                hand_over: HandOver::Announced,
+                fusions: vec![
+                    Fusion::NormShift,
+                    Fusion::LoraGroup,
+                    Fusion::Project,
+                    Fusion::TimeMixCore,
+                    Fusion::MatmulActivation,
+                    Fusion::MatmulResidual,
+                    Fusion::NormProject,
+                    Fusion::NormMatmul,
+                ],
+                ..World::new(4, 256, Format::F16)
+            },
+        ),
         // No kernel of lora_down is as wide as the others: it cuts every layer in two.
         (
             "cut-by-lora-down",
@@ -200,7 +220,9 @@ fn fused_steps_are_what_they_were() {
 fn a_fused_step_binds_what_its_stages_bind() {
     let world = World::new(4, 256, Format::F16);
     let Step { graph, recording, memory, layout } = world.step();
-    let fused = fuse(&graph, (&recording, &memory), (WORKGROUPS, world.hand_over), &world.limits, &Catalogue::embedded()).unwrap();
+    let fused =
+        fuse(&graph, (&recording, &memory), (WORKGROUPS, world.hand_over), &world.limits, &Catalogue::embedded())
+            .unwrap();
     let fused = world.memory(&fused.recording, &layout);
     let all: Vec<_> = fused.operands.iter().flatten().map(|operand| operand.range).collect();
     for operand in memory.operands.iter().flatten().filter(|o| o.range.buffer != crate::schedule::BufferId::Params) {
