@@ -47,30 +47,56 @@ fn announce_vec4(at: u32, value: vec4<f32>) {
     cells_vec4[at] = max(~bitcast<vec4<u32>>(value), vec4(1u));
 }
 
-// Whether a thread that has looked so often in vain looks again. A single workgroup has handed everything over to itself.
-fn looks_again(spins: u32) -> bool {
-    if spins == SPIN_LIMIT {
-        atomicStore(&given_up, 1u);
-        atomicStore(&grid_barrier.timed_out, 1u);
-    }
-    return atomicLoad(&given_up) == 0u;
-}
+// Whether a value that was looked at since this was set is not there yet.
+var<private> is_missing: bool;
+// 1 once this workgroup has given up: read anew for every look, so that no compiler takes a load out of its loop.
+var<private> late: u32;
 
-fn announced(at: u32) -> f32 {
-    var word = atomicLoad(&cells[at]);
-    for (var spins = 0u; WORKGROUPS > 1u && word == 0u && looks_again(spins); spins++) {
-        word = atomicLoad(&cells[at]);
-    }
+// One look at a value.
+fn seen(at: u32) -> f32 {
+    let word = atomicLoad(&cells[at]);
+    is_missing = is_missing || word == 0u;
     return bitcast<f32>(~word);
 }
 
-fn announced_vec4(at: u32) -> vec4<f32> {
-    var words = cells_vec4[at];
-    for (var spins = 0u; WORKGROUPS > 1u && any(words == vec4(0u)) && looks_again(spins); spins++) {
-        // At an index that depends on an atomic, so that no compiler takes the load out of the loop.
-        words = cells_vec4[at + atomicLoad(&given_up)];
-    }
+fn seen_vec4(at: u32) -> vec4<f32> {
+    let words = cells_vec4[at + late];
+    is_missing = is_missing || any(words == vec4(0u));
     return bitcast<vec4<f32>>(~words);
+}
+
+// Whether a thread that has looked so often in vain looks again. A single workgroup has handed everything over to itself.
+fn looks_again(looks: u32) -> bool {
+    if WORKGROUPS == 1u {
+        return false;
+    }
+    if looks == SPIN_LIMIT {
+        atomicStore(&given_up, 1u);
+        atomicStore(&grid_barrier.timed_out, 1u);
+    }
+    late = atomicLoad(&given_up);
+    return late == 0u;
+}
+
+// A value, as soon as it is there.
+fn announced(at: u32) -> f32 {
+    is_missing = false;
+    var value = seen(at);
+    for (var looks = 0u; is_missing && looks_again(looks); looks++) {
+        is_missing = false;
+        value = seen(at);
+    }
+    return value;
+}
+
+fn announced_vec4(at: u32) -> vec4<f32> {
+    is_missing = false;
+    var value = seen_vec4(at);
+    for (var looks = 0u; is_missing && looks_again(looks); looks++) {
+        is_missing = false;
+        value = seen_vec4(at);
+    }
+    return value;
 }
 
 // By all threads of the dispatch.

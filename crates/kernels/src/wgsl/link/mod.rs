@@ -9,6 +9,7 @@ mod announced;
 mod operand;
 mod part;
 mod stage;
+mod together;
 
 pub use announced::{Announcing, CellCopy};
 pub use part::{AnnouncedOperand, BufferSlice, Cells, Offset};
@@ -19,6 +20,7 @@ use part::buffer_name;
 use stage::Stage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use together::together;
 
 /// Bytes of the offset table: what every device binds as uniforms.
 pub(crate) const OFFSET_TABLE: usize = 16 << 10;
@@ -64,7 +66,7 @@ pub(crate) fn link(
     match announcing {
         Some((announcing, device)) => {
             text += &announced::declarations(announcing, buffers.len(), device);
-            stages.iter().for_each(|stage| text += &stage.with_dependency_wait("0u"));
+            stages.iter().for_each(|stage| text += &together(&stage.with_dependency_wait("0u")));
             text += &main(&announced::body(parts, &stages, launch, announcing), launch);
         }
         None => {
