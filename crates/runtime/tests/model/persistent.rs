@@ -70,6 +70,15 @@ fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
 
 #[test]
 fn a_persistent_step_is_the_chain_of_its_stages() {
+    is_the_chain_of_its_stages(HandOver::Barrier);
+}
+
+#[test]
+fn a_persistent_step_whose_values_announce_themselves_is_the_chain_of_its_stages() {
+    is_the_chain_of_its_stages(HandOver::Announced);
+}
+
+fn is_the_chain_of_its_stages(hand_over: HandOver) {
     let device = device();
     if skips_persistent(&device) {
         return;
@@ -81,21 +90,18 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
             Mix::F16 => Plan::default_fusions(false),
             _ => default_plan(&device, &model).fusions,
         };
-        let plan = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
-        let mut chain = engine(&device, &model, plan.clone());
+        let chain = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
+        let fused = Plan { persistent: Some(1), hand_over, ..chain.clone() };
+        let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
         let text = tokens(3, 12);
-        let want = step_by_step(&mut chain, &text);
-        for hand_over in [HandOver::Barrier, HandOver::Announced] {
-            let mut fused = engine(&device, &model, Plan { persistent: Some(1), hand_over, ..plan.clone() });
-            let got = step_by_step(&mut fused, &text);
-            let form = fused.report().persistent;
-            assert!(
-                matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
-                "{hand_over}: {form:?}"
-            );
-            assert_eq!(want, got, "{mix:?}, state {state}, {hand_over}");
-            assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
-        }
+        let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut fused, &text));
+        let form = fused.report().persistent;
+        assert!(
+            matches!(form, Some(PersistentStatus::Used { layers, dispatches }) if layers >= 5 && dispatches < 20),
+            "{form:?}"
+        );
+        assert_eq!(want, got, "{mix:?}, state {state}");
+        assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
     }
 }
 
@@ -166,4 +172,22 @@ fn workgroups_that_run_at_once_hand_over_what_the_chain_makes() {
             }
         }
     }
+}
+
+#[test]
+fn who_waits_in_vain_for_a_value_gives_up() {
+    let device = device();
+    if skips_persistent(&device) {
+        return;
+    }
+    let model = model_of(ModelShape { layers: 3, ..SHAPE }, Mix::F16);
+    let fusions = Fusions::all(FusionSet::new());
+    let chain = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
+    // More than any device keeps at a time.
+    let crowded = Plan { persistent: Some(2_000), hand_over: HandOver::Announced, ..chain.clone() };
+    let want = decode(&mut engine(&device, &model, chain), 10);
+    let mut crowded = engine(&device, &model, crowded);
+    let got = decode(&mut crowded, 10);
+    assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
+    assert_eq!((want.0, got.1.persistent), (got.0, 0));
 }
