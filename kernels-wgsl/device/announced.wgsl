@@ -4,9 +4,13 @@
 // `cells_vec4: array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
 //
 // A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two halves of
-// cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear.
+// cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear; after one that
+// timed out nothing looks at its cells again.
 //
-// WGSL promises that other workgroups see what atomics store. That of a vec4 every word is seen some time is a promise of coherent
+// All workgroups run the stages in one order and wait for values of earlier ones only, so that the first of those that are not
+// finished never waits. That is so while all are resident; where they are not, waits end.
+//
+// WGSL promises that other workgroups see what atomics store. That every word of a vec4 is seen some time is a promise of coherent
 // memory alone, and that its words come together is none at all: each says for itself whether it is there.
 
 // Before the first half; cell 0 is the number of the half that the next dispatch uses.
@@ -52,16 +56,16 @@ var<private> is_missing: bool;
 // 1 once this workgroup has given up: read anew for every look, so that no compiler takes a load out of its loop.
 var<private> late: u32;
 
-// One look at a value.
+// One look at a value. No branch depends on it, so that looks at others are in flight meanwhile.
 fn seen(at: u32) -> f32 {
     let word = atomicLoad(&cells[at]);
-    is_missing = is_missing || word == 0u;
+    is_missing = is_missing | (word == 0u);
     return bitcast<f32>(~word);
 }
 
 fn seen_vec4(at: u32) -> vec4<f32> {
     let words = cells_vec4[at + late];
-    is_missing = is_missing || any(words == vec4(0u));
+    is_missing = is_missing | any(words == vec4(0u));
     return bitcast<vec4<f32>>(~words);
 }
 
