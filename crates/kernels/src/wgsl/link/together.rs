@@ -1,9 +1,11 @@
 //! Loads of values that announce themselves, begun together: one that looks until its value is there holds up those behind it, so
 //! loads that need not wait for one another first all look once, then all of them again. Those are the loads of a function that
-//! does nothing but load, and those of `let` statements that follow one another.
+//! does nothing but load, or stage what it loads, and those of `let` statements that follow one another.
 
+use super::operand::store_of;
 use crate::wgsl::lex::{Token, declared, items, tokens};
 use crate::wgsl::locals::Locals;
+use crate::wgsl::reflect::SCRATCH;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -26,7 +28,7 @@ pub(super) fn together(text: &str) -> String {
     out
 }
 
-/// The functions that do nothing but load.
+/// The functions that do nothing but load, or stage what they load: they can be called again.
 struct Loaders<'a> {
     names: BTreeSet<&'a str>,
 }
@@ -62,11 +64,14 @@ impl<'a> Loaders<'a> {
         let head: String = item[..body].iter().map(Token::text).collect();
         let is_parameter = |i: &usize| item.get(i + 1).is_some_and(|t| t.is(":"));
         let parameters: Vec<&str> = (0..body).filter(is_parameter).map(|i| item[i].text()).collect();
-        let call = format!("{name}_seen({})", parameters.join(", "));
-        format!(
-            "{once}\n{head}{{\n    is_missing = false;\n    var found = {call};\n    {}\n    return found;\n}}",
-            until_there(&format!("found = {call};"))
-        )
+        let call = format!("{name}_seen({});", parameters.join(", "));
+        // A function that stages returns nothing.
+        let (first, again, result) = match head.contains("->") {
+            true => (format!("var found = {call}"), format!("found = {call}"), "return found;"),
+            false => (call.clone(), call, ""),
+        };
+        let again = until_there(&again);
+        format!("{once}\n{head}{{\n    is_missing = false;\n    {first}\n    {again}\n    {result}\n}}")
     }
 }
 
@@ -79,8 +84,8 @@ fn look_once(name: &str) -> Option<&'static str> {
     LOADS.iter().find(|(until_there, _)| *until_there == name).map(|(_, once)| *once)
 }
 
-/// Whether a function loads values that announce themselves, itself or through such functions, and has no other effect and no
-/// other source but constants.
+/// Whether a function loads values that announce themselves, itself or through such functions, and has no other effect than to
+/// stage them and no other source but constants.
 fn only_loads(item: &[Token<'_>], declarations: &HashMap<&str, &str>, known: &BTreeSet<&str>) -> bool {
     let own = declared(item);
     let mut locals = Locals::of_item(item);
@@ -96,6 +101,11 @@ fn only_loads(item: &[Token<'_>], declarations: &HashMap<&str, &str>, known: &BT
             Some(&("const" | "struct" | "alias")) => {}
             Some(_) if name.ends_with("_params") => {}
             Some(_) => return false,
+            None if *name == SCRATCH => {
+                if !matches!(store_of(item, i + 1), Ok(Some(_))) {
+                    return false;
+                }
+            }
             // Of what the stage does not declare a call may do anything, and a buffer may be stored.
             None => {
                 let is_called = item.get(i + 1).is_some_and(|t| t.is("("));
@@ -188,7 +198,8 @@ mod tests {
 
     #[test]
     fn loads_that_follow_one_another_are_begun_together() {
-        let text = "fn f(i: u32) {\n    let a = announced(c + (i));\n    let b = announced(d + (i));\n    let e = announced_vec4(b);\n    g(a);\n}";
+        let text = "fn f(i: u32) {\n    let a = announced(c + (i));\n    let b = announced(d + (i));\n    \
+                    let e = announced_vec4(b);\n    g(a);\n}";
         let found = together(text);
         assert!(found.contains("is_missing = false; var a = seen(c + (i)); var b = seen(d + (i)); for ("), "{found}");
         assert!(found.contains("is_missing = false; a = seen(c + (i)); b = seen(d + (i));  }"), "{found}");
@@ -198,12 +209,19 @@ mod tests {
     #[test]
     fn functions_that_only_load_look_at_all_their_values_again() {
         let loads = "const N: u32 = 4u;\nfn x(i: u32) -> vec4<f32> {\n    return announced_vec4(i);\n}\n\
-                     fn four(i: u32) -> array<vec4<f32>, N> {\n    var values: array<vec4<f32>, N>;\n    values[0] = x(i);\n    values[1] = x(i + 1u);\n    return values;\n}";
+                     fn four(i: u32) -> array<vec4<f32>, N> {\n    var values: array<vec4<f32>, N>;\n    \
+                     values[0] = x(i);\n    values[1] = x(i + 1u);\n    return values;\n}";
         let found = together(loads);
         assert!(found.contains("fn x_seen(i: u32) -> vec4<f32> {\n    return seen_vec4(i);"), "{found}");
         assert!(found.contains("values[1] = x_seen(i + 1u);"), "{found}");
         assert!(found.contains("found = four_seen(i);"), "{found}");
+        let stages = "fn stage(tid: u32) {\n    for (var i = tid; i < 8u; i += 4u) {\n        \
+                      scratch[i] = bitcast<vec4<u32>>(announced_vec4(i));\n    }\n}";
+        let found = together(stages);
+        assert!(found.contains("is_missing = false;\n    stage_seen(tid);"), "{found}");
+        assert!(found.contains("scratch[i] = bitcast<vec4<u32>>(seen_vec4(i));"), "{found}");
         for other in [
+            "fn f(i: u32) {\n    scratch[i] = scratch[i] + bitcast<vec4<u32>>(announced_vec4(i));\n}",
             "fn f(i: u32) -> f32 {\n    workgroupBarrier();\n    return announced(i);\n}",
             "var<workgroup> w: array<f32, 4>;\nfn f(i: u32) {\n    w[i] = announced(i);\n}",
             "fn f(i: u32) {\n    buffer3[i] = announced(i);\n}",
