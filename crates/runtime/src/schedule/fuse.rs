@@ -245,7 +245,7 @@ fn one_kernel(
     let layer = &all[range[0].clone()];
     let announced = match hand_over {
         HandOver::Barrier => None,
-        HandOver::Announced => Announced::of(all, range),
+        HandOver::Announced => Announced::of(all, range).filter(|announced| announced.fits(range.len(), limits)),
     };
     let Pools { buffers, bound, slices, offsets, columns, announcing } = pools(all, range, announced.as_ref())?;
     let stages = announced.map_or_else(|| behind_barriers(layer), |announced| announced.stages);

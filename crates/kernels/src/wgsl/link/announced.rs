@@ -41,8 +41,9 @@ impl Announcing {
 
     /// Bytes of all cells.
     pub fn bytes(&self, layers: u32) -> u64 {
+        let half = (u64::from(layers) + 1) * u64::from(self.cells_per_layer);
         // One vec4 more: who looks once more in vain looks behind its own.
-        4 * (2 * CELLS_HEAD + 2 * u64::from(self.half(layers)))
+        4 * (2 * CELLS_HEAD + 2 * half)
     }
 }
 

@@ -7,8 +7,8 @@
 use super::{LayerRange, Placed};
 use crate::schedule::buffer::{BufferId, BufferRange};
 use std::collections::BTreeSet;
-use wgoose_kernels::persistent::{AnnouncedOperand, Cells};
-use wgoose_kernels::{Access, Binding};
+use wgoose_kernels::persistent::{AnnouncedOperand, Announcing, Cells};
+use wgoose_kernels::{Access, Binding, Limits};
 
 /// The types of elements that have cells, one each or four.
 const ELEMENTS: [&str; 2] = ["f32", "vec4<f32>"];
@@ -62,6 +62,12 @@ impl Announced {
         let mut announced = Announced { stages: stages.collect(), cells: values.cells, carried, results, slots };
         announced.wait(all, range);
         Some(announced)
+    }
+
+    /// Whether the cells of so many layers can be bound.
+    pub(super) fn fits(&self, layers: usize, limits: &Limits) -> bool {
+        let all = Announcing { cells_per_layer: self.cells, ..Announcing::default() };
+        all.bytes(layers as u32) <= limits.storage_binding.min(limits.buffer)
     }
 
     /// Whether a stage finds an operand in its buffer.

@@ -181,6 +181,15 @@ fn fused_steps_are_what_they_were() {
         ("f16-state", World { state: StateFormat::F16, ..World::new(3, 256, Format::F16) }),
         ("one-layer", World::new(1, 256, Format::F16)),
         ("announced", World { hand_over: HandOver::Announced, ..World::new(4, 256, Format::Q4_K) }),
+        // Several dispatches store a value, a shard of its rows each: those before and behind them wait at barriers.
+        (
+            "announced-in-part",
+            World {
+                hand_over: HandOver::Announced,
+                limits: Limits { storage_binding: 384 << 10, storage_buffers: 40, ..limits() },
+                ..World::new(4, 256, Format::F16)
+            },
+        ),
         // Norms in products: every workgroup reads a state that a later stage overwrites.
         (
             "announced-norms",
