@@ -15,9 +15,7 @@ pub use error::PlanError;
 pub use evidence::{Evidence, ScenarioEvidence};
 pub use tuning_key::TuningKey;
 
-use crate::{
-    Catalogue, Config, HandOver, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant,
-};
+use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -87,7 +85,7 @@ pub struct Plan {
     pub persistent: Option<u32>,
     /// How the stages of the persistent kernel hand values over. Not named where that is behind barriers.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub hand_over: HandOver,
+    pub hand_over: crate::HandOver,
     /// Matrices of a layer that are K-major on the GPU, where their format has such a layout; this goes before interleaving.
     /// Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -227,7 +225,7 @@ impl Plan {
             multiprocessors: limits.multiprocessors,
             interleave: BTreeSet::new(),
             persistent: None,
-            hand_over: HandOver::Barrier,
+            hand_over: crate::HandOver::Barrier,
             k_major: BTreeSet::new(),
             precision: if has_matrix_units { Precision::F16 } else { Precision::F32 },
             state: StateFormat::F32,

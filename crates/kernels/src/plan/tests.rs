@@ -1,4 +1,5 @@
 use super::*;
+use crate::HandOver;
 
 fn plan() -> Plan {
     let device = DeviceFingerprint {
