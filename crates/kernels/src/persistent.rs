@@ -1,5 +1,5 @@
 //! The persistent kernel: the dispatches of several layers as one, whose workgroups stay resident and wait for one another
-//! at grid barriers.
+//! at grid barriers, or hand over values that announce themselves.
 //!
 //! A dispatch boundary costs a fast GPU 3 to 5 us, a barrier among workgroups that are all resident 1 to 2. The stages are
 //! the kernels that the plan chose, so that there is one source for both forms, and every kernel can be a stage that is as
@@ -12,7 +12,7 @@ use crate::{Catalogue, Feature, Kernel, KernelError, Limits, Params, Refusal};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use crate::wgsl::link::{BoundBuffer, BufferSlice, Launch, Offset};
+pub use crate::wgsl::link::{AnnouncedOperand, Announcing, BoundBuffer, BufferSlice, CellCopy, Cells, Launch, Offset};
 
 /// What a device must have for it.
 pub const NEEDS: [Feature; 2] = [Feature::Subgroups, Feature::CoherentMemory];
@@ -32,6 +32,9 @@ const BARRIER_MEMORY: u32 = 4;
 /// The file of the grid barrier.
 const GRID_BARRIER: &str = "device/grid_barrier";
 
+/// The file of values that announce themselves.
+const ANNOUNCED: &str = "device/announced";
+
 /// A kernel as a stage of a layer.
 #[derive(Clone, Debug)]
 pub struct StagePart<'a> {
@@ -45,6 +48,10 @@ pub struct StagePart<'a> {
     pub slices: Vec<(u32, BufferSlice)>,
     /// Whether it must wait for the stages before it.
     pub needs_grid_sync: bool,
+    /// Operands whose values announce themselves, by binding number.
+    pub announced: Vec<(u32, AnnouncedOperand)>,
+    /// Whether it runs behind all layers.
+    pub is_last: bool,
 }
 
 /// Whether a kernel can be a stage for workgroups of that many threads: it is as wide, or so narrow that several of its
@@ -78,13 +85,13 @@ impl StageMemory {
     }
 }
 
-/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are.
-pub fn table_head(layers: u32) -> [u32; TABLE_HEAD] {
-    [layers, 0, 0, 0]
+/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are, and how many cells a half has.
+pub fn table_head(layers: u32, announcing: Option<&Announcing>) -> [u32; TABLE_HEAD] {
+    [layers, announcing.map_or(0, |announcing| announcing.half(layers)), 0, 0]
 }
 
 /// Fuses the stages of a layer. Binding 0 is the grid barrier of [`BARRIER_BYTES`], binding 1 the offset table of
-/// [`OFFSET_TABLE_BYTES`], then come the buffers. Its dispatch has `launch.workgroups` workgroups. It is one kernel for any
+/// [`OFFSET_TABLE_BYTES`], then come the buffers, and where values announce themselves their cells, twice. Its dispatch has `launch.workgroups` workgroups. It is one kernel for any
 /// number of layers: the code of another would have to be fetched anew.
 ///
 /// # Errors
@@ -93,6 +100,7 @@ pub fn fuse(
     parts: &[StagePart<'_>],
     buffers: &[BoundBuffer],
     launch: Launch,
+    announcing: Option<&Announcing>,
     limits: &Limits,
     catalogue: &Catalogue,
 ) -> Result<Kernel, KernelError> {
@@ -114,15 +122,25 @@ pub fn fuse(
             params: &part.params,
             slices: &part.slices,
             needs_grid_sync: part.needs_grid_sync,
+            announced: &part.announced,
+            is_last: part.is_last,
         })
         .collect();
-    let barrier = catalogue.library().text(&Arc::from(GRID_BARRIER))?;
-    let text = link(&texts, buffers, launch, barrier).map_err(|NotAStage(why)| Refusal::Stage(why))?;
+    let library = catalogue.library();
+    let barrier = library.text(&Arc::from(GRID_BARRIER))?;
+    let device = announcing.map(|_| library.text(&Arc::from(ANNOUNCED))).transpose()?;
+    let text =
+        link(&texts, buffers, launch, barrier, announcing.zip(device)).map_err(|NotAStage(why)| Refusal::Stage(why))?;
     let precision = parts.iter().map(|part| part.kernel.facts.precision).max().unwrap_or_default();
     let needs = parts.iter().flat_map(|part| part.kernel.facts.features.iter().copied()).chain(NEEDS);
     let facts = reflect(&text, precision, &|_| None, &needs.collect::<BTreeSet<_>>())?;
-    let label = format!("persistent WG={}", launch.threads);
+    let label = match announcing {
+        None => format!("persistent WG={}", launch.threads),
+        Some(_) => format!("persistent WG={} announced", launch.threads),
+    };
     let kernel = Kernel::assemble(label, text, facts, launch.workgroups.into(), limits)?;
-    let is_trusted = parts.iter().all(|part| part.kernel.is_trusted) && catalogue.library().is_embedded(GRID_BARRIER);
+    let is_trusted = parts.iter().all(|part| part.kernel.is_trusted)
+        && library.is_embedded(GRID_BARRIER)
+        && (announcing.is_none() || library.is_embedded(ANNOUNCED));
     Ok(Kernel { is_trusted, ..kernel })
 }

@@ -37,6 +37,7 @@ pub fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
     all.add("K-major", k_major(a), k_major(b));
     let persistent = |plan: &Plan| plan.persistent.map_or("none".to_owned(), |n| format!("{n} workgroups"));
     all.add("persistent kernel", persistent(a), persistent(b));
+    all.add("hand-over", a.hand_over, b.hand_over);
     all.add("multiprocessors", a.multiprocessors, b.multiprocessors);
     all.add("precision of other kernels", a.precision, b.precision);
     all.add("state", a.state, b.state);
@@ -115,6 +116,7 @@ mod tests {
     use super::*;
     use crate::tests::{choice, default_plan, evidence};
     use wgoose_graph::Fusion;
+    use wgoose_kernels::HandOver;
 
     #[test]
     fn what_differs_is_named() {
@@ -124,15 +126,19 @@ mod tests {
         other.prefill_chunk += 1;
         other.fusions.decode.remove(&Fusion::NormShift);
         other.persistent = Some(8);
+        other.hand_over = HandOver::Announced;
         other.choices.push(choice());
         other.evidence = Some(evidence(2.0));
         let found = differences(&plan, &other);
         let what: Vec<&str> = found.iter().map(|d| d.what.as_str()).collect();
         let key = choice().key.to_string();
-        assert_eq!(what, ["prefill chunk", "decode fusions", "persistent kernel", &key, "decode, 1 tokens"]);
+        assert_eq!(
+            what,
+            ["prefill chunk", "decode fusions", "persistent kernel", "hand-over", &key, "decode, 1 tokens"]
+        );
         assert_eq!((found[1].a.as_str(), found[1].b.as_str()), ("+norm-shift", "none"));
-        assert_eq!(found[3].a, "default");
-        assert_eq!((found[4].a.as_str(), found[4].b.as_str()), ("not measured", "100 us, 2.00 x"));
+        assert_eq!(found[4].a, "default");
+        assert_eq!((found[5].a.as_str(), found[5].b.as_str()), ("not measured", "100 us, 2.00 x"));
 
         let mut edited = other.clone();
         edited.choices[0].source = "0".repeat(32);

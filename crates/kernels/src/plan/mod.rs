@@ -83,6 +83,9 @@ pub struct Plan {
     /// many workgroups, all resident, where the device was seen to keep them so. `None`: one dispatch per op.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<u32>,
+    /// How the stages of the persistent kernel hand values over. Not named where that is behind barriers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hand_over: crate::HandOver,
     /// Matrices of a layer that are K-major on the GPU, where their format has such a layout; this goes before interleaving.
     /// Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -222,6 +225,7 @@ impl Plan {
             multiprocessors: limits.multiprocessors,
             interleave: BTreeSet::new(),
             persistent: None,
+            hand_over: crate::HandOver::Barrier,
             k_major: BTreeSet::new(),
             precision: if has_matrix_units { Precision::F16 } else { Precision::F32 },
             state: StateFormat::F32,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::HandOver;
 
 fn plan() -> Plan {
     let device = DeviceFingerprint {
@@ -114,6 +115,19 @@ fn a_plan_says_how_the_state_is_stored() {
     assert!(matches!(Plan::load(&path), Err(PlanError::Parse { .. })));
     assert_eq!("f16".parse(), Ok(StateFormat::F16));
     assert!("f64".parse::<StateFormat>().unwrap_err().to_string().contains("f64"));
+}
+
+#[test]
+fn a_plan_says_how_stages_hand_values_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    let bare = Plan { persistent: Some(8), ..plan() };
+    assert!(!bare.to_ron().contains("hand_over"), "a plan says only what it changes");
+    let announced = Plan { hand_over: HandOver::Announced, ..bare.clone() };
+    announced.save(&path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("hand_over: Announced"));
+    assert_eq!(Plan::load(&path).unwrap(), announced);
+    assert_ne!(announced.hash(), bare.hash());
 }
 
 #[test]

@@ -54,10 +54,12 @@ fn fused(kernels: &[&Kernel], apart: &str, workgroups: u32) -> String {
             columns += 1;
         }
         let (workgroups, needs_grid_sync) = (kernel.workgroups, parts.is_empty());
-        parts.push(StagePart { kernel, workgroups, params: Params::default(), slices, needs_grid_sync });
+        let (announced, is_last) = (vec![], false);
+        let params = Params::default();
+        parts.push(StagePart { kernel, workgroups, params, slices, needs_grid_sync, announced, is_last });
     }
     let launch = Launch { columns, workgroups, threads: 512 };
-    fuse(&parts, &buffers, launch, &limits(), &Catalogue::embedded()).unwrap().wgsl
+    fuse(&parts, &buffers, launch, None, &limits(), &Catalogue::embedded()).unwrap().wgsl
 }
 
 fn main_of(text: &str) -> &str {
@@ -119,9 +121,20 @@ fn stages_that_need_not_wait_for_one_another_take_workgroups_apart() {
 #[test]
 fn what_cannot_be_fused_is_refused() {
     let narrow = kernel("shift_store", "elements", 256, Format::F16);
-    let part =
-        |kernel| StagePart { kernel, workgroups: 1, params: Params::default(), slices: vec![], needs_grid_sync: true };
-    let refused = |launch, limits: &Limits| match fuse(&[part(&narrow)], &[], launch, limits, &Catalogue::embedded()) {
+    let part = |kernel| StagePart {
+        kernel,
+        workgroups: 1,
+        params: Params::default(),
+        slices: vec![],
+        needs_grid_sync: true,
+        announced: vec![],
+        is_last: false,
+    };
+    let fused = |launch, limits: &Limits| {
+        let catalogue = Catalogue::embedded();
+        fuse(&[part(&narrow)], &[], launch, None, limits, &catalogue)
+    };
+    let refused = |launch, limits: &Limits| match fused(launch, limits) {
         Err(KernelError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
     };

@@ -126,7 +126,7 @@ impl Planner {
         chain: (&Recording, &Memory),
         workgroups: u32,
     ) -> Result<Fused, FuseError> {
-        fuse(graph, chain, workgroups, &self.limits, &self.catalogue)
+        fuse(graph, chain, (workgroups, self.plan.hand_over), &self.limits, &self.catalogue)
     }
 }
 

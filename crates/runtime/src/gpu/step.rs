@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) recording: Recording,
     /// Where everything lies that it binds.
     pub(super) memory: Memory,
-    /// The buffers of its own: uniform blocks, offset tables, and what takes the place of activations.
+    /// The buffers of its own: uniform blocks, offset tables, cells, and what takes the place of activations.
     own: BTreeMap<BufferId, wgpu::Buffer>,
     pub(super) groups: Vec<Group>,
     /// For each group, its dispatches once they are bound.
@@ -65,6 +65,11 @@ impl Step {
             let offsets: &[u8] = bytemuck::cast_slice(offsets);
             table[..offsets.len()].copy_from_slice(offsets);
             own.insert(BufferId::Offsets(number), uniform(device, "offset table", &table));
+        }
+        // New buffers are clear. Cells that a step which timed out has left are never looked at again: its kernels go with them.
+        for (number, bytes) in recording.cells.iter().enumerate() {
+            let cells = BufferId::Cells(number);
+            own.insert(cells, device.storage(&cells.to_string(), *bytes));
         }
         let bound = groups.iter().map(|_| None).collect();
         Step { recording, memory, own, groups, bound, ready: false }
@@ -117,7 +122,9 @@ impl Step {
         weights: &mut Weights,
     ) -> Result<wgpu::Buffer, RuntimeError> {
         match id {
-            BufferId::Params | BufferId::Offsets(_) | BufferId::Scratch(_) => Ok(self.own[&id].clone()),
+            BufferId::Params | BufferId::Offsets(_) | BufferId::Cells(_) | BufferId::Scratch(_) => {
+                Ok(self.own[&id].clone())
+            }
             BufferId::Slot(_) | BufferId::Table(_) | BufferId::GridBarrier => Ok(executor.buffers[id].clone()),
             BufferId::States(number) => Ok(executor.states.buffers[number].clone()),
             BufferId::Weights(_) | BufferId::Ring => weights.buffer(id),

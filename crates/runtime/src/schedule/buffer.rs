@@ -22,6 +22,8 @@ pub enum BufferId {
     GridBarrier,
     /// The offset table of a persistent kernel: [`Recording::offsets`](super::Recording::offsets).
     Offsets(usize),
+    /// The cells of a persistent kernel whose values announce themselves, see `kernels-wgsl/device/announced.wgsl`.
+    Cells(usize),
     /// What a dispatch writes where none may wait for another.
     Scratch(usize),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for BufferId {
             BufferId::Ring => f.write_str("ring"),
             BufferId::GridBarrier => f.write_str("grid-barrier"),
             BufferId::Offsets(n) => write!(f, "offsets{n}"),
+            BufferId::Cells(n) => write!(f, "cells{n}"),
             BufferId::Scratch(n) => write!(f, "scratch{n}"),
         }
     }

@@ -1,17 +1,20 @@
 //! The persistent kernel as a rewrite: ranges of layers that run the same kernels on operands in the same buffers become a
 //! dispatch each, whose workgroups stay resident. Nothing of it needs a device.
 
+mod announced;
+
 use super::buffer::{BufferId, BufferRange};
 use super::memory::{Memory, Operand};
 use super::{Bound, Dispatch, Recording};
+use announced::{Announced, AnnouncedStage};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wgoose_graph::Graph;
 use wgoose_kernels::persistent::{
-    BARRIER_BYTES, BoundBuffer, BufferSlice, Launch, OFFSET_TABLE_BYTES, Offset, StagePart, can_be_stage,
-    fuse as fuse_stages, table_head,
+    Announcing, BARRIER_BYTES, BoundBuffer, BufferSlice, CellCopy, Launch, OFFSET_TABLE_BYTES, Offset, StagePart,
+    can_be_stage, fuse as fuse_stages, table_head,
 };
-use wgoose_kernels::{Access, Binding, Catalogue, Kernel, KernelError, Limits, Params, PlanError, Refusal};
+use wgoose_kernels::{Access, Binding, Catalogue, HandOver, Kernel, KernelError, Limits, Params, PlanError, Refusal};
 
 /// Why a pass has no fused form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +77,8 @@ struct Placed<'a> {
     kernel: &'a Kernel,
     /// The layer it belongs to.
     layer: Option<u32>,
+    /// Whether it loads what it stores.
+    is_in_place: bool,
     operands: &'a [Operand],
 }
 
@@ -84,16 +89,27 @@ impl<'a> Placed<'a> {
         let with = |operand: &'a Operand| Some((operand, bindings.iter().find(|b| b.number == operand.binding)?));
         self.operands.iter().filter_map(with).filter(|(_, binding)| binding.access != Access::Uniform)
     }
+
+    /// What of that it does not find in cells, as stage of a layer in which values announce themselves.
+    fn in_buffers(
+        &self,
+        stage: usize,
+        announced: Option<&Announced>,
+    ) -> impl Iterator<Item = (&'a Operand, &'a Binding)> {
+        self.stored().filter(move |(operand, binding)| {
+            announced.is_none_or(|a| a.is_in_buffer(stage, self, binding, operand.range.buffer))
+        })
+    }
 }
 
-/// Fuses what layers of a pass do, for `workgroups` that stay resident.
+/// Fuses what layers of a pass do, for `workgroups` that stay resident and hand values over so.
 ///
 /// # Errors
 /// [`Unfused`]: the pass has no such form. A kernel's file is wrong.
 pub fn fuse(
     graph: &Graph,
     (recording, memory): (&Recording, &Memory),
-    workgroups: u32,
+    (workgroups, hand_over): (u32, HandOver),
     limits: &Limits,
     catalogue: &Catalogue,
 ) -> Result<Fused, FuseError> {
@@ -105,18 +121,30 @@ pub fn fuse(
             dispatch,
             kernel: &recording.kernels[dispatch.kernel],
             layer: graph.op(dispatch.node).layer,
+            is_in_place: graph.op(dispatch.node).op.in_place().is_some(),
             operands,
         })
         .collect();
     let threads = all.iter().filter(|d| d.layer.is_some()).map(|d| d.kernel.facts.threads()).max().unwrap_or(1);
-    let mut fused = Recording { kernels: Vec::new(), dispatches: Vec::new(), offsets: Vec::new(), ..recording.clone() };
+    let mut fused = Recording {
+        kernels: Vec::new(),
+        dispatches: Vec::new(),
+        offsets: Vec::new(),
+        cells: Vec::new(),
+        ..recording.clone()
+    };
     let mut layers = BTreeSet::new();
     let mut alone = None;
     for range in layer_ranges(&all, threads, limits.storage_binding) {
         let launch = Launch { columns: 0, workgroups, threads };
-        match one_kernel(&all, &range, launch, limits, catalogue) {
-            Ok((kernel, pools, offsets)) => {
-                let bindings = pools.into_iter().enumerate().map(|(i, range)| (i as u32 + 2, Bound::Range(range)));
+        match one_kernel(&all, &range, (launch, hand_over), limits, catalogue) {
+            Ok(OneKernel { kernel, mut bound, offsets, cells }) => {
+                if cells > 0 {
+                    // As words, and four at a time.
+                    bound.extend([BufferRange::whole(BufferId::Cells(fused.cells.len()), cells); 2]);
+                    fused.cells.push(cells);
+                }
+                let bindings = bound.into_iter().enumerate().map(|(i, range)| (i as u32 + 2, Bound::Range(range)));
                 let table = BufferRange::whole(BufferId::Offsets(fused.offsets.len()), OFFSET_TABLE_BYTES as u64);
                 let barrier = BufferRange::whole(BufferId::GridBarrier, BARRIER_BYTES);
                 let bindings = bindings.chain([(0, Bound::Range(barrier)), (1, Bound::Range(table))]).collect();
@@ -196,27 +224,47 @@ fn alike(first: &[Placed<'_>], other: &[Placed<'_>], largest: u64) -> bool {
     first[0].layer.is_some() && first.len() == other.len() && first.iter().zip(other).all(|(a, b)| same(a, b))
 }
 
-/// A range of layers as a kernel, what its buffers bind, and its offset table.
+/// A range of layers as a kernel.
+struct OneKernel {
+    kernel: Kernel,
+    /// What its buffers bind.
+    bound: Vec<BufferRange>,
+    /// Its offset table.
+    offsets: Vec<u32>,
+    /// Bytes of its cells.
+    cells: u64,
+}
+
 fn one_kernel(
     all: &[Placed<'_>],
     range: &LayerRange,
-    launch: Launch,
+    (launch, hand_over): (Launch, HandOver),
     limits: &Limits,
     catalogue: &Catalogue,
-) -> Result<(Kernel, Vec<BufferRange>, Vec<u32>), FuseError> {
-    let Pools { buffers, bound, slices, offsets, columns } = pools(all, range)?;
+) -> Result<OneKernel, FuseError> {
     let layer = &all[range[0].clone()];
-    let stages = layer.iter().zip(slices).zip(grid_syncs(layer));
-    let parts: Vec<StagePart<'_>> = stages
-        .map(|((placed, slices), needs_grid_sync)| StagePart {
+    let announced = match hand_over {
+        HandOver::Barrier => None,
+        HandOver::Announced => Announced::of(all, range).filter(|announced| announced.fits(range.len(), limits)),
+    };
+    let Pools { buffers, bound, slices, offsets, columns, announcing } = pools(all, range, announced.as_ref())?;
+    let stages = announced.map_or_else(|| behind_barriers(layer), |announced| announced.stages);
+    let parts: Vec<StagePart<'_>> = layer
+        .iter()
+        .zip(slices)
+        .zip(stages)
+        .map(|((placed, slices), AnnouncedStage { operands, needs_grid_sync, is_last })| StagePart {
             kernel: placed.kernel,
             workgroups: placed.kernel.workgroups,
             params: placed.dispatch.params,
             slices,
             needs_grid_sync,
+            announced: operands,
+            is_last,
         })
         .collect();
-    let fused = |parts: &[StagePart<'_>]| fuse_stages(parts, &buffers, Launch { columns, ..launch }, limits, catalogue);
+    let (launch, announcing) = (Launch { columns, ..launch }, announcing.as_ref());
+    let fused = |parts: &[StagePart<'_>]| fuse_stages(parts, &buffers, launch, announcing, limits, catalogue);
     let kernel = match fused(&parts) {
         Ok(kernel) => kernel,
         Err(KernelError::Refused(why)) => {
@@ -226,10 +274,11 @@ fn one_kernel(
         }
         Err(KernelError::Text(wrong)) => return Err(PlanError::from(wrong).into()),
     };
-    let table = [&table_head(range.len() as u32)[..], &offsets].concat();
-    match size_of_val(&table[..]) {
+    let layers = range.len() as u32;
+    let offsets = [&table_head(layers, announcing)[..], &offsets].concat();
+    match size_of_val(&offsets[..]) {
         need if need > OFFSET_TABLE_BYTES => Err(Unfused::OffsetTable { layers: range.len(), need }.into()),
-        _ => Ok((kernel, bound, table)),
+        _ => Ok(OneKernel { kernel, bound, offsets, cells: announcing.map_or(0, |cells| cells.bytes(layers)) }),
     }
 }
 
@@ -243,10 +292,12 @@ struct Pools {
     /// `[layers, columns]`.
     offsets: Vec<u32>,
     columns: usize,
+    /// What announces itself.
+    announcing: Option<Announcing>,
 }
 
 /// Lays out the operands of a range of layers: each buffer once for each type of its elements.
-fn pools(all: &[Placed<'_>], range: &LayerRange) -> Result<Pools, Unfused> {
+fn pools(all: &[Placed<'_>], range: &LayerRange, announced: Option<&Announced>) -> Result<Pools, Unfused> {
     let each = || range.iter().flat_map(|layer| &all[layer.clone()]);
     let written = |buffer: BufferId| {
         each().flat_map(Placed::stored).any(|(o, b)| o.range.buffer == buffer && b.access == Access::ReadWrite)
@@ -257,30 +308,36 @@ fn pools(all: &[Placed<'_>], range: &LayerRange) -> Result<Pools, Unfused> {
         bound.iter().zip(buffers).position(|(range, b)| range.buffer == buffer && b.element == element)
     };
     let (mut buffers, mut bound): (Vec<BoundBuffer>, Vec<BufferRange>) = (Vec::new(), Vec::new());
-    for placed in each() {
-        for (operand, binding) in placed.stored() {
-            let element = binding.element.ok_or_else(|| not_numbers(placed, operand.binding))?.wgsl;
-            let range = operand.range;
-            let at = find(&bound, &buffers, range.buffer, element).unwrap_or_else(|| {
-                buffers.push(BoundBuffer { element: element.to_owned(), is_written: written(range.buffer) });
-                bound.push(range);
-                buffers.len() - 1
-            });
-            let (offset, end) = (bound[at].offset.min(range.offset), bound[at].end().max(range.end()));
-            (bound[at].offset, bound[at].bytes) = (offset, end - offset);
+    let mut bind = |range: BufferRange, element: &str| {
+        let at = find(&bound, &buffers, range.buffer, element).unwrap_or_else(|| {
+            buffers.push(BoundBuffer { element: element.to_owned(), is_written: written(range.buffer) });
+            bound.push(range);
+            buffers.len() - 1
+        });
+        let (offset, end) = (bound[at].offset.min(range.offset), bound[at].end().max(range.end()));
+        (bound[at].offset, bound[at].bytes) = (offset, end - offset);
+    };
+    for layer in range {
+        for (stage, placed) in all[layer.clone()].iter().enumerate() {
+            for (operand, binding) in placed.in_buffers(stage, announced) {
+                let element = binding.element.ok_or_else(|| not_numbers(placed, operand.binding))?.wgsl;
+                bind(operand.range, element);
+            }
         }
     }
+    let copied = announced.iter().flat_map(|announced| announced.carried.iter().chain(&announced.results));
+    copied.for_each(|(_, range)| bind(*range, "f32"));
     let first = &all[range[0].clone()];
     let mut columns: Vec<Vec<u32>> = Vec::new();
     let mut slices = Vec::new();
     for (stage, placed) in first.iter().enumerate() {
         let mut own = Vec::new();
-        for (i, (operand, binding)) in placed.stored().enumerate() {
+        for (i, (operand, binding)) in placed.in_buffers(stage, announced).enumerate() {
             let wrong = || not_numbers(placed, operand.binding);
             let element = binding.element.ok_or_else(wrong)?;
             let buffer = find(&bound, &buffers, operand.range.buffer, element.wgsl).ok_or_else(wrong)?;
             let of_layer = |layer: &Range<usize>| {
-                let (operand, _) = all[layer.start + stage].stored().nth(i)?;
+                let (operand, _) = all[layer.start + stage].in_buffers(stage, announced).nth(i)?;
                 u32::try_from((operand.range.offset - bound[buffer].offset) / u64::from(element.bytes)).ok()
             };
             let offsets: Vec<u32> = range.iter().map(of_layer).collect::<Option<_>>().ok_or_else(wrong)?;
@@ -295,23 +352,36 @@ fn pools(all: &[Placed<'_>], range: &LayerRange) -> Result<Pools, Unfused> {
         }
         slices.push(own);
     }
+    let copies = |of: &[(u32, BufferRange)]| -> Vec<CellCopy> {
+        let copy = |(cells, range): &(u32, BufferRange)| {
+            let buffer = find(&bound, &buffers, range.buffer, "f32")?;
+            let elements = u32::try_from((range.offset - bound[buffer].offset) / 4).ok()?;
+            Some(CellCopy { cells: *cells, buffer, elements, count: u32::try_from(range.bytes / 4).ok()? })
+        };
+        of.iter().filter_map(copy).collect()
+    };
+    let announcing = announced.map(|announced| Announcing {
+        cells_per_layer: announced.cells,
+        carried: copies(&announced.carried),
+        results: copies(&announced.results),
+    });
     let offsets = (0..range.len()).flat_map(|layer| columns.iter().map(move |column| column[layer])).collect();
-    Ok(Pools { buffers, bound, slices, offsets, columns: columns.len() })
+    Ok(Pools { buffers, bound, slices, offsets, columns: columns.len(), announcing })
 }
 
 /// For each dispatch of a layer, whether it needs a grid barrier before it: it touches what an earlier one wrote, or writes
 /// what an earlier one touches. The first one waits for the layer before.
-fn grid_syncs(layer: &[Placed<'_>]) -> Vec<bool> {
+fn behind_barriers(layer: &[Placed<'_>]) -> Vec<AnnouncedStage> {
     let mut since = 0;
-    let mut needed = Vec::new();
+    let mut stages = Vec::new();
     for (i, dispatch) in layer.iter().enumerate() {
         let conflict = layer[since..i].iter().any(|before| conflict(before, dispatch));
         if conflict {
             since = i;
         }
-        needed.push(i == 0 || conflict);
+        stages.push(AnnouncedStage { needs_grid_sync: i == 0 || conflict, ..Default::default() });
     }
-    needed
+    stages
 }
 
 fn conflict(before: &Placed<'_>, after: &Placed<'_>) -> bool {

@@ -88,6 +88,8 @@ pub struct Recording {
     pub dispatches: Vec<Dispatch>,
     /// The offset tables of persistent kernels: how many layers there are, then `[layers, columns]`.
     pub offsets: Vec<Vec<u32>>,
+    /// Bytes of the cells of persistent kernels whose values announce themselves.
+    pub cells: Vec<u64>,
     /// Where the values live.
     pub arena: Arena,
     /// Slot of the result, if any is wanted.
@@ -276,7 +278,7 @@ fn assemble(
         dispatches.push(Dispatch { node, kernel, bindings, params: instances[kernel].0.params(), grid });
     }
     let output = graph.output().and_then(|id| arena.slot.get(&id).copied());
-    Ok(Recording { kernels, dispatches, offsets: Vec::new(), arena, output, packed, state })
+    Ok(Recording { kernels, dispatches, offsets: Vec::new(), cells: Vec::new(), arena, output, packed, state })
 }
 
 /// The shards of an op's only matrix; a single `None` for ops without one, or with several, which must be bound whole.

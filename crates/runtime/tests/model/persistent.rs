@@ -3,14 +3,15 @@
 use crate::world::{SHAPE, default_plan, device, model_of, skips_persistent, tokens};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use wgoose_graph::{BatchShape, Format, ModelShape, Weight, WeightClass};
+use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
-use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, StateFormat, Variant};
+use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
+use wgoose_kernels::{Catalogue, Config, HandOver, Instance, Kernel, Plan, StateFormat, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_runtime::{
-    Continuation, DecodeReport, Device, Engine, Graphs, Outputs, Penalties, PersistentStatus, Sampling, Sequence, Start,
+    Continuation, DecodeReport, Device, Engine, Graphs, NotPersistent, Outputs, Penalties, PersistentStatus, Sampling,
+    Sequence, Start,
 };
 
 /// Layers enough for a run of them: the first is unlike the others.
@@ -69,6 +70,15 @@ fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
 
 #[test]
 fn a_persistent_step_is_the_chain_of_its_stages() {
+    is_the_chain_of_its_stages(HandOver::Barrier);
+}
+
+#[test]
+fn a_persistent_step_whose_values_announce_themselves_is_the_chain_of_its_stages() {
+    is_the_chain_of_its_stages(HandOver::Announced);
+}
+
+fn is_the_chain_of_its_stages(hand_over: HandOver) {
     let device = device();
     if skips_persistent(&device) {
         return;
@@ -81,7 +91,7 @@ fn a_persistent_step_is_the_chain_of_its_stages() {
             _ => default_plan(&device, &model).fusions,
         };
         let chain = with_stages(&device, &model, Plan { fusions, state, ..default_plan(&device, &model) });
-        let fused = Plan { persistent: Some(1), ..chain.clone() };
+        let fused = Plan { persistent: Some(1), hand_over, ..chain.clone() };
         let (mut chain, mut fused) = (engine(&device, &model, chain), engine(&device, &model, fused));
         let text = tokens(3, 12);
         let (want, got) = (step_by_step(&mut chain, &text), step_by_step(&mut fused, &text));
@@ -129,6 +139,55 @@ fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_r
     // More than any device keeps at a time.
     let mut crowded = engine(&device, &model, of(Some(2_000)));
     let got = decode(&mut crowded, 40);
+    assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
+    assert_eq!((want.0, got.1.persistent), (got.0, 0));
+}
+
+/// Without fusions the kernels are small; those for decoding overwrite a state that other workgroups read.
+#[test]
+fn workgroups_that_run_at_once_hand_over_what_the_chain_makes() {
+    let device = device();
+    if skips_persistent(&device) {
+        return;
+    }
+    let model = model_of(ModelShape { layers: 3, ..SHAPE }, Mix::F16);
+    let text = tokens(3, 12);
+    for decode in [FusionSet::new(), FusionSet::from([Fusion::NormMatmul, Fusion::MatmulResidual])] {
+        let fusions = Fusions { decode, ..default_plan(&device, &model).fusions };
+        let plan = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
+        let want = step_by_step(&mut engine(&device, &model, plan.clone()), &text);
+        for hand_over in [HandOver::Barrier, HandOver::Announced] {
+            let mut fused = engine(&device, &model, Plan { persistent: Some(2), hand_over, ..plan.clone() });
+            assert_eq!(want, step_by_step(&mut fused, &text), "{hand_over}");
+            match fused.report().persistent {
+                Some(PersistentStatus::Used { layers, .. }) => assert!(layers >= 2, "{layers}"),
+                // A software device may run one after the other, or end loops that wait.
+                Some(PersistentStatus::Refused(why)) if hand_over == HandOver::Barrier => {
+                    return eprintln!("skipped: {why}");
+                }
+                Some(PersistentStatus::Refused(NotPersistent::TimedOut)) => {
+                    eprintln!("{hand_over}: they waited too long");
+                }
+                form => panic!("{hand_over}: {form:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn who_waits_in_vain_for_a_value_gives_up() {
+    let device = device();
+    if skips_persistent(&device) {
+        return;
+    }
+    let model = model_of(ModelShape { layers: 3, ..SHAPE }, Mix::F16);
+    let fusions = Fusions::all(FusionSet::new());
+    let chain = with_stages(&device, &model, Plan { fusions, ..default_plan(&device, &model) });
+    // More than any device keeps at a time.
+    let crowded = Plan { persistent: Some(2_000), hand_over: HandOver::Announced, ..chain.clone() };
+    let want = decode(&mut engine(&device, &model, chain), 10);
+    let mut crowded = engine(&device, &model, crowded);
+    let got = decode(&mut crowded, 10);
     assert!(matches!(crowded.report().persistent, Some(PersistentStatus::Refused(_))));
     assert_eq!((want.0, got.1.persistent), (got.0, 0));
 }

@@ -199,6 +199,7 @@ impl Experiment {
                 let what = match differs {
                     Difference { kernel_files: Some(_), .. } => "kernel_files",
                     Difference { persistent: Some(true), .. } => "persistent",
+                    Difference { hand_over: Some(_), .. } => "hand_over",
                     Difference { plan: Some(_), .. } => "a plan",
                     _ => continue,
                 };
@@ -241,6 +242,7 @@ mod tests {
     use super::*;
     use crate::drive::{Chooser, Sequences, Weights};
     use wgoose_graph::Fusion;
+    use wgoose_kernels::HandOver;
 
     fn parse(text: &str) -> Result<Experiment, ExperimentFileError> {
         Experiment::parse(text, Path::new("e.ron"))
@@ -256,12 +258,14 @@ mod tests {
     #[test]
     fn what_a_plan_can_differ_in_is_said_plainly() {
         let all = "without: [NormShift], with: [TimeMixSplit], chunk: 32, precision: F16, state: F16, persistent: true, \
+                   hand_over: Announced, \
                    interleave: [Q8_0], k_major: [FfnValue], mix: \"Q8_0\", kernel_files: \"mine\", \
                    drive: (chooser: Host, in_flight: 1, weights: Lazy), \
                    kernels: [(op: \"matmul\", variant: \"gemv_subgroup\", config: {\"WG\": 64, \"X\": \"f32\"}, rows: 1)]";
         let experiment = parse(&with(&format!("arms: [(name: \"a\", differs: ({all})), (name: \"b\")]"))).unwrap();
         let differs = &experiment.arms[0].differs;
         assert_eq!((differs.chunk, differs.persistent), (Some(32), Some(true)));
+        assert_eq!(differs.hand_over, Some(HandOver::Announced));
         assert!(differs.without.contains(&Fusion::NormShift));
         assert_eq!(differs.kernels[0].config["WG"], "64");
         let drive = differs.drive.unwrap();
@@ -282,6 +286,10 @@ mod tests {
         let tuned = "tuning: tuned_per_arm(seconds: 9)";
         assert!(
             why(&format!("arms: [(name: \"a\", differs: (persistent: true))], {tuned}")).contains("'a' has persistent")
+        );
+        assert!(
+            why(&format!("arms: [(name: \"a\", differs: (hand_over: Announced))], {tuned}"))
+                .contains("'a' has hand_over")
         );
         let tuned = parse(&with(&format!("arms: [(name: \"a\")], {tuned}"))).unwrap().tuning;
         assert_eq!(tuned, Tuning::TunedPerArm { seconds: 9 });

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use wgoose_graph::{Format, FusionSet, LayerWeight, Weight};
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{
-    Catalogue, Config, ConfigError, KernelError, LibraryError, Limits, Plan, PlanError, Precision, StateFormat,
+    Catalogue, Config, ConfigError, HandOver, KernelError, LibraryError, Limits, Plan, PlanError, Precision,
+    StateFormat,
 };
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
@@ -36,6 +37,8 @@ pub struct Difference {
     pub k_major: Option<BTreeSet<LayerWeight>>,
     /// Whether decoding runs as a persistent kernel, of as many workgroups as the device has multiprocessors.
     pub persistent: Option<bool>,
+    /// How the stages of a persistent kernel hand values over.
+    pub hand_over: Option<HandOver>,
     /// The least precise arithmetic of kernels.
     pub precision: Option<Precision>,
     /// How the WKV state is stored.
@@ -92,6 +95,9 @@ pub enum DifferenceError {
         /// Whether it has it.
         has: bool,
     },
+    /// A way to hand over that nothing takes.
+    #[error("only a persistent kernel hands values over from stage to stage: say persistent: true")]
+    NothingHandedOver,
     /// The difference in formats of a model that was named by hand.
     #[error("only a synthetic model has other mixes: name another model")]
     NoMix,
@@ -165,6 +171,10 @@ impl Difference {
         if let Some(is_persistent) = self.persistent {
             plan.persistent = is_persistent.then_some(plan.multiprocessors);
         }
+        plan.hand_over = match self.hand_over {
+            Some(_) if plan.persistent.is_none() => return Err(DifferenceError::NothingHandedOver),
+            hand_over => hand_over.unwrap_or(plan.hand_over),
+        };
         for kernel in &self.kernels {
             self.adopt(kernel, &mut plan, (&model, &catalogue), ground)?;
         }

@@ -2,12 +2,17 @@
 //!
 //! A stage is a kernel's final text: its module-scope names get a prefix, its entry point becomes a function that is called
 //! for one workgroup index after another, its operands are read from bound buffers at offsets. Between stages that depend on
-//! one another stands a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it.
+//! one another stands a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it; or the values
+//! announce themselves (`kernels-wgsl/device/announced.wgsl`).
 
+mod announced;
+mod operand;
 mod part;
 mod stage;
+mod together;
 
-pub use part::{BufferSlice, Offset};
+pub use announced::{Announcing, CellCopy};
+pub use part::{AnnouncedOperand, BufferSlice, Cells, Offset};
 pub(crate) use part::{NotAStage, Part};
 
 use super::Text;
@@ -15,6 +20,7 @@ use part::buffer_name;
 use stage::Stage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use together::together;
 
 /// Bytes of the offset table: what every device binds as uniforms.
 pub(crate) const OFFSET_TABLE: usize = 16 << 10;
@@ -42,7 +48,8 @@ pub struct Launch {
     pub threads: u32,
 }
 
-/// One text for all stages of a layer. `barrier` is the text of the grid barrier.
+/// One text for all stages of a layer. `barrier` is the text of the grid barrier, `announcing` says what announces itself, and
+/// has the text for that.
 ///
 /// # Errors
 /// A kernel that cannot be a stage.
@@ -51,14 +58,32 @@ pub(crate) fn link(
     buffers: &[BoundBuffer],
     launch: Launch,
     barrier: &str,
+    announcing: Option<(&Announcing, &str)>,
 ) -> Result<Text, NotAStage> {
     let stages: Vec<Stage> =
         parts.iter().enumerate().map(|(i, part)| Stage::new(i, part, launch.threads)).collect::<Result<_, _>>()?;
-    Ok(Text::of("the persistent kernel", text(parts, &stages, buffers, launch, barrier)))
+    let mut text = head(&stages, buffers, launch, barrier);
+    match announcing {
+        Some((announcing, device)) => {
+            text += &announced::declarations(announcing, buffers.len(), device);
+            stages.iter().for_each(|stage| text += &together(&stage.with_dependency_wait("0u")));
+            text += &main(&announced::body(parts, &stages, launch, announcing), launch);
+        }
+        None => {
+            let groups = groups(parts, &stages, launch);
+            for (number, stage) in stages.iter().enumerate() {
+                let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
+                text += &stage.with_dependency_wait(if inside { "wait(tid)" } else { "0u" });
+            }
+            text += &main(&layers(parts, &stages, launch, &groups), launch);
+        }
+    }
+    Ok(Text::of("the persistent kernel", text))
 }
 
-fn text(parts: &[Part<'_>], stages: &[Stage], buffers: &[BoundBuffer], launch: Launch, barrier: &str) -> String {
-    let (mut out, threads) = (String::new(), launch.threads);
+/// What all stages share.
+fn head(stages: &[Stage], buffers: &[BoundBuffer], launch: Launch, barrier: &str) -> String {
+    let mut out = String::new();
     let directives: BTreeSet<&String> = stages.iter().flat_map(|s| &s.directives).collect();
     directives.into_iter().for_each(|line| {
         let _ = writeln!(out, "{line}");
@@ -86,24 +111,24 @@ fn text(parts: &[Part<'_>], stages: &[Stage], buffers: &[BoundBuffer], launch: L
          return offsets[i / 4u][i % 4u];\n}}",
         launch.columns
     );
-    let groups = groups(parts, stages, launch);
-    for (number, stage) in stages.iter().enumerate() {
-        let inside = groups.iter().any(|group| group.waits == Waits::Inside && group.stages[0] == number);
-        if let Some(hook) = &stage.dependency_wait {
-            let result = if inside { "wait(tid)" } else { "0u" };
-            let _ = writeln!(out, "fn {hook}(tid: u32) -> u32 {{ return {result}; }}");
-        }
-        out += &stage.text;
-    }
-    let _ = writeln!(
-        out,
-        "@compute @workgroup_size({threads})\nfn main(\n    @builtin(workgroup_id) workgroup: vec3<u32>,\n    \
+    out
+}
+
+/// The entry point with this body.
+fn main(body: &str, launch: Launch) -> String {
+    format!(
+        "@compute @workgroup_size({})\nfn main(\n    @builtin(workgroup_id) workgroup: vec3<u32>,\n    \
          @builtin(local_invocation_index) tid: u32,\n    @builtin(subgroup_id) subgroup: u32,\n    \
-         @builtin(num_subgroups) num_subgroups: u32,\n    @builtin(subgroup_invocation_id) lane: u32,\n) {{\n    \
-         if is_aborted(tid) {{\n        return;\n    }}\n    \
-         for (var layer = 0u; layer < offsets[0].x; layer++) {{"
-    );
-    for group in &groups {
+         @builtin(num_subgroups) num_subgroups: u32,\n    @builtin(subgroup_invocation_id) lane: u32,\n) {{\n\
+         {body}    leave(tid);\n}}\n",
+        launch.threads
+    )
+}
+
+/// The layers, one after another, with a grid barrier before each group of stages.
+fn layers(parts: &[Part<'_>], stages: &[Stage], launch: Launch, groups: &[Group]) -> String {
+    let mut out = format!("    {UNLESS_ABORTED}\n    {EACH_LAYER}\n");
+    for group in groups {
         // Before the first stage of all there is nothing to wait for.
         out += match group.is_first {
             true => "        if layer > 0u {\n            arrive(tid);\n        }\n",
@@ -118,18 +143,16 @@ fn text(parts: &[Part<'_>], stages: &[Stage], buffers: &[BoundBuffer], launch: L
                 out += "        workgroupBarrier();\n";
             }
             let (part, stage) = (&parts[number], &stages[number]);
-            for (name, column) in &stage.per_layer {
-                let _ = writeln!(out, "        {name} = offset_at(layer, {column}u);");
-            }
+            stage.load_offsets(&mut out);
             let ordered = match (group.waits, place) {
                 (Waits::Before, _) => Ordered::Already,
                 (Waits::Inside, 0) => Ordered::ByItself,
                 (Waits::Inside, _) => Ordered::Now,
             };
-            taken = calls(&mut out, (part.workgroups, threads / stage.threads), stage, launch, (taken, ordered));
+            taken = calls(&mut out, part.workgroups, stage, launch, (taken, ordered));
         }
     }
-    out += "    }\n    leave(tid);\n}\n";
+    out += "    }\n";
     out
 }
 
@@ -159,7 +182,15 @@ enum Ordered {
     ByItself,
     /// Another stage of the group has waited.
     Now,
+    /// The values announce themselves. Stages share workgroup memory.
+    ByValues,
 }
+
+/// Nothing runs until the host has seen that an earlier step timed out.
+const UNLESS_ABORTED: &str = "if is_aborted(tid) {\n        return;\n    }";
+
+/// The head of a loop over the layers.
+const EACH_LAYER: &str = "for (var layer = 0u; layer < offsets[0].x; layer++) {";
 
 /// A storage barrier. It also waits for all loads in flight.
 const ACQUIRE: &str = "storageBarrier();";
@@ -190,37 +221,36 @@ fn groups(parts: &[Part<'_>], stages: &[Stage], launch: Launch) -> Vec<Group> {
     groups
 }
 
-/// Calls a stage for all of its workgroup indices: `(indices, how many at once)`. Of the resident workgroups, `taken` have a
+/// Calls a stage for all of its workgroup indices. Of the resident workgroups, `taken` have a
 /// stage of the same group; as many are left to those that follow. Returns how many are taken now.
-fn calls(
-    out: &mut String,
-    (indices, at_once): (u64, u32),
-    stage: &Stage,
-    launch: Launch,
-    (taken, ordered): (u64, Ordered),
-) -> u64 {
-    let iterations = indices.div_ceil(u64::from(at_once));
+fn calls(out: &mut String, indices: u64, stage: &Stage, launch: Launch, (taken, ordered): (u64, Ordered)) -> u64 {
+    let at_once = launch.threads / stage.threads;
+    let iterations = iterations(indices, stage, launch);
     let workgroups = u64::from(launch.workgroups);
     let index = match at_once {
         1 => "iteration".to_owned(),
         n => format!("iteration * {n}u + tid / {}u", stage.threads),
     };
-    let acquire = if ordered == Ordered::Now { ACQUIRE } else { "" };
+    let (place, acquire) = match ordered {
+        Ordered::Already | Ordered::ByItself => ("workgroup.x", ""),
+        Ordered::Now => ("workgroup.x", ACQUIRE),
+        Ordered::ByValues => ("place", "workgroupBarrier();"),
+    };
     let call =
         format!("let index = {index};\n            let count = {indices}u;\n            {};\n        }}", stage.call);
     // A loop of one iteration is no loop: compilers make more of that.
     if iterations > workgroups {
         let _ = writeln!(
             out,
-            "        {acquire}\n        for (var iteration = workgroup.x; iteration < {iterations}u; iteration += WORKGROUPS) {{\n            \
-             if iteration != workgroup.x {{\n                workgroupBarrier();\n            }}\n            {call}"
+            "        {acquire}\n        for (var iteration = {place}; iteration < {iterations}u; iteration += WORKGROUPS) {{\n            \
+             if iteration != {place} {{\n                workgroupBarrier();\n            }}\n            {call}"
         );
         return taken;
     }
     let first = if taken + iterations <= workgroups { taken } else { 0 };
     let _ = writeln!(
         out,
-        "        if workgroup.x >= {first}u && workgroup.x < {}u {{\n            let iteration = workgroup.x - {first}u;\n            \
+        "        if {place} >= {first}u && {place} < {}u {{\n            let iteration = {place} - {first}u;\n            \
          {acquire}\n            {call}",
         first + iterations
     );
@@ -231,4 +261,9 @@ fn calls(
         let _ = writeln!(out, "        {LEAVE}");
     }
     first + iterations
+}
+
+/// How many workgroups have a stage's work, or how often one has, if there are fewer.
+fn iterations(indices: u64, stage: &Stage, launch: Launch) -> u64 {
+    indices.div_ceil(u64::from(launch.threads / stage.threads))
 }

@@ -24,6 +24,24 @@ pub enum Offset {
     PerLayer(usize),
 }
 
+/// Cells of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cells {
+    /// The first of them.
+    pub first: u32,
+    /// Whether they are those of the layer before.
+    pub of_layer_before: bool,
+}
+
+/// Where the values of an operand announce themselves; where they do not, they are in its slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnnouncedOperand {
+    /// What is loaded.
+    pub loaded: Option<Cells>,
+    /// The first cell of what is stored.
+    pub stored: Option<u32>,
+}
+
 /// What becomes a stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
@@ -34,6 +52,10 @@ pub(crate) struct Part<'a> {
     /// Where its operands are, by binding number.
     pub(crate) slices: &'a [(u32, BufferSlice)],
     pub(crate) needs_grid_sync: bool,
+    /// Operands whose values announce themselves, by binding number.
+    pub(crate) announced: &'a [(u32, AnnouncedOperand)],
+    /// Whether it runs behind all layers.
+    pub(crate) is_last: bool,
 }
 
 /// The name of a bound buffer.

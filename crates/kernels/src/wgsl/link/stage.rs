@@ -1,11 +1,12 @@
 //! One kernel as a stage: its names set apart from those of other stages, its operands read from bound buffers.
 
-use super::part::{NotAStage, Offset, Part, buffer_name};
+use super::operand::{Place, store_of};
+use super::part::{AnnouncedOperand, BufferSlice, NotAStage, Offset, Part, buffer_name};
 use crate::wgsl::lex::{Token, behind_attributes, declared, is_binding, is_entry_point, items, tokens};
 use crate::wgsl::locals::Locals;
 use crate::wgsl::reflect::{DEPENDENCY_WAIT, SCRATCH};
 use crate::wgsl::shake::members;
-use crate::{Access, Params};
+use crate::{Access, Binding, Params};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -37,6 +38,8 @@ enum Rename {
     To(String),
     /// An operand: its buffer, and the offset there.
     Operand { buffer: String, offset: String },
+    /// An operand whose values announce themselves: where they are loaded, and where stored.
+    Announced { loaded: Place, stored: Place },
     /// It stays: the shared scratch.
     Kept,
 }
@@ -59,16 +62,14 @@ impl Stage {
             let binding = part.facts.bindings.iter().find(|b| Some(b.number) == number);
             let rename = match binding {
                 Some(binding) if binding.access != Access::Uniform => {
-                    let slice = part.slices.iter().find(|(n, _)| *n == binding.number).map(|(_, slice)| slice);
-                    let slice = slice.ok_or(NotAStage("one of its operands is in no buffer"))?;
-                    let offset = match slice.offset {
-                        Offset::Fixed(offset) => format!("{offset}u"),
-                        Offset::PerLayer(column) => {
-                            per_layer.push((format!("{renamed}_offset"), column));
-                            format!("{renamed}_offset")
-                        }
+                    let slice = part.slices.iter().find(|(n, _)| *n == binding.number);
+                    let slice = slice.map(|(_, slice)| in_buffer(slice, &renamed, &mut per_layer));
+                    let announced = part.announced.iter().find(|(n, _)| *n == binding.number);
+                    let rename = match announced {
+                        Some((_, cells)) => announced_operand(cells, binding, slice),
+                        None => slice.map(|(buffer, offset)| Rename::Operand { buffer, offset }),
                     };
-                    Rename::Operand { buffer: buffer_name(slice.buffer), offset }
+                    rename.ok_or(NotAStage("one of its operands is in no buffer"))?
                 }
                 _ if name == SCRATCH => Rename::Kept,
                 _ => Rename::To(renamed),
@@ -109,6 +110,44 @@ impl Stage {
         let (scratch, threads) = (part.facts.scratch, part.facts.threads());
         Ok(Stage { text, directives, call, scratch, per_layer, threads, dependency_wait })
     }
+}
+
+impl Stage {
+    /// Its text, where what it waits for is this.
+    pub(super) fn with_dependency_wait(&self, result: &str) -> String {
+        let hook = |hook| format!("fn {hook}(tid: u32) -> u32 {{ return {result}; }}\n");
+        self.dependency_wait.as_ref().map_or(String::new(), hook) + &self.text
+    }
+
+    /// Loads the offsets that differ from layer to layer.
+    pub(super) fn load_offsets(&self, out: &mut String) {
+        for (name, column) in &self.per_layer {
+            let _ = writeln!(out, "        {name} = offset_at(layer, {column}u);");
+        }
+    }
+}
+
+/// The buffer of a slice and the offset there; an offset that differs from layer to layer is a variable.
+fn in_buffer(slice: &BufferSlice, name: &str, per_layer: &mut Vec<(String, usize)>) -> (String, String) {
+    let offset = match slice.offset {
+        Offset::Fixed(offset) => format!("{offset}u"),
+        Offset::PerLayer(column) => {
+            per_layer.push((format!("{name}_offset"), column));
+            format!("{name}_offset")
+        }
+    };
+    (buffer_name(slice.buffer), offset)
+}
+
+/// An operand in cells, as far as it is there, else in its slice. What nothing hands over is loaded by no path that is taken.
+fn announced_operand(cells: &AnnouncedOperand, binding: &Binding, slice: Option<(String, String)>) -> Option<Rename> {
+    let is_vec4 = binding.element.is_some_and(|element| element.wgsl == "vec4<f32>");
+    let slice = slice.map(|(buffer, offset)| Place::Buffer { buffer, offset });
+    let place = |layer: &str, first: u32| Place::Cells { first: format!("{layer} + {first}u"), is_vec4 };
+    let own = cells.stored.map(|first| place("cells_here", first)).or_else(|| slice.clone());
+    let loaded = cells.loaded.map(|c| place(if c.of_layer_before { "cells_before" } else { "cells_here" }, c.first));
+    let loaded = loaded.or(slice).or_else(|| own.clone())?;
+    Some(Rename::Announced { stored: own.unwrap_or_else(|| loaded.clone()), loaded })
 }
 
 /// The constants that are true because the operands that they name are in one buffer, in one format. The first of those then
@@ -268,26 +307,43 @@ fn argument(builtin: &str, own: u32, all: u32) -> Result<String, NotAStage> {
 fn written(item: &[Token<'_>], renames: &HashMap<&str, Rename>, locals: &mut Locals) -> Result<String, NotAStage> {
     let mut out = String::new();
     let members = members(item);
-    // Depth of the brackets that index an operand: what they hold is added to its offset.
-    let mut indexing: Vec<usize> = Vec::new();
+    // Depth of the brackets that index an operand, and what ends such an index: what they hold is added to its offset.
+    let mut indexing: Vec<(usize, &str)> = Vec::new();
     let mut depth = 0usize;
     let mut skip_bracket = false;
+    // The `=` of statements that become calls, and where those end.
+    let (mut assigned, mut calls) = (Vec::new(), Vec::new());
     for (i, token) in item.iter().enumerate() {
         let is_member = (i > 0 && item[i - 1].is(".")) || members.contains(&i);
         let is_local = locals.follow(token);
         match token {
-            Token::Name(name) => match renames.get(name).filter(|_| !is_member && !is_local) {
-                None | Some(Rename::Kept) => out += name,
-                Some(Rename::To(to)) => out += to,
-                Some(Rename::Operand { buffer, offset }) => {
-                    if !item.get(i + 1).is_some_and(|t| t.is("[")) {
-                        return Err(NotAStage("an operand is used otherwise than by index"));
+            Token::Name(name) => {
+                let (before, behind) = match renames.get(name).filter(|_| !is_member && !is_local) {
+                    None | Some(Rename::Kept) => {
+                        out += name;
+                        continue;
                     }
-                    let _ = write!(out, "{buffer}[{offset} + (");
-                    skip_bracket = true;
-                    indexing.push(depth);
+                    Some(Rename::To(to)) => {
+                        out += to;
+                        continue;
+                    }
+                    Some(Rename::Operand { buffer, offset }) => (format!("{buffer}[{offset} + ("), ")]"),
+                    Some(Rename::Announced { loaded, stored }) => match store_of(item, i + 1)? {
+                        None => loaded.loaded(),
+                        Some(store) => {
+                            assigned.push(store.equals);
+                            calls.extend(stored.is_cells().then_some(store.end));
+                            stored.stored()
+                        }
+                    },
+                };
+                if !item.get(i + 1).is_some_and(|t| t.is("[")) {
+                    return Err(NotAStage("an operand is used otherwise than by index"));
                 }
-            },
+                out += &before;
+                skip_bracket = true;
+                indexing.push((depth, behind));
+            }
             Token::Other("[") => {
                 depth += 1;
                 if !std::mem::take(&mut skip_bracket) {
@@ -296,12 +352,11 @@ fn written(item: &[Token<'_>], renames: &HashMap<&str, Rename>, locals: &mut Loc
             }
             Token::Other("]") => {
                 depth = depth.saturating_sub(1);
-                if indexing.last() == Some(&depth) {
-                    indexing.pop();
-                    out.push(')');
-                }
-                out.push(']');
+                let behind = indexing.pop_if(|(of, _)| *of == depth).map_or("]", |(_, behind)| behind);
+                out += behind;
             }
+            Token::Other("=") if assigned.contains(&i) => {}
+            Token::Other(";") if calls.contains(&i) => out += ");",
             other => out += other.text(),
         }
     }

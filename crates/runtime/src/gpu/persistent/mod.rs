@@ -222,7 +222,7 @@ mod tests {
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_kernels::persistent::NEEDS;
-    use wgoose_kernels::{Catalogue, Plan};
+    use wgoose_kernels::{Catalogue, HandOver, Plan};
     use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
     use wgoose_loader::{Container, Model};
 
@@ -237,10 +237,10 @@ mod tests {
     }
 
     fn executor() -> GpuExecutor {
-        executor_with(&DeviceOptions::default())
+        executor_with(&DeviceOptions::default(), HandOver::Barrier)
     }
 
-    fn executor_with(opened: &DeviceOptions) -> GpuExecutor {
+    fn executor_with(opened: &DeviceOptions, hand_over: HandOver) -> GpuExecutor {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
         let shape = ModelShape { layers: 3, width: 128, ffn: 256, head_size: 64, vocab: 128, ranks };
         let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,8 @@ mod tests {
         let model = Arc::new(Model::open(path).unwrap());
         let device = Device::open_with(opened).unwrap();
         let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
-        GpuExecutor::new(device, model, Plan { persistent: Some(1), ..plan }, Catalogue::embedded(), 1).unwrap()
+        let plan = Plan { persistent: Some(1), hand_over, ..plan };
+        GpuExecutor::new(device, model, plan, Catalogue::embedded(), 1).unwrap()
     }
 
     /// Forty tokens from the empty state, and the state after them. From `fail_at` tokens on it is as if workgroups had
@@ -290,13 +291,15 @@ mod tests {
         if skips() {
             return;
         }
-        let mut executor = executor();
-        let (text, state, report) = decode(&mut executor, None);
-        assert!(report.persistent > 0 && !report.timed_out, "{:?}", executor.steps.persistent.status());
-        let (again, state_again, report) = decode(&mut executor, Some(10));
-        assert_eq!((again, state_again), (text, state));
-        assert!(report.timed_out && report.repeated > 0 && report.persistent >= 10, "{report:?}");
-        assert!(matches!(executor.steps.persistent.status(), Some(PersistentStatus::Refused(_))));
+        for hand_over in [HandOver::Barrier, HandOver::Announced] {
+            let mut executor = executor_with(&DeviceOptions::default(), hand_over);
+            let (text, state, report) = decode(&mut executor, None);
+            assert!(report.persistent > 0 && !report.timed_out, "{:?}", executor.steps.persistent.status());
+            let (again, state_again, report) = decode(&mut executor, Some(10));
+            assert_eq!((again, state_again), (text, state));
+            assert!(report.timed_out && report.repeated > 0 && report.persistent >= 10, "{report:?}");
+            assert!(matches!(executor.steps.persistent.status(), Some(PersistentStatus::Refused(_))));
+        }
     }
 
     #[test]
@@ -308,7 +311,7 @@ mod tests {
         let tried = |cache: Option<&Path>| {
             let (cache, timeline) = (cache.map(Path::to_owned), Timeline::on());
             let options = DeviceOptions { cache, timeline: timeline.clone(), ..DeviceOptions::default() };
-            let mut executor = executor_with(&options);
+            let mut executor = executor_with(&options, HandOver::Barrier);
             let (text, _, report) = decode(&mut executor, None);
             assert!(report.persistent > 0);
             (text, timeline.spans().iter().filter(|span| span.name == self_test::DURING).count())

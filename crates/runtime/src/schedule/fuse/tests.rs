@@ -10,7 +10,9 @@ use wgoose_graph::{
 };
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Instance, Kernel, Limits, Plan, Refusal, StateFormat};
+use wgoose_kernels::{
+    Catalogue, DeviceFingerprint, Feature, HandOver, Instance, Kernel, Limits, Plan, Refusal, StateFormat,
+};
 
 const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 const FOUR: BatchShape = BatchShape { tokens: 4, segments: 4, outputs: 4 };
@@ -45,6 +47,7 @@ struct World {
     limits: Limits,
     state: StateFormat,
     fusions: Vec<Fusion>,
+    hand_over: HandOver,
 }
 
 /// What it records, and where everything lies.
@@ -66,7 +69,7 @@ impl World {
             Fusion::MatmulResidual,
         ];
         let (shape, limits) = (shape(layers, width), limits());
-        World { shape, batch: ONE, format, limits, state: StateFormat::F32, fusions }
+        World { shape, batch: ONE, format, limits, state: StateFormat::F32, fusions, hand_over: HandOver::Barrier }
     }
 
     fn format_of(&self, weight: Weight) -> Format {
@@ -140,7 +143,7 @@ impl World {
     /// The fused step as text: what it runs, and where everything lies; or why there is none.
     fn fused(&self) -> String {
         let Step { graph, recording, memory, layout } = self.step();
-        match fuse(&graph, (&recording, &memory), WORKGROUPS, &self.limits, &Catalogue::embedded()) {
+        match fuse(&graph, (&recording, &memory), (WORKGROUPS, self.hand_over), &self.limits, &Catalogue::embedded()) {
             Ok(fused) => {
                 let memory = self.memory(&fused.recording, &layout);
                 let mut text =
@@ -161,7 +164,7 @@ impl World {
 
     fn refused(&self, workgroups: u32) -> Unfused {
         let Step { graph, recording, memory, .. } = self.step();
-        match fuse(&graph, (&recording, &memory), workgroups, &self.limits, &Catalogue::embedded()) {
+        match fuse(&graph, (&recording, &memory), (workgroups, self.hand_over), &self.limits, &Catalogue::embedded()) {
             Err(FuseError::Unfused(why)) => why,
             Ok(fused) => panic!("{}", fused.recording),
             Err(FuseError::Text(wrong)) => panic!("{wrong}"),
@@ -177,6 +180,34 @@ fn fused_steps_are_what_they_were() {
         ("q8_0-wide", World::new(3, 512, Format::Q8_0)),
         ("f16-state", World { state: StateFormat::F16, ..World::new(3, 256, Format::F16) }),
         ("one-layer", World::new(1, 256, Format::F16)),
+        ("announced", World { hand_over: HandOver::Announced, ..World::new(4, 256, Format::Q4_K) }),
+        // Several dispatches store a value, a shard of its rows each: those before and behind them wait at barriers.
+        (
+            "announced-in-part",
+            World {
+                hand_over: HandOver::Announced,
+                limits: Limits { storage_binding: 384 << 10, storage_buffers: 40, ..limits() },
+                ..World::new(4, 256, Format::F16)
+            },
+        ),
+        // Norms in products: every workgroup reads a state that a later stage overwrites.
+        (
+            "announced-norms",
+            World {
+                hand_over: HandOver::Announced,
+                fusions: vec![
+                    Fusion::NormShift,
+                    Fusion::LoraGroup,
+                    Fusion::Project,
+                    Fusion::TimeMixCore,
+                    Fusion::MatmulActivation,
+                    Fusion::MatmulResidual,
+                    Fusion::NormProject,
+                    Fusion::NormMatmul,
+                ],
+                ..World::new(4, 256, Format::F16)
+            },
+        ),
         // No kernel of lora_down is as wide as the others: it cuts every layer in two.
         (
             "cut-by-lora-down",
@@ -198,7 +229,9 @@ fn fused_steps_are_what_they_were() {
 fn a_fused_step_binds_what_its_stages_bind() {
     let world = World::new(4, 256, Format::F16);
     let Step { graph, recording, memory, layout } = world.step();
-    let fused = fuse(&graph, (&recording, &memory), WORKGROUPS, &world.limits, &Catalogue::embedded()).unwrap();
+    let fused =
+        fuse(&graph, (&recording, &memory), (WORKGROUPS, world.hand_over), &world.limits, &Catalogue::embedded())
+            .unwrap();
     let fused = world.memory(&fused.recording, &layout);
     let all: Vec<_> = fused.operands.iter().flatten().map(|operand| operand.range).collect();
     for operand in memory.operands.iter().flatten().filter(|o| o.range.buffer != crate::schedule::BufferId::Params) {
