@@ -46,10 +46,10 @@ pub(crate) fn _run_trials(
             let lab = GpuLab::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
             Ok((device, lab.map_err(|e| of_other(&e))?))
         };
-        let start = |plan: &Path, tokens| {
+        let start = |plan: &Path, tokens, is_chosen: &mut dyn FnMut()| {
             let builder = Session::builder().device(device.clone()).pipeline_cache(cache.clone());
             let builder = builder.plan(PlanChoice::File(plan.to_owned()));
-            first_token(builder, &model, tokens).map_err(|e| of_other(&e))
+            first_token(builder, &model, tokens, is_chosen).map_err(|e| of_other(&e))
         };
         serve(open, start)
     })?

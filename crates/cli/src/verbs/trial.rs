@@ -61,10 +61,10 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let Some(path) = &args.model else { return run_again(args.replay.as_deref().unwrap_or(Path::new("."))) };
     // Signals are the parent's, which says what they mean for this process.
     let _ignored = OnSignal::call(|_| ControlFlow::Continue(()));
-    let start = |plan: &Path, tokens| {
+    let start = |plan: &Path, tokens, is_chosen: &mut dyn FnMut()| {
         let builder = Session::builder().device(args.device.clone()).pipeline_cache(args.cache.folder());
         let builder = builder.catalogue(args.kernels.catalogue_in_part()?).plan(PlanChoice::File(plan.to_owned()));
-        Ok(first_token(builder, path, tokens)?)
+        Ok(first_token(builder, path, tokens, is_chosen)?)
     };
     serve(|| args.open(path, started), start)
 }

@@ -15,6 +15,9 @@ const LINES_KEPT: usize = 200;
 /// Time between two looks at the interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Time between two looks at a process that is about to end.
+const POLL: Duration = Duration::from_millis(2);
+
 /// A process that runs trials.
 pub(super) struct Process {
     child: Child,
@@ -84,6 +87,13 @@ impl Process {
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return Received::Late,
                 Err(RecvTimeoutError::Timeout) => {}
             }
+        }
+    }
+
+    /// Lets it end by itself until a moment.
+    pub(super) fn finish(mut self, until: Instant) {
+        while self.child.try_wait().is_ok_and(|status| status.is_none()) && Instant::now() < until {
+            thread::sleep(POLL);
         }
     }
 

@@ -15,14 +15,14 @@ use wgoose_runtime::Device;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Does what stdin asks for first: opens a lab and runs jobs in it until stdin ends, or starts as people do, with the plan of a
-/// file and a prompt of so many tokens, until the first token is chosen. Once stdin ends the process does soon, even in the middle of
+/// file and a prompt of so many tokens, and says when the first token is chosen. Once stdin ends the process does soon, even in the middle of
 /// a job that never does: the parent may have been killed.
 ///
 /// # Errors
 /// What was asked for first cannot be done, or stdout is closed.
 pub fn serve<L: Lab, E: From<io::Error>>(
     open: impl FnOnce() -> Result<(Arc<Device>, L), E>,
-    start: impl FnOnce(&Path, u32) -> Result<(), E>,
+    start: impl FnOnce(&Path, u32, &mut dyn FnMut()) -> Result<(), E>,
 ) -> Result<(), E> {
     let requests = requests();
     match requests.recv() {
@@ -31,8 +31,8 @@ pub fn serve<L: Lab, E: From<io::Error>>(
             Ok(run_jobs(&device, &mut lab, &requests)?)
         }
         Ok(Ok(Request::Start { plan, tokens })) => {
-            start(&plan, tokens)?;
-            Ok(say(&Reply::Started)?)
+            // Where nobody listens the end of stdin follows.
+            start(&plan, tokens, &mut || drop(say(&Reply::Started)))
         }
         Ok(_) => Ok(say(&Reply::Stopped { why: "it is not known what to open".to_owned() })?),
         Err(_) => Ok(()),

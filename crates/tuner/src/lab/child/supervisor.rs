@@ -107,7 +107,10 @@ impl Supervisor {
         let received = process.receive(begun + self.command.deadlines.compile, &self.interrupt);
         let ns = begun.elapsed().as_nanos() as f64;
         let cause = match received {
-            Received::Reply(Reply::Started) => return Ok(Ok(ns)),
+            Received::Reply(Reply::Started) => {
+                process.finish(begun + self.command.deadlines.compile);
+                return Ok(Ok(ns));
+            }
             Received::Interrupted => return Err(LabError::Interrupted),
             Received::Reply(_) => return Err(ChildError::Unasked.into()),
             Received::Late => Cause::Timeout,
