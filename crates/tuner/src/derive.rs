@@ -1,6 +1,6 @@
 //! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in no scenario. Of those that do, the one that is
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process does. Of those that do, the one that is
 //! best for the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
 //! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies, the plan
 //! is put together from kernels that beat their defaults, and what was not measured is named.
@@ -309,7 +309,7 @@ impl<'a> Known<'a> {
                 }
                 return Ok(None);
             };
-            if result.is_surely_slower() {
+            if !scenario.from_start && result.is_surely_slower() {
                 derived.decisions.push(format!("plan {id} is slower in {scenario}"));
                 return Ok(None);
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, Feature};
+use wgoose_kernels::{Catalogue, Feature, HandOver};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Outcome, Records};
@@ -58,6 +58,8 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
         };
         assert!(compared(&|candidate| matches!(candidate, Candidate::Change(_))));
         assert!(compared(&|candidate| matches!(candidate, Candidate::Persistent { .. })));
+        let is_merged = swept.plan.persistent.is_some();
+        assert_eq!(swept.plan.hand_over == HandOver::Announced, is_merged, "values announce themselves for less");
         assert!(!events.iter().any(|e| matches!(e, Event::Done(Step::Wrong { .. }))));
         assert!(spent.as_secs_f64() < 1.1 * 120.0, "{spent:?}");
         let evidence = swept.plan.evidence.as_ref().unwrap();

@@ -10,7 +10,7 @@ use crate::quality::{PendingReference, Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::is_decided;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
@@ -155,12 +155,13 @@ pub(super) fn pair(
     raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
     progress: &dyn Fn(Phase),
 ) -> Result<Outcome, StepError> {
-    let (start, end) = (Instant::now(), End::of(effort));
+    let (mut running, end) = (Duration::ZERO, End::of(effort));
     let mut samples_ns = [Vec::new(), Vec::new()];
     let mut steps = None;
     for instance in 0..effort.instances {
         progress(Phase::Compiling);
         let mut arms = [ready(0)?, ready(1)?];
+        let begun = Instant::now();
         progress(Phase::Running);
         raise_clocks()?;
         let mut longest = 0.0_f64;
@@ -170,7 +171,7 @@ pub(super) fn pair(
         }
         let steps = *steps.get_or_insert(arms[0].steps_for(longest));
         arms.iter_mut().for_each(|arm| arm.take_steps(steps));
-        let left = effort.allowance.saturating_sub(start.elapsed()).as_nanos() as f64;
+        let left = effort.allowance.saturating_sub(running + begun.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
         let asked = effort.pairs();
@@ -187,6 +188,7 @@ pub(super) fn pair(
                 samples_ns[i].push(arms[i].sample()?);
             }
         }
+        running += begun.elapsed();
     }
     Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
 }

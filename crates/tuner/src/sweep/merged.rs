@@ -21,7 +21,7 @@ const AHEAD: usize = 12;
 const DRAWS: usize = 4;
 
 /// Time for a comparison of two merged steps.
-const COMPARISON: Duration = Duration::from_millis(2500);
+pub(super) const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// What a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
 pub(super) const PROMISING: f64 = 0.004;

@@ -1,6 +1,7 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
 use super::forms::Forms;
+use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight, with};
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, Taken, fitting};
@@ -9,9 +10,9 @@ use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use std::time::Duration;
-use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
+use wgoose_kernels::{HandOver, Plan};
 
 /// Widths of workgroups: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];
@@ -87,7 +88,19 @@ impl Sweep<'_> {
             return Ok(());
         }
         self.find_forms(tuner, &mut forms, (&fused, plan), &grids)?;
-        self.merged(tuner, plan, &mut forms)
+        self.merged(tuner, plan, &mut forms)?;
+        self.announced(plan)
+    }
+
+    /// Compares the best merged step with the same in which values announce themselves, instead of waiting behind barriers.
+    fn announced(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+        if plan.persistent.is_none() || plan.hand_over == HandOver::Announced {
+            return Ok(());
+        }
+        let announced = Plan { hand_over: HandOver::Announced, ..plan.clone() };
+        let name = Candidate::Change("values that announce themselves".to_owned());
+        self.challenge(plan, announced, &[Scenario::DECODE], Effort::fine(COMPARISON), name)?;
+        Ok(())
     }
 
     /// The best stages, of as many workgroups as run at once.

@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
 use wgoose_kernels::plan::TuningKey;
-use wgoose_kernels::{Catalogue, Plan, PlanError, ops};
+use wgoose_kernels::{Catalogue, HandOver, Plan, PlanError, ops};
 
 /// Seconds that a device may idle and keep its clocks.
 const STILL_WARM: f64 = 0.4;
@@ -39,6 +39,8 @@ pub struct Synthetic {
     pub dispatch_ns: f64,
     /// Nanoseconds from one stage of a persistent kernel to the next.
     pub barrier_ns: f64,
+    /// The same where values announce themselves.
+    pub announced_ns: f64,
     /// How much one choice of a tunable is worth.
     pub spread: f64,
     /// How much two choices are worth together, beside what each is alone: what hides an optimum from coordinate descent.
@@ -89,6 +91,7 @@ impl Synthetic {
             compute: 400_000.0,
             dispatch_ns: 1500.0,
             barrier_ns: 700.0,
+            announced_ns: 400.0,
             spread: 0.08,
             interaction: 0.02,
             merged: 0.04,
@@ -230,6 +233,10 @@ impl<'a> SyntheticLab<'a> {
             _ => &plan.fusions.prefill,
         };
         let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE;
+        let between = match plan.hand_over {
+            HandOver::Barrier => self.device.barrier_ns,
+            HandOver::Announced => self.device.announced_ns,
+        };
         let mut ns = 20_000.0;
         for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
             let chosen = plan.first_admitted(&group.instance, &problem.limits, self.catalogue)?;
@@ -237,7 +244,7 @@ impl<'a> SyntheticLab<'a> {
             let (name, config) = (variant.name().to_owned(), variant.spell(&config));
             let which = Configured { variant: name, config, text: String::new() };
             let each = match is_merged && group.in_layers {
-                true => self.stage_ns(&group, &which) + self.device.barrier_ns,
+                true => self.stage_ns(&group, &which) + between,
                 false => self.kernel_ns(&group, &which) + self.device.dispatch_ns,
             };
             ns += each * f64::from(group.count);

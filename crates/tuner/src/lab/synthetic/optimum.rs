@@ -1,7 +1,7 @@
 //! The best that there is on a made-up device: its times add up, so that the best of each op instance make the best plan, as far as they
 //! fit together.
 
-use super::SyntheticLab;
+use super::{Synthetic, SyntheticLab};
 use crate::job::Configured;
 use crate::kernel_tuning::PersistentGrid;
 use crate::scenario::Scenario;
@@ -92,7 +92,8 @@ impl SyntheticLab<'_> {
                 None => self.best_kernel(group, merged, scope),
             };
             known.insert(key, each);
-            let between = if merged.is_some() { self.device.barrier_ns } else { self.device.dispatch_ns };
+            let Synthetic { barrier_ns, announced_ns, dispatch_ns, .. } = self.device;
+            let between = if merged.is_some() { barrier_ns.min(announced_ns) } else { dispatch_ns };
             ns += (each + between) * f64::from(group.count);
         }
         ns
