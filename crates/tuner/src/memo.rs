@@ -18,6 +18,7 @@ use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+pub(crate) use time::LATE;
 use unasked::Unasked;
 use wgoose_kernels::{DeviceFingerprint, Plan};
 

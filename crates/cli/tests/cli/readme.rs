@@ -85,6 +85,11 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose tune model.gguf --seeds mine.json --budget 1 --chunks 16"),
         &["now:  wgoose generate model.gguf"],
     ),
+    (
+        "wgoose tune model.gguf --survey=1/8 --ledger eighth.jsonl",
+        Instead("wgoose tune model.gguf --survey=30/200 --ledger eighth.jsonl"),
+        &["kernels timed: eighth.jsonl"],
+    ),
     ("wgoose info model.gguf --memory", Run, &["smallest --gpu-budget", "uploaded"]),
     ("wgoose bench --cold model.gguf", Left("a minute and a half: cold.rs"), &[]),
     ("wgoose bench model.gguf --workload all --out-record tuned/workloads.jsonl", Left("minutes: workloads.rs"), &[]),

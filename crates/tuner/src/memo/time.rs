@@ -8,7 +8,7 @@ use std::time::Duration;
 use wgoose_kernels::Plan;
 
 /// How long after the end of its time a comparison that has begun may go on, and how long after it what won may be confirmed.
-const LATE: Duration = Duration::from_secs(10);
+pub(crate) const LATE: Duration = Duration::from_secs(10);
 
 impl Memo<'_> {
     /// The jobs that this search has asked for, with what they took. A sweep that goes on knows no more than the one before it did.

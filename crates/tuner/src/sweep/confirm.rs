@@ -1,7 +1,7 @@
 //! The end of a sweep: what won, together, against the default plan.
 
 use super::merged::PROMISING;
-use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed};
+use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed, working};
 use crate::derive::{Policy, derive};
 use crate::job::Job;
 use crate::memo::{TrialError, paired, pool};
@@ -28,7 +28,7 @@ impl Sweep<'_> {
         if plan.hash() != self.default.hash() {
             self.memo.go_on();
         }
-        let left = self.options.budget.saturating_sub(self.memo.spent());
+        let left = working(self.options.budget).saturating_sub(self.memo.spent());
         let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
         for scenario in tuned {
             let rows = match scenario.tokens {
@@ -99,8 +99,12 @@ impl Sweep<'_> {
         }
         // A few samples take about half as long as a comparison.
         let screened = |scenario: &Scenario| screened.get(scenario).map(|cost| 2.0 * cost);
-        let of =
-            |scenario: &Scenario| compared.get(scenario).copied().or_else(|| screened(scenario)).unwrap_or_default();
+        // Of what nothing is known it is guessed that it takes about as long as a process to begin.
+        let start = self.memo.start().unwrap_or_default();
+        let of = |scenario: &Scenario| {
+            let known = compared.get(scenario).copied().or_else(|| screened(scenario));
+            known.unwrap_or(start.as_secs_f64())
+        };
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
@@ -108,7 +112,7 @@ impl Sweep<'_> {
         let comparisons = gate + instances * all + instances * tuned.map(|scenario| of(&scenario)).sum::<f64>();
         // One start for each process; a pair of starts for each scenario that is one, and a pair before all that are counted.
         let pairs = 2 * (PROCESSES * 2 + 1) * objective.starts().len() as u32;
-        Duration::from_secs_f64(comparisons) + self.memo.start().unwrap_or_default() * (PROCESSES + pairs)
+        Duration::from_secs_f64(comparisons) + start * (PROCESSES + pairs)
     }
 
     /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.

@@ -1,6 +1,7 @@
 //! How a sweep's time is shared.
 
 use super::{Part, SweepOptions};
+use crate::memo::LATE;
 use std::time::Duration;
 
 /// The shares of the budget at which stages end. The last one ends with it.
@@ -34,6 +35,11 @@ impl Ends {
     }
 }
 
+/// A budget but for the last seconds of it: they are for what has begun by then, and for confirming what has won.
+pub(super) fn working(budget: Duration) -> Duration {
+    budget - LATE.min(budget / 20)
+}
+
 /// A share of a time, however long that is.
 pub(super) fn share_of(time: Duration, share: f64) -> Duration {
     Duration::try_from_secs_f64(time.as_secs_f64() * share).unwrap_or(time)
@@ -47,5 +53,6 @@ mod tests {
     fn no_budget_is_too_long_to_be_shared() {
         assert_eq!(share_of(Duration::from_secs(u64::MAX), 1.0), Duration::from_secs(u64::MAX));
         assert_eq!(share_of(Duration::from_secs(100), 0.5), Duration::from_secs(50));
+        assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [290, 19]);
     }
 }

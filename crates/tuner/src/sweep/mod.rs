@@ -25,7 +25,7 @@ mod step_model;
 mod strategy;
 mod survey;
 
-use ends::{Ends, share_of};
+use ends::{Ends, share_of, working};
 pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use on_device::{survey, sweep};
@@ -154,7 +154,7 @@ pub fn search<'a>(
     listen: Listener<'a>,
 ) -> Result<Swept, SweepError> {
     memo.heed(options.interrupt.clone());
-    memo.end_at(options.budget);
+    memo.end_at(working(options.budget));
     memo.begin(session(problem, options, memo.start()))?;
     let mut sweep = Sweep {
         problem,
@@ -248,7 +248,7 @@ impl<'a> Sweep<'a> {
     /// When a stage before the last one ends, in time of the budget. The last one has what it takes, but for half of a budget that is
     /// too short for both.
     fn end(&self, share: f64) -> Duration {
-        let budget = self.options.budget;
+        let budget = working(self.options.budget);
         share_of(budget, share).min(budget - self.confirming().min(budget / 2))
     }
 
