@@ -90,9 +90,10 @@ impl Process {
         }
     }
 
-    /// Lets it end by itself until a moment.
-    pub(super) fn finish(mut self, until: Instant) {
-        while self.child.try_wait().is_ok_and(|status| status.is_none()) && Instant::now() < until {
+    /// Lets it end by itself until a moment, unless the user wants no more.
+    pub(super) fn finish(mut self, until: Instant, interrupt: &Interrupt) {
+        let goes_on = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_none());
+        while goes_on(&mut self.child) && Instant::now() < until && !interrupt.is_raised() {
             thread::sleep(POLL);
         }
     }

@@ -108,7 +108,7 @@ impl Supervisor {
         let ns = begun.elapsed().as_nanos() as f64;
         let cause = match received {
             Received::Reply(Reply::Started) => {
-                process.finish(begun + self.command.deadlines.compile);
+                process.finish(begun + self.command.deadlines.compile, &self.interrupt);
                 return Ok(Ok(ns));
             }
             Received::Interrupted => return Err(LabError::Interrupted),
