@@ -21,7 +21,7 @@ var<private> half: u32;
 var<private> cells_here: u32;
 var<private> cells_before: u32;
 
-// Whether a thread of this workgroup looked too often in vain. From then on none waits: the workgroup runs to its end with whatever
+// Whether a thread of this workgroup has looked as often as it may. From then on none waits: the workgroup runs to its end with whatever
 // is there, and the host, which finds that it timed out, drops all of it.
 var<workgroup> given_up: atomic<u32>;
 
@@ -69,7 +69,7 @@ fn seen_vec4(at: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(~words);
 }
 
-// Whether a thread that has looked so often in vain looks again. A single workgroup has handed everything over to itself.
+// Whether a thread that has found nothing in so many looks looks again. A single workgroup has handed everything over to itself.
 fn looks_again(looks: u32) -> bool {
     if WORKGROUPS == 1u {
         return false;

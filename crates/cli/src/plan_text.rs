@@ -18,6 +18,9 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
         let names: Vec<String> = set.iter().map(ToString::to_string).collect();
         listln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
+    if let Some(workgroups) = plan.persistent {
+        listln!("persistent kernel: {workgroups} workgroups, hand-over by {}", plan.hand_over);
+    }
     if !plan.interleave.is_empty() {
         let names: Vec<&str> = plan.interleave.iter().map(|format| format.name()).collect();
         listln!("interleaved: {}", names.join(", "));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, PlanError};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, HandOver, Limits, Plan, PlanError};
 
 /// Something that has changed since a plan was made on the same GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +133,9 @@ fn drop_refused(plan: &mut Plan, limits: &Limits, class: &ModelClass, catalogue:
     }
     let lacks = |feature: &Feature| !limits.features.contains(feature);
     dropped += usize::from(plan.persistent.take_if(|_| NEEDS.iter().any(lacks)).is_some());
+    if plan.persistent.is_none() {
+        plan.hand_over = HandOver::Barrier;
+    }
     let Some(passes) = Passes::new(class, plan) else { return dropped };
     let rows: BTreeSet<u32> = plan.choices.iter().map(|choice| choice.key.up_to_rows).collect();
     let named: BTreeSet<&TuningKey> = plan.choices.iter().map(|choice| &choice.key).collect();

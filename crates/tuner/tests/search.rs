@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, Feature, HandOver};
+use wgoose_kernels::{Catalogue, Feature, HandOver, Plan};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Outcome, Records};
@@ -19,7 +19,7 @@ use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::Scope;
 use wgoose_tuner::sweep::{
-    Candidate, Event, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
+    Candidate, Event, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
 };
 
 /// A search on a device, and where it is.
@@ -104,6 +104,22 @@ fn every_strategy_is_right_and_none_is_better_than_the_first() {
     assert!(times.iter().all(|ns| *ns >= times[0]), "{times:?}");
     assert_eq!(strategy("staged").unwrap().name(), "staged");
     assert_eq!(strategy("lucky").unwrap_err().to_string(), "lucky is no strategy: there are staged, random");
+}
+
+#[test]
+fn no_strategy_decides_more_than_it_is_asked_to() {
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    for strategy in STRATEGIES {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = [Part::Fusions].into();
+        let options = SweepOptions { strategy, parts, ..options(&folder.path().join("ledger.jsonl"), 30) };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(2));
+        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
+        let (plan, default, name) = (found.unwrap().plan, &problem.default, strategy.name());
+        assert!(plan.choices.is_empty() && plan.persistent.is_none(), "{name} chose kernels");
+        let of = |plan: &Plan| (plan.prefill_chunk, plan.interleave.clone(), plan.k_major.clone());
+        assert_eq!(of(&plan), of(default), "{name}");
+    }
 }
 
 #[test]

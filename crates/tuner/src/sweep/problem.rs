@@ -56,7 +56,7 @@ impl Problem {
         plans
     }
 
-    /// Fusions of decoding: of the default, all, sets that make every op, and their neighbours.
+    /// Fusions of decoding: of the default, all, sets that make every op, and those that differ from these by one.
     pub(crate) fn fusion_sets(&self) -> BTreeSet<FusionSet> {
         let bindable = bindable_fusions(&self.shape, &self.limits);
         let covering = Fusion::covering_sets().map(|set| &set & &bindable);

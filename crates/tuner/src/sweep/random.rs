@@ -3,7 +3,7 @@
 use super::merged::PROMISING;
 use super::merged_step::MergedStep;
 use super::strategy::{Found, Strategy};
-use super::{Candidate, Sweep, SweepError};
+use super::{Candidate, Part, Sweep, SweepError};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
 use crate::memo::TrialError;
 use crate::paired::Effort;
@@ -57,7 +57,8 @@ impl Strategy for Random {
             before = sweep.memo.spent();
             // Each scenario has its turn.
             let scenario = scenarios[draws.below(scenarios.len())];
-            let Some(candidate) = sweep.draw(&plan, scenario, &mut draws)? else { continue };
+            let candidate = sweep.draw(&plan, scenario, &mut draws)?;
+            let Some(candidate) = candidate.filter(|candidate| candidate.hash() != plan.hash()) else { continue };
             let gain = match sweep.memo.screen([&plan, &candidate], scenario) {
                 Err(TrialError::Failed(_) | TrialError::OutOfTime) => continue,
                 screened => screened?.log_ratio,
@@ -97,11 +98,15 @@ impl Sweep<'_> {
         }
     }
 
+    fn decides(&self, part: Part) -> bool {
+        self.options.parts.contains(&part)
+    }
+
     /// Another chunk, and other kernels.
     fn draw_pass(&mut self, plan: &Plan, scenario: Scenario, draws: &mut Draws<'_>) -> Result<Plan, SweepError> {
         let mut plan = plan.clone();
         let chunks = &self.options.chunks;
-        if scenario.tokens > 1 && !chunks.is_empty() {
+        if scenario.tokens > 1 && !chunks.is_empty() && self.decides(Part::Chunk) {
             plan.prefill_chunk = chunks[draws.below(chunks.len())];
         }
         let tokens = scenario.tokens.min(plan.prefill_chunk);
@@ -114,12 +119,15 @@ impl Sweep<'_> {
     /// Other layouts, fusions and widths, and other kernels.
     fn draw_step(&mut self, plan: &Plan, draws: &mut Draws<'_>) -> Result<Option<Plan>, SweepError> {
         let mut plan = plan.clone();
-        let layouts = self.problem.layouts();
-        let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits).into_iter().map(Toggle::Fusion);
-        let toggles = layouts.interleaved.into_iter().map(Toggle::Interleaved);
-        let toggles = toggles.chain(layouts.k_major.into_iter().map(Toggle::KMajor)).chain(fusions);
+        let (layouts, has_layouts) = (self.problem.layouts(), self.decides(Part::Layouts));
+        let interleaved = layouts.interleaved.into_iter().map(Toggle::Interleaved);
+        let layouts = interleaved.chain(layouts.k_major.into_iter().map(Toggle::KMajor)).filter(|_| has_layouts);
+        let (fusions, has_fusions) =
+            (bindable_fusions(&self.problem.shape, &self.problem.limits), self.decides(Part::Fusions));
+        let toggles = layouts.chain(fusions.into_iter().map(Toggle::Fusion).filter(|_| has_fusions));
         toggles.filter(|_| draws.below(2) == 0).for_each(|toggle| toggle.apply(&mut plan));
-        let threads = WIDTHS[draws.below(WIDTHS.len())].filter(|_| self.options.persistent);
+        let may_persist = self.options.persistent && self.decides(Part::Kernels);
+        let threads = WIDTHS[draws.below(WIDTHS.len())].filter(|_| may_persist);
         let workgroups = self.problem.limits.multiprocessors.max(1);
         plan.persistent = threads.map(|_| workgroups);
         let grid = PersistentGrid { workgroups, threads: threads.unwrap_or_default() };
@@ -144,7 +152,7 @@ impl Sweep<'_> {
         groups: &[InstanceGroup],
         draws: &mut Draws<'_>,
     ) -> Result<Plan, SweepError> {
-        for group in groups {
+        for group in groups.iter().filter(|_| self.options.parts.contains(&Part::Kernels)) {
             if let Some(fastest) = self.drawn(group, None, draws)?.first() {
                 plan.adopt(fastest.choice.clone());
             }

@@ -42,7 +42,7 @@ impl Announcing {
     /// Bytes of all cells.
     pub fn bytes(&self, layers: u32) -> u64 {
         let half = (u64::from(layers) + 1) * u64::from(self.cells_per_layer);
-        // One vec4 more: who looks once more in vain looks behind its own.
+        // One vec4 more: the last look, of a thread that gives up, is one vec4 behind its own.
         4 * (2 * CELLS_HEAD + 2 * half)
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn body(parts: &[Part<'_>], stages: &[Stage], launch: Launch, announc
 }
 
 /// The stages of all layers in their order, those that run behind all layers or the others. A workgroup that has none of a stage's
-/// work goes on to the next one: whoever waits, waits for an earlier stage, and those are begun in order. Behind all layers no
+/// work goes on to the next one: what waits, waits for an earlier stage, and those are begun in order. Behind all layers no
 /// layer waits for another: each begins with other workgroups.
 fn layers(parts: &[Part<'_>], stages: &[Stage], launch: Launch, last: bool) -> String {
     let mut out = format!("    {EACH_LAYER}\n        enter_layer(layer);\n");
