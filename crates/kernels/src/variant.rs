@@ -3,7 +3,7 @@
 use crate::config::{Config, ConfigError, SpelledConfig};
 use crate::library::Library;
 use crate::wgsl::{Declared, Outline, Rule, Setting, TextError};
-use crate::{Feature, Instance, KernelError, Knows, Limits, Precision, Refusal};
+use crate::{Feature, Instance, KernelError, Knows, Limits, Packed, Precision, Refusal};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
@@ -202,6 +202,15 @@ impl Variant {
     pub fn is_legal(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
         let outline = self.outline(instance, config)?;
         self.check(&outline, instance, config, limits, false)
+    }
+
+    /// What is packed of an instance, as far as the kernel of a configuration can take each so.
+    pub fn takes(&self, instance: &Instance, config: &Config, limits: &Limits) -> Packed {
+        let neither = Packed { x: false, y: false, ..instance.packed };
+        let can = |packed: Packed| self.is_legal(&Instance { packed, ..instance.clone() }, config, limits).is_ok();
+        let x = instance.packed.x && can(Packed { x: true, ..neither });
+        let y = instance.packed.y && can(Packed { y: true, ..neither });
+        Packed { x, y, ..neither }
     }
 
     /// Refuses what is not legal, and if `with_hunches` what a hunch speaks against.

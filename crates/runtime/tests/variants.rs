@@ -12,7 +12,7 @@ use std::time::Instant;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
 use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
 use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
-use wgoose_runtime::lab::{Bench, Case};
+use wgoose_runtime::lab::{Bench, Case, Ran};
 use wgoose_runtime::{Device, DeviceLimits, RuntimeError};
 
 /// Random cases of a variant, unless PROPTEST_CASES says otherwise.
@@ -140,7 +140,7 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
             let case = Case::random(instance, 7);
             let bits = |(variant, config, _): &Tile<'_>| {
                 let kernel = Kernel::new(variant, instance, config, device.limits()).unwrap();
-                let (y, state) = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap();
+                let Ran { y, state } = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap();
                 let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
                 (bits(y), state.map(bits))
             };

@@ -4,9 +4,14 @@
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, Level, ModelShape, Target, Weight, rewrite, rwkv7};
+use wgoose_graph::{
+    BatchShape, Format, Fusion, FusionSet, Graph, Level, ModelShape, NodeId, Target, Weight, rewrite, rwkv7,
+};
 use wgoose_kernels::plan::TuningKey;
-use wgoose_kernels::{Catalogue, Config, Instance, KernelError, Limits, Precision, Refusal, TextError, Variant};
+use wgoose_kernels::{
+    Catalogue, Config, Instance, KernelError, Limits, Packed, Plan, Precision, Refusal, TextError, Variant,
+};
+use wgoose_runtime::schedule;
 
 /// Op instances that take the same kernel, and how many a pass has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +28,17 @@ pub struct InstanceGroup {
 }
 
 impl InstanceGroup {
+    /// The instance for the kernel of a configuration: what the pass has packed is, as far as the kernel can take it so.
+    pub(crate) fn instance_for(&self, variant: &Variant, config: &Config, limits: &Limits) -> Instance {
+        Instance { packed: variant.takes(&self.instance, config, limits), ..self.instance.clone() }
+    }
+
+    /// The instance with no value packed, which every kernel can take.
+    pub(crate) fn unpacked(&self) -> Instance {
+        let packed = Packed { x: false, y: false, ..self.instance.packed };
+        Instance { packed, ..self.instance.clone() }
+    }
+
     /// Bytes that all of them read and write in a pass.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.count) * self.instance.bytes()
@@ -36,15 +52,30 @@ pub fn groups(
     fusions: &FusionSet,
     format: &dyn Fn(Weight) -> Format,
 ) -> Vec<InstanceGroup> {
-    groups_to(model, Target::Logits, scenario, fusions, format)
+    groups_to(model, Target::Logits, scenario, (fusions, format), &|_, _| BTreeMap::new())
+}
+
+/// The groups of a pass as it runs by a plan: values that kernels hand to one another are packed where these can.
+pub(crate) fn groups_as_run(
+    plan: &Plan,
+    scenario: Scenario,
+    fusions: &FusionSet,
+    format: &dyn Fn(Weight) -> Format,
+    (limits, catalogue): (&Limits, &Catalogue),
+) -> Vec<InstanceGroup> {
+    // What cannot be run says so where it is.
+    let packing = |graph: &Graph, batch: &BatchShape| {
+        schedule::packing(graph, batch, format, (plan, limits, catalogue)).unwrap_or_default()
+    };
+    groups_to(&plan.model, Target::Logits, scenario, (fusions, format), &packing)
 }
 
 fn groups_to(
     model: &ModelShape,
     target: Target,
     scenario: Scenario,
-    fusions: &FusionSet,
-    format: &dyn Fn(Weight) -> Format,
+    (fusions, format): (&FusionSet, &dyn Fn(Weight) -> Format),
+    packing: &dyn Fn(&Graph, &BatchShape) -> BTreeMap<NodeId, Packed>,
 ) -> Vec<InstanceGroup> {
     let Scenario { tokens, sequences, .. } = scenario;
     let batch = BatchShape { tokens: tokens * sequences, segments: sequences, outputs: sequences };
@@ -54,8 +85,10 @@ fn groups_to(
     if rewrite::apply(&mut graph, fusions).is_err() {
         return Vec::new();
     }
+    let packing = packing(&graph, &batch);
     for id in graph.schedule().unwrap_or_default() {
-        let instance = Instance::of(&graph, id, &batch, format);
+        let packed = packing.get(&id).copied().unwrap_or_default();
+        let instance = Instance { packed, ..Instance::of(&graph, id, &batch, format) };
         let key = TuningKey::of(&instance);
         let new = InstanceGroup { key: key.clone(), instance, count: 0, in_layers: false };
         let group = groups.entry(key).or_insert(new);
@@ -94,7 +127,7 @@ pub fn occurrences(
     add(groups(model, scenario, fusions, format), true);
     for target in [Target::Logits, Target::HiddenSum(Level::Final)] {
         for set in Fusion::covering_sets() {
-            add(groups_to(model, target, scenario, &set, format), false);
+            add(groups_to(model, target, scenario, (&set, format), &|_, _| BTreeMap::new()), false);
         }
     }
     found
@@ -123,22 +156,23 @@ pub struct Scope {
     pub exhaustive: bool,
 }
 
-/// Every configuration for an instance: each variant that op tries by default first, from its default configuration on; and
+/// Every configuration for a group: each variant that op tries by default first, from its default configuration on; and
 /// the variants whose files are wrong.
 pub(crate) fn configurations<'c>(
-    instance: &Instance,
+    group: &InstanceGroup,
     limits: &Limits,
     scope: Scope,
     catalogue: &'c Catalogue,
 ) -> (Vec<Configuration<'c>>, Vec<BrokenVariant<'c>>) {
     let (mut all, mut broken) = (Vec::new(), Vec::new());
-    'variants: for variant in catalogue.variants(instance.op.name()) {
+    'variants: for variant in catalogue.variants(group.instance.op.name()) {
         let mut own = Vec::new();
         for config in variant.configs() {
             let precision = variant.precision(&config);
+            let instance = group.instance_for(variant, &config, limits);
             let judged = match scope.exhaustive {
-                true => variant.is_legal(instance, &config, limits),
-                false => variant.admits(instance, &config, limits),
+                true => variant.is_legal(&instance, &config, limits),
+                false => variant.admits(&instance, &config, limits),
             };
             let refusal = match judged {
                 Err(KernelError::Text(error)) => {
@@ -182,11 +216,47 @@ mod tests {
         let head = groups.iter().find(|g| g.key.m == 65536).unwrap();
         let catalogue = Catalogue::embedded();
         let scope = Scope { allowed: Precision::F32, exhaustive: false };
-        let (all, broken) = configurations(&head.instance, &Limits::webgpu(), scope, &catalogue);
+        let (all, broken) = configurations(head, &Limits::webgpu(), scope, &catalogue);
         let refused = all.iter().filter(|c| c.refusal.is_some()).count();
         assert!(all.len() > 80 && refused > 30 && broken.is_empty(), "{} configurations, {refused} refused", all.len());
         let naive = all.iter().find(|c| c.variant.name() == "naive").unwrap();
         assert_eq!(one_tunable_away(&all, naive).count(), 1);
+    }
+
+    #[test]
+    fn kernels_are_tried_on_values_that_are_packed_as_the_pass_has_them() {
+        use wgoose_kernels::{DeviceFingerprint, Feature};
+        let limits = Limits {
+            workgroup_threads: 1024,
+            workgroup_memory: 48 << 10,
+            storage_buffers: 20,
+            features: [Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix].into(),
+            min_subgroup: 32,
+            multiprocessors: 132,
+            ..Limits::webgpu()
+        };
+        let text = String::new;
+        let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
+        let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
+        let plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &limits);
+        let (scenario, catalogue) = (Scenario::prefill(512), Catalogue::embedded());
+        let known = (&limits, &*catalogue);
+        let groups = groups_as_run(&plan, scenario, &plan.fusions.prefill, &|_| Format::F16, known);
+        let packed = |op: &str, k: u32, m: u32| {
+            let group = groups.iter().find(|group| (&*group.key.op, group.key.k, group.key.m) == (op, k, m)).unwrap();
+            (group, (group.instance.packed.x, group.instance.packed.y))
+        };
+        assert_eq!(packed("norm_shift", 768, 768).1, (false, true));
+        assert_eq!(packed("matmul_add", 3072, 768).1, (true, false));
+        let (up, both) = packed("matmul", 768, 3072);
+        assert_eq!(both, (true, true));
+        let scope = Scope { allowed: Precision::F16, exhaustive: false };
+        let (all, _) = configurations(up, &limits, scope, &catalogue);
+        for (name, takes) in [("gemm_coop_128x128", (true, true)), ("naive", (false, false))] {
+            let c = all.iter().find(|c| c.variant.name() == name && c.refusal.is_none()).unwrap();
+            let instance = up.instance_for(c.variant, &c.config, &limits);
+            assert_eq!((instance.packed.x, instance.packed.y), takes, "{name}");
+        }
     }
 
     #[test]
@@ -215,7 +285,7 @@ mod tests {
         let catalogue = Catalogue::embedded();
         let count = |exhaustive| {
             let scope = Scope { allowed: Precision::Q8, exhaustive };
-            let all = groups.iter().flat_map(|g| configurations(&g.instance, &limits, scope, &catalogue).0);
+            let all = groups.iter().flat_map(|g| configurations(g, &limits, scope, &catalogue).0);
             let (mut legal, mut pruned) = (0, 0);
             for c in all {
                 legal += usize::from(c.refusal.is_none());

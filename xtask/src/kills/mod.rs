@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// The adapter of that sweep
     #[arg(long, requires = "sweep")]
     device: Option<String>,
+    /// Its seconds, instead of the usual ones
+    #[arg(long, requires = "sweep")]
+    budget: Option<u32>,
     /// A tool that is built already
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
@@ -145,7 +148,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let model = fs::canonicalize(model).map_err(|e| Error::file("find", model, e))?;
         let folder = emptied("sweep")?;
         let folder = fs::canonicalize(&folder).map_err(|e| Error::file("find", &folder, e))?;
-        return sweep::kill(&tool, &folder, (&model, args.device.as_deref()), args.kills);
+        let budget = args.budget.map(|seconds| format!("--budget {seconds}")).unwrap_or_default();
+        let device = args.device.as_ref().map(|device| format!("--device {device}")).unwrap_or_default();
+        let options = [budget, device].join(" ");
+        return sweep::kill(&tool, &folder, (&model, &options), args.kills);
     }
     let wanted = |victim: &&Victim| args.only.as_ref().is_none_or(|only| only == victim.name);
     for victim in VICTIMS.iter().filter(wanted) {

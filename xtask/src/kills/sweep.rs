@@ -26,12 +26,12 @@ const LOOK: Duration = Duration::from_millis(2);
 const AGAIN: [&str; 4] = ["intent", "interrupted", "control", "done"];
 
 /// Kills it so often, then lets it end.
-pub(super) fn kill(tool: &Path, folder: &Path, (model, device): (&Path, Option<&str>), kills: u32) -> Result<()> {
+pub(super) fn kill(tool: &Path, folder: &Path, (model, options): (&Path, &str), kills: u32) -> Result<()> {
     let ledger = folder.join("plan.jsonl");
     let tune = || {
         let mut command = command(tool, ["tune"]);
         command.arg(model).args(["--out", "plan.ron", "--ledger", "plan.jsonl"]).current_dir(folder);
-        command.args(device.into_iter().flat_map(|device| ["--device", device]));
+        command.args(options.split_whitespace());
         command.env("WGOOSE_CACHE_DIR", folder.join("cache"));
         command
     };

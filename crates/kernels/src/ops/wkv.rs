@@ -3,6 +3,7 @@
 
 use super::OpKernels;
 use crate::{Args, Instance};
+use rayon::prelude::*;
 
 pub(super) static OP: OpKernels = OpKernels {
     name: "wkv",
@@ -25,26 +26,30 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let [r, decay, k, v, kk, a] = ["r", "decay", "k", "v", "kk", "a"].map(|name| args.floats(name));
     let (n, m, heads) = (instance.head_size as usize, instance.m as usize, instance.heads as usize);
     for segment in args.segments() {
-        for head in 0..heads {
-            let home = (segment.slot as usize * heads + head) * n * n;
-            let mut s: Vec<f64> = args.state()[home..home + n * n].iter().map(|s| f64::from(*s)).collect();
-            for t in segment.tokens() {
-                let at = t * m + head * n;
-                for row in 0..n {
-                    let s = &mut s[row * n..][..n];
-                    let removed: f64 = -(0..n).map(|j| s[j] * f64::from(kk[at + j])).sum::<f64>();
-                    let value = f64::from(v[at + row]);
-                    let mut out = 0.0;
+        let run = |(head, state): (usize, &mut [f32])| -> Vec<f32> {
+            let mut s: Vec<f64> = state.iter().map(|s| f64::from(*s)).collect();
+            let mut out = Vec::with_capacity(segment.tokens().len() * n);
+            for at in segment.tokens().map(|t| t * m + head * n) {
+                let own = |operand: &[f32]| -> Vec<f64> { operand[at..][..n].iter().map(|x| f64::from(*x)).collect() };
+                let [r, decay, k, v, kk, a] = [r, decay, k, v, kk, a].map(own);
+                for (s, value) in s.chunks_exact_mut(n).zip(v) {
+                    let removed: f64 = -(0..n).map(|j| s[j] * kk[j]).sum::<f64>();
+                    let mut sum = 0.0;
                     for j in 0..n {
-                        let b = f64::from(kk[at + j]) * f64::from(a[at + j]);
-                        s[j] = s[j] * f64::from(decay[at + j]) + removed * b + value * f64::from(k[at + j]);
-                        out += s[j] * f64::from(r[at + j]);
+                        s[j] = s[j] * decay[j] + removed * (kk[j] * a[j]) + value * k[j];
+                        sum += s[j] * r[j];
                     }
-                    y[at + row] = out as f32;
+                    out.push(sum as f32);
                 }
             }
-            for (state, s) in args.state()[home..home + n * n].iter_mut().zip(s) {
-                *state = s as f32;
+            state.iter_mut().zip(s).for_each(|(state, s)| *state = s as f32);
+            out
+        };
+        let state = &mut args.state()[segment.slot as usize * heads * n * n..][..heads * n * n];
+        let outs: Vec<Vec<f32>> = state.par_chunks_exact_mut(n * n).enumerate().map(run).collect();
+        for (head, out) in outs.iter().enumerate() {
+            for (t, out) in segment.tokens().zip(out.chunks_exact(n)) {
+                y[t * m + head * n..][..n].copy_from_slice(out);
             }
         }
     }

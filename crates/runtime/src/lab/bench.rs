@@ -5,8 +5,9 @@ use crate::lab::clock::Clock;
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::schedule::UNIFORM_SEGMENTS;
 use crate::{Device, RuntimeError, packed};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use wgoose_kernels::{Kernel, Precision, dispatch_size};
 
 /// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory as
@@ -14,16 +15,35 @@ use wgoose_kernels::{Kernel, Precision, dispatch_size};
 pub struct Bench {
     device: Arc<Device>,
     pipeline: Pipeline,
-    sets: Vec<Set>,
+    sets: Vec<wgpu::BindGroup>,
+    results: Arc<Results>,
     grid: [u32; 3],
     label: String,
     precision: Precision,
 }
 
-struct Set {
-    group: wgpu::BindGroup,
+/// What the kernels of a case write, and what is there before they run. All of it stays on the device: large buffers take longer to
+/// make than kernels to run.
+struct Results {
+    /// One y for all copies: each dispatch waits for the one before, as in a step.
     y: wgpu::Buffer,
+    /// Bytes of y with its guard words; buffers may be larger.
+    y_bytes: u64,
+    /// The state of the first copy.
     state: Option<wgpu::Buffer>,
+    poison: wgpu::Buffer,
+    stale: wgpu::Buffer,
+    state_before: Option<wgpu::Buffer>,
+    /// The largest that was needed so far.
+    staging: Mutex<Option<wgpu::Buffer>>,
+}
+
+/// What y and the state hold after a run.
+pub struct Ran {
+    /// y with its guard words.
+    pub y: Vec<f32>,
+    /// The state of every slot, if the op has one.
+    pub state: Option<Vec<f32>>,
 }
 
 /// One measurement.
@@ -46,103 +66,104 @@ impl Bench {
         Operands::upload(device, case, copies)?.bench(kernel)
     }
 
-    /// Runs the first set once: y with its guard words, and the state.
+    /// Runs the first set once.
     ///
     /// # Errors
     /// The device fails.
-    pub fn run(&self, case: &Case) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
-        self.run_over(case, Before::Poison)
+    pub fn run(&self, case: &Case) -> Result<Ran, RuntimeError> {
+        self.run_over(&[Before::Poison], |each| self.ran(case, each))
     }
 
-    /// As [`Bench::run`], over what another op may have left in y.
+    /// Runs the first set twice, the second time over what another op may have left in y: what came of the first run, and whether the
+    /// second made the same bits, wherever `is_written` says that the op writes.
     ///
     /// # Errors
     /// The device fails.
-    pub(crate) fn run_over(&self, case: &Case, before: Before) -> Result<(Vec<f32>, Option<Vec<f32>>), RuntimeError> {
-        let set = &self.sets[0];
-        self.device.queue.write_buffer(&set.y, 0, bytemuck::cast_slice(&initial_y(case, before)));
-        if let (Some(buffer), Some(data)) = (&set.state, case.data.get("state")) {
-            write(&self.device, buffer, data);
-        }
-        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.encode(&mut pass, 1);
-        }
-        self.device.queue.submit([encoder.finish()]);
-        let y = self.device.read(&set.y, 0, y_bytes(case), format_args!("running {}", self.label))?;
-        let y = match case.instance.packed.y {
-            true => {
-                let (values, guards) = y.split_at(case.instance.output_len() * 2);
-                [packed::unpack(values), bytemuck::pod_collect_to_vec(guards)].concat()
-            }
-            false => bytemuck::pod_collect_to_vec(&y),
-        };
-        let state = match (&set.state, case.data.get("state")) {
-            (Some(buffer), Some(Data::State(before, format))) => {
-                let stored = self.device.read(
-                    buffer,
-                    0,
-                    before.len() as u64 * format.value_bytes(),
-                    format_args!("running {}", self.label),
-                )?;
-                Some(packed::unpack_state(&stored, *format))
-            }
-            _ => None,
-        };
-        Ok((y, state))
+    pub(crate) fn run_twice(
+        &self,
+        case: &Case,
+        is_written: impl Fn(usize) -> bool + Sync,
+    ) -> Result<(Ran, bool), RuntimeError> {
+        let y_bytes = self.results.y_bytes as usize;
+        let value_bytes = if case.instance.packed.y { 2 } else { 4 };
+        self.run_over(&[Before::Poison, Before::Stale], |each| {
+            let (first, second) = each.split_at(each.len() / 2);
+            let is_same = agree(&first[..y_bytes], &second[..y_bytes], value_bytes, is_written)
+                && first[y_bytes..] == second[y_bytes..];
+            (self.ran(case, first), is_same)
+        })
     }
 
     /// Bytes of y and the state.
-    pub(crate) fn result_bytes(&self, case: &Case) -> u64 {
-        self.results(case).iter().map(|(_, bytes)| bytes).sum()
+    pub(crate) fn result_bytes(&self) -> u64 {
+        self.results.y_bytes + self.results.state.as_ref().map_or(0, wgpu::Buffer::size)
     }
 
-    fn results(&self, case: &Case) -> Vec<(&wgpu::Buffer, u64)> {
-        let set = &self.sets[0];
-        let state = set.state.as_ref().map(|state| (state, state.size()));
-        [(&set.y, y_bytes(case))].into_iter().chain(state).collect()
-    }
-
-    /// Whether so many runs of the first set give the same bits, y and state each time as they were. They are submitted together:
-    /// a run costs little more than its dispatch.
+    /// Whether so many runs of the first set give the same bits, y and state each time as they were.
     ///
     /// # Errors
     /// The device fails.
-    pub(crate) fn repeats_itself(&self, case: &Case, runs: u32) -> Result<bool, RuntimeError> {
+    pub(crate) fn repeats_itself(&self, runs: u32) -> Result<bool, RuntimeError> {
+        self.run_over(&vec![Before::Poison; runs as usize], |each| {
+            let mut each = each.chunks_exact(self.result_bytes() as usize);
+            let first = each.next();
+            each.all(|run| Some(run) == first)
+        })
+    }
+
+    /// Runs the first set over each of these, and reads what y and the state then hold, one run after another. They are submitted
+    /// together: a run costs little more than its dispatch.
+    fn run_over<T>(&self, before: &[Before], read: impl FnOnce(&[u8]) -> T) -> Result<T, RuntimeError> {
         let during = format_args!("running {}", self.label);
-        let kept = self.results(case);
-        let before: Vec<wgpu::Buffer> = kept.iter().map(|(_, bytes)| self.device.storage("before", *bytes)).collect();
-        self.device.queue.write_buffer(&before[0], 0, bytemuck::cast_slice(&initial_y(case, Before::Poison)));
-        if let (Some(buffer), Some(data)) = (before.get(1), case.data.get("state")) {
-            write(&self.device, buffer, data);
-        }
-        let stride = self.result_bytes(case);
-        let staging = self.device.staging(stride * u64::from(runs));
+        let Results { y, y_bytes, state, state_before, staging, .. } = &*self.results;
+        let bytes = self.result_bytes() * before.len() as u64;
+        let mut staging = staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let staging = match &mut *staging {
+            Some(staging) if staging.size() >= bytes => staging,
+            small => small.insert(self.device.staging(bytes)),
+        };
         let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for run in 0..u64::from(runs) {
-            for ((buffer, bytes), before) in kept.iter().zip(&before) {
-                encoder.copy_buffer_to_buffer(before, 0, buffer, 0, *bytes);
+        let mut at = 0;
+        for before in before {
+            encoder.copy_buffer_to_buffer(self.results.before(*before), 0, y, 0, *y_bytes);
+            if let (Some(state), Some(before)) = (state, state_before) {
+                encoder.copy_buffer_to_buffer(before, 0, state, 0, state.size());
             }
             self.encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()), 1);
-            let mut at = run * stride;
-            for (buffer, bytes) in &kept {
-                encoder.copy_buffer_to_buffer(buffer, 0, &staging, at, *bytes);
+            for (buffer, bytes) in [(y, *y_bytes)].into_iter().chain(state.iter().map(|state| (state, state.size()))) {
+                encoder.copy_buffer_to_buffer(buffer, 0, staging, at, bytes);
                 at += bytes;
             }
         }
         self.device.queue.submit([encoder.finish()]);
-        let all = self.device.read_staging(&staging, stride * u64::from(runs), during)?;
-        let mut each = all.chunks_exact(stride as usize);
-        let first = each.next();
-        Ok(each.all(|run| Some(run) == first))
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, |_| {});
+        self.device.wait(during)?;
+        self.device.mapped(staging, bytes, read)
+    }
+
+    /// What the bytes of a run say.
+    fn ran(&self, case: &Case, bytes: &[u8]) -> Ran {
+        let (y, state) = bytes.split_at(self.results.y_bytes as usize);
+        let y = if case.instance.packed.y {
+            let (values, guards) = y.split_at(case.instance.output_len() * 2);
+            [packed::unpack(values), bytemuck::pod_collect_to_vec(guards)].concat()
+        } else {
+            bytemuck::pod_collect_to_vec(y)
+        };
+        let state = match case.data.get("state") {
+            Some(Data::State(before, format)) => {
+                Some(packed::unpack_state(&state[..before.len() * format.value_bytes() as usize], *format))
+            }
+            _ => None,
+        };
+        Ran { y, state }
     }
 
     /// Encodes `n` dispatches, taking the copies of the operands in turn.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, n: u32) {
         pass.set_pipeline(&self.pipeline.pipeline);
         for i in 0..n {
-            pass.set_bind_group(0, &self.sets[i as usize % self.sets.len()].group, &[]);
+            pass.set_bind_group(0, &self.sets[i as usize % self.sets.len()], &[]);
             pass.dispatch_workgroups(self.grid[0], self.grid[1], self.grid[2]);
         }
     }
@@ -169,29 +190,70 @@ impl Bench {
 
 /// What y holds before a kernel runs that does not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
+enum Before {
     /// NaN: what is not written shows.
     Poison,
     /// A number, as in the memory of a step, where other ops were before.
     Stale,
 }
 
+impl Results {
+    /// The y of a case, and the state that the first copy of its operands has.
+    fn of(device: &Device, case: &Case, state: Option<&wgpu::Buffer>) -> Self {
+        let [poison, stale] = [Before::Poison, Before::Stale].map(|before| {
+            let values = initial_y(case, before);
+            let buffer = device.storage("y before", size_of_val(&values[..]) as u64);
+            device.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
+            buffer
+        });
+        let state_before = state.zip(case.data.get("state")).map(|(state, data)| {
+            let buffer = device.storage("state before", state.size());
+            write(device, &buffer, data);
+            buffer
+        });
+        let y = device.storage("y", poison.size());
+        let y_bytes = y_bytes(case);
+        Results { y, y_bytes, state: state.cloned(), poison, stale, state_before, staging: Mutex::default() }
+    }
+
+    fn before(&self, before: Before) -> &wgpu::Buffer {
+        match before {
+            Before::Poison => &self.poison,
+            Before::Stale => &self.stale,
+        }
+    }
+}
+
+/// y before a kernel runs, with its guard words.
 fn initial_y(case: &Case, before: Before) -> Vec<f32> {
-    let guards = std::iter::repeat_n(Bench::GUARD, Bench::GUARDS);
+    let is_packed = case.instance.packed.y;
+    let len = y_bytes(case) as usize / 4 - Bench::GUARDS;
+    let mut y = Vec::with_capacity(len + Bench::GUARDS);
     // Packed, both values of a word are NaN, or a half.
-    let before = match (case.instance.packed.y, before) {
-        (true, Before::Poison) => vec![f32::from_bits(u32::MAX); case.before.len() / 2],
-        (true, Before::Stale) => vec![f32::from_bits(0x3800_3800); case.before.len() / 2],
-        (false, Before::Poison) => case.before.clone(),
-        (false, Before::Stale) => case.before.iter().map(|y| if y.is_nan() { 0.5 } else { *y }).collect(),
-    };
-    before.into_iter().chain(guards).collect()
+    match (is_packed, before) {
+        (true, Before::Poison) => y.resize(len, f32::from_bits(u32::MAX)),
+        (true, Before::Stale) => y.resize(len, f32::from_bits(0x3800_3800)),
+        (false, Before::Poison) => y.extend_from_slice(&case.before),
+        (false, Before::Stale) => y.extend(case.before.iter().map(|y| if y.is_nan() { 0.5 } else { *y })),
+    }
+    y.resize(len + Bench::GUARDS, Bench::GUARD);
+    y
 }
 
 /// Bytes of y with its guard words.
 fn y_bytes(case: &Case) -> u64 {
     let values = if case.instance.packed.y { case.before.len() / 2 } else { case.before.len() };
     (values + Bench::GUARDS) as u64 * 4
+}
+
+/// Whether both hold the same values, so many bytes each, wherever they are written.
+fn agree(a: &[u8], b: &[u8], value_bytes: usize, is_written: impl Fn(usize) -> bool + Sync) -> bool {
+    const VALUES: usize = 1 << 14;
+    let chunks = a.par_chunks(VALUES * value_bytes).zip(b.par_chunks(VALUES * value_bytes)).enumerate();
+    chunks.all(|(chunk, (a, b))| {
+        let mut values = a.chunks_exact(value_bytes).zip(b.chunks_exact(value_bytes)).enumerate();
+        a == b || values.all(|(i, (a, b))| a == b || !is_written(chunk * VALUES + i))
+    })
 }
 
 fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
@@ -212,9 +274,8 @@ fn write(device: &Device, buffer: &wgpu::Buffer, data: &Data) {
 /// The operands of a case on the device, for the kernels of its instance, each compiled once.
 pub struct Operands {
     device: Arc<Device>,
-    pipelines: Pipelines,
-    /// One y for all: each dispatch waits for the one before, as in a step.
-    y: wgpu::Buffer,
+    pipelines: Arc<Mutex<Pipelines>>,
+    results: Arc<Results>,
     /// Those of each copy, by name.
     copies: Vec<BTreeMap<String, wgpu::Buffer>>,
 }
@@ -225,55 +286,61 @@ impl Operands {
     /// # Errors
     /// The device fails.
     pub fn upload(device: &Arc<Device>, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
-        let initial = initial_y(case, Before::Poison);
-        let y = device.storage("y", initial.len() as u64 * 4);
-        device.queue.write_buffer(&y, 0, bytemuck::cast_slice(&initial));
-        let copy = |_| upload(device, case, &y);
-        let copies = (0..copies.max(1)).map(copy).collect();
+        let pipelines = Arc::new(Mutex::new(Pipelines::new(Arc::clone(device))));
+        Operands::with(device, pipelines, case, copies)
+    }
+
+    /// Uploads those of another case, for kernels that are compiled once for both.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn beside(&self, case: &Case, copies: usize) -> Result<Self, RuntimeError> {
+        Operands::with(&self.device, Arc::clone(&self.pipelines), case, copies)
+    }
+
+    fn with(
+        device: &Arc<Device>,
+        pipelines: Arc<Mutex<Pipelines>>,
+        case: &Case,
+        copies: usize,
+    ) -> Result<Self, RuntimeError> {
+        let mut copies: Vec<BTreeMap<String, wgpu::Buffer>> =
+            (0..copies.max(1)).map(|_| upload(device, case)).collect();
+        let results = Arc::new(Results::of(device, case, copies[0].get("state")));
+        copies.iter_mut().for_each(|copy| drop(copy.insert("y".to_owned(), results.y.clone())));
+        device.queue.submit([]);
         device.check("uploading a case")?;
-        Ok(Operands { device: Arc::clone(device), pipelines: Pipelines::new(Arc::clone(device)), y, copies })
+        Ok(Operands { device: Arc::clone(device), pipelines, results, copies })
     }
 
     /// Compiles kernels on all cores. One that does not compile says so when it is asked for.
-    pub fn compile_ahead(&mut self, kernels: &[&Kernel]) {
-        drop(self.pipelines.compile(kernels));
+    pub fn compile_ahead(&self, kernels: &[&Kernel]) {
+        drop(self.pipelines.lock().unwrap_or_else(PoisonError::into_inner).compile(kernels));
     }
 
     /// A kernel with these operands.
     ///
     /// # Errors
     /// It does not compile, the device fails, or the dispatch is too large.
-    pub fn bench(&mut self, kernel: &Kernel) -> Result<Bench, RuntimeError> {
-        let pipeline = self.pipeline(kernel)?;
-        self.bound(kernel, &pipeline)
-    }
-
-    /// A kernel with the operands of another case, compiled here.
-    ///
-    /// # Errors
-    /// As [`Operands::bench`].
-    pub fn bench_on(&mut self, kernel: &Kernel, other: &Operands) -> Result<Bench, RuntimeError> {
-        let pipeline = self.pipeline(kernel)?;
-        other.bound(kernel, &pipeline)
-    }
-
-    fn pipeline(&mut self, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {
-        self.pipelines.compile(&[kernel])?;
-        let missing = || RuntimeError::Compile { kernel: kernel.label.clone(), why: "it is not there".to_owned() };
-        self.pipelines.get(&kernel.hash).cloned().ok_or_else(missing)
-    }
-
-    fn bound(&self, kernel: &Kernel, pipeline: &Pipeline) -> Result<Bench, RuntimeError> {
+    pub fn bench(&self, kernel: &Kernel) -> Result<Bench, RuntimeError> {
+        let pipeline = &self.pipeline(kernel)?;
         let label = kernel.label.clone();
         let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
         let grid = dispatch_size(kernel.workgroups, self.device.limits()).ok_or_else(too_large)?;
         let sets = self.copies.iter().map(|copy| self.bind(copy, pipeline, kernel)).collect();
-        let (device, pipeline) = (Arc::clone(&self.device), pipeline.clone());
+        let (device, pipeline, results) = (Arc::clone(&self.device), pipeline.clone(), Arc::clone(&self.results));
         device.check("binding a case")?;
-        Ok(Bench { device, pipeline, sets, grid, label, precision: kernel.facts.precision })
+        Ok(Bench { device, pipeline, sets, results, grid, label, precision: kernel.facts.precision })
     }
 
-    fn bind(&self, copy: &BTreeMap<String, wgpu::Buffer>, pipeline: &Pipeline, kernel: &Kernel) -> Set {
+    fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {
+        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        pipelines.compile(&[kernel])?;
+        let missing = || RuntimeError::Compile { kernel: kernel.label.clone(), why: "it is not there".to_owned() };
+        pipelines.get(&kernel.hash).cloned().ok_or_else(missing)
+    }
+
+    fn bind(&self, copy: &BTreeMap<String, wgpu::Buffer>, pipeline: &Pipeline, kernel: &Kernel) -> wgpu::BindGroup {
         let mut own = BTreeMap::new();
         if kernel.partials > 0 {
             own.insert("partials", self.device.storage("partials", kernel.partials * 4));
@@ -287,17 +354,16 @@ impl Operands {
             .filter_map(|b| Some((b.number, bound(b.name.as_str())?)))
             .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
             .collect();
-        let group = self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        self.device.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipeline.layout,
             entries: &entries,
-        });
-        Set { group, y: self.y.clone(), state: copy.get("state").cloned() }
+        })
     }
 }
 
-/// The operands of a case, by name.
-fn upload(device: &Device, case: &Case, y: &wgpu::Buffer) -> BTreeMap<String, wgpu::Buffer> {
+/// The operands of a case but for y, by name.
+fn upload(device: &Device, case: &Case) -> BTreeMap<String, wgpu::Buffer> {
     let params = device.device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("params"),
         size: 48,
@@ -305,7 +371,7 @@ fn upload(device: &Device, case: &Case, y: &wgpu::Buffer) -> BTreeMap<String, wg
         mapped_at_creation: false,
     });
     device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
-    let mut buffers = BTreeMap::from([("y".to_owned(), y.clone()), ("params".to_owned(), params)]);
+    let mut buffers = BTreeMap::from([("params".to_owned(), params)]);
     for (name, data) in &case.data {
         let bytes = match data {
             Data::State(f, format) => f.len() * format.value_bytes() as usize,
@@ -354,7 +420,7 @@ mod tests {
                 values.iter_mut().for_each(|value| *value *= 1e8);
             }
             let (_, _, kernel) = default_kernel(&instance, Precision::F32, device.limits(), &catalogue).unwrap();
-            let state = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap().1.unwrap();
+            let state = Bench::new(&device, &kernel, &case, 1).unwrap().run(&case).unwrap().state.unwrap();
             let largest = state.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
             assert!(state.iter().all(|x| x.is_finite()) && largest == StateFormat::LARGEST_F16, "{}", kernel.label);
         }

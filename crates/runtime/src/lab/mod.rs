@@ -10,7 +10,7 @@ pub mod roofline;
 mod sample;
 pub mod upload;
 
-pub use bench::{Bench, Operands, Timing};
+pub use bench::{Bench, Operands, Ran, Timing};
 pub use case::Case;
 pub use check::{Deviation, Expected, check, is_steady};
 pub(crate) use check::{largest_error, packing_error, share};

@@ -13,6 +13,7 @@ pub use buffer::{BufferId, BufferRange};
 pub use fuse::{FuseError, Fused, Unfused, fuse};
 pub(crate) use memory::{ARRIVALS, PARAMS, Places, UNIFORM_SEGMENTS, buffers, params_distance, storage_bytes};
 pub use memory::{Memory, Operand};
+pub use packing::packing;
 use packing::{Shards, packed_of, packed_values};
 use rayon::prelude::*;
 pub(crate) use states::{StateLayout, StateTensor};

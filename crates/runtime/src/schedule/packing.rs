@@ -1,10 +1,11 @@
 //! Which values are stored as packed f16: those that one kernel can write so and every reader rounds to f16 anyway, so that
 //! storing them changes no bit of a result. Kernels are chosen first; what they can do decides.
 
-use super::{Choose, Chosen};
-use std::collections::{BTreeSet, HashMap};
-use wgoose_graph::{Graph, NodeId, Use};
-use wgoose_kernels::{Instance, Packed, StateFormat};
+use super::{Choose, Chosen, Tensors, instances};
+use crate::RuntimeError;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wgoose_graph::{BatchShape, Format, Graph, NodeId, Use, Weight};
+use wgoose_kernels::{Catalogue, Instance, Limits, Packed, Plan, StateFormat};
 
 /// An op's dispatches, one a row shard: their instances by number.
 pub(super) type Shards = (NodeId, Vec<usize>);
@@ -18,15 +19,10 @@ pub(super) fn packed_values(
     choose: &Choose<'_>,
 ) -> BTreeSet<NodeId> {
     let can = |(instance, chosen): (&Instance, &Chosen<'_>)| {
-        let takes = |packed| {
-            chosen.as_ref().is_some_and(|(variant, config, rows)| {
-                let packed = Packed { state: instance.packed.state, ..packed };
-                let instance = Instance { packed, rows: *rows, ..instance.clone() };
-                variant.is_legal(&instance, config, choose.limits).is_ok()
-            })
-        };
-        let neither = Packed::default();
-        Packed { x: takes(Packed { x: true, ..neither }), y: takes(Packed { y: true, ..neither }), ..neither }
+        chosen.as_ref().map_or(Packed::default(), |(variant, config, rows)| {
+            let packed = Packed { x: true, y: true, ..instance.packed };
+            variant.takes(&Instance { packed, rows: *rows, ..instance.clone() }, config, choose.limits)
+        })
     };
     let can: Vec<Packed> = instances.iter().zip(chosen).map(can).collect();
     let shards: HashMap<NodeId, &Vec<usize>> = ops.iter().map(|(id, shards)| (*id, shards)).collect();
@@ -41,6 +37,24 @@ pub(super) fn packed_values(
         graph.output() != Some(*id) && !readers.is_empty() && readers.iter().all(reads_x) && all(id, &|packed| packed.y)
     };
     ops.iter().map(|(id, _)| *id).filter(is_packed).collect()
+}
+
+/// What of each op of a pass is packed, by the kernels of a plan for whole matrices.
+///
+/// # Errors
+/// A kernel's file is wrong.
+pub fn packing(
+    graph: &Graph,
+    batch: &BatchShape,
+    format: &dyn Fn(Weight) -> Format,
+    (plan, limits, catalogue): (&Plan, &Limits, &Catalogue),
+) -> Result<BTreeMap<NodeId, Packed>, RuntimeError> {
+    let order: Vec<NodeId> = graph.op_ids().collect();
+    let tensors = Tensors { format, shards: &|weight| Ok(vec![0..weight.shape(graph.model())[0]]) };
+    let choose = Choose { plan, like_rows: None, limits, catalogue };
+    let (plain, ops) = instances(graph, &order, batch, &tensors, (&BTreeSet::new(), plan.state))?;
+    let packed = packed_values(graph, &ops, &plain, &choose.first_admitted(&plain)?, &choose);
+    Ok(order.into_iter().map(|id| (id, packed_of(graph, id, &packed, plan.state))).collect())
 }
 
 /// What of an op is packed: of its values those that are among the packed ones, and its state if the plan stores it so.

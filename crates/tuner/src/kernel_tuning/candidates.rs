@@ -82,8 +82,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         memo: &'m mut Memo<'l>,
     ) -> Result<Self, KernelTuningError> {
         let limits = tuner.limits;
-        let (all, broken) = configurations(&group.instance, limits, tuner.scope, tuner.catalogue);
-        let (variant, config, _) = default_kernel(&group.instance, tuner.scope.allowed, limits, tuner.catalogue)?;
+        let (all, broken) = configurations(group, limits, tuner.scope, tuner.catalogue);
+        let (variant, config, _) = default_kernel(&group.unpacked(), tuner.scope.allowed, limits, tuner.catalogue)?;
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
         let (made, tried, timed, bits) = (BTreeMap::new(), 0, Vec::new(), BTreeMap::new());
@@ -191,7 +191,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             };
             let Configuration { variant, config, refusal } = &self.all[i];
             let is_hunch = matches!(refusal, Some(Refusal::Pruned { .. }));
-            if is_hunch && variant.is_legal(&self.group.instance, config, self.tuner.limits).is_ok() {
+            if is_hunch && variant.is_legal(&self.group.unpacked(), config, self.tuner.limits).is_ok() {
                 self.overruled.insert(i);
             }
             let refusal = match self.outcome(i)? {
@@ -310,7 +310,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         if let Some(made) = self.made.get(&i) {
             return Ok(made.clone());
         }
-        let made = match Kernel::new(variant, &self.group.instance, &config, self.tuner.limits) {
+        let instance = self.group.instance_for(variant, &config, self.tuner.limits);
+        let made = match Kernel::new(variant, &instance, &config, self.tuner.limits) {
             Err(KernelError::Text(error)) => {
                 self.record_broken(variant, &error)?;
                 self.broken.push((variant, error));

@@ -32,37 +32,44 @@ const CONTROL_SAMPLES: usize = 9;
 /// Rows of a pass that is no multiple of any tile: what is left of a text.
 const ODD_ROWS: u32 = 33;
 
-/// A site with its operands on the device, and what the reference makes of them.
+/// A site whose kernels are asked for.
 struct Place {
     id: SiteId,
-    case: Case,
-    expected: Expected,
-    operands: Operands,
-    copies: usize,
-    /// The same with fewer rows, as the last chunk of a prompt has.
-    rest: Option<Rest>,
+    /// Its instances with their operands: as kernels take it, all of its rows or few.
+    setups: Vec<Setup>,
 }
 
-/// An instance like that of a site, with its operands.
-struct Rest {
+/// An instance with its operands on the device, and what the reference makes of them.
+struct Setup {
     instance: Instance,
     case: Case,
     expected: Expected,
     operands: Operands,
+    copies: usize,
 }
 
-impl Rest {
-    /// What a site's kernels are asked for where a text ends; `None` if it always has one row, or its rows cannot be fewer.
-    fn of(device: &Arc<Device>, instance: &Instance) -> Result<Option<Self>, RuntimeError> {
-        let rows = if instance.rows > ODD_ROWS { ODD_ROWS } else { instance.rows / 2 + 1 };
-        if rows >= instance.rows {
-            return Ok(None);
+impl Place {
+    /// An instance of the site, its weights so many times.
+    fn setup(&mut self, device: &Arc<Device>, instance: &Instance, copies: usize) -> Result<&Setup, RuntimeError> {
+        let known = self.setups.iter().position(|setup| setup.instance == *instance);
+        let i = known.unwrap_or(self.setups.len());
+        if known.is_none() {
+            let case = Case::random(instance, 0);
+            let expected = Expected::of(&case);
+            let operands = match self.setups.first() {
+                Some(first) => first.operands.beside(&case, copies)?,
+                None => Operands::upload(device, &case, copies)?,
+            };
+            self.setups.push(Setup { instance: instance.clone(), case, expected, operands, copies });
         }
-        let Some(instance) = instance.with_rows(rows) else { return Ok(None) };
-        let case = Case::random(&instance, 1);
-        let (expected, operands) = (Expected::of(&case), Operands::upload(device, &case, 1)?);
-        Ok(Some(Rest { instance, case, expected, operands }))
+        Ok(&self.setups[i])
     }
+}
+
+/// A site's instance where a text ends; `None` if it always has one row, or its rows cannot be fewer.
+fn rest_of(instance: &Instance) -> Option<Instance> {
+    let rows = if instance.rows > ODD_ROWS { ODD_ROWS } else { instance.rows / 2 + 1 };
+    instance.with_rows(rows).filter(|rest| rest.rows < instance.rows)
 }
 
 /// Times kernels on a device.
@@ -90,8 +97,9 @@ impl KernelLab {
         site: &InstanceGroup,
         begun: Instant,
     ) -> Result<Self, LabError> {
-        let (_, _, kernel) = default_kernel(&site.instance, Precision::F16, device.limits(), catalogue)?;
-        let bench = Bench::new(device, &kernel, &Case::random(&site.instance, 0), 1)?;
+        let instance = site.unpacked();
+        let (_, _, kernel) = default_kernel(&instance, Precision::F16, device.limits(), catalogue)?;
+        let bench = Bench::new(device, &kernel, &Case::random(&instance, 0), 1)?;
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
         let pulse = Pulse::new(device, bench);
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
@@ -122,36 +130,39 @@ impl KernelLab {
         self.begun
     }
 
-    fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<Kernel, LabError> {
-        let kernel = self.kernel_at(&site.key.op, &site.instance, which)?;
+    /// A kernel of a site, and the instance as it takes it.
+    fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<(Kernel, Instance), LabError> {
         let unknown = || LabError::Unknown(format!("{}/{which}", site.key.op));
-        if kernel.hash.to_string() == which.text { Ok(kernel) } else { Err(unknown()) }
+        let variant = self.catalogue.variant(&site.key.op, &which.variant).ok_or_else(unknown)?;
+        let config = variant.config(&which.config).map_err(|_| unknown())?;
+        let instance = site.instance_for(variant, &config, self.device.limits());
+        let kernel = self.kernel_at(&instance, which)?;
+        if kernel.hash.to_string() == which.text { Ok((kernel, instance)) } else { Err(unknown()) }
     }
 
     /// What a variant makes at an instance.
-    fn kernel_at(&self, op: &str, instance: &Instance, which: &Configured) -> Result<Kernel, LabError> {
+    fn kernel_at(&self, instance: &Instance, which: &Configured) -> Result<Kernel, LabError> {
+        let op = instance.op.name();
         let unknown = || LabError::Unknown(format!("{op}/{which}"));
         let variant = self.catalogue.variant(op, &which.variant).ok_or_else(unknown)?;
         let config = variant.config(&which.config).map_err(|_| unknown())?;
         Ok(Kernel::new(variant, instance, &config, self.device.limits())?)
     }
 
-    /// A site, its operands on the device.
-    fn place(&mut self, site: &InstanceGroup) -> Result<&mut Place, LabError> {
+    /// An instance of a site, its operands on the device.
+    fn setup(&mut self, site: &InstanceGroup, instance: &Instance) -> Result<&Setup, LabError> {
         let id = site_id(site);
         if self.place.as_ref().is_none_or(|known| known.id != id) {
             // What another site held makes room first.
             self.place = None;
-            let case = Case::random(&site.instance, 0);
-            let expected = Expected::of(&case);
-            // So many copies of the operands that weights stream, as far as the bytes to rotate over go.
-            let copies = rotate_bytes(self.device.limits()) / site.instance.held_bytes().max(1);
-            let copies = copies.clamp(1, 16) as usize;
-            let operands = Operands::upload(&self.device, &case, copies)?;
-            let rest = Rest::of(&self.device, &site.instance)?;
-            self.place = Some(Place { id, case, expected, operands, copies, rest });
         }
-        self.place.as_mut().ok_or_else(|| LabError::Unknown("no site".to_owned()))
+        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; few rows are not timed.
+        let copies = match instance.rows == site.instance.rows {
+            true => rotate_bytes(self.device.limits()) / instance.held_bytes().max(1),
+            false => 1,
+        };
+        let place = self.place.get_or_insert_with(|| Place { id, setups: Vec::new() });
+        Ok(place.setup(&self.device, instance, copies.clamp(1, 16) as usize)?)
     }
 
     /// Checks a kernel against the reference, then times it.
@@ -161,18 +172,18 @@ impl KernelLab {
         which: &Configured,
         progress: &dyn Fn(Phase),
     ) -> Result<(Outcome, Cost), LabError> {
-        let kernel = self.kernel(site, which)?;
+        let (kernel, instance) = self.kernel(site, which)?;
         let mut lap = Lap::begin();
-        let place = self.place(site)?;
+        let setup = self.setup(site, &instance)?;
         let prepared = lap.end();
-        let bench = place.operands.bench(&kernel)?;
+        let bench = setup.operands.bench(&kernel)?;
         let compile = lap.end();
         progress(Phase::Running);
-        let deviation = check(&bench, &place.case, &place.expected)?;
-        let copies = place.copies as u32;
+        let deviation = check(&bench, &setup.case, &setup.expected)?;
+        let copies = setup.copies as u32;
         let mut wrong = fault_of(&deviation);
-        if wrong.is_none() {
-            wrong = self.fault_of_rest(&site.key.op, which, progress)?;
+        if let Some(rest) = rest_of(&instance).filter(|_| wrong.is_none()) {
+            wrong = self.fault_of_rest(site, &rest, which, progress)?;
         }
         let cost = Cost { compile, check: prepared + lap.end(), timed: 0.0 };
         if let Some(why) = wrong {
@@ -188,26 +199,26 @@ impl KernelLab {
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
 
-    /// What is wrong with a kernel of the current site where a pass has fewer rows, if anything. Where its file says that it has no
-    /// kernel for so few, another one stands there.
+    /// What is wrong with a kernel of a site where a pass has fewer rows, if anything. Where its file says that it has no kernel for so
+    /// few, another one stands there.
     fn fault_of_rest(
         &mut self,
-        op: &str,
+        site: &InstanceGroup,
+        rest: &Instance,
         which: &Configured,
         progress: &dyn Fn(Phase),
     ) -> Result<Option<String>, LabError> {
-        let Some(rest) = self.place.as_ref().and_then(|place| place.rest.as_ref()) else { return Ok(None) };
-        let kernel = match self.kernel_at(op, &rest.instance, which) {
+        let kernel = match self.kernel_at(rest, which) {
             Err(LabError::Kernel(KernelError::Refused(_))) => return Ok(None),
             Err(LabError::Kernel(wrong)) => return Ok(Some(wrong.to_string())),
             kernel => kernel?,
         };
-        let Some(Place { operands, rest: Some(rest), .. }) = &mut self.place else { return Ok(None) };
         progress(Phase::Compiling);
-        let bench = operands.bench_on(&kernel, &rest.operands)?;
+        let setup = self.setup(site, rest)?;
+        let bench = setup.operands.bench(&kernel)?;
         progress(Phase::Running);
-        let fault = fault_of(&check(&bench, &rest.case, &rest.expected)?);
-        Ok(fault.map(|fault| format!("at {} rows: {fault}", rest.instance.rows)))
+        let fault = fault_of(&check(&bench, &setup.case, &setup.expected)?);
+        Ok(fault.map(|fault| format!("at {} rows: {fault}", rest.rows)))
     }
 
     fn samples(&self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
@@ -222,20 +233,22 @@ impl KernelLab {
         progress: &dyn Fn(Phase),
     ) -> Result<(Outcome, Cost), LabError> {
         let kernels = [self.kernel(site, &which[0])?, self.kernel(site, &which[1])?];
+        let mut cost = Cost::default();
+        let (mut benches, mut copies) = (Vec::new(), 1);
         let mut lap = Lap::begin();
-        let place = self.place(site)?;
-        let (prepared, copies) = (lap.end(), place.copies as u32);
-        let benches = [place.operands.bench(&kernels[0])?, place.operands.bench(&kernels[1])?];
-        let compile = lap.end();
+        for (kernel, instance) in &kernels {
+            let setup = self.setup(site, instance)?;
+            cost.check += lap.end();
+            copies = setup.copies as u32;
+            benches.push(setup.operands.bench(kernel)?);
+            cost.compile += lap.end();
+        }
         progress(Phase::Running);
         let repeats = self.repeats(&benches[0])?.max(self.repeats(&benches[1])?);
-        let mut cost = Cost { compile, check: prepared, timed: lap.end() };
+        cost.timed += lap.end();
         // A race that is seldom lost was right when it was checked.
         let ns = benches[1].time(&self.clock, 1)?.ns;
-        let is_steady = match &self.place {
-            Some(place) => is_steady(&benches[1], &place.case, ns)?,
-            None => true,
-        };
+        let is_steady = is_steady(&benches[1], ns)?;
         cost.check += lap.end();
         if !is_steady {
             let why = "some of many runs on the same data differ".to_owned();
@@ -259,8 +272,8 @@ impl KernelLab {
         let (known, bench) = match self.control.take() {
             Some((known, bench)) if known == *which => (known, bench),
             _ => {
-                let kernel = self.kernel(site, which)?;
-                (which.clone(), Bench::new(&self.device, &kernel, &Case::random(&site.instance, 0), 1)?)
+                let (kernel, instance) = self.kernel(site, which)?;
+                (which.clone(), Bench::new(&self.device, &kernel, &Case::random(&instance, 0), 1)?)
             }
         };
         let compile = lap.end();
@@ -320,10 +333,16 @@ impl Lab for KernelLab {
         self.alive()?;
         let mut lap = Lap::begin();
         // What cannot be made says so when it is asked for.
-        let made: Vec<Kernel> = kernels.iter().filter_map(|which| self.kernel(site, which).ok()).collect();
-        let outcome = match self.place(site) {
-            Ok(place) => {
-                place.operands.compile_ahead(&made.iter().collect::<Vec<_>>());
+        let made: Vec<_> = kernels.iter().filter_map(|which| Some((self.kernel(site, which).ok()?, which))).collect();
+        let Some(((_, instance), _)) = made.first() else { return Ok((Outcome::Done, Cost::default())) };
+        let instance = instance.clone();
+        // Few rows have kernels of their own, where rows are in the text.
+        let rests = made.iter().filter_map(|((_, instance), which)| self.kernel_at(&rest_of(instance)?, which).ok());
+        let all: Vec<Kernel> =
+            rests.collect::<Vec<_>>().into_iter().chain(made.into_iter().map(|((k, _), _)| k)).collect();
+        let outcome = match self.setup(site, &instance) {
+            Ok(setup) => {
+                setup.operands.compile_ahead(&all.iter().collect::<Vec<_>>());
                 Outcome::Done
             }
             Err(LabError::Runtime(error)) => self.failed(&Job::Compile { site: site_id(site) }, &error),

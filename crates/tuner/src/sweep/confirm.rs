@@ -1,7 +1,7 @@
 //! The end of a sweep: what won, together, against the default plan.
 
 use super::merged::PROMISING;
-use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed, working};
+use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed, share_of, working};
 use crate::derive::{Policy, derive};
 use crate::job::Job;
 use crate::memo::{TrialError, paired, pool};
@@ -15,6 +15,9 @@ use wgoose_kernels::{HandOver, Plan, bucket};
 /// Fresh processes in which a plan is compared with the default: memory lies elsewhere in each.
 const PROCESSES: u32 = 3;
 
+/// The share of the budget that starts of processes may take for their first tokens. Where they take more, none is timed.
+const STARTS: f64 = 0.1;
+
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
     /// structure that won with default kernels. What then fails the gate, or is slower than the default in anything, is no plan.
@@ -27,6 +30,10 @@ impl Sweep<'_> {
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
         if plan.hash() != self.default.hash() {
             self.memo.go_on();
+        }
+        let (is_apart, starts) = (self.memo.start().is_some(), objective.starts());
+        if is_apart && self.starts().is_empty() {
+            self.leave_untried(starts.iter().map(ToString::to_string).collect(), &plan)?;
         }
         let left = working(self.options.budget).saturating_sub(self.memo.spent());
         let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
@@ -110,9 +117,20 @@ impl Sweep<'_> {
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
         let instances = f64::from(PROCESSES);
         let comparisons = gate + instances * all + instances * tuned.map(|scenario| of(&scenario)).sum::<f64>();
-        // One start for each process; a pair of starts for each scenario that is one, and a pair before all that are counted.
-        let pairs = 2 * (PROCESSES * 2 + 1) * objective.starts().len() as u32;
-        Duration::from_secs_f64(comparisons) + start * (PROCESSES + pairs)
+        // Each process has to begin, too.
+        Duration::from_secs_f64(comparisons) + start * PROCESSES + self.starting(self.starts().len())
+    }
+
+    /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each process.
+    fn starting(&self, scenarios: usize) -> Duration {
+        self.memo.start().unwrap_or_default() * (2 * (1 + 2 * PROCESSES) * scenarios as u32)
+    }
+
+    /// The scenarios for which processes are started, where that can be timed and does not take what searching needs.
+    fn starts(&self) -> Vec<Scenario> {
+        let starts = self.options.objective.starts();
+        let is_cheap = self.starting(starts.len()) <= share_of(working(self.options.budget), STARTS);
+        if self.memo.start().is_some() && is_cheap { starts } else { Vec::new() }
     }
 
     /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.
@@ -181,8 +199,7 @@ impl Sweep<'_> {
             return Ok(false);
         }
         let (default, each) = (self.default.clone(), effort.in_each_of(PROCESSES as usize));
-        let starts = if self.memo.start().is_some() { self.options.objective.starts() } else { Vec::new() };
-        let scenarios = self.options.objective.scenarios().into_iter().chain(starts);
+        let scenarios = self.options.objective.scenarios().into_iter().chain(self.starts());
         let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
             scenarios.map(|scenario| (scenario, Default::default())).collect();
         for process in 0..PROCESSES {

@@ -1,4 +1,4 @@
-//! Kernels, alone: what each kind of op instance costs, and which kernel is the fastest for it.
+//! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the fastest for it.
 
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError, UNTRIED};
 use crate::job::Configured;
@@ -7,7 +7,7 @@ use crate::ledger::{Cause, Reason};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::seeds::{Seed, SeedRefusal};
-use crate::space::{InstanceGroup, Scope, groups};
+use crate::space::{InstanceGroup, Scope, groups, groups_as_run};
 use crate::stats::drift::{self, Block};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -59,7 +59,8 @@ impl<'a> Sweep<'a> {
         let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
         let mut present = BTreeSet::new();
         for (scenario, fusions) in passes {
-            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
+            let known = (&problem.limits, &*self.options.catalogue);
+            for group in groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known) {
                 present.insert(group.key.op.clone());
                 // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
                 let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;

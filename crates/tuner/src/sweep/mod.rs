@@ -246,10 +246,11 @@ impl<'a> Sweep<'a> {
     }
 
     /// When a stage before the last one ends, in time of the budget. The last one has what it takes, but for half of a budget that is
-    /// too short for both.
+    /// too short for both; kernels have a little in any case.
     fn end(&self, share: f64) -> Duration {
         let budget = working(self.options.budget);
-        share_of(budget, share).min(budget - self.confirming().min(budget / 2))
+        let kernels = if share < self.ends.kernels { share_of(budget, Ends::KERNELS) } else { Duration::ZERO };
+        share_of(budget, share).min(budget - self.confirming().min(budget / 2) - kernels)
     }
 
     /// What is left until a stage ends.

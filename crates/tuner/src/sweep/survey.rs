@@ -22,7 +22,7 @@ pub fn time_all(
     let scope = Scope { allowed: options.allowed, exhaustive: options.exhaustive };
     let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);
     let size = |site: &InstanceGroup| {
-        let (all, _) = configurations(&site.instance, &problem.limits, scope, &options.catalogue);
+        let (all, _) = configurations(site, &problem.limits, scope, &options.catalogue);
         all.iter().filter(|c| c.refusal.is_none()).count()
     };
     let mut sites: Vec<(usize, InstanceGroup)> =

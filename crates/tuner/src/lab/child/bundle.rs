@@ -96,7 +96,8 @@ impl Quarantine {
             let Some(variant) = self.catalogue.variant(&site.key.op, &which.variant) else { continue };
             let Ok(config) = variant.config(&which.config) else { continue };
             // What cannot be made has no text.
-            let Ok(kernel) = Kernel::new(variant, &site.instance, &config, limits) else { continue };
+            let instance = site.instance_for(variant, &config, limits);
+            let Ok(kernel) = Kernel::new(variant, &instance, &config, limits) else { continue };
             write(&bundle.join(format!("{i}-{}.wgsl", which.variant)), kernel.wgsl.as_bytes())?;
         }
         for path in sources {

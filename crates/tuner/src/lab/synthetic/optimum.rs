@@ -138,7 +138,7 @@ impl SyntheticLab<'_> {
         scope: Scope,
     ) -> impl Iterator<Item = (f64, Kernel)> + 'b {
         let (problem, catalogue) = (self.problem, self.catalogue);
-        let (all, _) = configurations(&group.instance, &problem.limits, scope, catalogue);
+        let (all, _) = configurations(group, &problem.limits, scope, catalogue);
         let grid = threads.map(|threads| PersistentGrid { workgroups: self.device.resident, threads });
         let mut timed = Vec::new();
         for c in all.into_iter().filter(|c| c.refusal.is_none()) {
