@@ -246,19 +246,24 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(best)
     }
 
-    /// Measures configurations; what is known is enough once the deadline has passed.
+    /// Measures configurations; what is known is enough once the deadline has passed, and those that were compiled before were measured
+    /// for as long as compiling took.
     fn try_all(
         &mut self,
         configurations: &[usize],
         best: &mut Option<(usize, f64)>,
         deadline: Option<Duration>,
     ) -> Result<(), KernelTuningError> {
+        let mut end = deadline;
         for (n, i) in configurations.iter().copied().enumerate() {
-            if best.is_some() && deadline.is_some_and(|deadline| self.memo.spent() >= deadline) {
+            let now = self.memo.spent();
+            if best.is_some() && end.is_some_and(|end| now >= end) {
                 break;
             }
             if n % AHEAD == 0 {
                 self.compile_ahead(&configurations[n..configurations.len().min(n + AHEAD)])?;
+                let compiled = self.memo.spent();
+                end = deadline.map(|deadline| deadline.max(compiled + (compiled - now)));
             }
             if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
                 *best = Some((i, ns));

@@ -18,6 +18,13 @@ use wgoose_kernels::{Kernel, Plan, ops};
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
 const ROOM: f64 = 0.03;
 
+/// What kernels of matrix units were seen to compute, as a share of what others of them might: memory is soon read as fast as it can
+/// be, and no kernel is known to compute as fast as that.
+const COMPUTED: f64 = 0.8;
+
+/// The share of what a prompt's pass reads and writes from which an op is timed.
+const SMALL: f64 = 0.005;
+
 /// How fast a kernel reads and computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Reached {
@@ -42,7 +49,7 @@ impl Reached {
     /// How near it comes to what was reached elsewhere: of what it is nearer to.
     fn share_of(self, most: Self) -> f64 {
         let share = |own: f64, most: f64| if most > 0.0 { own / most } else { 0.0 };
-        share(self.bytes, most.bytes).max(share(self.flops, most.flops))
+        share(self.bytes, most.bytes).max(COMPUTED * share(self.flops, most.flops))
     }
 }
 
@@ -56,27 +63,36 @@ impl<'a> Sweep<'a> {
         passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
         passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
         passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
-        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
-        let mut present = BTreeSet::new();
-        for (scenario, fusions) in passes {
-            let known = (&problem.limits, &*self.options.catalogue);
-            for group in groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known) {
-                present.insert(group.key.op.clone());
-                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
-                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
-                if !is_merged && !all.iter().any(|(_, g)| g.key == group.key) {
-                    all.push((scenario, group));
-                }
-            }
-        }
-        self.leave_without_op(&present, plan)?;
-        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
-        // however short it is; then what reads and writes the most.
         let (options, brought) = (self.options, self.options.catalogue.differing());
         let is_brought = |op: &str| {
             brought.iter().any(|file| file.path.starts_with(&format!("ops/{op}/")))
                 || options.seeds.iter().any(|seed| seed.op == op)
         };
+        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
+        let mut present = BTreeSet::new();
+        // Of each pass, the bytes that what is timed here reads and writes, as a share of all.
+        let mut timed_shares: Vec<(Scenario, f64)> = Vec::new();
+        for (scenario, fusions) in passes {
+            let known = (&problem.limits, &*self.options.catalogue);
+            let groups = groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known);
+            let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
+            let mut timed = 0.0;
+            for group in groups {
+                present.insert(group.key.op.clone());
+                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
+                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
+                let share = group.bytes() as f64 / whole;
+                let is_small = scenario.tokens > 1 && share < SMALL && !is_brought(&group.key.op);
+                if !is_merged && !is_small && !all.iter().any(|(_, g)| g.key == group.key) {
+                    timed += share;
+                    all.push((scenario, group));
+                }
+            }
+            timed_shares.push((scenario, timed));
+        }
+        self.leave_without_op(&present, plan)?;
+        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
+        // however short it is; then what reads and writes the most.
         all.sort_by_key(|(_, group)| Reverse((is_brought(&group.key.op), group.bytes())));
         self.begin(Stage::Costs, all.len())?;
         let control = self.control_kernel()?;
@@ -107,7 +123,9 @@ impl<'a> Sweep<'a> {
             let kind = |other: &Scenario| (other.from_start, other.tokens > 1, other.sequences > 1);
             let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
             let weight: f64 = shares.map(|(_, share)| share).sum();
-            *ns *= weight / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
+            let timed = timed_shares.iter().find(|(other, _)| other == scenario).map_or(1.0, |(_, share)| *share);
+            *ns *= timed * weight
+                / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
         }
         costs.sort_by(|a, b| b.0.total_cmp(&a.0));
         self.begin(Stage::Kernels, costs.len())?;
