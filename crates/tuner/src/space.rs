@@ -39,6 +39,12 @@ impl InstanceGroup {
         Instance { packed, ..self.instance.clone() }
     }
 
+    /// The same with another number of rows; `None` where its operands do not simply have as many.
+    pub(crate) fn with_rows(&self, rows: u32) -> Option<Self> {
+        let instance = self.instance.with_rows(rows)?;
+        Some(InstanceGroup { key: TuningKey::of(&instance), instance, ..self.clone() })
+    }
+
     /// Bytes that all of them read and write in a pass.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.count) * self.instance.bytes()

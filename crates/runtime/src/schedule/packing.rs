@@ -50,7 +50,8 @@ pub fn packing(
     (plan, limits, catalogue): (&Plan, &Limits, &Catalogue),
 ) -> Result<BTreeMap<NodeId, Packed>, RuntimeError> {
     let order: Vec<NodeId> = graph.op_ids().collect();
-    let tensors = Tensors { format, shards: &|weight| Ok(vec![0..weight.shape(graph.model())[0]]) };
+    let tensors =
+        Tensors { format, shards: &|weight| Ok(std::iter::once(0..weight.shape(graph.model())[0]).collect()) };
     let choose = Choose { plan, like_rows: None, limits, catalogue };
     let (plain, ops) = instances(graph, &order, batch, &tensors, (&BTreeSet::new(), plan.state))?;
     let packed = packed_values(graph, &ops, &plain, &choose.first_admitted(&plain)?, &choose);

@@ -109,11 +109,29 @@ impl KernelTuner<'_> {
         memo: &mut Memo<'_>,
         deadline: Duration,
     ) -> Result<TunedKernel, KernelTuningError> {
+        self.tune_on(group, memo, None, deadline)
+    }
+
+    /// The same from the one on that won before.
+    ///
+    /// # Errors
+    /// As of [`KernelTuner::tune`].
+    pub(crate) fn tune_on(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        won: Option<&Choice>,
+        deadline: Duration,
+    ) -> Result<TunedKernel, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, memo)?;
         candidates.record_refusals()?;
         let default = candidates.default;
         let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
-        let best = candidates.descend(Some((default, default_ns)), deadline)?.unwrap_or((default, default_ns));
+        let mut known = (default, default_ns);
+        if let Some(won) = won.and_then(|won| candidates.find(won)) {
+            known = candidates.measure(won)?.map_or(known, |ns| (won, ns));
+        }
+        let best = candidates.descend(Some(known), deadline)?.unwrap_or(known);
         let (mut winner, mut best_ns) = (None, best.1);
         for i in candidates.ranked().into_iter().take_while(|i| *i != default) {
             // What fails when it is compared was no candidate: the next one has its turn.
@@ -125,5 +143,30 @@ impl KernelTuner<'_> {
             break;
         }
         Ok(TunedKernel { winner, default_ns, best_ns, tried: candidates.tried, broken: candidates.broken() })
+    }
+
+    /// The default kernel of a kind of instance, unless what won with more rows is faster there, too, as far as that can be told until
+    /// `deadline`: a plan's choice serves fewer rows as well, where they have none of their own.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn default_unless_faster(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+        won: &Choice,
+        deadline: Duration,
+    ) -> Result<Option<Choice>, KernelTuningError> {
+        let is_late = memo.spent() >= deadline;
+        let mut candidates = Candidates::new(self, group, memo)?;
+        let default = candidates.default;
+        let is_faster = match candidates.find(won) {
+            Some(same) if same == default => return Ok(None),
+            Some(i) if !is_late && candidates.measure(default)?.is_some() && candidates.measure(i)?.is_some() => {
+                candidates.is_faster(default, i, false)? == Some(true)
+            }
+            _ => false,
+        };
+        if is_faster { Ok(None) } else { candidates.choice(default).map(Some) }
     }
 }

@@ -36,7 +36,9 @@ impl Sweep<'_> {
             self.leave_untried(starts.iter().map(ToString::to_string).collect(), &plan)?;
         }
         let left = working(self.options.budget).saturating_sub(self.memo.spent());
-        let effort = Effort::sure(left / (2 * tuned.len() + scenarios.len()) as u32);
+        let allowance = left / (2 * tuned.len() + scenarios.len()) as u32;
+        // What is reported is measured at the end, in processes of its own.
+        let (effort, sure) = (Effort::usual(allowance), Effort::sure(allowance));
         for scenario in tuned {
             let rows = match scenario.tokens {
                 1 => bucket(scenario.sequences),
@@ -74,7 +76,7 @@ impl Sweep<'_> {
             vec![(plan, Candidate::Winners), (decode, Candidate::Decode), (structure.clone(), Candidate::Structure)];
         candidates.dedup_by_key(|(plan, _)| plan.hash());
         for (plan, candidate) in candidates {
-            if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, effort)? {
+            if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, sure)? {
                 return self.derived();
             }
         }
@@ -86,15 +88,15 @@ impl Sweep<'_> {
         Ok(derived)
     }
 
-    /// What the end of a sweep takes at the least, by what such comparisons and gates took until now: three instances for what kernels are
-    /// tuned for, and each scenario in each process.
+    /// What the end of a sweep takes, by what the longest of such comparisons took until now: one for what kernels are tuned for, and each
+    /// scenario in each process.
     pub(super) fn confirming(&self) -> Duration {
         let objective = &self.options.objective;
         let (mut screened, mut compared) = (BTreeMap::new(), BTreeMap::new());
         let mut gate = 0.0_f64;
         for (job, cost) in self.memo.took() {
             let learn = |known: &mut BTreeMap<Scenario, f64>, scenario: &Scenario| {
-                known.entry(*scenario).and_modify(|known| *known = known.min(cost)).or_insert(cost);
+                known.entry(*scenario).and_modify(|known| *known = known.max(cost)).or_insert(cost);
             };
             match job {
                 Job::Screen { scenario, .. } => learn(&mut screened, scenario),
@@ -115,8 +117,7 @@ impl Sweep<'_> {
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
-        let instances = f64::from(PROCESSES);
-        let comparisons = gate + instances * all + instances * tuned.map(|scenario| of(&scenario)).sum::<f64>();
+        let comparisons = gate + f64::from(PROCESSES) * all + tuned.map(|scenario| of(&scenario)).sum::<f64>();
         // Each process has to begin, too.
         Duration::from_secs_f64(comparisons) + start * PROCESSES + self.starting(self.starts().len())
     }

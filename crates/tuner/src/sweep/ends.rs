@@ -26,7 +26,7 @@ impl Ends {
     const STRUCTURE: Ends = Ends { structure: 1.0, stages: 1.0, forms: 1.0, merged: 1.0, kernels: 1.0, layouts: 1.0 };
 
     /// What kernels have at the least where the last stage takes more than is left for it.
-    pub(super) const KERNELS: f64 = 0.13;
+    pub(super) const KERNELS: f64 = 0.1;
 
     /// Those of a sweep.
     pub(super) fn of(options: &SweepOptions) -> Self {

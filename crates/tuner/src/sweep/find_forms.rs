@@ -15,7 +15,10 @@ use wgoose_kernels::plan::{TuningKey, bindable_fusions};
 const SINGLE: f64 = 0.7;
 
 /// Things in which a form may differ from the first at once.
-const COMBINED: u32 = 3;
+const COMBINED: u32 = 4;
+
+/// Things that are combined, at most: those that alone gain the most.
+const THINGS: usize = 8;
 
 /// Forms have at most so many more stages in a layer than the first: each costs a boundary.
 const MORE_STAGES: u32 = 2;
@@ -66,16 +69,16 @@ impl Sweep<'_> {
         let (begun, time) = (self.memo.spent(), self.left(self.ends.forms));
         let sets: Vec<Vec<usize>> = [vec![]].into_iter().chain((0..all.len()).map(|i| vec![i])).collect();
         let outlines = self.outlines(fused, grids, &all, &sets);
-        let found = self.with_kernels(tuner, forms, outlines, begun + time.mul_f64(SINGLE))?;
-        let near: BTreeSet<usize> = found.iter().flat_map(|found| found.outline.toggles.clone()).collect();
-        let near: Vec<usize> = near.into_iter().collect();
-        let is_near = |grid: &&PersistentGrid| found.iter().any(|found| found.outline.step.grid == **grid);
+        let single = self.with_kernels(tuner, forms, outlines, begun + time.mul_f64(SINGLE))?;
+        let is_near = |grid: &&PersistentGrid| near(&single).iter().any(|found| found.outline.step.grid == **grid);
         let grids: Vec<PersistentGrid> = grids.iter().filter(is_near).copied().collect();
-        let subset = |bits: u32| (0..near.len()).filter(|i| bits >> i & 1 == 1).map(|i| near[i]).collect();
-        let subsets = (0..1u32 << near.len().min(16)).filter(|bits| bits.count_ones() <= COMBINED);
+        let things = worth_combining(&single);
+        let subset = |bits: u32| (0..things.len()).filter(|i| bits >> i & 1 == 1).map(|i| things[i]).collect();
+        let subsets = (0..1u32 << things.len()).filter(|bits| bits.count_ones() <= COMBINED);
         let outlines = self.outlines(fused, &grids, &all, &subsets.map(subset).collect::<Vec<_>>());
-        let found = self.with_kernels(tuner, forms, outlines, begun + time)?;
-        forms.all = found.into_iter().take(MOST).map(|found| found.form).collect();
+        let mut found = self.with_kernels(tuner, forms, outlines, begun + time)?;
+        found.truncate(near(&found).len().min(MOST));
+        forms.all = found.into_iter().map(|found| found.form).collect();
         // What the others are held against is one of them, however slow it seems.
         let step = MergedStep::of(self.problem, best, first);
         if forms.like(best).is_none()
@@ -123,8 +126,7 @@ impl Sweep<'_> {
         outlines
     }
 
-    /// Times kernels that are not known yet, and says which forms are not far behind the fastest, that first. Forms that there is no
-    /// time for are none.
+    /// Times kernels that are not known yet: forms, the fastest first. Those that there is no time for are none.
     fn with_kernels(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -167,8 +169,34 @@ impl Sweep<'_> {
             }
         }
         found.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-        let least = found.first().map_or(0.0, |found| found.ns);
-        found.retain(|found| found.ns < least * (1.0 + BEHIND));
         Ok(found)
     }
+}
+
+/// Those that are not far behind the fastest, of forms of which that is the first.
+fn near(found: &[Found]) -> &[Found] {
+    let least = found.first().map_or(0.0, |found| found.ns);
+    &found[..found.partition_point(|found| found.ns < least * (1.0 + BEHIND))]
+}
+
+/// What may be worth while together, of forms that differ from the first of their grid in one thing: what alone is not far behind that
+/// one. One that gains much says nothing against another that gains little.
+fn worth_combining(single: &[Found]) -> Vec<usize> {
+    let first = |of: &Found| {
+        let is_first =
+            |found: &&Found| found.outline.toggles.is_empty() && found.outline.step.grid == of.outline.step.grid;
+        single.iter().find(is_first).map_or(f64::NAN, |found| found.ns)
+    };
+    let mut things: Vec<(f64, usize)> = Vec::new();
+    for found in single {
+        let [thing] = found.outline.toggles[..] else { continue };
+        let ratio = found.ns / first(found);
+        match things.iter_mut().find(|(_, known)| *known == thing) {
+            Some((least, _)) => *least = least.min(ratio),
+            None => things.push((ratio, thing)),
+        }
+    }
+    things.retain(|(ratio, _)| *ratio < 1.0 + BEHIND);
+    things.sort_by(|a, b| a.0.total_cmp(&b.0));
+    things.into_iter().take(THINGS).map(|(_, thing)| thing).collect()
 }

@@ -1,6 +1,6 @@
 //! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the fastest for it.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError, UNTRIED};
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError, UNTRIED, share_of, working};
 use crate::job::Configured;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::ledger::{Cause, Reason};
@@ -10,10 +10,10 @@ use crate::seeds::{Seed, SeedRefusal};
 use crate::space::{InstanceGroup, Scope, groups, groups_as_run};
 use crate::stats::drift::{self, Block};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wgoose_kernels::plan::{Fusions, default_kernel};
-use wgoose_kernels::{Kernel, Plan, ops};
+use wgoose_kernels::plan::{Choice, Fusions, default_kernel};
+use wgoose_kernels::{Kernel, Plan, bucket, ops};
 
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
 const ROOM: f64 = 0.03;
@@ -21,6 +21,12 @@ const ROOM: f64 = 0.03;
 /// What kernels of matrix units were seen to compute, as a share of what others of them might: memory is soon read as fast as it can
 /// be, and no kernel is known to compute as fast as that.
 const COMPUTED: f64 = 0.8;
+
+/// The share of the budget in which kernels of long passes are tried in short ones.
+const SHORTER: f64 = 0.02;
+
+/// What runs beside a merged step counts as such a share of decoding at the least: it is searched nowhere else.
+const BESIDE: f64 = 0.5;
 
 /// The share of what a prompt's pass reads and writes from which an op is timed.
 const SMALL: f64 = 0.005;
@@ -88,7 +94,7 @@ impl<'a> Sweep<'a> {
                     all.push((scenario, group));
                 }
             }
-            timed_shares.push((scenario, timed));
+            timed_shares.push((scenario, timed.max(BESIDE)));
         }
         self.leave_without_op(&present, plan)?;
         // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
@@ -131,29 +137,35 @@ impl<'a> Sweep<'a> {
         self.begin(Stage::Kernels, costs.len())?;
         let half = self.memo.spent() + self.left(self.ends.kernels) / 2;
         let sites: Vec<(f64, InstanceGroup)> = costs.into_iter().map(|(share, _, group)| (share, group)).collect();
-        let tuned = self.round(tuner, &sites, half)?;
+        let tuned = self.round(tuner, &sites, &vec![None; sites.len()], half)?;
         // What is left of the time goes to those that are furthest from what the device was seen to do.
         let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
         let most = sites.iter().zip(&tuned).map(|((_, group), tuned)| reached(group, tuned.best_ns));
         let most = most.fold(Reached::default(), Reached::max);
-        let (mut left, mut first) = (Vec::new(), Vec::new());
+        let (mut left, mut found) = (Vec::new(), Vec::new());
         for ((share, group), tuned) in sites.into_iter().zip(tuned) {
             let room = 1.0 - reached(&group, tuned.best_ns).share_of(most);
             if room < ROOM || self.memo.spent() >= end {
-                first.push((group, tuned));
+                found.push((group, tuned));
             } else {
-                left.push((share * tuned.best_ns / tuned.default_ns * room, group));
+                left.push((share * tuned.best_ns / tuned.default_ns * room, group, tuned.winner));
             }
         }
         left.sort_by(|a, b| b.0.total_cmp(&a.0));
         if !left.is_empty() {
             self.begin(Stage::Kernels, left.len())?;
         }
-        let second = self.round(tuner, &left, end)?;
-        first.extend(left.into_iter().map(|(_, group)| group).zip(second));
+        let (left, won): (Vec<_>, Vec<_>) = left.into_iter().map(|(share, group, won)| ((share, group), won)).unzip();
+        let trying = share_of(working(self.options.budget), SHORTER);
+        let second = self.round(tuner, &left, &won, end.saturating_sub(trying))?;
+        found.extend(left.into_iter().map(|(_, group)| group).zip(second));
+        let tuned_at = self.memo.spent();
         let mut said = BTreeSet::new();
-        for (_, tuned) in first {
-            tuned.winner.into_iter().for_each(|choice| plan.adopt(choice));
+        for (group, tuned) in found {
+            if let Some(choice) = tuned.winner {
+                self.keep_shorter(tuner, plan, (&group, &choice), end.max(tuned_at) + trying)?;
+                plan.adopt(choice);
+            }
             for error in tuned.broken {
                 if said.insert(error.to_string()) {
                     self.note(Note::BrokenVariant(error))?;
@@ -165,6 +177,35 @@ impl<'a> Sweep<'a> {
             self.note(Note::Drift(drift))?;
         }
         Ok(())
+    }
+
+    /// Keeps the default kernel in shorter passes of prompts, where what won in a long one is not faster.
+    fn keep_shorter(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        plan: &mut Plan,
+        (group, won): (&InstanceGroup, &Choice),
+        end: Duration,
+    ) -> Result<(), SweepError> {
+        for rows in self.shorter_passes(plan.prefill_chunk) {
+            let shorter = group.with_rows(rows).filter(|shorter| shorter.key.up_to_rows < group.key.up_to_rows);
+            let Some(shorter) = shorter.filter(|_| group.instance.rows > 1) else { continue };
+            if let Some(default) = tuner.default_unless_faster(&shorter, &mut self.memo, won, end)? {
+                plan.adopt(default);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tokens of the passes in which prompts are read, and of what is left of them; of those in a bucket the most.
+    fn shorter_passes(&self, chunk: u32) -> Vec<u32> {
+        let mut passes: BTreeMap<u32, u32> = BTreeMap::new();
+        let prompts = self.options.objective.prompts();
+        for rows in prompts.iter().flat_map(|prompt| [prompt.tokens.min(chunk), prompt.tokens % chunk]) {
+            let most = passes.entry(bucket(rows)).or_default();
+            *most = rows.max(*most);
+        }
+        passes.into_values().filter(|rows| *rows > 1).collect()
     }
 
     /// Says which ops are in no pass of a plan: their kernels are not tried, even those that the user brought along.
@@ -189,19 +230,22 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Tunes kernels of sites, each with its share of the time until `end`; a site that needs less leaves it to those after it.
+    /// Tunes kernels of sites, from those on that won before, each with its share of the time until `end`; a site that needs less leaves
+    /// it to those after it.
     fn round(
         &mut self,
         tuner: &KernelTuner<'_>,
         sites: &[(f64, InstanceGroup)],
+        won: &[Option<Choice>],
         end: Duration,
     ) -> Result<Vec<TunedKernel>, SweepError> {
         let (begun, total) = (self.memo.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
         let time = end.saturating_sub(begun);
         let (mut claimed, mut tuned) = (0.0, Vec::new());
-        for (share, group) in sites {
+        for ((share, group), won) in sites.iter().zip(won) {
             claimed += share / total.max(1e-9);
-            let found = tuner.tune(group, &mut self.memo, begun + time.mul_f64(claimed.min(1.0)))?;
+            let deadline = begun + time.mul_f64(claimed.min(1.0));
+            let found = tuner.tune_on(group, &mut self.memo, won.as_ref(), deadline)?;
             let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
             self.done(Step::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
             tuned.push(found);

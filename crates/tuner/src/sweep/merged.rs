@@ -3,6 +3,7 @@
 //! is believed (Thompson sampling), and what is likeliest in the end is compared with the best so far.
 
 use super::forms::{Forms, Picked};
+use super::merged_step::weight;
 use super::{Candidate, Ended, Step, Sweep, SweepError};
 use crate::kernel_tuning::KernelTuner;
 use crate::memo::TrialError;
@@ -25,6 +26,9 @@ pub(super) const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// What a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
 pub(super) const PROMISING: f64 = 0.004;
+
+/// Stages that are drawn where nothing else is left to try, shared among their kinds by the bytes that they read.
+const DRAWN: f64 = 100.0;
 
 /// The share of the time for merged steps that is left for comparisons at the end.
 const LAST: f64 = 0.12;
@@ -55,6 +59,9 @@ impl Sweep<'_> {
                 batch.extend(picked.filter(|_| batch.len() < AHEAD));
             }
             if batch.is_empty() {
+                if self.deepen(tuner, forms, &mut rng, deadline)? {
+                    continue;
+                }
                 break;
             }
             promising += self.see(forms, &reference, &batch)?;
@@ -146,6 +153,30 @@ impl Sweep<'_> {
         }
         forms.judge(&ran, &failed);
         Ok(promising)
+    }
+
+    /// Times stages that are drawn alone, where nothing that is known is worth a look any more. Whether there were new ones.
+    fn deepen(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        forms: &mut Forms,
+        rng: &mut SplitMix64,
+        deadline: Duration,
+    ) -> Result<bool, SweepError> {
+        let begun = self.memo.spent();
+        let stages = forms.pools.iter().filter(|pool| pool.grid.is_some());
+        let mut groups: Vec<_> = stages.map(|pool| (pool.group.clone(), pool.grid)).collect();
+        groups.sort_by(|(a, _), (b, _)| weight(b).total_cmp(&weight(a)));
+        let total: f64 = groups.iter().map(|(group, _)| weight(group)).sum();
+        for (group, grid) in groups {
+            if self.memo.spent() >= deadline {
+                break;
+            }
+            let count = (DRAWN * weight(&group) / total).ceil() as usize;
+            let drawn = tuner.drawn(&group, &mut self.memo, grid, (count, rng))?;
+            forms.add(&group, grid, drawn);
+        }
+        Ok(self.memo.spent() > begun)
     }
 
     /// Times what is one tunable away from each stage of a step, unless that was done.

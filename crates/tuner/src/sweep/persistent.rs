@@ -87,6 +87,9 @@ impl Sweep<'_> {
         if !won {
             return Ok(());
         }
+        // What lies between stages decides which form is the fastest.
+        self.announced(plan)?;
+        fused.hand_over = plan.hand_over;
         self.find_forms(tuner, &mut forms, (&fused, plan), &grids)?;
         self.merged(tuner, plan, &mut forms)?;
         self.announced(plan)
