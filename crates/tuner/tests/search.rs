@@ -11,13 +11,14 @@ use std::path::Path;
 use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, Feature, HandOver, Plan};
+use wgoose_kernels::{Catalogue, Feature, HandOver, Plan, Precision};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
+use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::lab::{Lab, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Outcome, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::space::Scope;
+use wgoose_tuner::space::{Scope, groups};
 use wgoose_tuner::sweep::{
     Candidate, Event, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
 };
@@ -83,6 +84,28 @@ fn a_search_comes_near_the_best_plan_that_there_is() {
     let found = lab.true_ns(&swept.plan, Scenario::DECODE).unwrap();
     // Nearly all seeds end within 2 %; `--example strategies` counts them.
     assert!(found < 1.03 * best, "{found} ns, {best} at best");
+}
+
+#[test]
+fn what_won_with_more_rows_serves_fewer_where_it_is_faster() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), 1000);
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(3));
+    let mut memo = memo(&problem, &options, &mut lab);
+    let fusions = &problem.default.fusions.prefill;
+    let all = groups(&problem.shape, Scenario::prefill(32), fusions, &|_| Format::F16);
+    let site = all.into_iter().find(|group| group.key.op == "matmul_add" && group.key.k > 768).unwrap();
+    let scope = Scope { allowed: Precision::F32, exhaustive: false };
+    let tuner = KernelTuner::new(&problem.limits, &catalogue, scope);
+    let winner = tuner.tune(&site, &mut memo, Duration::from_secs(100)).unwrap().winner.unwrap();
+    let naive = catalogue.variant("matmul_add", "naive").unwrap();
+    let slow = Choice::new(site.key.clone(), naive, &naive.default_config()).unwrap();
+    let mut kept = |won, time| tuner.default_unless_faster(&site, &mut memo, won, Duration::from_secs(time)).unwrap();
+    assert_eq!(kept(&winner, 1000), None);
+    let default = kept(&slow, 1000).unwrap();
+    assert!(default.key == site.key && default.variant != "naive" && default != winner, "{default}");
+    assert_eq!(kept(&winner, 0), Some(default), "there is no time to see whether it is");
 }
 
 #[test]

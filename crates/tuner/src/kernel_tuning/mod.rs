@@ -150,7 +150,7 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The ledger or the device fails.
-    pub(crate) fn default_unless_faster(
+    pub fn default_unless_faster(
         &self,
         group: &InstanceGroup,
         memo: &mut Memo<'_>,
