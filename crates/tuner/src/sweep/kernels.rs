@@ -59,54 +59,33 @@ impl Reached {
     }
 }
 
+/// What is timed alone.
+struct Alone {
+    /// Kinds of op instance, but for what a merged step holds, and what of a prompt is small.
+    sites: Vec<(Scenario, InstanceGroup)>,
+    /// Of each pass, the bytes that these read and write, as a share of all.
+    shares: Vec<(Scenario, f64)>,
+    /// The ops of all passes, timed or not.
+    ops: BTreeSet<String>,
+}
+
 impl<'a> Sweep<'a> {
     /// Kernels, the costliest kind of op instance first.
     pub(super) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        let problem = self.problem;
-        let objective = &self.options.objective;
-        let Fusions { decode, batched, prefill } = &plan.fusions;
-        let mut passes = Vec::new();
-        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
-        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
-        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
-        let (options, brought) = (self.options, self.options.catalogue.differing());
-        let is_brought = |op: &str| {
-            brought.iter().any(|file| file.path.starts_with(&format!("ops/{op}/")))
-                || options.seeds.iter().any(|seed| seed.op == op)
-        };
-        let mut all: Vec<(Scenario, InstanceGroup)> = Vec::new();
-        let mut present = BTreeSet::new();
-        // Of each pass, the bytes that what is timed here reads and writes, as a share of all.
-        let mut timed_shares: Vec<(Scenario, f64)> = Vec::new();
-        for (scenario, fusions) in passes {
-            let known = (&problem.limits, &*self.options.catalogue);
-            let groups = groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known);
-            let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
-            let mut timed = 0.0;
-            for group in groups {
-                present.insert(group.key.op.clone());
-                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
-                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
-                let share = group.bytes() as f64 / whole;
-                let is_small = scenario.tokens > 1 && share < SMALL && !is_brought(&group.key.op);
-                if !is_merged && !is_small && !all.iter().any(|(_, g)| g.key == group.key) {
-                    timed += share;
-                    all.push((scenario, group));
-                }
-            }
-            timed_shares.push((scenario, timed.max(BESIDE)));
-        }
-        self.leave_without_op(&present, plan)?;
+        let Alone { mut sites, shares, ops } = self.alone(plan);
+        self.leave_without_op(&ops, plan)?;
         // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
         // however short it is; then what reads and writes the most.
-        all.sort_by_key(|(_, group)| Reverse((is_brought(&group.key.op), group.bytes())));
-        self.begin(Stage::Costs, all.len())?;
+        let brought = self.brought();
+        let is_brought = |group: &InstanceGroup| brought.contains(&group.key.op);
+        sites.sort_by_key(|(_, group)| Reverse((is_brought(group), group.bytes())));
+        self.begin(Stage::Costs, sites.len())?;
         let control = self.control_kernel()?;
         let speed_before = self.control(control.as_ref())?;
         let end = self.end(self.ends.kernels);
         let (mut costs, mut untried) = (Vec::new(), 0);
-        for (scenario, group) in all {
-            if self.memo.spent() >= end && !is_brought(&group.key.op) {
+        for (scenario, group) in sites {
+            if self.memo.spent() >= end && !is_brought(&group) {
                 untried += 1;
                 continue;
             }
@@ -117,26 +96,9 @@ impl<'a> Sweep<'a> {
         if untried > 0 {
             self.leave_untried(vec![format!("kernels of {untried} kinds of op instance")], plan)?;
         }
-        // Scenarios weigh what the objective says, however long they are.
-        let mut totals: Vec<(Scenario, f64)> = Vec::new();
-        for (ns, scenario, _) in &costs {
-            match totals.iter_mut().find(|(known, _)| known == scenario) {
-                Some((_, total)) => *total += ns,
-                None => totals.push((*scenario, *ns)),
-            }
-        }
-        for (ns, scenario, _) in &mut costs {
-            let kind = |other: &Scenario| (other.from_start, other.tokens > 1, other.sequences > 1);
-            let shares = objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
-            let weight: f64 = shares.map(|(_, share)| share).sum();
-            let timed = timed_shares.iter().find(|(other, _)| other == scenario).map_or(1.0, |(_, share)| *share);
-            *ns *= timed * weight
-                / totals.iter().find(|(known, _)| known == scenario).map_or(1.0, |(_, total)| total.max(1.0));
-        }
-        costs.sort_by(|a, b| b.0.total_cmp(&a.0));
-        self.begin(Stage::Kernels, costs.len())?;
+        let sites = self.weighed(costs, &shares);
+        self.begin(Stage::Kernels, sites.len())?;
         let half = self.memo.spent() + self.left(self.ends.kernels) / 2;
-        let sites: Vec<(f64, InstanceGroup)> = costs.into_iter().map(|(share, _, group)| (share, group)).collect();
         let tuned = self.round(tuner, &sites, &vec![None; sites.len()], half)?;
         // What is left of the time goes to those that are furthest from what the device was seen to do.
         let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
@@ -177,6 +139,68 @@ impl<'a> Sweep<'a> {
             self.note(Note::Drift(drift))?;
         }
         Ok(())
+    }
+
+    /// Ops for which the user brought kernels or seeds.
+    fn brought(&self) -> BTreeSet<String> {
+        let differing = self.options.catalogue.differing();
+        let has_files = |folder: &str| differing.iter().any(|file| file.path.starts_with(&format!("ops/{folder}/")));
+        let has_seeds = |op: &str| self.options.seeds.iter().any(|seed| seed.op == op);
+        let brought = ops::ALL.iter().filter(|op| has_files(op.folder) || has_seeds(op.name));
+        brought.map(|op| op.name.to_owned()).collect()
+    }
+
+    /// What is timed alone of the passes that people run.
+    fn alone(&self, plan: &Plan) -> Alone {
+        let (problem, objective) = (self.problem, &self.options.objective);
+        let Fusions { decode, batched, prefill } = &plan.fusions;
+        let mut passes = Vec::new();
+        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
+        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
+        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
+        let brought = self.brought();
+        let mut alone = Alone { sites: Vec::new(), shares: Vec::new(), ops: BTreeSet::new() };
+        for (scenario, fusions) in passes {
+            let known = (&problem.limits, &*self.options.catalogue);
+            let groups = groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known);
+            let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
+            let mut timed = 0.0;
+            for group in groups {
+                alone.ops.insert(group.key.op.clone());
+                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
+                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
+                let share = group.bytes() as f64 / whole;
+                let is_small = scenario.tokens > 1 && share < SMALL && !brought.contains(&group.key.op);
+                if !is_merged && !is_small && !alone.sites.iter().any(|(_, known)| known.key == group.key) {
+                    timed += share;
+                    alone.sites.push((scenario, group));
+                }
+            }
+            alone.shares.push((scenario, timed.max(BESIDE)));
+        }
+        alone
+    }
+
+    /// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says, however long they are,
+    /// and sites what they take of what is timed of them.
+    fn weighed(
+        &self,
+        costs: Vec<(f64, Scenario, InstanceGroup)>,
+        shares: &[(Scenario, f64)],
+    ) -> Vec<(f64, InstanceGroup)> {
+        let kind = |scenario: &Scenario| (scenario.from_start, scenario.tokens > 1, scenario.sequences > 1);
+        let per_ns = |scenario: &Scenario| {
+            let total: f64 = costs.iter().filter(|(_, other, _)| other == scenario).map(|(ns, ..)| ns).sum();
+            let alike = self.options.objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
+            let weight: f64 = alike.map(|(_, share)| share).sum();
+            let timed = shares.iter().find(|(other, _)| other == scenario).map_or(1.0, |(_, share)| *share);
+            timed * weight / total.max(1.0)
+        };
+        let weights: Vec<f64> = costs.iter().map(|(ns, scenario, _)| ns * per_ns(scenario)).collect();
+        let mut sites: Vec<(f64, InstanceGroup)> =
+            weights.into_iter().zip(costs).map(|(weight, (.., group))| (weight, group)).collect();
+        sites.sort_by(|a, b| b.0.total_cmp(&a.0));
+        sites
     }
 
     /// Keeps the default kernel in shorter passes of prompts, where what won in a long one is not faster.
