@@ -232,15 +232,9 @@ mod tests {
     #[test]
     fn kernels_are_tried_on_values_that_are_packed_as_the_pass_has_them() {
         use wgoose_kernels::{DeviceFingerprint, Feature};
-        let limits = Limits {
-            workgroup_threads: 1024,
-            workgroup_memory: 48 << 10,
-            storage_buffers: 20,
-            features: [Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix].into(),
-            min_subgroup: 32,
-            multiprocessors: 132,
-            ..Limits::webgpu()
-        };
+        let features = [Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix].into();
+        let own = Limits { workgroup_threads: 1024, workgroup_memory: 48 << 10, ..Limits::webgpu() };
+        let limits = Limits { storage_buffers: 20, features, min_subgroup: 32, multiprocessors: 132, ..own };
         let text = String::new;
         let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
         let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };

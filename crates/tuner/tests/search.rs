@@ -73,17 +73,18 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
 }
 
 #[test]
-fn a_search_comes_near_the_best_plan_that_there_is() {
-    let folder = tempfile::tempdir().unwrap();
+fn searches_come_near_the_best_plans_that_there_are() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
-    let options = options(&folder.path().join("ledger.jsonl"), 300);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
-    let ledger = memo(&problem, &options, &mut lab);
-    let swept = search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
-    let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
-    let found = lab.true_ns(&swept.plan, Scenario::DECODE).unwrap();
-    // Nearly all seeds end within 2 %; `--example strategies` counts them.
-    assert!(found < 1.03 * best, "{found} ns, {best} at best");
+    let behind = [1, 2, 3].map(|seed| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(&folder.path().join("ledger.jsonl"), 300);
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
+        let ledger = memo(&problem, &options, &mut lab);
+        let swept = search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
+        let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
+        lab.true_ns(&swept.plan, Scenario::DECODE).unwrap() / best - 1.0
+    });
+    assert!(behind.iter().sum::<f64>() < 3.0 * 0.02, "{behind:?} of the best");
 }
 
 #[test]
