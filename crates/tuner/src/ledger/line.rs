@@ -4,7 +4,8 @@
 //! {"schema":5,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
-//! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`].
+//! names the record and betrays a changed bit. The schema stands outside it: schemas from 2 on are read alike, so that
+//! one taken for another of them changes nothing. Unknown fields are refused: adding one raises [`SCHEMA`].
 
 use super::earlier;
 use super::error::{LineError, OPENING, SCHEMA};
