@@ -4,7 +4,7 @@ use crate::announce::announce;
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use crate::progress::Moving;
-use crate::tuning::{Effort, Tuned, tune};
+use crate::tuning::{Effort, Tuned, in_use, tune};
 use crate::verbs::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -141,6 +141,7 @@ fn tune_quickly(
     let device = open_measured(&opening)?;
     let ledger = store.ledger(&plan_name(device.fingerprint(), class));
     let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
+    sweep.in_use = in_use(&device, class, &sweep.catalogue);
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
     match tune(&device, &model, &sweep, false)? {

@@ -1,5 +1,6 @@
 //! A sweep with its progress on stderr: what `wgoose tune` and `--tune` share.
 
+use crate::announce::announce;
 use crate::failure::Failure;
 use crate::progress::{Moving, note};
 use crate::signals::OnSignal;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
+use wgoose_plans::{Chosen, ModelClass, Place, Store};
 use wgoose_runtime::Device;
 use wgoose_session::printable;
 use wgoose_tuner::derive::{Policy, best_so_far};
@@ -62,10 +64,19 @@ impl Effort {
             allowed: Precision::F16,
             child: None,
             strategy: STRATEGIES[0],
+            in_use: None,
             seeds: Vec::new(),
             interrupt: Interrupt::default(),
         }
     }
+}
+
+/// The plan that every command runs the model with today, unless it is the device's default. What plan it is is said.
+pub(crate) fn in_use(device: &Device, class: &ModelClass, catalogue: &Catalogue) -> Option<Plan> {
+    let place = Place { device: device.fingerprint(), limits: device.limits(), class, catalogue };
+    let Chosen { plan, report } = place.in_use(Store::of_user().as_ref())?;
+    announce(&report);
+    Some(plan)
 }
 
 /// How tuning ended.

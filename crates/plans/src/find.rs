@@ -96,6 +96,11 @@ impl Place<'_> {
         chosen
     }
 
+    /// The plan that models run with today, as [`Place::find`] finds it; `None` where that is the device's default.
+    pub fn in_use(&self, store: Option<&Store>) -> Option<Chosen> {
+        Some(self.find(store)).filter(|chosen| !matches!(chosen.report.origin, Origin::Default { .. }))
+    }
+
     fn in_store(&self, store: &Store, skipped: &mut Vec<Skipped>) -> Option<(Plan, Origin)> {
         let name = plan_name(self.device, self.class);
         let read = store.entry(&name).and_then(|entry| match entry {

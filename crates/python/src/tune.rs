@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
-use wgoose_plans::Destination;
+use wgoose_plans::{Destination, Place, Store};
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
@@ -30,6 +30,7 @@ use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sw
 /// goes on where it was. exhaustive: try every legal configuration. only: what to decide, of
 /// layouts, fusions, chunk and kernels; None for all. chunks: prefill chunks to compare. sequences: tune also
 /// for batched decode of so many. allow_int8: try also kernels that round to int8, with a quality gate of their own.
+/// fresh: search as if no plan were in use; otherwise the one that `Model.load` finds stays unless another is better.
 /// seeds: a file of configurations that enter the race, as `wgoose tune --seeds` takes it. in_process: run trials in this
 /// process, which a kernel that hangs or crashes takes with it; by default they run in another interpreter, which is killed then.
 /// listen: called with a line of text for whatever happens; what it raises, and KeyboardInterrupt, ends the sweep.
@@ -37,7 +38,7 @@ use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sw
 /// Raises LoadError, DeviceError, Error.
 #[pyfunction]
 #[pyo3(signature = (path, out=None, *, ledger=None, budget=300.0, exhaustive=false, only=None, chunks=None, sequences=None,
-    allow_int8=false, seeds=None, in_process=false, device=None, listen=None))]
+    allow_int8=false, fresh=false, seeds=None, in_process=false, device=None, listen=None))]
 pub(crate) fn tune(
     py: Python<'_>,
     path: PathBuf,
@@ -49,6 +50,7 @@ pub(crate) fn tune(
     chunks: Option<Vec<u32>>,
     sequences: Option<u32>,
     allow_int8: bool,
+    fresh: bool,
     seeds: Option<PathBuf>,
     in_process: bool,
     device: Option<Adapter>,
@@ -82,6 +84,10 @@ pub(crate) fn tune(
             let command = ChildCommand::new(program, &path, (&device, &opening), folder)?;
             Ok::<_, std::io::Error>(ChildCommand { interpreter, ..command })
         });
+        let catalogue = Catalogue::embedded();
+        let place =
+            Place { device: device.fingerprint(), limits: device.limits(), class: &class, catalogue: &catalogue };
+        let in_use = if fresh { None } else { place.in_use(Store::of_user().as_ref()) };
         let options = SweepOptions {
             ledger,
             begun,
@@ -91,10 +97,11 @@ pub(crate) fn tune(
             chunks: chunks.unwrap_or_else(|| SweepOptions::default_chunks(&device)),
             objective,
             persistent: !device.is_cpu(),
-            catalogue: Catalogue::embedded(),
+            catalogue,
             allowed: if allow_int8 { Precision::Q8 } else { Precision::F16 },
             child: child.transpose().map_err(|e| of_other(&e))?,
             strategy: STRATEGIES[0],
+            in_use: in_use.map(|chosen| chosen.plan),
             seeds: seeds.unwrap_or_default(),
             interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };

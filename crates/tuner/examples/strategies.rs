@@ -1,7 +1,10 @@
 //! How near strategies come to the best plan that there is, on devices that are made up and on kernels that were recorded on real ones:
 //! a line of JSON for each search, then a table.
 //!
-//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY`
+//! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY TIMES`
+//!
+//! Of a seed follows a device, which is tuned so many times, and once more while the first plan is in use: how often it comes to the same
+//! bits are columns of the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -23,6 +26,9 @@ use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, Strategy, SweepOptions, sea
 /// Searches within so many per cent of the best are near it.
 const NEAR: f64 = 2.0;
 
+/// A plan that takes so many per cent longer than the default anywhere is slower.
+const SLOWER: f64 = 1.0;
+
 /// A device of a seed.
 type Device = fn(u64) -> Synthetic;
 
@@ -35,10 +41,16 @@ struct Space {
 }
 
 /// Devices that make a search's life hard, each in its way.
-const HARD: [(&str, Device); 4] = [
+const HARD: [(&str, Device); 5] = [
     ("noise three times as large", |seed| Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) }),
     ("choices that mask each other", |seed| Synthetic { interaction: 0.06, ..Synthetic::h200(seed) }),
     ("kernels that lie alone", |seed| Synthetic { merged: 0.08, ..Synthetic::h200(seed) }),
+    ("choices that are worth little", |seed| Synthetic {
+        spread: 0.02,
+        interaction: 0.01,
+        merged: 0.01,
+        ..Synthetic::h200(seed)
+    }),
     ("slow clocks", |seed| Synthetic { ramp: 1.6, autocorrelation: 0.7, ..Synthetic::h200(seed) }),
 ];
 
@@ -96,15 +108,37 @@ fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
     Ok(spaces)
 }
 
-/// Searches; the regret in per cent, and whether the plan is slower than the default.
+/// What a search came to.
+struct Found {
+    seed: u64,
+    /// How much longer than the best plan it decodes, in per cent.
+    regret: f64,
+    /// How much longer than the default it takes in any part of the objective, in per cent.
+    slower: f64,
+    /// What decides the bits that it makes: of decoding, and of all.
+    bits: [String; 2],
+    plan: Plan,
+}
+
+/// What searches on all devices came to.
+#[derive(Default)]
+struct All {
+    fresh: Vec<Found>,
+    /// How many more, on the same devices while the first plan is in use, came to its bits.
+    kept: usize,
+}
+
+/// Searches for the `time`th time on the device of a seed, where a plan may be in use.
 fn run(
     space: &Space,
     strategy: &'static dyn Strategy,
-    (seed, budget): (u64, u64),
+    (seed, time, budget): (u64, u64, u64),
+    in_use: Option<&Plan>,
     ledger: PathBuf,
-) -> Result<(f64, bool), Box<dyn Error>> {
+) -> Result<Found, Box<dyn Error>> {
     let (problem, catalogue) = (&space.problem, Catalogue::embedded());
-    let mut lab = SyntheticLab::new(problem, &catalogue, (space.device)(seed)).with_records(&space.recorded);
+    let device = Synthetic { chance: seed + 1000 * time, ..(space.device)(seed) };
+    let mut lab = SyntheticLab::new(problem, &catalogue, device).with_records(&space.recorded);
     let options = SweepOptions {
         ledger,
         begun: Instant::now(),
@@ -118,6 +152,7 @@ fn run(
         allowed: Precision::F16,
         child: None,
         strategy,
+        in_use: in_use.cloned(),
         seeds: Vec::new(),
         interrupt: Interrupt::default(),
     };
@@ -137,6 +172,17 @@ fn run(
     let spent = lab.spent().as_secs_f64();
     let scope = Scope { allowed: options.allowed, exhaustive: false };
     let us = |ns: f64| (ns / 100.0).round() / 10.0;
+    let (mut slower, mut all) = (0f64, String::new());
+    for scenario in options.objective.scenarios() {
+        let [own, default] = [lab.true_ns(&swept.plan, scenario)?, lab.true_ns(&problem.default, scenario)?];
+        slower = slower.max(100.0 * (own / default - 1.0));
+        all += &lab.bits(&swept.plan, scenario)?;
+    }
+    if verbose {
+        eprintln!("BITS\n{all}");
+    }
+    let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..8].to_owned();
+    let bits = [hash(&lab.bits(&swept.plan, Scenario::DECODE)?), hash(&all)];
     let default = lab.true_ns(&problem.default, Scenario::DECODE)?;
     let plan = lab.true_ns(&swept.plan, Scenario::DECODE)?;
     let best = lab.best_decode_ns(scope);
@@ -146,13 +192,15 @@ fn run(
         }
     }
     let regret = 100.0 * (plan / best - 1.0);
+    let tenths = |percent: f64| (percent * 10.0).round() / 10.0;
     let line = serde_json::json!({
-        "space": space.name, "strategy": strategy.name(), "seed": seed, "budget_s": budget,
-        "default_us": us(default), "plan_us": us(plan), "best_us": us(best),
-        "regret_percent": (regret * 10.0).round() / 10.0, "spent_s": spent.round(), "measured": swept.measured,
+        "space": space.name, "strategy": strategy.name(), "seed": seed, "time": time, "budget_s": budget,
+        "default_us": us(default), "plan_us": us(plan), "best_us": us(best), "regret_percent": tenths(regret),
+        "slower_percent": tenths(slower), "is_in_use": in_use.is_some(), "decode_bits": bits[0],
+        "bits": bits[1], "spent_s": spent.round(), "measured": swept.measured,
     });
     println!("{line}");
-    Ok((regret, plan > 1.01 * default))
+    Ok(Found { seed, regret, slower, bits, plan: swept.plan })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -160,25 +208,46 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut number = |or: u64| arguments.next().map_or(Ok(or), |n| n.parse());
     let (seeds, budget, first) = (number(3)?, number(300)?, number(0)?);
     let (space, strategy) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
+    let times: u64 = arguments.next().map_or(Ok(1), |n| n.parse())?;
     let folder = tempfile::tempdir()?;
-    let mut table: BTreeMap<(String, &str), Vec<(f64, bool)>> = BTreeMap::new();
+    let mut table: BTreeMap<(String, &str), All> = BTreeMap::new();
     for space in spaces()?.iter().filter(|known| known.name.contains(&space)) {
         for own in STRATEGIES.into_iter().filter(|known| known.name().contains(&strategy)) {
             for seed in first..first + seeds {
-                let ledger = folder.path().join(format!("{}-{}-{seed}.jsonl", space.name, own.name()));
-                let found = run(space, own, (seed, budget), ledger)?;
-                table.entry((space.name.clone(), own.name())).or_default().push(found);
+                let ledger =
+                    |time: u64| folder.path().join(format!("{}-{}-{seed}-{time}.jsonl", space.name, own.name()));
+                let all = table.entry((space.name.clone(), own.name())).or_default();
+                let begin = all.fresh.len();
+                for time in 0..times {
+                    all.fresh.push(run(space, own, (seed, time, budget), None, ledger(time))?);
+                }
+                if times > 1 {
+                    let first = &all.fresh[begin];
+                    let again = run(space, own, (seed, times, budget), Some(&first.plan), ledger(times))?;
+                    all.kept += usize::from(again.bits == first.bits);
+                }
             }
         }
     }
-    eprintln!("{:<44} {:<8} {:>8} {:>8} {:>8} {:>14}", "", "", "median %", "worst %", "near", "below default");
-    for ((space, strategy), mut found) in table {
-        found.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let (median, worst) = (found[found.len() / 2].0, found[found.len() - 1].0);
-        let near = found.iter().filter(|(regret, _)| *regret <= NEAR).count();
-        let below = found.iter().filter(|(_, is_slower)| *is_slower).count();
-        let near = format!("{near}/{}", found.len());
-        eprintln!("{space:<44} {strategy:<8} {median:>8.1} {worst:>8.1} {near:>8} {below:>14}");
+    let [a, b, c, d, e, f, g] = ["median %", "worst %", "near", "slower", "same decode", "same bits", "in use"];
+    eprintln!("{:<44} {:<8} {a:>8} {b:>8} {c:>8} {d:>8} {e:>12} {f:>10} {g:>8}", "", "");
+    for ((space, strategy), All { fresh: mut found, kept }) in table {
+        found.sort_by(|a, b| a.regret.total_cmp(&b.regret));
+        let (median, worst) = (found[found.len() / 2].regret, found[found.len() - 1].regret);
+        let near = found.iter().filter(|found| found.regret <= NEAR).count();
+        let slower = found.iter().filter(|found| found.slower > SLOWER).count();
+        let same = |of: usize| {
+            let mut bits: BTreeMap<u64, BTreeSet<&str>> = BTreeMap::new();
+            for found in &found {
+                bits.entry(found.seed).or_default().insert(&found.bits[of]);
+            }
+            let same = bits.values().filter(|bits| bits.len() == 1).count();
+            if times > 1 { format!("{same}/{}", bits.len()) } else { String::new() }
+        };
+        let (near, decode, all) = (format!("{near}/{}", found.len()), same(0), same(1));
+        let kept = if times > 1 { format!("{kept}/{seeds}") } else { String::new() };
+        eprint!("{space:<44} {strategy:<8} {median:>8.1} {worst:>8.1} {near:>8} {slower:>8}");
+        eprintln!(" {decode:>12} {all:>10} {kept:>8}");
     }
     Ok(())
 }

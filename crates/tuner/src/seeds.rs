@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use wgoose_graph::Format;
-use wgoose_kernels::plan::TuningKey;
-use wgoose_kernels::{Catalogue, ConfigError, SpelledConfig, bucket};
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, ConfigError, Plan, SpelledConfig, bucket};
 
 /// A configuration that is proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -91,6 +91,13 @@ pub fn load(path: &Path) -> Result<Vec<Seed>, SeedsError> {
 }
 
 impl Seed {
+    /// What a plan has chosen.
+    fn of(Choice { key, variant, config, .. }: &Choice) -> Self {
+        let TuningKey { op, k, m, formats, up_to_rows } = key.clone();
+        let (variant, config, formats) = (variant.clone(), config.clone(), Some(formats));
+        Seed { op, variant, config, k: Some(k), m: Some(m), formats, rows: Some(up_to_rows) }
+    }
+
     /// Whether it is for sites of this key.
     pub(crate) fn fits(&self, key: &TuningKey) -> bool {
         self.op == key.op
@@ -127,8 +134,10 @@ pub(crate) enum SeedRefusal {
 }
 
 /// Seeds in a search: which there are for a site, and what came of each.
-pub struct Planted<'a> {
-    seeds: &'a [Seed],
+pub struct Planted {
+    seeds: Vec<Seed>,
+    /// How many of them were proposed; of the others nothing is said.
+    proposed: usize,
     fates: RefCell<Vec<Fate>>,
 }
 
@@ -141,19 +150,21 @@ struct Fate {
     sites: BTreeMap<TuningKey, Option<String>>,
 }
 
-impl<'a> Planted<'a> {
-    /// Seeds of a search that knows these kernels.
-    pub fn new(seeds: &'a [Seed], catalogue: &Catalogue) -> Self {
+impl Planted {
+    /// Seeds of a search that knows these kernels, and the choices of a plan, which are measured as well.
+    pub fn new(proposed: &[Seed], plan: Option<&Plan>, catalogue: &Catalogue) -> Self {
+        let of_plan = plan.into_iter().flat_map(|plan| plan.choices.iter().map(Seed::of));
+        let seeds: Vec<Seed> = proposed.iter().cloned().chain(of_plan).collect();
         let unfit = |seed: &Seed| match catalogue.variant(&seed.op, &seed.variant) {
             None => Some(SeedRefusal::Unknown { op: seed.op.clone(), variant: seed.variant.clone() }),
             Some(variant) => variant.config(&seed.config).err().map(SeedRefusal::Config),
         };
         let fates = seeds.iter().map(|seed| Fate { unfit: unfit(seed), ..Fate::default() }).collect();
-        Planted { seeds, fates: RefCell::new(fates) }
+        Planted { seeds, proposed: proposed.len(), fates: RefCell::new(fates) }
     }
 
     /// Those for sites of a key, with their places in the list.
-    pub(crate) fn at(&self, key: &TuningKey) -> Vec<(usize, &'a Seed)> {
+    pub(crate) fn at(&self, key: &TuningKey) -> Vec<(usize, &Seed)> {
         let fates = self.fates.borrow();
         let fits = |(i, seed): &(usize, &Seed)| fates[*i].unfit.is_none() && seed.fits(key);
         self.seeds.iter().enumerate().filter(fits).collect()
@@ -168,14 +179,18 @@ impl<'a> Planted<'a> {
         }
     }
 
-    /// Seeds that can fit nowhere, each with the reason.
-    pub(crate) fn unfit(&self) -> Vec<(&'a Seed, SeedRefusal)> {
+    /// Proposed seeds that can fit nowhere, each with the reason.
+    pub(crate) fn unfit(&self) -> Vec<(&Seed, SeedRefusal)> {
         let fates = self.fates.borrow();
-        self.seeds.iter().zip(&*fates).filter_map(|(seed, fate)| Some((seed, fate.unfit.clone()?))).collect()
+        self.seeds[..self.proposed]
+            .iter()
+            .zip(&*fates)
+            .filter_map(|(seed, fate)| Some((seed, fate.unfit.clone()?)))
+            .collect()
     }
 
-    /// Seeds that could fit and were refused at sites that were tuned, or found none.
-    pub(crate) fn refused(&self) -> Vec<(&'a Seed, SeedRefusal)> {
+    /// Proposed seeds that could fit and were refused at sites that were tuned, or found none.
+    pub(crate) fn refused(&self) -> Vec<(&Seed, SeedRefusal)> {
         let fates = self.fates.borrow();
         let refusal = |fate: &Fate| {
             let refused: Vec<(&TuningKey, &String)> =
@@ -188,7 +203,7 @@ impl<'a> Planted<'a> {
                 (_, None) => None,
             }
         };
-        let fit = self.seeds.iter().zip(&*fates).filter(|(_, fate)| fate.unfit.is_none());
+        let fit = self.seeds[..self.proposed].iter().zip(&*fates).filter(|(_, fate)| fate.unfit.is_none());
         fit.filter_map(|(seed, fate)| Some((seed, refusal(fate)?))).collect()
     }
 }

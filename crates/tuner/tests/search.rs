@@ -110,6 +110,44 @@ fn what_won_with_more_rows_serves_fewer_where_it_is_faster() {
 }
 
 #[test]
+fn the_plan_in_use_stays_unless_another_is_better() {
+    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    // Samples of two tunings differ, and so does what they find, if only by noise.
+    let tune = |chance, in_use: Option<&Plan>, budget| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SweepOptions { in_use: in_use.cloned(), ..options(&folder.path().join("ledger.jsonl"), budget) };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { chance, ..Synthetic::h200(4) });
+        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
+        let (plan, spent) = (found.unwrap().plan, lab.spent().as_secs_f64());
+        // What has won has ten seconds more to be confirmed.
+        assert!(spent < budget as f64 + 10.0, "{spent} s");
+        let scenarios = options.objective.scenarios().into_iter();
+        (scenarios.map(|scenario| lab.true_ns(&plan, scenario).unwrap()).collect(), plan)
+    };
+    let (ns, plan): (Vec<f64>, Plan) = tune(1, None, 200);
+    let (_, again): (Vec<f64>, Plan) = tune(2, None, 200);
+    assert_ne!(again.hash(), plan.hash(), "these say nothing");
+    let (own, kept) = tune(2, Some(&plan), 200);
+    let is_better = own.iter().zip(&ns).any(|(own, ns)| *own < 0.995 * ns);
+    assert!(kept.hash() == plan.hash() || is_better, "{own:?} ns, {ns:?} in use");
+    assert!(own.iter().zip(&ns).all(|(own, ns)| *own < 1.01 * ns), "{own:?} ns, {ns:?} in use");
+    assert!(kept.evidence.is_some());
+    // Seconds are too few to find it, and enough to see that it is good.
+    let (own, quickly) = tune(4, Some(&plan), 20);
+    assert_eq!(quickly.hash(), plan.hash(), "{own:?} ns, {ns:?} in use");
+    // One that is slower than the default is not in use for long.
+    let slow = catalogue.variant("matmul_add", "naive").unwrap();
+    let mut worse = problem.default.clone();
+    for group in groups(&problem.shape, Scenario::DECODE, &worse.fusions.decode, &|_| Format::F16) {
+        if group.key.op == "matmul_add" {
+            worse.adopt(Choice::new(group.key, slow, &slow.default_config()).unwrap());
+        }
+    }
+    let (own, found) = tune(5, Some(&worse), 100);
+    assert!(found.hash() != worse.hash() && own[0] < 1.2 * ns[0], "{own:?} ns, {ns:?} at best");
+}
+
+#[test]
 fn every_strategy_is_right_and_none_is_better_than_the_first() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let times = STRATEGIES.map(|strategy| {

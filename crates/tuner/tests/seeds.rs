@@ -35,7 +35,7 @@ fn tuned(seeds: &[Seed], exhaustive: bool, seconds: u64) -> TunedKernel {
     let all = groups(&problem.shape, Scenario::DECODE, &problem.default.fusions.decode, &|_| Format::Q8_0);
     let site = all.into_iter().find(|group| group.key.op == "norm_shift").unwrap();
     let scope = Scope { allowed: Precision::F32, exhaustive };
-    let planted = Planted::new(seeds, &catalogue);
+    let planted = Planted::new(seeds, None, &catalogue);
     let tuner = KernelTuner::new(&problem.limits, &catalogue, scope).with_seeds(&planted);
     tuner.tune(&site, &mut memo(&problem, &options, &mut lab), Duration::from_secs(seconds)).unwrap()
 }

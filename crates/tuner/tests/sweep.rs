@@ -37,6 +37,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         allowed: Precision::Q15,
         child: None,
         strategy: STRATEGIES[0],
+        in_use: None,
         seeds: Vec::new(),
         interrupt: Interrupt::default(),
     };

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Kinds of jobs, those that come late in a sweep first.
 const JOBS: [&str; 9] = ["confirm", "gate", "steps", "prepare", "screen", "resident", "kernels", "compile", "kernel"];
 
-/// How long a job of a kind is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a job of a kind is waited for: those of the end come when the rest is done.
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Longest time into a job.
 const INTO: Duration = Duration::from_millis(600);

@@ -383,6 +383,7 @@ def tune(
     chunks: list[int] | None = None,
     sequences: int | None = None,
     allow_int8: bool = False,
+    fresh: bool = False,
     seeds: _Path | None = None,
     in_process: bool = False,
     device: int | str | None = None,
@@ -396,7 +397,8 @@ def tune(
     measurements are kept, by default beside the plan; an interrupted run goes on where it was. exhaustive: try every
     legal configuration. only: what to decide, of layouts, fusions, chunk and kernels; None for all. chunks: prefill
     chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that round to
-    int8, with a quality gate of their own. seeds: a file of configurations that enter the race, as `wgoose tune --seeds`
+    int8, with a quality gate of their own. fresh: search as if no plan were in use; otherwise the one that `Model.load`
+    finds stays unless another is better. seeds: a file of configurations that enter the race, as `wgoose tune --seeds`
     takes it. in_process: run trials in this process, which a kernel that hangs or crashes takes with it; by default they
     run in another interpreter, which is killed then. listen: called with a line of text for whatever happens; what it raises,
     and KeyboardInterrupt, ends the sweep.

@@ -51,7 +51,7 @@ pub struct KernelTuner<'a> {
     /// What of the space is tried; `exhaustive` also tries every configuration.
     pub scope: Scope,
     /// What was proposed from outside.
-    pub(crate) seeds: Option<&'a Planted<'a>>,
+    pub(crate) seeds: Option<&'a Planted>,
 }
 
 impl<'a> KernelTuner<'a> {
@@ -61,7 +61,7 @@ impl<'a> KernelTuner<'a> {
     }
 
     /// One that measures these before all others.
-    pub fn with_seeds(self, seeds: &'a Planted<'a>) -> Self {
+    pub fn with_seeds(self, seeds: &'a Planted) -> Self {
         KernelTuner { seeds: Some(seeds), ..self }
     }
 }

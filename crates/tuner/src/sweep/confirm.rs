@@ -72,8 +72,13 @@ impl Sweep<'_> {
             choices: plan.choices.iter().filter(|c| c.key.up_to_rows == one_row).cloned().collect(),
             ..plan.clone()
         };
-        let mut candidates =
-            vec![(plan, Candidate::Winners), (decode, Candidate::Decode), (structure.clone(), Candidate::Structure)];
+        let best = self.against_in_use(&plan, sure)?;
+        let mut candidates = vec![(plan, Candidate::Winners)];
+        candidates.extend([(decode, Candidate::Decode), (structure.clone(), Candidate::Structure)]);
+        if let Some(best) = best {
+            candidates.retain(|(plan, _)| plan.hash() != best.0.hash());
+            candidates.insert(0, best);
+        }
         candidates.dedup_by_key(|(plan, _)| plan.hash());
         for (plan, candidate) in candidates {
             if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, sure)? {
@@ -117,7 +122,8 @@ impl Sweep<'_> {
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
-        let comparisons = gate + f64::from(PROCESSES) * all + tuned.map(|scenario| of(&scenario)).sum::<f64>();
+        let in_use = if self.in_use.is_some() { gate + all } else { 0.0 };
+        let comparisons = in_use + gate + f64::from(PROCESSES) * all + tuned.map(|scenario| of(&scenario)).sum::<f64>();
         // Each process has to begin, too.
         Duration::from_secs_f64(comparisons) + start * PROCESSES + self.starting(self.starts().len())
     }

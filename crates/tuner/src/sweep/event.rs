@@ -165,8 +165,12 @@ pub enum Candidate {
     Move(Vec<Choice>),
     /// All kernels that were tuned for a scenario.
     Kernels(Scenario),
+    /// The plan in use.
+    InUse,
     /// The plan made of all winners.
     Winners,
+    /// All that won for decoding, prompts as in the plan in use.
+    DecodeBesideInUse,
     /// All that won for decoding, prompts as by default.
     Decode,
     /// The default kernels with the layouts, chunk and fusions that won.
@@ -292,7 +296,9 @@ impl fmt::Display for Candidate {
             Candidate::Persistent { threads, workgroups } => {
                 write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
             }
+            Candidate::InUse => f.write_str("the plan in use"),
             Candidate::Winners => f.write_str("all winners"),
+            Candidate::DecodeBesideInUse => f.write_str("all winners for decoding, prompts as in use"),
             Candidate::Decode => f.write_str("all winners for decoding"),
             Candidate::Structure => f.write_str("default kernels with what won else"),
             Candidate::Move(choices) => {

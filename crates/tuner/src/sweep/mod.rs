@@ -12,6 +12,7 @@ mod ends;
 mod event;
 mod find_forms;
 mod forms;
+mod in_use;
 mod kernels;
 mod merged;
 mod merged_step;
@@ -161,6 +162,7 @@ pub fn search<'a>(
         options,
         memo,
         default: problem.default.clone(),
+        in_use: in_use::of(problem, options),
         open: Vec::new(),
         ends: Ends::of(options),
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
@@ -172,7 +174,7 @@ pub fn search<'a>(
     if let Some(doubt) = sweep.memo.doubt() {
         sweep.note(Note::WallClock(doubt))?;
     }
-    let planted = Planted::new(&options.seeds, &options.catalogue);
+    let planted = Planted::new(&options.seeds, sweep.in_use.as_ref(), &options.catalogue);
     sweep.refuse_seeds(planted.unfit())?;
     let Found { structure, mut plan } = options.strategy.find(&mut sweep, &planted)?;
     sweep.refuse_seeds(planted.refused())?;
@@ -202,6 +204,8 @@ pub struct Sweep<'a> {
     options: &'a SweepOptions,
     memo: Memo<'a>,
     default: Plan,
+    /// The plan in use, for as long as nothing speaks against it.
+    in_use: Option<Plan>,
     /// Layouts that default kernels left open.
     open: Vec<Format>,
     ends: Ends,
@@ -258,7 +262,7 @@ impl<'a> Sweep<'a> {
         self.end(share).saturating_sub(self.memo.spent())
     }
 
-    /// That the default plan passes the gate.
+    /// That the default plan passes the gate, and whether the plan in use is better.
     fn check_default(&mut self) -> Result<(), SweepError> {
         self.begin(Stage::Reference, 1)?;
         let gate = self.default_gate()?;
@@ -266,7 +270,8 @@ impl<'a> Sweep<'a> {
             return Err(SweepError::Gate(gate.detail));
         }
         let hash = gate.quality_hash.unwrap_or_default();
-        self.done(Step::Reference { hash, detail: gate.detail })
+        self.done(Step::Reference { hash, detail: gate.detail })?;
+        self.check_in_use()
     }
 
     /// The gate of the default plan, without which nothing is known to be right.

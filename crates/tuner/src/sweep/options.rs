@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::Device;
 
 /// What a sweep can decide.
@@ -82,6 +82,9 @@ pub struct SweepOptions {
     pub child: Option<ChildCommand>,
     /// How plans are searched.
     pub strategy: &'static dyn Strategy,
+    /// The plan that the device runs the model with today, where that is not its default: it stays unless another is faster in something
+    /// and slower in nothing. Its kernels are measured before what the search draws.
+    pub in_use: Option<Plan>,
     /// Configurations that are measured wherever they fit, before what the search draws.
     pub seeds: Vec<Seed>,
     /// Ends the sweep early.

@@ -40,7 +40,7 @@ impl Strategy for Random {
         "random"
     }
 
-    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted<'_>) -> Result<Found, SweepError> {
+    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError> {
         sweep.check_default()?;
         sweep.gated = true;
         let tuner = sweep.tuner().with_seeds(planted);

@@ -21,7 +21,7 @@ impl Strategy for Staged {
         "staged"
     }
 
-    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted<'_>) -> Result<Found, SweepError> {
+    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError> {
         let parts = &sweep.options.parts;
         let (has_kernels, has_layouts) = (parts.contains(&Part::Kernels), parts.contains(&Part::Layouts));
         let structure = sweep.structure()?;

@@ -16,7 +16,7 @@ pub trait Strategy: fmt::Debug + Sync {
     ///
     /// # Errors
     /// The ledger or the lab fails, nothing right can be run, or the listener breaks.
-    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted<'_>) -> Result<Found, SweepError>;
+    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError>;
 }
 
 /// What a strategy found.

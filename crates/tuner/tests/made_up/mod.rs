@@ -62,6 +62,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         allowed: Precision::Q15,
         child: None,
         strategy: STRATEGIES[0],
+        in_use: None,
         seeds: Vec::new(),
         interrupt: Interrupt::default(),
     }

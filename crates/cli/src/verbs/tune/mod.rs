@@ -3,7 +3,7 @@
 mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
-use crate::tuning::{Effort, Tuned, tune, watched};
+use crate::tuning::{Effort, Tuned, in_use, tune, watched};
 use crate::verbs::trial;
 use gains::Gains;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swep
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
-/// The plan is filed where every other command finds it (`wgoose plans`), in place of the one before. Every measurement is
-/// appended to a ledger beside it: an interrupted sweep, run again, goes on where it was, and after an update of the driver
-/// or of kernels only what changed is measured again.
+/// The plan is filed where every other command finds it (`wgoose plans`), in place of the one before, which stays unless another
+/// is faster in something and slower in nothing. Every measurement is appended to a ledger beside it: an interrupted sweep, run
+/// again, goes on where it was, and after an update of the driver or of kernels the plan before is where it begins.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tune model.gguf
@@ -69,6 +69,9 @@ pub(crate) struct Args {
     /// "m", "formats" and "rows" of the op instances that each is for.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
+    /// Search as if no plan were in use. Otherwise the one that is filed, or ships for this GPU, stays unless another is better.
+    #[arg(long)]
+    fresh: bool,
     /// Only time every kernel that decoding could run, and choose nothing: what searches are scored on. Of several machines each takes
     /// a share: 2/8 is the second of eight.
     #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1, default_missing_value = "1/1", require_equals = true)]
@@ -130,6 +133,9 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         options.allowed = Precision::Q8;
     }
     options.seeds = seeds;
+    if !args.fresh {
+        options.in_use = in_use(&device, &class, &options.catalogue);
+    }
     options.strategy = args.strategy;
     if !args.in_process {
         let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -2,6 +2,7 @@
 //! search is worth can be told without a GPU, in milliseconds, and against the truth.
 
 mod optimum;
+mod truth;
 
 use super::{Assignment, Lab, LabError};
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
@@ -9,7 +10,7 @@ use crate::ledger::{Cause, Clock, Gate, Outcome, Records, Timing};
 use crate::memo::site_id;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
+use crate::space::InstanceGroup;
 use crate::stats::rng::unit;
 use crate::stats::sequential::is_decided;
 use crate::stats::summary::median;
@@ -20,8 +21,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
-use wgoose_kernels::plan::TuningKey;
-use wgoose_kernels::{Catalogue, HandOver, Plan, PlanError, ops};
+use truth::made_up_bits;
+use wgoose_kernels::{Catalogue, Plan, PlanError};
 
 /// Seconds that a device may idle and keep its clocks.
 const STILL_WARM: f64 = 0.4;
@@ -29,8 +30,10 @@ const STILL_WARM: f64 = 0.4;
 /// How a made-up device behaves. Spreads and noise are standard deviations of logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synthetic {
-    /// Everything random follows from it.
+    /// What its kernels take follows from it.
     pub seed: u64,
+    /// What two tunings of one device differ by: all that scatters follows from it.
+    pub chance: u64,
     /// Bytes per nanosecond.
     pub bandwidth: f64,
     /// Floating-point operations per nanosecond.
@@ -45,6 +48,8 @@ pub struct Synthetic {
     pub spread: f64,
     /// How much two choices are worth together, beside what each is alone: what hides an optimum from coordinate descent.
     pub interaction: f64,
+    /// How much a kernel is worth more or less for passes of other lengths.
+    pub lengths: f64,
     /// How much a kernel is worth more or less in a merged step than alone.
     pub merged: f64,
     /// How much samples of one thing scatter.
@@ -87,6 +92,7 @@ impl Synthetic {
     pub fn h200(seed: u64) -> Self {
         Synthetic {
             seed,
+            chance: seed,
             bandwidth: 4300.0,
             compute: 400_000.0,
             dispatch_ns: 1500.0,
@@ -94,6 +100,7 @@ impl Synthetic {
             announced_ns: 400.0,
             spread: 0.08,
             interaction: 0.02,
+            lengths: 0.03,
             merged: 0.04,
             noise: 0.003,
             instance: 0.003,
@@ -130,7 +137,7 @@ pub struct SyntheticLab<'a> {
 impl<'a> SyntheticLab<'a> {
     /// A device for a problem.
     pub fn new(problem: &'a Problem, catalogue: &'a Catalogue, device: Synthetic) -> Self {
-        let rng = SplitMix64::seed_from_u64(device.seed);
+        let rng = SplitMix64::seed_from_u64(device.chance);
         SyntheticLab {
             problem,
             catalogue,
@@ -157,99 +164,6 @@ impl<'a> SyntheticLab<'a> {
             known.extend(median(trial.outcome.samples_ns()).map(|ns| (kernel.to_string(), ns)));
         }
         self
-    }
-
-    /// A number that belongs to a text: normally distributed, always the same.
-    fn trait_of(&self, text: &str) -> f64 {
-        let hash = blake3::hash(format!("{} {text}", self.device.seed).as_bytes());
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&hash.as_bytes()[..8]);
-        normal(&mut SplitMix64::seed_from_u64(u64::from_le_bytes(eight)))
-    }
-
-    /// How many times as long as a roofline says a configuration takes.
-    fn slowness(&self, key: &TuningKey, variant: &str, config: &[(&str, &str)]) -> f64 {
-        let Synthetic { spread, interaction, .. } = self.device;
-        let site = format!("{} {} {}", key.op, key.k.max(1).ilog2(), key.up_to_rows.min(2));
-        let mut sum = 2.0 * spread * self.trait_of(&format!("{site} {variant}"));
-        for (i, (name, value)) in config.iter().enumerate() {
-            sum += spread * self.trait_of(&format!("{site} {variant} {name}={value}"));
-            for (other, its) in &config[..i] {
-                sum += interaction * self.trait_of(&format!("{site} {variant} {other}={its} {name}={value}"));
-            }
-        }
-        // Nothing is faster than the roofline.
-        0.1 + sum.exp()
-    }
-
-    /// True nanoseconds of one dispatch alone.
-    fn kernel_ns(&mut self, group: &InstanceGroup, which: &Configured) -> f64 {
-        let id = site_id(group);
-        if let Some(kernels) = self.recorded.get(&id) {
-            return kernels.get(&which.to_string()).copied().unwrap_or(f64::INFINITY);
-        }
-        let known = (id, which.to_string());
-        if let Some(ns) = self.known.get(&known) {
-            return *ns;
-        }
-        let config: Vec<(&str, &str)> = which.config.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
-        let least = (group.instance.bytes() as f64 / self.device.bandwidth).max(flops / self.device.compute);
-        let ns = (least + 500.0) * self.slowness(&group.key, &which.variant, &config);
-        self.known.insert(known, ns);
-        ns
-    }
-
-    /// True nanoseconds of one stage of a merged step.
-    fn stage_ns(&mut self, group: &InstanceGroup, which: &Configured) -> f64 {
-        let of = |what: &str| self.trait_of(&format!("merged {} {} {what}", group.key.op, group.key.k));
-        let choices = which.config.iter().map(|(name, value)| of(&format!("{name}={value}")));
-        let merged = self.device.merged * (of(&which.variant) + choices.sum::<f64>()) / 2.0;
-        self.kernel_ns(group, which) * merged.exp()
-    }
-
-    /// True nanoseconds of what a plan does in a scenario.
-    ///
-    /// # Errors
-    /// The plan has no kernel for something.
-    pub fn true_ns(&mut self, plan: &Plan, scenario: Scenario) -> Result<f64, PlanError> {
-        if scenario.tokens == 1 {
-            return self.pass_ns(plan, scenario);
-        }
-        let (chunk, mut left, mut ns) = (plan.prefill_chunk, scenario.tokens, 0.0);
-        while left > 0 {
-            let tokens = left.min(chunk);
-            ns += self.pass_ns(plan, Scenario { tokens, ..scenario })?;
-            left -= tokens;
-        }
-        Ok(ns)
-    }
-
-    fn pass_ns(&mut self, plan: &Plan, scenario: Scenario) -> Result<f64, PlanError> {
-        let problem = self.problem;
-        let fusions = match scenario {
-            Scenario { tokens: 1, sequences: 1, .. } => &plan.fusions.decode,
-            Scenario { tokens: 1, .. } => &plan.fusions.batched,
-            _ => &plan.fusions.prefill,
-        };
-        let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE;
-        let between = match plan.hand_over {
-            HandOver::Barrier => self.device.barrier_ns,
-            HandOver::Announced => self.device.announced_ns,
-        };
-        let mut ns = 20_000.0;
-        for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(plan)) {
-            let chosen = plan.first_admitted(&group.instance, &problem.limits, self.catalogue)?;
-            let Some((variant, config)) = chosen else { continue };
-            let (name, config) = (variant.name().to_owned(), variant.spell(&config));
-            let which = Configured { variant: name, config, text: String::new() };
-            let each = match is_merged && group.in_layers {
-                true => self.stage_ns(&group, &which) + between,
-                false => self.kernel_ns(&group, &which) + self.device.dispatch_ns,
-            };
-            ns += each * f64::from(group.count);
-        }
-        Ok(ns)
     }
 
     /// A sample of something that truly takes so long.
@@ -288,7 +202,9 @@ impl<'a> SyntheticLab<'a> {
         let repeats = (2e6 / ns).ceil().clamp(1.0, 2000.0);
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
         let cost = self.spend(Cost { compile, check, timed });
-        (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: None }), cost)
+        let (bits, detail) = (Some(made_up_bits(which)), String::new());
+        let gate = Gate { passed: true, rms: 0.0, max: 0.0, quality_hash: None, certified: None, bits, detail };
+        (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
     }
 
     /// Samples of two things, interleaved, until they are enough.

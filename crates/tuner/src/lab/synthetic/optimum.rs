@@ -54,14 +54,8 @@ impl SyntheticLab<'_> {
     /// # Errors
     /// The plan has no kernel for something.
     pub fn losses(&mut self, plan: &Plan, scope: Scope) -> Result<Vec<(TuningKey, [f64; 2])>, PlanError> {
-        let (problem, catalogue) = (self.problem, self.catalogue);
-        let all = groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan));
         let mut losses = Vec::new();
-        for group in all {
-            let chosen = plan.first_admitted(&group.instance, &problem.limits, catalogue)?;
-            let Some((variant, config)) = chosen else { continue };
-            let (variant, config) = (variant.name().to_owned(), variant.spell(&config));
-            let which = Configured { variant, config, text: String::new() };
+        for (group, which) in self.kernels_of(plan, Scenario::DECODE)? {
             let is_merged = plan.persistent.is_some() && group.in_layers;
             let (ns, best) = match is_merged {
                 true => {

@@ -1,0 +1,79 @@
+//! The plan that the device runs the model with today. It stays unless another is faster in something and slower in nothing: nobody is worse off
+//! for having tuned, and two tunings of one machine come to the same bits where nothing faster was found meanwhile.
+
+use super::ends::{share_of, working};
+use super::merged::COMPARISON;
+use super::{Candidate, Ended, Part, Problem, Sweep, SweepError, SweepOptions};
+use crate::derive::{Policy, derive};
+use crate::paired::Effort;
+use std::collections::BTreeSet;
+use std::mem::replace;
+use wgoose_kernels::plan::Fusions;
+use wgoose_kernels::{Plan, bucket};
+
+/// The share of the budget in which the plan in use is compared with the default.
+const CHECK: f64 = 0.2;
+
+/// The plan in use of a sweep that decides on whole plans; `None` where it is the default.
+pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
+    let plan = options.in_use.clone().filter(|_| Part::ALL.iter().all(|part| options.parts.contains(part)))?;
+    let plan = Plan { evidence: None, ..plan.at_most(options.allowed, &options.catalogue) };
+    let is_for_here = plan.device == problem.default.device && plan.model == problem.shape;
+    (is_for_here && plan.hash() != problem.default.hash()).then_some(plan)
+}
+
+impl Sweep<'_> {
+    /// Compares the plan in use with the default, unless the ledger has that. If it is wrong, slower in something or faster in
+    /// nothing, it is in use no more.
+    pub(super) fn check_in_use(&mut self) -> Result<(), SweepError> {
+        let Some(plan) = self.in_use.take() else { return Ok(()) };
+        let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
+        let derived = derive(self.memo.records(), &self.options.catalogue, &self.options.objective, &policy);
+        if derived.is_ok_and(|derived| derived.plan.evidence.is_some() && derived.plan.hash() == plan.hash()) {
+            self.in_use = Some(plan);
+            return Ok(());
+        }
+        let scenarios = self.options.objective.scenarios();
+        let allowance = share_of(working(self.options.budget), CHECK) / (2 * scenarios.len().max(1)) as u32;
+        let gated = replace(&mut self.gated, true);
+        let mut best = self.default.clone();
+        let ended =
+            self.challenge(&mut best, plan, &scenarios, Effort::usual(allowance.min(COMPARISON)), Candidate::InUse)?;
+        self.gated = gated;
+        self.in_use = (ended == Ended::Won).then_some(best);
+        Ok(())
+    }
+
+    /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads prompts more slowly may have the
+    /// prompts of the plan in use.
+    pub(super) fn against_in_use(
+        &mut self,
+        found: &Plan,
+        effort: Effort,
+    ) -> Result<Option<(Plan, Candidate)>, SweepError> {
+        let Some(in_use) = self.in_use.clone().filter(|in_use| in_use.hash() != found.hash()) else { return Ok(None) };
+        let scenarios = self.options.objective.scenarios();
+        let one_row = bucket(1);
+        let of_decode = found.choices.iter().filter(|choice| choice.key.up_to_rows == one_row);
+        let of_prompts = in_use.choices.iter().filter(|choice| choice.key.up_to_rows != one_row);
+        let beside = Plan {
+            prefill_chunk: in_use.prefill_chunk,
+            fusions: Fusions { decode: found.fusions.decode.clone(), ..in_use.fusions.clone() },
+            choices: of_decode.chain(of_prompts).cloned().collect(),
+            ..found.clone()
+        };
+        let mut best = in_use;
+        for (plan, name) in [(found.clone(), Candidate::Winners), (beside, Candidate::DecodeBesideInUse)] {
+            if self.is_screened_out([&best, &plan], scenarios[0], &name)? {
+                break;
+            }
+            match self.challenge(&mut best, plan, &scenarios, effort, name.clone())? {
+                Ended::Won => return Ok(Some((best, name))),
+                Ended::Lost => {}
+                // It is as fast.
+                Ended::Open => break,
+            }
+        }
+        Ok(Some((best, Candidate::InUse)))
+    }
+}
