@@ -145,6 +145,7 @@ fn tune_quickly(
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
     match tune(&device, &model, &sweep, false)? {
+        Tuned::Swept(swept) if swept.is_unjudged => {}
         Tuned::Swept(swept) => drop(store.file(class, &swept.plan)?),
         Tuned::Interrupted(best) => {
             if let Some(plan) = best {

@@ -35,6 +35,14 @@ impl Destination {
         }
     }
 
+    /// What a plan of that device and class is called there.
+    pub fn name(&self, device: &DeviceFingerprint, class: &ModelClass) -> String {
+        match self {
+            Destination::File(path) => path.display().to_string(),
+            Destination::Store(_) => plan_name(device, class),
+        }
+    }
+
     /// Writes a plan that was tuned on a model of that class, whole or not at all; returns what it is called there.
     ///
     /// # Errors

@@ -106,7 +106,10 @@ pub(crate) fn tune(
             interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
-        let name = destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?;
+        let name = match &destination {
+            Destination::Store(_) if swept.is_unjudged => destination.name(device.fingerprint(), &class),
+            _ => destination.save(&class, &swept.plan).map_err(|e| of_other(&e))?,
+        };
         Ok::<_, PyErr>((name, swept))
     })??;
     let report = PyDict::new(py);

@@ -124,10 +124,10 @@ fn the_plan_in_use_stays_unless_another_is_better() {
         let scenarios = options.objective.scenarios().into_iter();
         (scenarios.map(|scenario| lab.true_ns(&plan, scenario).unwrap()).collect(), plan)
     };
-    let (ns, plan): (Vec<f64>, Plan) = tune(1, None, 200);
-    let (_, again): (Vec<f64>, Plan) = tune(2, None, 200);
+    let (ns, plan): (Vec<f64>, Plan) = tune(1, None, 120);
+    let (_, again): (Vec<f64>, Plan) = tune(2, None, 120);
     assert_ne!(again.hash(), plan.hash(), "these say nothing");
-    let (own, kept) = tune(2, Some(&plan), 200);
+    let (own, kept) = tune(2, Some(&plan), 120);
     let is_better = own.iter().zip(&ns).any(|(own, ns)| *own < 0.995 * ns);
     assert!(kept.hash() == plan.hash() || is_better, "{own:?} ns, {ns:?} in use");
     assert!(own.iter().zip(&ns).all(|(own, ns)| *own < 1.01 * ns), "{own:?} ns, {ns:?} in use");
@@ -135,6 +135,8 @@ fn the_plan_in_use_stays_unless_another_is_better() {
     // Seconds are too few to find it, and enough to see that it is good.
     let (own, quickly) = tune(4, Some(&plan), 20);
     assert_eq!(quickly.hash(), plan.hash(), "{own:?} ns, {ns:?} in use");
+    let (_, at_once) = tune(4, Some(&plan), 3);
+    assert_eq!(at_once, plan, "there was no time to compare it");
     // One that is slower than the default is not in use for long.
     let slow = catalogue.variant("matmul_add", "naive").unwrap();
     let mut worse = problem.default.clone();

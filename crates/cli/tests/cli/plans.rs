@@ -127,6 +127,18 @@ fn every_command_finds_the_plan_and_says_so() {
 }
 
 #[test]
+fn tuning_begins_with_the_plan_in_use() {
+    let tuned = Tuned::new();
+    tuned.change(|plan| plan.device.driver = "old".into());
+    let filed = || fs::read_to_string(tuned.store().path(&tuned.name)).unwrap();
+    let before = filed();
+    let said = tuned.says_one("tune m.gguf --budget 0 --chunks 16");
+    assert!(said.contains("(store)") && said.contains("made with driver 'old'"), "{said}");
+    assert_eq!(filed(), before, "there was no time for anything better");
+    assert!(tuned.says("tune m.gguf --budget 1 --chunks 16 --fresh --out o.ron").is_empty());
+}
+
+#[test]
 fn a_stale_plan_is_used_as_far_as_it_is_safe() {
     let tuned = Tuned::new();
     tuned.change(|plan| plan.device.driver = "old".into());

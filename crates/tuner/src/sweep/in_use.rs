@@ -24,7 +24,7 @@ pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
 
 impl Sweep<'_> {
     /// Compares the plan in use with the default, unless the ledger has that. If it is wrong, slower in something or faster in
-    /// nothing, it is in use no more.
+    /// nothing, it is in use no more; if there is no time for that, it stays.
     pub(super) fn check_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.take() else { return Ok(()) };
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
@@ -40,6 +40,7 @@ impl Sweep<'_> {
         let ended =
             self.challenge(&mut best, plan, &scenarios, Effort::usual(allowance.min(COMPARISON)), Candidate::InUse)?;
         self.gated = gated;
+        self.is_unjudged = ended != Ended::Won && self.memo.spent() >= working(self.options.budget);
         self.in_use = (ended == Ended::Won).then_some(best);
         Ok(())
     }

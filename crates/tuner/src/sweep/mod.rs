@@ -130,6 +130,8 @@ impl From<KernelTuningError> for SweepError {
 pub struct Swept {
     /// The plan, with its evidence.
     pub plan: Plan,
+    /// Whether that is the plan in use because there was no time to compare it with anything. Its evidence is what it came with.
+    pub is_unjudged: bool,
     /// Experiments measured now.
     pub measured: usize,
     /// Experiments whose results were in the ledger.
@@ -163,6 +165,7 @@ pub fn search<'a>(
         memo,
         default: problem.default.clone(),
         in_use: in_use::of(problem, options),
+        is_unjudged: false,
         open: Vec::new(),
         ends: Ends::of(options),
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
@@ -180,7 +183,9 @@ pub fn search<'a>(
     sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
     let plan = sweep.confirm(&structure, plan)?;
-    Ok(Swept { plan, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
+    let unjudged = options.in_use.clone().filter(|_| sweep.is_unjudged);
+    let (is_unjudged, plan) = (unjudged.is_some(), unjudged.unwrap_or(plan));
+    Ok(Swept { plan, is_unjudged, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
 }
 
 /// What is known at the beginning.
@@ -206,6 +211,8 @@ pub struct Sweep<'a> {
     default: Plan,
     /// The plan in use, for as long as nothing speaks against it.
     in_use: Option<Plan>,
+    /// Whether there was no time to see what speaks against it.
+    is_unjudged: bool,
     /// Layouts that default kernels left open.
     open: Vec<Format>,
     ends: Ends,

@@ -165,8 +165,16 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
             return Err(Interrupted(text).into());
         }
     };
-    let place = destination.save(&class, &swept.plan)?;
-    let Swept { plan, measured, recalled } = swept;
+    let Swept { plan, is_unjudged, measured, recalled } = swept;
+    if is_unjudged {
+        let seconds = options.budget.as_secs();
+        outln!("{seconds} s are too few to compare the plan in use, which stays; a longer --budget does");
+        if matches!(destination, Destination::File(_)) {
+            listln!("plan: {}", destination.save(&class, &plan)?);
+        }
+        return Ok(());
+    }
+    let place = destination.save(&class, &plan)?;
     let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
     outln!("{}", Gains { plan: &plan, catalogue: &options.catalogue });
     let kernels = if choices == 1 { "kernel" } else { "kernels" };
