@@ -89,6 +89,11 @@ impl Effort {
         Self::FEWEST_PAIRS.div_ceil(shares)..=Self::PAIRS.div_ceil(shares)
     }
 
+    /// Pairs that are taken after so many in one process, if those do not say what they seem to say.
+    pub(crate) fn more(self, taken: usize) -> usize {
+        if self.processes == 1 { taken.min(Self::PAIRS.saturating_sub(taken)) } else { 0 }
+    }
+
     /// What it takes to say that one is faster.
     pub(crate) fn criteria(self) -> Criteria {
         Criteria { min_pairs: Self::FEWEST_PAIRS, min_gain: self.min_gain, ..Criteria::step() }

@@ -20,13 +20,13 @@ pub(crate) struct Args {
     /// Only the verb of this name
     #[arg(long)]
     only: Option<String>,
-    /// Instead, kill one sweep for a plan of this model so often, in jobs of every kind
+    /// Instead, kill sweeps for a plan of this model so often, in jobs of every kind
     #[arg(long, value_name = "MODEL", conflicts_with = "only")]
     sweep: Option<PathBuf>,
-    /// The adapter of that sweep
+    /// The adapter of these sweeps
     #[arg(long, requires = "sweep")]
     device: Option<String>,
-    /// Its seconds, instead of the usual ones
+    /// Their seconds, instead of the usual ones
     #[arg(long, requires = "sweep")]
     budget: Option<u32>,
     /// A tool that is built already

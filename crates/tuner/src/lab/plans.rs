@@ -9,7 +9,7 @@ use crate::paired::Effort;
 use crate::quality::{PendingReference, Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
-use crate::stats::sequential::is_decided;
+use crate::stats::sequential::{is_decided, is_worth_more};
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
@@ -174,19 +174,25 @@ pub(super) fn pair(
         let left = effort.allowance.saturating_sub(running + begun.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
-        let asked = effort.pairs();
-        for pair in abba(pairs.clamp(*asked.start(), *asked.end())) {
-            if instances_left == 1 && is_decided(&samples_ns[0], &samples_ns[1], &effort.criteria()) {
-                break;
-            }
-            for arm in pair {
-                if end.is_over() {
-                    return Ok(Outcome::Interrupted);
+        let (asked, is_last, criteria) = (effort.pairs(), instances_left == 1, effort.criteria());
+        let (mut next, mut has_gone_on) = (pairs.clamp(*asked.start(), *asked.end()), false);
+        while next > 0 {
+            for pair in abba(next) {
+                if is_last && is_decided(&samples_ns[0], &samples_ns[1], &criteria) {
+                    break;
                 }
-                let i = usize::from(arm == Arm::Candidate);
-                progress(Phase::Running);
-                samples_ns[i].push(arms[i].sample()?);
+                for arm in pair {
+                    if end.is_over() {
+                        return Ok(Outcome::Interrupted);
+                    }
+                    let i = usize::from(arm == Arm::Candidate);
+                    progress(Phase::Running);
+                    samples_ns[i].push(arms[i].sample()?);
+                }
             }
+            let goes_on = is_last && !has_gone_on && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
+            next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
+            has_gone_on = true;
         }
         running += begun.elapsed();
     }

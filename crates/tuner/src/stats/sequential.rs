@@ -1,5 +1,6 @@
 //! When a comparison may end before all its pairs are taken: at looks that lie apart, if an interval that is wider than the one
-//! that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is another candidate's.
+//! that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is another candidate's. And when
+//! one goes on: on a busy machine a few pairs of ten are far off, and what looks slower by three per cent is not sure.
 
 use super::bootstrap::Bootstrap;
 use super::verdict::{Criteria, Verdict, compare};
@@ -22,6 +23,13 @@ pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criter
     let bootstrap = Bootstrap { confidence: CONFIDENCE, ..criteria.bootstrap };
     let stricter = Criteria { bootstrap, min_pairs: FIRST, ..*criteria };
     compare(incumbent, candidate, &stricter).is_ok_and(|comparison| comparison.verdict != Verdict::Ambiguous)
+}
+
+/// Whether as many pairs again are worth their time: it looks as if one were faster, by half of what matters at least, and is not sure.
+pub(crate) fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria) -> bool {
+    let looks_different = |log_ratio: f64| log_ratio.abs() > criteria.min_gain.ln_1p() / 2.0;
+    compare(incumbent, candidate, criteria)
+        .is_ok_and(|found| found.verdict == Verdict::Ambiguous && looks_different(found.log_ratio))
 }
 
 #[cfg(test)]
@@ -62,5 +70,46 @@ mod tests {
         assert!(share(&slow, &[Verdict::Slow]) >= 0.9 && pairs < 30.0, "{} in {pairs}", share(&slow, &[Verdict::Slow]));
         let (fast, pairs) = verdicts(1.2, 0.01, 100);
         assert!(share(&fast, &[Verdict::Fast]) == 1.0 && pairs < 8.5, "{pairs} pairs");
+    }
+
+    #[test]
+    fn what_looks_different_and_is_not_sure_goes_on() {
+        let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
+        let go_on = |ratios: [f64; 9]| is_worth_more(&[100.0; 9], &ratios.map(|ratio| 100.0 * ratio), &criteria);
+        assert!(go_on([1.03, 1.03, 1.03, 1.04, 1.03, 0.97, 1.03, 0.98, 1.02]), "two pairs are far off");
+        assert!(!go_on([1.03, 1.03, 1.03, 1.04, 1.03, 1.02, 1.03, 1.03, 1.02]), "it is sure");
+        assert!(!go_on([1.03, 0.97, 1.0, 1.0, 1.004, 0.97, 1.03, 0.98, 1.002]), "it looks the same");
+    }
+
+    #[test]
+    fn on_a_busy_machine_going_on_makes_sure() {
+        let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
+        // Ten pairs, of which one sample in eight is late by up to a tenth.
+        let verdict = |seed: u64, slower: f64, goes_on: bool| {
+            let mut rng = SplitMix64::seed_from_u64(seed);
+            let mut sample = |ns: f64| {
+                let noise = 0.007 * ((0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0);
+                let late = if unit(&mut rng) < 0.125 { 0.1 * unit(&mut rng) } else { 0.0 };
+                ns * (noise + late).exp()
+            };
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            for pairs in [10, 20] {
+                if pairs > 10 && !(goes_on && is_worth_more(&a, &b, &criteria)) {
+                    break;
+                }
+                while a.len() < pairs && !is_decided(&a, &b, &criteria) {
+                    a.push(sample(100.0));
+                    b.push(sample(100.0 * slower));
+                }
+            }
+            compare(&a, &b, &criteria).unwrap().verdict
+        };
+        let share = |slower, goes_on, is: &[Verdict]| {
+            (0..400).filter(|seed| is.contains(&verdict(*seed, slower, goes_on))).count() as f64 / 400.0
+        };
+        let slow = [false, true].map(|goes_on| share(1.031, goes_on, &[Verdict::Slow]));
+        let wrong = [false, true].map(|goes_on| share(1.0, goes_on, &[Verdict::Fast, Verdict::Slow]));
+        assert!(slow[0] < 0.9 && slow[1] > 0.95, "{slow:?} of what is slower");
+        assert!(wrong[1] <= 0.02, "{wrong:?} of what is the same");
     }
 }

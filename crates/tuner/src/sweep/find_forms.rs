@@ -1,10 +1,14 @@
 //! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not far behind.
 
 use super::forms::{Form, Forms};
+use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight};
-use super::{Candidate, Sweep, SweepError};
+use super::{Candidate, Step, Sweep, SweepError, Timed};
 use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+use crate::memo::TrialError;
+use crate::paired::Effort;
 use crate::space::InstanceGroup;
+use crate::stats::verdict::Verdict;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -89,14 +93,33 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Whether a few samples say that a change of a plan slows a prompt.
+    /// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not: several instances must.
     fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
-        let name = Candidate::Change(format!("merged, {}", change.name(plan)));
-        for prompt in self.options.objective.prompts() {
-            if self.is_screened_out([plan, &changed], prompt, &name)? {
-                return Ok(true);
+        let (pair, name) = ([plan, &changed], Candidate::Change(format!("merged, {}", change.name(plan))));
+        for scenario in self.options.objective.prompts() {
+            let compared = match self.memo.screen(pair, scenario) {
+                Ok(screened) if !screened.has_lost() => continue,
+                Ok(_) => self.memo.steps(pair, scenario, false, Effort::sure(COMPARISON)),
+                Err(error) => Err(error),
+            };
+            match compared {
+                Ok(result) if !result.is_surely_slower() => {}
+                Ok(result) => {
+                    let timed = vec![Timed { scenario, result, verdict: Verdict::Slow }];
+                    self.done(Step::Compared { candidate: name, timed })?;
+                    return Ok(true);
+                }
+                Err(TrialError::Failed(reason)) => {
+                    self.done(Step::NotRun { candidate: name, why: reason.to_string() })?;
+                    return Ok(true);
+                }
+                Err(TrialError::OutOfTime) => {
+                    self.leave_untried(vec![name.to_string()], plan)?;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(false)

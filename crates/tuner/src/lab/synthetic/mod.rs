@@ -12,7 +12,7 @@ use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::rng::unit;
-use crate::stats::sequential::is_decided;
+use crate::stats::sequential::{is_decided, is_worth_more};
 use crate::stats::summary::median;
 use crate::stats::verdict::Criteria;
 use crate::sweep::Problem;
@@ -237,6 +237,10 @@ impl<'a> SyntheticLab<'a> {
             let criteria = effort.criteria();
             let samples = self.pair(own, pairs, Some(&criteria).filter(|_| instance == effort.instances));
             samples_ns.iter_mut().zip(samples).for_each(|(all, own)| all.extend(own));
+            if instance == effort.instances && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria) {
+                let samples = self.pair(own, effort.more(samples_ns[0].len()), Some(&criteria));
+                samples_ns.iter_mut().zip(samples).for_each(|(all, own)| all.extend(own));
+            }
         }
         let pairs = samples_ns[0].len();
         let compile: f64 = plans.iter().map(|plan| self.prepare(plan)).sum();
