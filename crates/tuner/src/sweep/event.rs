@@ -31,6 +31,8 @@ pub enum Event {
 /// A part of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// The plan in use against the default.
+    InUse,
     /// What is right.
     Reference,
     /// Layouts, chunk and fusions.
@@ -235,6 +237,7 @@ impl Stage {
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
+            Stage::InUse => "plan in use against the default",
             Stage::Reference => "reference",
             Stage::Structure => "layouts, chunk and fusions",
             Stage::Costs => "cost of each kind of op instance",

@@ -1,13 +1,12 @@
-//! The plan that the device runs the model with today. It stays unless another is faster in something and slower in nothing: nobody is worse off
-//! for having tuned, and two tunings of one machine come to the same bits where nothing faster was found meanwhile.
+//! The plan that the device runs the model with today. It stays unless another is faster in something and slower in nothing: tuning makes
+//! nothing worse, and two tunings of one machine come to the same bits where nothing faster was found meanwhile.
 
 use super::ends::{share_of, working};
 use super::merged::COMPARISON;
-use super::{Candidate, Ended, Part, Problem, Sweep, SweepError, SweepOptions};
+use super::{Candidate, Ended, Part, Problem, Stage, Sweep, SweepError, SweepOptions};
 use crate::derive::{Policy, derive};
 use crate::paired::Effort;
 use std::collections::BTreeSet;
-use std::mem::replace;
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, bucket};
 
@@ -23,9 +22,9 @@ pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
 }
 
 impl Sweep<'_> {
-    /// Compares the plan in use with the default, unless the ledger has that. If it is wrong, slower in something or faster in
-    /// nothing, it is in use no more; if there is no time for that, it stays.
-    pub(super) fn check_in_use(&mut self) -> Result<(), SweepError> {
+    /// Compares the plan in use with the default, unless the ledger has that. If it is slower in something or faster in nothing, it is
+    /// in use no more; if there is no time for that, it stays.
+    pub(super) fn compare_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.take() else { return Ok(()) };
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
         let derived = derive(self.memo.records(), &self.options.catalogue, &self.options.objective, &policy);
@@ -33,26 +32,42 @@ impl Sweep<'_> {
             self.in_use = Some(plan);
             return Ok(());
         }
+        self.begin(Stage::InUse, 1)?;
         let scenarios = self.options.objective.scenarios();
         let allowance = share_of(working(self.options.budget), CHECK) / (2 * scenarios.len().max(1)) as u32;
-        let gated = replace(&mut self.gated, true);
         let mut best = self.default.clone();
         let ended =
             self.challenge(&mut best, plan, &scenarios, Effort::usual(allowance.min(COMPARISON)), Candidate::InUse)?;
-        self.gated = gated;
-        self.is_unjudged = ended != Ended::Won && self.memo.spent() >= working(self.options.budget);
         self.in_use = (ended == Ended::Won).then_some(best);
+        self.is_unjudged = self.in_use.is_none() && self.is_over();
         Ok(())
     }
 
-    /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads prompts more slowly may have the
-    /// prompts of the plan in use.
+    /// Takes the plan in use through the gate.
+    pub(super) fn gate_in_use(&mut self) -> Result<(), SweepError> {
+        let Some(plan) = self.in_use.clone() else { return Ok(()) };
+        if !self.passes(&plan, &Candidate::InUse)? {
+            self.in_use = None;
+            self.is_unjudged = self.is_over();
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.memo.spent() >= working(self.options.budget)
+    }
+
+    /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads prompts more slowly
+    /// may have the prompts of the plan in use.
     pub(super) fn against_in_use(
         &mut self,
         found: &Plan,
         effort: Effort,
     ) -> Result<Option<(Plan, Candidate)>, SweepError> {
         let Some(in_use) = self.in_use.clone().filter(|in_use| in_use.hash() != found.hash()) else { return Ok(None) };
+        if found.hash() == self.default.hash() {
+            return Ok(Some((in_use, Candidate::InUse)));
+        }
         let scenarios = self.options.objective.scenarios();
         let one_row = bucket(1);
         let of_decode = found.choices.iter().filter(|choice| choice.key.up_to_rows == one_row);

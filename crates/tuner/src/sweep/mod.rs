@@ -179,6 +179,7 @@ pub fn search<'a>(
     }
     let planted = Planted::new(&options.seeds, sweep.in_use.as_ref(), &options.catalogue);
     sweep.refuse_seeds(planted.unfit())?;
+    sweep.compare_in_use()?;
     let Found { structure, mut plan } = options.strategy.find(&mut sweep, &planted)?;
     sweep.refuse_seeds(planted.refused())?;
     sweep.drop_imprecise(&mut plan)?;
@@ -269,7 +270,7 @@ impl<'a> Sweep<'a> {
         self.end(share).saturating_sub(self.memo.spent())
     }
 
-    /// That the default plan passes the gate, and whether the plan in use is better.
+    /// That the default plan passes the gate, and whether the plan in use does.
     fn check_default(&mut self) -> Result<(), SweepError> {
         self.begin(Stage::Reference, 1)?;
         let gate = self.default_gate()?;
@@ -278,7 +279,7 @@ impl<'a> Sweep<'a> {
         }
         let hash = gate.quality_hash.unwrap_or_default();
         self.done(Step::Reference { hash, detail: gate.detail })?;
-        self.check_in_use()
+        self.gate_in_use()
     }
 
     /// The gate of the default plan, without which nothing is known to be right.
