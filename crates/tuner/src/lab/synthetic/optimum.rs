@@ -25,13 +25,14 @@ struct Outline {
 
 impl SyntheticLab<'_> {
     /// True nanoseconds of decoding with the best plan that there is: over the layouts, the fusions that default, all, or sets that make
-    /// every op have, and their neighbours, and merged or not.
+    /// every op have, and their neighbours, and merged or not, where a CPU does not play the device.
     pub fn best_decode_ns(&mut self, scope: Scope) -> f64 {
         let (mut known, mut outlines) = (BTreeMap::new(), Vec::new());
         for plan in self.problem.laid_out() {
             for fusions in self.problem.fusion_sets() {
                 let all = groups(&self.problem.shape, Scenario::DECODE, &fusions, &self.problem.formats_on_gpu(&plan));
-                for threads in [None].into_iter().chain(THREADS.map(Some)).filter(|_| !all.is_empty()) {
+                let merged = THREADS.into_iter().map(Some).filter(|_| !self.problem.limits.is_cpu);
+                for threads in [None].into_iter().chain(merged).filter(|_| !all.is_empty()) {
                     let bound_ns = self.bound_ns(&all, threads, scope, &mut known);
                     outlines.push(Outline { groups: all.clone(), threads, bound_ns });
                 }
