@@ -10,11 +10,18 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Kinds of jobs, those that come late in a sweep first.
-const JOBS: [&str; 9] = ["confirm", "gate", "steps", "prepare", "screen", "resident", "kernels", "compile", "kernel"];
-
-/// How long a job of a kind is waited for: those of the end come when the rest is done.
-const PATIENCE: Duration = Duration::from_secs(100);
+/// Kinds of jobs, and seconds for which each is waited for: those of the end come when the rest is done.
+const JOBS: [(&str, u64); 9] = [
+    ("confirm", 600),
+    ("gate", 600),
+    ("steps", 20),
+    ("prepare", 20),
+    ("screen", 20),
+    ("resident", 20),
+    ("kernels", 20),
+    ("compile", 20),
+    ("kernel", 20),
+];
 
 /// Longest time into a job.
 const INTO: Duration = Duration::from_millis(600);
@@ -67,14 +74,14 @@ impl Sweep<'_> {
     }
 
     /// Goes on and kills it in a job of a kind, or of any where it takes long to come to one. The kind; `None`: it has ended before.
-    fn kill_in(&self, wanted: &str, rng: &mut fastrand::Rng) -> Result<Option<String>> {
+    fn kill_in(&self, (wanted, seconds): (&str, u64), rng: &mut fastrand::Rng) -> Result<Option<String>> {
         let before = self.lines();
         let mut sweep = start(self.tune().stdout(Stdio::null()).stderr(Stdio::null()))?;
         let begun = Instant::now();
         let job = loop {
             let now = self.lines();
             let last = now[before.len().min(now.len())..].last().and_then(|line| begins(line));
-            if let Some(job) = last.filter(|job| job == wanted || begun.elapsed() > PATIENCE) {
+            if let Some(job) = last.filter(|job| job == wanted || begun.elapsed().as_secs() > seconds) {
                 break job;
             }
             if sweep.try_wait().is_ok_and(|status| status.is_some()) {
