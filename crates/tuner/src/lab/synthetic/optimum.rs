@@ -25,7 +25,7 @@ struct Outline {
 
 impl SyntheticLab<'_> {
     /// True nanoseconds of decoding with the best plan that there is: over the layouts, the fusions that default, all, or sets that make
-    /// every op have, and their neighbours, and merged or not, where a CPU does not play the device.
+    /// every op have, and those beside them, and merged or not, where a CPU does not play the device.
     pub fn best_decode_ns(&mut self, scope: Scope) -> f64 {
         let (mut known, mut outlines) = (BTreeMap::new(), Vec::new());
         for plan in self.problem.laid_out() {
