@@ -48,7 +48,7 @@ pub(super) fn kill(tool: &Path, folder: &Path, (model, options): (&Path, &str), 
         }
         sweep.check()?;
     }
-    println!("{sweeps} sweeps killed in {killed:?}: nothing lost, nothing twice, and the plans of their ledgers");
+    println!("sweeps: {sweeps}, killed in {killed:?}: nothing lost, nothing twice, and the plans of their ledgers");
     Ok(())
 }
 
