@@ -64,8 +64,8 @@ pub struct Memo<'a> {
     /// Jobs whose outcomes earlier sweeps have left in the ledger.
     pub(crate) recalled: usize,
     unasked: Unasked,
-    /// Jobs that this search has asked for, and what they took, be it in an earlier one.
-    took: Vec<(Job, Cost)>,
+    /// Jobs that this search has asked for, and seconds that each instance took, be it in an earlier one.
+    took: Vec<(Job, f64)>,
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
     quarantined: BTreeMap<Suspect, Reason>,
     interrupt: Interrupt,
@@ -253,14 +253,14 @@ impl<'a> Memo<'a> {
         });
         if new.len() < 2 || has_died {
             if new.len() + earlier >= 2 {
-                self.pass_over(&job, &self.identity(&job).key());
+                self.pass_over(&job, &self.identity(&job).key(), Effort::none());
             }
             return Ok(());
         }
         let identity = self.identity(&job);
         self.begin_trial(&identity)?;
         let ran = self.lab.compile_ahead(site, &new);
-        self.end_trial(&identity, ran).map(drop)
+        self.end_trial(&identity, ran, Effort::none()).map(drop)
     }
 
     /// What came of a kernel at a site.
@@ -337,7 +337,7 @@ impl<'a> Memo<'a> {
         let identity = self.identity(job);
         let key = identity.key();
         if let Some(outcome) = self.recall(&identity) {
-            self.recalled += usize::from(self.pass_over(job, &key));
+            self.recalled += usize::from(self.pass_over(job, &key, effort));
             return Ok(outcome);
         }
         if let Some(reason) = Suspect::of(job).and_then(|suspect| self.quarantined.get(&suspect)) {
@@ -363,7 +363,7 @@ impl<'a> Memo<'a> {
     ) -> Result<Outcome, TrialError> {
         self.begin_trial(identity)?;
         let ran = self.lab.run(Assignment { job, site, plans: &self.plans, effort, progress: &|_| () });
-        let outcome = self.end_trial(identity, ran)?;
+        let outcome = self.end_trial(identity, ran, effort)?;
         self.measured += 1;
         Ok(outcome)
     }
@@ -379,6 +379,7 @@ impl<'a> Memo<'a> {
         &mut self,
         identity: &Identity,
         ran: Result<(Outcome, Cost), LabError>,
+        effort: Effort,
     ) -> Result<Outcome, TrialError> {
         let (outcome, cost) = match ran {
             // What was broken off is no failure: another sweep tries it again.
@@ -386,7 +387,7 @@ impl<'a> Memo<'a> {
             ran => ran.map(|(outcome, cost)| (outcome, Some(cost)))?,
         };
         self.append(identity, cost, outcome.clone())?;
-        self.took.extend(identity.tried.job().cloned().zip(cost));
+        self.took.extend(identity.tried.job().cloned().zip(cost.map(|cost| effort.of_instance(cost))));
         if outcome == Outcome::Interrupted {
             let is_wanted = self.interrupt.is_raised();
             return Err(if is_wanted { LabError::Interrupted.into() } else { TrialError::OutOfTime });

@@ -1,5 +1,6 @@
 //! What a paired comparison of two plans found, and with which effort it was made.
 
+use crate::job::Cost;
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, Verdict};
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,11 @@ impl Effort {
     /// Pairs that are taken after so many in one process, if those do not say what they seem to say.
     pub(crate) fn more(self, taken: usize) -> usize {
         if self.processes == 1 { taken.min(Self::PAIRS.saturating_sub(taken)) } else { 0 }
+    }
+
+    /// Seconds of each instance, of what all took.
+    pub(crate) fn of_instance(self, cost: Cost) -> f64 {
+        cost.total() / self.instances as f64
     }
 
     /// What it takes to say that one is faster.

@@ -2,7 +2,7 @@
 
 use super::kernels::{KernelLab, Lap};
 use super::plans::{PlanLab, pair};
-use super::runs::StepError;
+use super::runs::{Purpose, StepError};
 use super::{Assignment, Lab, LabError};
 use crate::drive::Drive;
 use crate::job::{Configured, Cost, Job, PlanId};
@@ -134,7 +134,12 @@ impl GpuLab {
                 let drives = [a, b].map(|id| self.driven.get(id).copied().unwrap_or_default());
                 let GpuLab { kernels, subjects, .. } = self;
                 let ready = |arm: usize| subjects[arms[arm].0].plans.runs(arms[arm].1, *scenario, drives[arm]);
-                of_steps(pair(&ready, assignment.effort, &mut || kernels.raise_clocks(), assignment.progress))
+                let purpose = match assignment.job {
+                    Job::Confirm { .. } => Purpose::Report,
+                    _ => Purpose::Choice,
+                };
+                let asked = (assignment.effort, purpose);
+                of_steps(pair(&ready, asked, &mut || kernels.raise_clocks(), assignment.progress))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
                 Err(LabError::Unknown("a kernel as a plan".to_owned()))

@@ -1,7 +1,7 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
 use super::Phase;
-use super::runs::{Runs, StepError};
+use super::runs::{Purpose, Runs, StepError};
 use crate::drive::Drive;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
@@ -151,7 +151,7 @@ impl End {
 /// lies makes one half a percent faster than the next. One that goes on for too long is interrupted.
 pub(super) fn pair(
     ready: &dyn Fn(usize) -> Result<Runs, StepError>,
-    effort: Effort,
+    (effort, purpose): (Effort, Purpose),
     raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
     progress: &dyn Fn(Phase),
 ) -> Result<Outcome, StepError> {
@@ -166,10 +166,10 @@ pub(super) fn pair(
         raise_clocks()?;
         let mut longest = 0.0_f64;
         for arm in &mut arms {
-            let Some(ns) = arm.warm_up(&|| end.is_over())? else { return Ok(Outcome::Interrupted) };
+            let Some(ns) = arm.warm_up(purpose, &|| end.is_over())? else { return Ok(Outcome::Interrupted) };
             longest = longest.max(ns);
         }
-        let steps = *steps.get_or_insert(arms[0].steps_for(longest));
+        let steps = *steps.get_or_insert(arms[0].steps_for(longest, purpose));
         arms.iter_mut().for_each(|arm| arm.take_steps(steps));
         let left = effort.allowance.saturating_sub(running + begun.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;

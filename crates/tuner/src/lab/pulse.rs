@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use wgoose_runtime::lab::{Bench, Clock};
 use wgoose_runtime::{Device, RuntimeError};
 
-/// What the first warm-up lasts: nobody knows yet how fast the device is.
+/// What the first warm-up lasts: nothing is known yet of how fast the device is.
 const FIRST: Duration = Duration::from_millis(700);
 
-/// The longest of the later ones: clocks may be held down.
+/// The longest of the later ones. What is not as fast by then does not get as fast any more: clocks are held down, or it was fast once
+/// by luck.
 const LONGEST: Duration = Duration::from_millis(900);
 
 /// As fast as ever, but for so much.
@@ -43,22 +44,76 @@ impl Pulse {
     /// # Errors
     /// The device fails.
     pub(super) fn raise(&mut self, clock: &Clock) -> Result<(), RuntimeError> {
-        let is_first = self.least.is_none();
         if self.device.is_cpu() {
             return Ok(());
         }
-        let begun = Instant::now();
-        let mut least = self.least.map_or(f64::INFINITY, |ns| ns * FORGET);
+        if self.least.is_none() {
+            // One dispatch takes another time than one of many: it only says how many a look has.
+            self.repeats = repeats(self.bench.time(clock, 1)?.ns);
+        }
+        let (begun, mut rise) = (Instant::now(), Rise::after(self.least));
         loop {
             let ns = self.bench.time(clock, self.repeats)?.ns;
-            self.repeats = ((LOOK_NS / ns.max(1.0)).ceil() as u32).clamp(1, 2000);
-            least = least.min(ns);
-            let spent = begun.elapsed();
-            if spent >= LONGEST || (ns <= least * TOLERANCE && (!is_first || spent >= FIRST)) {
-                break;
+            self.repeats = repeats(ns);
+            if let Some(least) = rise.look(ns, begun.elapsed()) {
+                self.least = Some(least);
+                return Ok(());
             }
         }
-        self.least = Some(least);
-        Ok(())
+    }
+}
+
+/// How many dispatches of so many nanoseconds make a look.
+fn repeats(ns: f64) -> u32 {
+    ((LOOK_NS / ns.max(1.0)).ceil() as u32).clamp(1, 2000)
+}
+
+/// A warm-up: how fast the kernel ever was, and how fast it is now.
+struct Rise {
+    is_first: bool,
+    least: f64,
+    /// The least of this warm-up.
+    now: f64,
+}
+
+impl Rise {
+    /// One that begins after others found that the kernel takes no less.
+    fn after(least: Option<f64>) -> Self {
+        Rise { is_first: least.is_none(), least: least.map_or(f64::INFINITY, |ns| ns * FORGET), now: f64::INFINITY }
+    }
+
+    /// Takes the time of a look that ended so long after the beginning; the least that the kernel takes, once clocks are up.
+    fn look(&mut self, ns: f64, spent: Duration) -> Option<f64> {
+        self.now = self.now.min(ns);
+        self.least = self.least.min(ns);
+        if ns <= self.least * TOLERANCE && (!self.is_first || spent >= FIRST) {
+            return Some(self.least);
+        }
+        (spent >= LONGEST).then_some(self.now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a warm-up takes and finds, of a kernel that takes so long after so many milliseconds.
+    fn rise(least: Option<f64>, ns: impl Fn(u64) -> f64) -> (u64, f64) {
+        let mut rise = Rise::after(least);
+        (1..).map(|i| 2 * i).find_map(|ms| Some((ms, rise.look(ns(ms), Duration::from_millis(ms))?))).unwrap()
+    }
+
+    #[test]
+    fn a_warm_up_ends_when_the_kernel_is_as_fast_as_ever() {
+        assert_eq!(rise(Some(100.0), |_| 102.0), (2, 100.0 * FORGET));
+        assert_eq!(rise(Some(100.0), |ms| if ms < 330 { 300.0 } else { 100.0 }), (330, 100.0));
+        assert_eq!(rise(None, |ms| if ms < 330 { 300.0 } else { 100.0 }), (700, 100.0));
+    }
+
+    #[test]
+    fn what_was_fast_once_is_not_waited_for_again() {
+        let (ms, least) = rise(Some(80.0), |_| 100.0);
+        assert_eq!((ms, least), (900, 100.0));
+        assert_eq!(rise(Some(least), |_| 100.0).0, 2);
     }
 }

@@ -3,24 +3,48 @@
 use crate::drive::{Chooser, Drive, Sequences, Weights};
 use crate::scenario::Scenario;
 use std::num::NonZeroUsize;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::ControlFlow;
 use std::time::Instant;
 use wgoose_runtime::{
     Batch, Continuation, Engine, Executor, GpuExecutor, IN_FLIGHT, Outputs, PersistentStatus, RuntimeError, Sampling,
     Sequence, Start,
 };
 
-/// What a sample of decoding should take, in nanoseconds.
-const SAMPLE_NS: f64 = 50e6;
-
-/// Tokens that a sample of decoding writes.
-const TOKENS: RangeInclusive<u32> = 4..=32;
+/// Fewest tokens that a sample of decoding writes.
+const FEWEST_TOKENS: u32 = 4;
 
 /// Two samples that differ by no more tell that a plan is warm.
 const STEADY: f64 = 0.03;
 
-/// Samples of its warm-up at most.
+/// Samples of a warm-up after which it ends, however these differ.
 const MOST_WARM_UP: usize = 5;
+
+/// What samples are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To choose: ratios matter.
+    Choice,
+    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less,
+    /// and a warm-up lasts as long as that of `wgoose bench`.
+    Report,
+}
+
+impl Purpose {
+    /// What a sample of decoding should take, in nanoseconds.
+    fn sample_ns(self) -> f64 {
+        if self == Purpose::Choice { 50e6 } else { 100e6 }
+    }
+
+    /// Most tokens that it writes.
+    fn most_tokens(self) -> u32 {
+        if self == Purpose::Choice { 32 } else { 64 }
+    }
+
+    /// Nanoseconds that a warm-up takes in any case.
+    fn warm_up_ns(self) -> f64 {
+        if self == Purpose::Choice { 0.0 } else { 250e6 }
+    }
+}
 
 /// What stops a comparison.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +86,7 @@ impl Runs {
         let read = |slot: u32| (0..scenario.tokens).map(|t| ((t + slot) * 7919 + 13) % vocab).collect();
         let tokens = (0..scenario.sequences).map(read).collect();
         let is_persistent = executor.plan().persistent.is_some() && scenario == Scenario::DECODE;
-        let steps = if scenario.tokens == 1 { *TOKENS.start() } else { 1 };
+        let steps = if scenario.tokens == 1 { FEWEST_TOKENS } else { 1 };
         if let Some(submissions) = drive.submissions {
             executor.submit_in(submissions);
         }
@@ -83,25 +107,27 @@ impl Runs {
     }
 
     /// How many steps of that length make a sample long enough.
-    pub(super) fn steps_for(&self, ns: f64) -> u32 {
+    pub(super) fn steps_for(&self, ns: f64, purpose: Purpose) -> u32 {
+        let steps = (purpose.sample_ns() / ns.max(1.0)).ceil() as u32;
         match (self.scenario.tokens, &self.runner) {
-            (1, Runner::Engine(_)) => ((SAMPLE_NS / ns.max(1.0)).ceil() as u32).clamp(*TOKENS.start(), *TOKENS.end()),
+            (1, Runner::Engine(_)) => steps.clamp(FEWEST_TOKENS, purpose.most_tokens()),
             _ => 1,
         }
     }
 
-    /// Runs until two samples agree; nanoseconds of a step. `None`: it is over before.
-    pub(super) fn warm_up(&mut self, is_over: &dyn Fn() -> bool) -> Result<Option<f64>, StepError> {
-        let mut before = self.sample()?;
-        for _ in 1..MOST_WARM_UP {
+    /// Runs until two samples agree, and for as long as the purpose wants; nanoseconds of a step. `None`: it is over before.
+    pub(super) fn warm_up(&mut self, purpose: Purpose, is_over: &dyn Fn() -> bool) -> Result<Option<f64>, StepError> {
+        let (mut before, begun) = (self.sample()?, Instant::now());
+        for taken in 2.. {
             if is_over() {
                 return Ok(None);
             }
             let ns = self.sample()?;
-            if (ns - before).abs() <= STEADY * before {
-                return Ok(Some(ns));
-            }
+            let is_steady = (ns - before).abs() <= STEADY * before;
             before = ns;
+            if (is_steady || taken >= MOST_WARM_UP) && begun.elapsed().as_nanos() as f64 >= purpose.warm_up_ns() {
+                break;
+            }
         }
         Ok(Some(before))
     }

@@ -11,9 +11,10 @@ use wgoose_kernels::Plan;
 pub(crate) const LATE: Duration = Duration::from_secs(10);
 
 impl Memo<'_> {
-    /// The jobs that this search has asked for, with what they took. A sweep that goes on knows no more than the one before it did.
+    /// The jobs that this search has asked for, with the seconds that each instance took. A sweep that goes on knows no more than the one
+    /// before it did.
     pub(crate) fn took(&self) -> impl Iterator<Item = (&Job, f64)> {
-        self.took.iter().map(|(job, cost)| (job, cost.total()))
+        self.took.iter().map(|(job, seconds)| (job, *seconds))
     }
 
     /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
@@ -26,15 +27,6 @@ impl Memo<'_> {
     pub(crate) fn go_on(&mut self) {
         let spent = self.spent();
         self.end = self.end.map(|end| end.max(spent).saturating_add(LATE));
-    }
-
-    /// Does something that takes no time of the search.
-    pub(crate) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        let begun = self.spent();
-        let result = run(self);
-        let spent = self.spent().saturating_sub(begun);
-        self.end = self.end.map(|end| end.saturating_add(spent));
-        result
     }
 
     /// With the end of what goes on then.
@@ -50,11 +42,11 @@ impl Memo<'_> {
         }
     }
 
-    /// The gate of a plan, even if the time is over; it takes none of it.
+    /// The gate of a plan, even if the time is over.
     ///
     /// # Errors
     /// As of [`Memo::gate`].
     pub(crate) fn gate_in_any_case(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
-        self.aside(|memo| memo.gate_with(plan, Effort::in_any_case()))
+        self.gate_with(plan, Effort::in_any_case())
     }
 }

@@ -3,6 +3,7 @@
 use super::Memo;
 use crate::job::Job;
 use crate::ledger::Records;
+use crate::paired::Effort;
 use std::collections::BTreeMap;
 
 /// How often jobs had ended when a sweep began, by their keys, less those that it has asked for.
@@ -30,11 +31,11 @@ impl Unasked {
 
 impl Memo<'_> {
     /// Counts a job that is not run as one that an earlier sweep has run, as often as that has; whether it has.
-    pub(super) fn pass_over(&mut self, job: &Job, key: &str) -> bool {
+    pub(super) fn pass_over(&mut self, job: &Job, key: &str, effort: Effort) -> bool {
         let is_earlier = self.unasked.take(key);
         if is_earlier {
             let cost = self.ledger.find(key).filter_map(|trial| trial.cost).last();
-            self.took.extend(cost.map(|cost| (job.clone(), cost)));
+            self.took.extend(cost.map(|cost| (job.clone(), effort.of_instance(cost))));
             self.lab.pass_over(job);
         }
         is_earlier

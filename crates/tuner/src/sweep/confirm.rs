@@ -15,6 +15,9 @@ use wgoose_kernels::{HandOver, Plan, bucket};
 /// Fresh processes in which a plan is compared with the default: memory lies elsewhere in each.
 const PROCESSES: u32 = 3;
 
+/// The share of the budget that these may take: one is all that a short one has time for.
+const CONFIRMED: f64 = 0.5;
+
 /// The share of the budget that starts of processes may take for their first tokens. Where they take more, none is timed.
 const STARTS: f64 = 0.1;
 
@@ -93,9 +96,15 @@ impl Sweep<'_> {
         Ok(derived)
     }
 
-    /// What the end of a sweep takes, by what the longest of such comparisons took until now: one for what kernels are tuned for, and each
-    /// scenario in each process.
+    /// What the end of a sweep takes.
     pub(super) fn confirming(&self) -> Duration {
+        let (other, each) = self.takes();
+        other + each * self.processes()
+    }
+
+    /// What the end of a sweep takes, by what the longest of such comparisons took until now: one for what kernels are tuned for, first
+    /// tokens; and each scenario, in each process.
+    fn takes(&self) -> (Duration, Duration) {
         let objective = &self.options.objective;
         let (mut screened, mut compared) = (BTreeMap::new(), BTreeMap::new());
         let mut gate = 0.0_f64;
@@ -123,9 +132,16 @@ impl Sweep<'_> {
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
         let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
         let in_use = if self.in_use.is_some() { gate + all } else { 0.0 };
-        let comparisons = in_use + gate + f64::from(PROCESSES) * all + tuned.map(|scenario| of(&scenario)).sum::<f64>();
+        let together = Duration::from_secs_f64(in_use + gate + tuned.map(|scenario| of(&scenario)).sum::<f64>());
         // Each process has to begin, too.
-        Duration::from_secs_f64(comparisons) + start * PROCESSES + self.starting(self.starts().len())
+        (together + self.starting(self.starts().len()), Duration::from_secs_f64(all) + start)
+    }
+
+    /// Processes in which a plan is confirmed.
+    fn processes(&self) -> u32 {
+        let (other, each) = self.takes();
+        let fits = other + each * PROCESSES <= share_of(working(self.options.budget), CONFIRMED);
+        if fits || !self.ends.is_short { PROCESSES } else { 1 }
     }
 
     /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each process.
@@ -199,17 +215,18 @@ impl Sweep<'_> {
         Ok(default.with_evidence(evidence))
     }
 
-    /// Whether a plan passes the gate and, in several fresh processes, is slower than the default in nothing that they do. What a start
+    /// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What a start
     /// takes is counted: one merged kernel more costs tens of milliseconds once, and gains as much with every hundred tokens.
     fn qualifies(&mut self, plan: &Plan, candidate: Candidate, effort: Effort) -> Result<bool, SweepError> {
         if !self.passes(plan, &candidate)? {
             return Ok(false);
         }
-        let (default, each) = (self.default.clone(), effort.in_each_of(PROCESSES as usize));
+        let processes = self.processes();
+        let (default, each) = (self.default.clone(), effort.in_each_of(processes as usize));
         let scenarios = self.options.objective.scenarios().into_iter().chain(self.starts());
         let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
             scenarios.map(|scenario| (scenario, Default::default())).collect();
-        for process in 0..PROCESSES {
+        for process in 0..processes {
             for (scenario, samples_ns) in &mut all {
                 match self.memo.confirm([&default, plan], *scenario, process, each) {
                     Ok(new) => pool(samples_ns, &new),
@@ -225,7 +242,7 @@ impl Sweep<'_> {
                 }
                 let result = paired(samples_ns, &each.criteria()).map_err(TrialError::from)?;
                 let (is_last, is_slower) =
-                    (process + 1 == PROCESSES, !scenario.from_start && result.is_surely_slower());
+                    (process + 1 == processes, !scenario.from_start && result.is_surely_slower());
                 if is_last || is_slower {
                     let verdict = result.comparison.verdict;
                     self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;

@@ -1,8 +1,15 @@
 //! How a sweep's time is shared.
 
-use super::{Part, SweepOptions};
+use super::{Part, Problem, SweepOptions};
 use crate::memo::LATE;
 use std::time::Duration;
+use wgoose_kernels::persistent::NEEDS;
+
+/// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
+const SHORT: Duration = Duration::from_secs(60);
+
+/// What it takes to write the plan and to end processes.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// The shares of the budget at which stages end. The last one ends with it.
 pub(super) struct Ends {
@@ -12,35 +19,52 @@ pub(super) struct Ends {
     pub(super) merged: f64,
     pub(super) kernels: f64,
     pub(super) layouts: f64,
+    /// Whether there is time for one form of the merged step only.
+    pub(super) is_short: bool,
 }
 
 impl Ends {
     /// With persistent kernels, which hold most of what decoding takes.
-    const MERGED: Ends =
-        Ends { structure: 0.15, stages: 0.33, forms: 0.48, merged: 0.72, kernels: 0.84, layouts: 0.86 };
+    const MERGED: Ends = Ends {
+        structure: 0.15,
+        stages: 0.33,
+        forms: 0.48,
+        merged: 0.72,
+        kernels: 0.84,
+        layouts: 0.86,
+        is_short: false,
+    };
+
+    /// With them, where there is time for little else.
+    const SHORT: Ends =
+        Ends { structure: 0.0, stages: 0.4, forms: 0.0, merged: 0.0, kernels: 0.6, layouts: 0.6, is_short: true };
 
     /// Without.
-    const APART: Ends = Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8 };
+    const APART: Ends =
+        Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8, is_short: false };
 
     /// Without kernels.
-    const STRUCTURE: Ends = Ends { structure: 1.0, stages: 1.0, forms: 1.0, merged: 1.0, kernels: 1.0, layouts: 1.0 };
+    const STRUCTURE: Ends =
+        Ends { structure: 1.0, stages: 1.0, forms: 1.0, merged: 1.0, kernels: 1.0, layouts: 1.0, is_short: false };
 
     /// What kernels have at the least where the last stage takes more than is left for it.
     pub(super) const KERNELS: f64 = 0.1;
 
     /// Those of a sweep.
-    pub(super) fn of(options: &SweepOptions) -> Self {
-        match options.persistent && options.objective.decodes() {
+    pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Self {
+        let can_merge = NEEDS.iter().all(|feature| problem.limits.features.contains(feature));
+        match can_merge && options.persistent && options.objective.decodes() {
             _ if !options.parts.contains(&Part::Kernels) => Ends::STRUCTURE,
+            true if options.budget < SHORT && !options.exhaustive && !problem.limits.is_cpu => Ends::SHORT,
             true => Ends::MERGED,
             false => Ends::APART,
         }
     }
 }
 
-/// A budget but for the last seconds of it: they are for what has begun by then, and for confirming what has won.
+/// A budget but for the last seconds of it: they are for what has begun by then, for confirming what has won, and for the end.
 pub(super) fn working(budget: Duration) -> Duration {
-    budget - LATE.min(budget / 20)
+    budget - (LATE + LEAVING).min(budget / 20)
 }
 
 /// A share of a time, however long that is.
@@ -56,6 +80,6 @@ mod tests {
     fn no_budget_is_too_long_to_be_shared() {
         assert_eq!(share_of(Duration::from_secs(u64::MAX), 1.0), Duration::from_secs(u64::MAX));
         assert_eq!(share_of(Duration::from_secs(100), 0.5), Duration::from_secs(50));
-        assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [290, 19]);
+        assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [288, 19]);
     }
 }

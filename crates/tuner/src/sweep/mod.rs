@@ -167,7 +167,7 @@ pub fn search<'a>(
         in_use: in_use::of(problem, options),
         is_unjudged: false,
         open: Vec::new(),
-        ends: Ends::of(options),
+        ends: Ends::of(problem, options),
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
         gated: problem.limits.is_cpu,
         without_op: Vec::new(),

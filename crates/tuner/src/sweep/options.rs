@@ -61,8 +61,9 @@ pub struct SweepOptions {
     pub ledger: PathBuf,
     /// When the time to spend began.
     pub begun: Instant,
-    /// Time to spend, everything counted but the gate of the default plan, which may wait for the reference. Nothing is compared once
-    /// it is over, and what is being compared then is broken off after 10 s; what has won by then has 10 s more for its confirmation.
+    /// Time to spend, everything counted. Nothing is compared once it is over, and what is being compared then is broken off after 10 s;
+    /// what has won by then has 10 s more for its confirmation. The gate of the default plan, which may wait for the reference, is taken
+    /// in any case.
     pub budget: Duration,
     /// What is decided.
     pub parts: BTreeSet<Part>,

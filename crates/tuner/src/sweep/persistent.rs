@@ -21,6 +21,9 @@ const THREADS: [u32; 3] = [640, 512, 256];
 /// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
 const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
 
+/// What values do that need no barrier.
+const ANNOUNCED: &str = "values that announce themselves";
+
 /// The share of the time for stages that goes into finding some that fit, to see how many workgroups run at once.
 const PROBE: f64 = 0.15;
 
@@ -65,7 +68,8 @@ impl Sweep<'_> {
         let mut resident = Resident { most: u32::MAX, is_known: false };
         let (mut untried, mut forms, mut grids, mut won) = (Vec::new(), Forms::new(), Vec::new(), false);
         for (i, threads) in widths.iter().copied().enumerate() {
-            let share = self.left(self.ends.stages) / (widths.len() - i) as u32;
+            let among = if self.ends.is_short { 1 } else { widths.len() - i };
+            let share = self.left(self.ends.stages) / among as u32;
             if share.is_zero() {
                 untried.push(format!("persistent kernels of {threads} threads"));
                 continue;
@@ -87,6 +91,9 @@ impl Sweep<'_> {
         if !won {
             return Ok(());
         }
+        if self.ends.is_short {
+            return self.leave_untried(vec![ANNOUNCED.to_owned()], plan);
+        }
         // What lies between stages decides which form is the fastest.
         self.announced(plan)?;
         fused.hand_over = plan.hand_over;
@@ -101,7 +108,7 @@ impl Sweep<'_> {
             return Ok(());
         }
         let announced = Plan { hand_over: HandOver::Announced, ..plan.clone() };
-        let name = Candidate::Change("values that announce themselves".to_owned());
+        let name = Candidate::Change(ANNOUNCED.to_owned());
         self.challenge(plan, announced, &[Scenario::DECODE], Effort::fine(COMPARISON), name)?;
         Ok(())
     }
@@ -119,7 +126,10 @@ impl Sweep<'_> {
         // A software adapter may have but one of its threads free.
         let counts = match self.problem.limits.is_cpu {
             true => vec![1],
-            false => HALVES_OF_MULTIPROCESSORS.map(|halves| (halves * multiprocessors / 2).max(1)).to_vec(),
+            false => {
+                let halves = HALVES_OF_MULTIPROCESSORS.into_iter().skip(usize::from(self.ends.is_short));
+                halves.map(|halves| (halves * multiprocessors / 2).max(1)).collect()
+            }
         };
         let mut refusal = "no workgroup passes a barrier".to_owned();
         // All numbers of workgroups share it.
@@ -128,7 +138,7 @@ impl Sweep<'_> {
         for workgroups in counts.into_iter().filter(|n| *n <= most) {
             let grid = PersistentGrid { workgroups, threads };
             // Any stages will do to see whether so many workgroups run at once.
-            let tries = if resident.is_known { &[true][..] } else { &[false, true] };
+            let tries = if resident.is_known || self.ends.is_short { &[true][..] } else { &[false, true] };
             for is_tuned in tries {
                 let time = if *is_tuned { std::mem::take(&mut left) } else { Duration::ZERO };
                 let mut ranked = self.ranked(tuner, groups, grid, time)?;
@@ -164,7 +174,7 @@ impl Sweep<'_> {
         Ok(Stages::None(refusal))
     }
 
-    /// Stages for each group, the fastest first, found in that time.
+    /// Stages for each group, the fastest first, found in that time; they end with the first group that has none.
     fn ranked(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -180,6 +190,10 @@ impl Sweep<'_> {
             let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
             let deadline = self.memo.spent() + time.mul_f64(weight(group) / total);
             ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
+            if ranked.last().is_some_and(Vec::is_empty) {
+                // The others are of no use.
+                break;
+            }
         }
         Ok(ranked)
     }
