@@ -119,9 +119,11 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// How often as fast as the default a plan is in a scenario, by the medians.
+/// How many times as fast as the default a plan is in a scenario: the middle of the interval, which is of pairs. Medians are shifted where
+/// a device's speed changes.
 pub fn gain(scenario: &ScenarioEvidence) -> f64 {
-    scenario.default_us / scenario.tuned_us
+    let (low, high) = scenario.speedup;
+    (low * high).sqrt()
 }
 
 impl Gain {

@@ -37,7 +37,7 @@ impl Tuned {
             tokens: 1,
             default_us: 184.0,
             tuned_us: 100.0,
-            speedup: (1.8, 1.9),
+            speedup: (1.84, 1.84),
             pairs: 5,
         };
         let plan = plan.with_evidence(Evidence {

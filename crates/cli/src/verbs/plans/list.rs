@@ -33,7 +33,9 @@ fn gains(listed: &Listed) -> String {
         _ => {}
     }
     let of = |name: &str| scenarios(listed).iter().filter(|s| s.scenario == name).map(gain).collect::<Vec<f64>>();
-    let mut names: Vec<&str> = scenarios(listed).iter().map(|s| s.scenario.as_str()).collect();
+    // What starts of processes take decides nothing, and would make the line too long: `wgoose plans show` has it.
+    let runs = scenarios(listed).iter().filter(|s| s.scenario != "first token");
+    let mut names: Vec<&str> = runs.map(|s| s.scenario.as_str()).collect();
     names.dedup();
     let range = |name: &&str| {
         let (least, most) = of(name).into_iter().fold((f64::MAX, 0.0_f64), |(a, b), gain| (a.min(gain), b.max(gain)));
