@@ -19,7 +19,7 @@ pub(super) struct Ends {
     pub(super) merged: f64,
     pub(super) kernels: f64,
     pub(super) layouts: f64,
-    /// Whether there is time for one form of the merged step only.
+    /// Whether time is short: for one form of a merged step, and one process that confirms it.
     pub(super) is_short: bool,
 }
 
@@ -35,7 +35,7 @@ impl Ends {
         is_short: false,
     };
 
-    /// With them, where there is time for little else.
+    /// With them, in a short time.
     const SHORT: Ends =
         Ends { structure: 0.0, stages: 0.4, forms: 0.0, merged: 0.0, kernels: 0.6, layouts: 0.6, is_short: true };
 
@@ -52,13 +52,17 @@ impl Ends {
 
     /// Those of a sweep.
     pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Self {
-        let can_merge = NEEDS.iter().all(|feature| problem.limits.features.contains(feature));
-        match can_merge && options.persistent && options.objective.decodes() {
+        let limits = &problem.limits;
+        let can_merge = NEEDS.iter().all(|feature| limits.features.contains(feature));
+        // A CPU that plays the device has the reference first, and no merged step that wins.
+        let is_short = options.budget < SHORT && !options.exhaustive && !limits.is_cpu;
+        let ends = match can_merge && options.persistent && options.objective.decodes() {
             _ if !options.parts.contains(&Part::Kernels) => Ends::STRUCTURE,
-            true if options.budget < SHORT && !options.exhaustive && !problem.limits.is_cpu => Ends::SHORT,
+            true if is_short => Ends::SHORT,
             true => Ends::MERGED,
             false => Ends::APART,
-        }
+        };
+        Ends { is_short, ..ends }
     }
 }
 

@@ -8,7 +8,7 @@
 //!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //!
-//! In a short time one merged step comes first, while the reference is computed: nothing else gains as much.
+//! In a short time all of this comes before the reference is waited for, and one merged step before all else: nothing gains as much.
 
 use super::strategy::{Found, Strategy};
 use super::{Part, Sweep, SweepError};
@@ -26,30 +26,26 @@ impl Strategy for Staged {
     fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError> {
         let parts = &sweep.options.parts;
         let (has_kernels, has_layouts) = (parts.contains(&Part::Kernels), parts.contains(&Part::Layouts));
-        let tuner = sweep.tuner().with_seeds(planted);
-        let structure = sweep.structure()?;
-        let (structure, mut plan) = if sweep.ends.is_short {
-            let mut plan = structure.clone();
-            // It passes the gate in the end, or is no plan.
-            sweep.persistent(&tuner, &mut plan)?;
+        // What is found before the default plan passed the gate passes it in the end, or is no plan.
+        let is_late = sweep.ends.is_short && sweep.in_use.is_none();
+        let mut structure = sweep.structure()?;
+        if !is_late {
             sweep.check_default()?;
-            (structure, plan)
-        } else {
-            sweep.check_default()?;
-            let structure = sweep.checked(structure)?;
+            structure = sweep.checked(structure)?;
             sweep.gated = true;
-            let mut plan = structure.clone();
-            if has_kernels {
-                sweep.persistent(&tuner, &mut plan)?;
-            }
-            (structure, plan)
-        };
-        sweep.gated = true;
+        }
+        let mut plan = structure.clone();
         if has_kernels {
+            let tuner = sweep.tuner().with_seeds(planted);
+            sweep.persistent(&tuner, &mut plan)?;
             sweep.kernels(&tuner, &mut plan)?;
             if plan.persistent.is_none() && has_layouts {
                 sweep.layouts(&tuner, &mut plan)?;
             }
+        }
+        if is_late {
+            sweep.check_default()?;
+            sweep.gated = true;
         }
         Ok(Found { structure, plan })
     }
