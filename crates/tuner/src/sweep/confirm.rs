@@ -223,12 +223,13 @@ impl Sweep<'_> {
         }
         let processes = self.processes();
         let (default, each) = (self.default.clone(), effort.in_each_of(processes as usize));
-        let scenarios = self.options.objective.scenarios().into_iter().chain(self.starts());
+        let pair = [&default, plan];
+        let scenarios = self.options.objective.scenarios().into_iter();
         let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
             scenarios.map(|scenario| (scenario, Default::default())).collect();
         for process in 0..processes {
             for (scenario, samples_ns) in &mut all {
-                match self.memo.confirm([&default, plan], *scenario, process, each) {
+                match self.memo.confirm(pair, *scenario, process, each) {
                     Ok(new) => pool(samples_ns, &new),
                     Err(TrialError::Failed(reason)) => {
                         self.done(Step::NotRun { candidate, why: reason.to_string() })?;
@@ -241,9 +242,8 @@ impl Sweep<'_> {
                     Err(error) => return Err(error.into()),
                 }
                 let result = paired(samples_ns, &each.criteria()).map_err(TrialError::from)?;
-                let (is_last, is_slower) =
-                    (process + 1 == processes, !scenario.from_start && result.is_surely_slower());
-                if is_last || is_slower {
+                let is_slower = result.is_surely_slower();
+                if process + 1 == processes || is_slower {
                     let verdict = result.comparison.verdict;
                     self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;
                 }
@@ -251,6 +251,27 @@ impl Sweep<'_> {
                     return Ok(false);
                 }
             }
+        }
+        for scenario in self.starts() {
+            let mut samples_ns = Default::default();
+            for process in 0..processes {
+                match self.memo.confirm(pair, scenario, process, each) {
+                    Ok(new) => pool(&mut samples_ns, &new),
+                    Err(TrialError::Failed(reason)) => {
+                        self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                        return Ok(false);
+                    }
+                    // What a start takes refuses no plan.
+                    Err(TrialError::OutOfTime) => {
+                        self.leave_untried(vec![scenario.to_string()], plan)?;
+                        return Ok(true);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let result = paired(&samples_ns, &each.criteria()).map_err(TrialError::from)?;
+            let verdict = result.comparison.verdict;
+            self.done(Step::Tuned(Timed { scenario, result, verdict }))?;
         }
         Ok(true)
     }
