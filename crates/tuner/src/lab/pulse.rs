@@ -68,28 +68,33 @@ fn repeats(ns: f64) -> u32 {
     ((LOOK_NS / ns.max(1.0)).ceil() as u32).clamp(1, 2000)
 }
 
-/// A warm-up: how fast the kernel ever was, and how fast it is now.
+/// A warm-up: how fast the kernel ever was, and how fast it is now. Two looks in a row must say so: one alone may be lucky.
 struct Rise {
     is_first: bool,
     least: f64,
     /// The least of this warm-up.
     now: f64,
+    /// The look before.
+    before: Option<f64>,
 }
 
 impl Rise {
     /// One that begins after others found that the kernel takes no less.
     fn after(least: Option<f64>) -> Self {
-        Rise { is_first: least.is_none(), least: least.map_or(f64::INFINITY, |ns| ns * FORGET), now: f64::INFINITY }
+        let (is_first, now) = (least.is_none(), f64::INFINITY);
+        Rise { is_first, least: least.map_or(f64::INFINITY, |ns| ns * FORGET), now, before: None }
     }
 
     /// Takes the time of a look that ended so long after the beginning; the least that the kernel takes, once clocks are up.
     fn look(&mut self, ns: f64, spent: Duration) -> Option<f64> {
-        self.now = self.now.min(ns);
-        self.least = self.least.min(ns);
-        if ns <= self.least * TOLERANCE && (!self.is_first || spent >= FIRST) {
-            return Some(self.least);
+        if let Some(before) = self.before.replace(ns) {
+            self.now = self.now.min(ns.max(before));
+            self.least = self.least.min(self.now);
         }
-        (spent >= LONGEST).then_some(self.now)
+        if ns <= self.least * TOLERANCE && (!self.is_first || spent >= FIRST) {
+            return Some(self.least).filter(|least| least.is_finite());
+        }
+        (spent >= LONGEST).then_some(self.now).filter(|now| now.is_finite())
     }
 }
 
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn a_warm_up_ends_when_the_kernel_is_as_fast_as_ever() {
         assert_eq!(rise(Some(100.0), |_| 102.0), (2, 100.0 * FORGET));
-        assert_eq!(rise(Some(100.0), |ms| if ms < 330 { 300.0 } else { 100.0 }), (330, 100.0));
+        assert_eq!(rise(Some(100.0), |ms| if ms < 330 { 300.0 } else { 100.0 }), (330, 100.0 * FORGET));
         assert_eq!(rise(None, |ms| if ms < 330 { 300.0 } else { 100.0 }), (700, 100.0));
     }
 
@@ -115,5 +120,6 @@ mod tests {
         let (ms, least) = rise(Some(80.0), |_| 100.0);
         assert_eq!((ms, least), (900, 100.0));
         assert_eq!(rise(Some(least), |_| 100.0).0, 2);
+        assert_eq!(rise(Some(100.0), |ms| if ms == 4 { 80.0 } else { 110.0 }), (4, 100.0 * FORGET), "one lucky look");
     }
 }
