@@ -24,7 +24,8 @@ use wgoose_tuner::sweep::{Event, Listener, Part, STRATEGIES, Step, SweepError, S
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Effort {
-    /// About 20 s: one merged step; where a GPU cannot have that, the structure of the passes, and the costliest kernels.
+    /// About 20 s, longer where a large model's reference must be computed first: one merged step; where a GPU cannot have that, the
+    /// structure of the passes, and the costliest kernels.
     Quick,
     /// About 300 s.
     #[default]

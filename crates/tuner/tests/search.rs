@@ -13,14 +13,15 @@ use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, Feature, HandOver, Plan, Precision};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
+use wgoose_tuner::job::{Configured, Cost, Job};
 use wgoose_tuner::kernel_tuning::KernelTuner;
-use wgoose_tuner::lab::{Costs, Lab, ReplayLab, Synthetic, SyntheticLab};
+use wgoose_tuner::lab::{Assignment, Costs, Lab, LabError, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::ledger::{self, Outcome, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::space::{Scope, groups};
+use wgoose_tuner::space::{InstanceGroup, Scope, groups};
 use wgoose_tuner::sweep::{
-    Candidate, Event, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
+    Candidate, Event, Note, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
 };
 
 /// A search on a device, and where it is.
@@ -336,6 +337,53 @@ fn a_short_search_finds_one_merged_step() {
         assert!(prompts.iter().all(|(default, own)| own < &(default * 1.01)), "seed {seed}: {prompts:?}");
         assert!(spent.as_secs_f64() < 23.0, "seed {seed}: {spent:?}");
     }
+}
+
+/// A device that has no time for starts of processes.
+struct NoStarts<'a>(SyntheticLab<'a>);
+
+impl Lab for NoStarts<'_> {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        match assignment.job {
+            Job::Confirm { scenario, .. } if scenario.from_start => Ok((Outcome::Interrupted, Cost::default())),
+            _ => self.0.run(assignment),
+        }
+    }
+
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        self.0.compile_ahead(site, kernels)
+    }
+
+    fn spent(&self) -> Duration {
+        self.0.spent()
+    }
+
+    fn clock(&self) -> ledger::Clock {
+        self.0.clock()
+    }
+
+    fn start(&self) -> Option<Duration> {
+        self.0.start()
+    }
+}
+
+#[test]
+fn no_plan_is_lost_because_there_was_no_time_for_first_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let objective = Objective::chat(false);
+    let options = SweepOptions { objective, ..options(&folder.path().join("ledger.jsonl"), 300) };
+    let mut lab = NoStarts(SyntheticLab::new(&problem, &catalogue, Synthetic::h200(0)));
+    let mut untried = Vec::new();
+    let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+        untried.extend(if let Event::Note(Note::Untried(names)) = event { names } else { Vec::new() });
+        ControlFlow::Continue(())
+    });
+    let plan = swept.unwrap().plan;
+    assert_ne!(plan.hash(), problem.default.hash());
+    let evidence = plan.evidence.unwrap().scenarios;
+    assert!(!evidence.is_empty() && evidence.iter().all(|scenario| scenario.scenario != "first token"));
+    assert!(untried.iter().any(|name| name == "first token after 32"), "{untried:?}");
 }
 
 #[test]

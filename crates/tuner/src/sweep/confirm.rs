@@ -223,55 +223,39 @@ impl Sweep<'_> {
         }
         let processes = self.processes();
         let (default, each) = (self.default.clone(), effort.in_each_of(processes as usize));
-        let pair = [&default, plan];
-        let scenarios = self.options.objective.scenarios().into_iter();
-        let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
-            scenarios.map(|scenario| (scenario, Default::default())).collect();
-        for process in 0..processes {
-            for (scenario, samples_ns) in &mut all {
-                match self.memo.confirm(pair, *scenario, process, each) {
-                    Ok(new) => pool(samples_ns, &new),
-                    Err(TrialError::Failed(reason)) => {
-                        self.done(Step::NotRun { candidate, why: reason.to_string() })?;
-                        return Ok(false);
-                    }
-                    Err(TrialError::OutOfTime) => {
-                        self.leave_untried(vec![candidate.to_string()], plan)?;
-                        return Ok(false);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-                let result = paired(samples_ns, &each.criteria()).map_err(TrialError::from)?;
-                let is_slower = result.is_surely_slower();
-                if process + 1 == processes || is_slower {
-                    let verdict = result.comparison.verdict;
-                    self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;
-                }
-                if is_slower {
-                    return Ok(false);
-                }
-            }
-        }
-        for scenario in self.starts() {
-            let mut samples_ns = Default::default();
+        // What starts take refuses no plan: they come last, and may be left out.
+        for scenarios in [self.options.objective.scenarios(), self.starts()] {
+            let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
+                scenarios.into_iter().map(|scenario| (scenario, Default::default())).collect();
             for process in 0..processes {
-                match self.memo.confirm(pair, scenario, process, each) {
-                    Ok(new) => pool(&mut samples_ns, &new),
-                    Err(TrialError::Failed(reason)) => {
-                        self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                for (scenario, samples_ns) in &mut all {
+                    match self.memo.confirm([&default, plan], *scenario, process, each) {
+                        Ok(new) => pool(samples_ns, &new),
+                        Err(TrialError::Failed(reason)) => {
+                            self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                            return Ok(false);
+                        }
+                        Err(TrialError::OutOfTime) if scenario.from_start => {
+                            self.leave_untried(vec![scenario.to_string()], plan)?;
+                            return Ok(true);
+                        }
+                        Err(TrialError::OutOfTime) => {
+                            self.leave_untried(vec![candidate.to_string()], plan)?;
+                            return Ok(false);
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                    let result = paired(samples_ns, &each.criteria()).map_err(TrialError::from)?;
+                    let is_slower = !scenario.from_start && result.is_surely_slower();
+                    if process + 1 == processes || is_slower {
+                        let verdict = result.comparison.verdict;
+                        self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;
+                    }
+                    if is_slower {
                         return Ok(false);
                     }
-                    // What a start takes refuses no plan.
-                    Err(TrialError::OutOfTime) => {
-                        self.leave_untried(vec![scenario.to_string()], plan)?;
-                        return Ok(true);
-                    }
-                    Err(error) => return Err(error.into()),
                 }
             }
-            let result = paired(&samples_ns, &each.criteria()).map_err(TrialError::from)?;
-            let verdict = result.comparison.verdict;
-            self.done(Step::Tuned(Timed { scenario, result, verdict }))?;
         }
         Ok(true)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
 
 /// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
-const SHORT: Duration = Duration::from_secs(60);
+const SHORT_BUDGET: Duration = Duration::from_secs(60);
 
 /// What it takes to write the plan and to end processes.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ impl Ends {
         let limits = &problem.limits;
         let can_merge = NEEDS.iter().all(|feature| limits.features.contains(feature));
         // A CPU that plays the device has the reference first, and no merged step that wins.
-        let is_short = options.budget < SHORT && !options.exhaustive && !limits.is_cpu;
+        let is_short = options.budget < SHORT_BUDGET && !options.exhaustive && !limits.is_cpu;
         let ends = match can_merge && options.persistent && options.objective.decodes() {
             _ if !options.parts.contains(&Part::Kernels) => Ends::STRUCTURE,
             true if is_short => Ends::SHORT,
