@@ -1,6 +1,7 @@
 //! What the references share: activations, sums, moments; tolerances, and ranges to draw operands from.
 
 use crate::Instance;
+use multiversion::multiversion;
 use wgoose_graph::Activation;
 
 /// A few roundings of f32.
@@ -31,7 +32,9 @@ pub(super) fn activation(kind: Activation, x: f64) -> f64 {
     }
 }
 
-/// Eight partial sums, so that the compiler can use vectors; each is exact to f64.
+/// Eight partial sums, so that the compiler can use vectors, of whatever width the processor has; each is exact to f64. A product of
+/// two f32 is exact, so that every processor comes to the same sum.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let product = |(a, b): (&f32, &f32)| f64::from(*a) * f64::from(*b);
     let (a_eights, b_eights) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -67,5 +70,23 @@ pub(super) fn normed_domain(operand: &str) -> (f32, f32) {
         "bias" => (-0.5, 0.5),
         "mix" => (0.0, 1.0),
         _ => (-0.1, 0.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_processor_comes_to_the_same_sum() {
+        let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) * 0.37;
+        for len in [0, 1, 7, 8, 9, 64, 2563] {
+            let (a, b): (Vec<f32>, Vec<f32>) = (0..len).map(|i| (number(i), number(i + 31))).unzip();
+            let eights = len - len % 8;
+            let product = |i: usize| f64::from(a[i]) * f64::from(b[i]);
+            let lane = |lane: usize| (lane..eights).step_by(8).map(product).fold(0.0, |sum, product| sum + product);
+            let sum: f64 = (0..8).map(lane).sum::<f64>() + (eights..len).map(product).sum::<f64>();
+            assert_eq!(dot(&a, &b).to_bits(), sum.to_bits(), "{len} numbers");
+        }
     }
 }
