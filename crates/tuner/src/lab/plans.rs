@@ -143,7 +143,12 @@ impl End {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.0.is_some_and(|end| Instant::now() >= end)
+        self.is_before(Duration::ZERO)
+    }
+
+    /// Whether it comes before so much time has gone by.
+    pub(super) fn is_before(&self, time: Duration) -> bool {
+        self.0.is_some_and(|end| end <= Instant::now() + time)
     }
 }
 

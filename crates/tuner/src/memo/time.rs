@@ -29,6 +29,11 @@ impl Memo<'_> {
         self.end = self.end.map(|end| end.max(spent).saturating_add(LATE));
     }
 
+    /// For what is broken off when the time is over, not a little later.
+    pub(crate) fn until_the_end(&self, effort: Effort) -> Effort {
+        Effort { most: self.end.map(|end| end.saturating_sub(self.spent())), ..effort }
+    }
+
     /// With the end of what goes on then.
     ///
     /// # Errors

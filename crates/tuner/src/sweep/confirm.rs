@@ -19,7 +19,7 @@ const PROCESSES: u32 = 3;
 const CONFIRMED: f64 = 0.5;
 
 /// The share of the budget that starts of processes may take for their first tokens. Where they take more, none is timed.
-const STARTS: f64 = 0.1;
+const STARTS: f64 = 0.12;
 
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
@@ -83,6 +83,10 @@ impl Sweep<'_> {
             candidates.insert(0, best);
         }
         candidates.dedup_by_key(|(plan, _)| plan.hash());
+        if self.ends.is_short {
+            // Without evidence of all that people run it is no plan.
+            self.memo.go_on();
+        }
         for (plan, candidate) in candidates {
             if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, sure)? {
                 return self.derived();
@@ -144,9 +148,10 @@ impl Sweep<'_> {
         if fits || !self.ends.is_short { PROCESSES } else { 1 }
     }
 
-    /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each process.
+    /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each process. Each
+    /// takes half as long again as a process takes to begin: weights are read, too, and the process ends.
     fn starting(&self, scenarios: usize) -> Duration {
-        self.memo.start().unwrap_or_default() * (2 * (1 + 2 * PROCESSES) * scenarios as u32)
+        self.memo.start().unwrap_or_default() * (3 * (1 + 2 * PROCESSES) * scenarios as u32)
     }
 
     /// The scenarios for which processes are started, where that can be timed and does not take what searching needs.
@@ -229,6 +234,7 @@ impl Sweep<'_> {
                 scenarios.into_iter().map(|scenario| (scenario, Default::default())).collect();
             for process in 0..processes {
                 for (scenario, samples_ns) in &mut all {
+                    let each = if scenario.from_start { self.memo.until_the_end(each) } else { each };
                     match self.memo.confirm([&default, plan], *scenario, process, each) {
                         Ok(new) => pool(samples_ns, &new),
                         Err(TrialError::Failed(reason)) => {

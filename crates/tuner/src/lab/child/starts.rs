@@ -11,6 +11,7 @@ use crate::stats::schedule::{Arm, abba};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wgoose_kernels::Plan;
 
@@ -43,24 +44,22 @@ impl Starts {
         supervisor.stop();
         let end = End::of(effort);
         let files = [self.file(plans[0])?, self.file(plans[1])?];
-        let start = |i: usize| supervisor.time_start(&files[i], scenario.tokens);
-        for (i, plan) in plans.iter().enumerate() {
-            // The first one compiles.
-            if self.begun.insert(PlanId::of(plan))
-                && let Err(reason) = start(i)?
-            {
-                return Ok(Outcome::Failed(reason));
-            }
-        }
-        let mut samples_ns = [Vec::new(), Vec::new()];
-        for arm in abba(*effort.pairs().start()).flatten() {
-            if end.is_over() {
+        // The first start with a plan compiles.
+        let new = (0..plans.len()).filter(|i| self.begun.insert(PlanId::of(plans[*i])));
+        let compiling: Vec<(usize, bool)> = new.map(|i| (i, false)).collect();
+        let timed = abba(*effort.pairs().start()).flatten().map(|arm| (usize::from(arm == Arm::Candidate), true));
+        let (mut samples_ns, mut longest) = ([Vec::new(), Vec::new()], Duration::ZERO);
+        for (i, is_timed) in compiling.into_iter().chain(timed) {
+            // What has begun cannot be broken off.
+            if end.is_before(longest) {
                 return Ok(Outcome::Interrupted);
             }
-            let i = usize::from(arm == Arm::Candidate);
-            let ns: Result<f64, Reason> = start(i)?;
+            let begun = Instant::now();
+            let ns: Result<f64, Reason> = supervisor.time_start(&files[i], scenario.tokens)?;
+            longest = longest.max(begun.elapsed());
             match ns {
-                Ok(ns) => samples_ns[i].push(ns),
+                Ok(ns) if is_timed => samples_ns[i].push(ns),
+                Ok(_) => {}
                 Err(reason) => return Ok(Outcome::Failed(reason)),
             }
         }
