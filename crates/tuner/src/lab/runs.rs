@@ -4,7 +4,7 @@ use crate::drive::{Chooser, Drive, Sequences, Weights};
 use crate::scenario::Scenario;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wgoose_runtime::{
     Batch, Continuation, Engine, Executor, GpuExecutor, IN_FLIGHT, Outputs, PersistentStatus, RuntimeError, Sampling,
     Sequence, Start,
@@ -25,19 +25,22 @@ pub(super) enum Purpose {
     /// To choose: ratios matter.
     Choice,
     /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less,
-    /// and a warm-up lasts as long as that of `wgoose bench`.
+    /// as does the first of some short prompts, which finds the caches full of what another plan has left there; and a warm-up lasts as
+    /// long as that of `wgoose bench`.
     Report,
 }
 
 impl Purpose {
-    /// What a sample of decoding should take, in nanoseconds.
-    fn sample_ns(self) -> f64 {
-        if self == Purpose::Choice { 50e6 } else { 100e6 }
-    }
-
-    /// Most tokens that it writes.
-    fn most_tokens(self) -> u32 {
-        if self == Purpose::Choice { 32 } else { 64 }
+    /// Steps of a sample where one takes so many nanoseconds: tokens to write, or how often a prompt of more than one is read.
+    fn steps(self, tokens: u32, ns: f64) -> u32 {
+        // What a sample should take, in nanoseconds, and the fewest and most steps.
+        let (sample_ns, fewest, most) = match (tokens, self) {
+            (1, Purpose::Choice) => (50e6, FEWEST_TOKENS, 32),
+            (1, Purpose::Report) => (100e6, FEWEST_TOKENS, 64),
+            (_, Purpose::Choice) => return 1,
+            (_, Purpose::Report) => (25e6, 1, 8),
+        };
+        ((sample_ns / ns.max(1.0)).ceil() as u32).clamp(fewest, most)
     }
 
     /// Nanoseconds that a warm-up takes in any case.
@@ -64,7 +67,7 @@ pub(super) struct Runs {
     drive: Drive,
     /// What each sequence reads, or begins with.
     tokens: Vec<Vec<u32>>,
-    /// Steps of a sample.
+    /// Steps of a sample: tokens that each sequence writes, or how often it reads its prompt.
     steps: u32,
     /// Whether its steps must be persistent kernels.
     is_persistent: bool,
@@ -108,10 +111,9 @@ impl Runs {
 
     /// How many steps of that length make a sample long enough.
     pub(super) fn steps_for(&self, ns: f64, purpose: Purpose) -> u32 {
-        let steps = (purpose.sample_ns() / ns.max(1.0)).ceil() as u32;
-        match (self.scenario.tokens, &self.runner) {
-            (1, Runner::Engine(_)) => steps.clamp(FEWEST_TOKENS, purpose.most_tokens()),
-            _ => 1,
+        match &self.runner {
+            Runner::Engine(_) => purpose.steps(self.scenario.tokens, ns),
+            Runner::Starting(_) => 1,
         }
     }
 
@@ -140,28 +142,31 @@ impl Runs {
             Runner::Starting(executor) => return start(executor, &self.tokens, self.drive.weights),
         };
         let slots = self.tokens.len();
-        engine.reset(0..slots)?;
         let together = match self.drive.sequences {
             Sequences::Together => slots,
             Sequences::InTurns => 1,
         };
-        let begun = Instant::now();
-        for (i, tokens) in self.tokens.chunks(together).enumerate() {
-            let first = i * together;
-            match (self.scenario.tokens, self.drive.chooser) {
-                (1, Chooser::Host) => choose_on_host(engine, first, tokens, self.steps)?,
-                (1, Chooser::Device) if engine.can_decode() => {
-                    let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
-                    let must_persist = is_warm && self.is_persistent;
-                    decode(engine, first, tokens, (self.steps, in_flight), must_persist)?;
-                }
-                _ => {
-                    engine.forward(&sequences(first, tokens))?;
+        let (prompts, mut took) = (if self.scenario.tokens == 1 { 1 } else { self.steps }, Duration::ZERO);
+        for _ in 0..prompts {
+            engine.reset(0..slots)?;
+            let begun = Instant::now();
+            for (i, tokens) in self.tokens.chunks(together).enumerate() {
+                let first = i * together;
+                match (self.scenario.tokens, self.drive.chooser) {
+                    (1, Chooser::Device) if engine.can_decode() => {
+                        let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
+                        let must_persist = is_warm && self.is_persistent;
+                        decode(engine, first, tokens, (self.steps, in_flight), must_persist)?;
+                    }
+                    (1, _) => choose_on_host(engine, first, tokens, self.steps)?,
+                    _ => {
+                        engine.forward(&sequences(first, tokens))?;
+                    }
                 }
             }
+            took += begun.elapsed();
         }
-        let steps = if self.scenario.tokens == 1 { self.steps } else { 1 };
-        Ok(begun.elapsed().as_nanos() as f64 / f64::from(steps))
+        Ok(took.as_nanos() as f64 / f64::from(self.steps))
     }
 }
 
@@ -218,4 +223,16 @@ fn start(executor: &mut GpuExecutor, tokens: &[Vec<u32>], weights: Weights) -> R
     }
     executor.run(&batch)?;
     Ok(begun.elapsed().as_nanos() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_is_sampled_for_longer() {
+        let steps = |tokens, ms: f64| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.steps(tokens, ms * 1e6));
+        assert_eq!([0.1, 2.0, 5.0, 400.0].map(|ms| steps(1, ms)), [[32, 64], [25, 50], [10, 20], [4, 4]]);
+        assert_eq!([0.1, 5.0, 12.0, 400.0].map(|ms| steps(32, ms)), [[1, 8], [1, 5], [1, 3], [1, 1]]);
+    }
 }
