@@ -1,5 +1,6 @@
 //! The candidates for one kind of instance: tried in an order, each measured once and recorded.
 
+use super::likely::Likely;
 use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::job::Configured;
 use crate::ledger::{Cause, Gate, Outcome, Reason, Timing};
@@ -22,7 +23,10 @@ use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
 const BEAM: usize = 8;
 
 /// Configurations drawn before each of them is.
-const DRAWN: usize = 6;
+const DRAWN: usize = 3;
+
+/// Configurations that are likely to be fast, before these.
+const LIKELY: usize = 12;
 
 /// Kernels that are compiled at once: as many as cores can take up before the first is measured.
 const AHEAD: usize = 16;
@@ -63,6 +67,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     /// What configurations made: a text takes milliseconds.
     made: BTreeMap<usize, Made>,
     pub(super) tried: usize,
+    /// Those that were asked for, whatever came of it.
+    asked: BTreeSet<usize>,
     /// Median nanoseconds of those that were measured or recalled.
     timed: Vec<(usize, f64)>,
     /// Hashes of the bits that they make.
@@ -87,9 +93,23 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let is_default = |c: &Configuration<'_>| c.variant.path() == variant.path() && c.config == config;
         let default = all.iter().position(is_default).unwrap_or(0);
         let (made, tried, timed, bits) = (BTreeMap::new(), 0, Vec::new(), BTreeMap::new());
-        let (grid, memory, overruled) = (None, BTreeMap::new(), BTreeSet::new());
-        let mut candidates =
-            Candidates { tuner, group, memo, all, broken, default, made, tried, timed, bits, grid, memory, overruled };
+        let (grid, memory, overruled, asked) = (None, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut candidates = Candidates {
+            tuner,
+            group,
+            memo,
+            all,
+            broken,
+            default,
+            made,
+            tried,
+            asked,
+            timed,
+            bits,
+            grid,
+            memory,
+            overruled,
+        };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
         }
@@ -206,7 +226,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(best)
     }
 
-    /// Goes on where a descent ended: from the best that were not varied yet, and from some that were drawn, whatever their variants.
+    /// Goes on where a descent ended: with what is likely to be fast by all that was timed, with some that are drawn, whatever their
+    /// variants, and from the best that were not varied yet.
     fn explore(
         &mut self,
         mut best: Option<(usize, f64)>,
@@ -217,6 +238,9 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         // The same site draws the same, whenever it is tuned.
         let mut rng = SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m));
         while self.memo.spent() < deadline {
+            let untried: Vec<usize> = open.iter().copied().filter(|i| !self.asked.contains(i)).collect();
+            let likely = Likely::of(&self.all, &self.timed, &untried).take(LIKELY, &mut rng);
+            self.try_all(&likely, &mut best, Some(deadline))?;
             let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
             self.try_all(&drawn, &mut best, Some(deadline))?;
             let next = self.ranked().into_iter().take(BEAM).find(|i| !varied.contains(i));
@@ -384,6 +408,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
 
     /// What came of a candidate, measured now unless it was before.
     pub(super) fn outcome(&mut self, i: usize) -> Result<Outcome, KernelTuningError> {
+        self.asked.insert(i);
         if let Some(refusal) = self.all[i].refusal.as_ref().filter(|_| !self.overruled.contains(&i)) {
             return Ok(Outcome::failed(Cause::Constraint, refusal.to_string()));
         }

@@ -2,11 +2,12 @@
 //!
 //! Every candidate is checked against the reference before it is timed. Variants are compared at their defaults first;
 //! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
-//! every configuration). The best is then compared with the default in interleaved pairs, twice: the second comparison
-//! decides, on samples that did not choose it. Kernels for the stages of a persistent kernel are found in the same way, but
-//! not compared so: only whole steps can say whether they pay.
+//! every configuration), and then what is likely to be fast by all that was timed. The best is then compared with the default in
+//! interleaved pairs, twice: the second comparison decides, on samples that did not choose it. Kernels for the stages of a persistent
+//! kernel are found in the same way, but not compared so: only whole steps can say whether they pay.
 
 mod candidates;
+mod likely;
 mod side_by_side;
 mod stages;
 mod tuner;

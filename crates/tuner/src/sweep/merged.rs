@@ -49,13 +49,15 @@ impl Sweep<'_> {
         let fastest_alone = || forms.best(&forms.model.likeliest(), memory, &|_| true);
         let Some(reference) = forms.like(plan).or_else(fastest_alone) else { return Ok(()) };
         let mut rng = SplitMix64::seed_from_u64(0);
-        let (mut seen, mut varied, mut promising) = (vec![reference.clone()], Vec::new(), 0);
+        // With how many times as fast as the first one each was, as a logarithm.
+        let (mut seen, mut varied, mut promising) = (vec![(reference.clone(), 0.0)], Vec::new(), 0);
         while self.memo.spent() < deadline {
             let mut batch: Vec<Picked> = Vec::new();
             for i in 0..DRAWS * AHEAD {
                 let effects = if i == 0 { forms.model.likeliest() } else { forms.model.draw(&mut rng) };
                 let picked = forms.best(&effects, memory, &|_| true);
-                let picked = picked.filter(|picked| !seen.contains(picked) && !batch.contains(picked));
+                let is_seen = |picked: &Picked| seen.iter().any(|(other, _)| other == picked);
+                let picked = picked.filter(|picked| !is_seen(picked) && !batch.contains(picked));
                 batch.extend(picked.filter(|_| batch.len() < AHEAD));
             }
             if batch.is_empty() {
@@ -64,8 +66,9 @@ impl Sweep<'_> {
                 }
                 break;
             }
-            promising += self.see(forms, &reference, &batch)?;
-            seen.append(&mut batch);
+            let gains = self.see(forms, &reference, &batch)?;
+            promising += gains.iter().filter(|gain| **gain > PROMISING).count();
+            seen.extend(batch.into_iter().zip(gains));
             forms.model.learn();
             if let Some(likeliest) = forms.best(&forms.model.likeliest(), memory, &|_| true) {
                 self.vary(tuner, forms, &likeliest, (&mut varied, deadline))?;
@@ -76,13 +79,14 @@ impl Sweep<'_> {
     }
 
     /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which prompts may
-    /// not like, and of those of which samples were taken. The first that is faster takes its place.
+    /// not like, and of those of which samples were taken; and what was the fastest in these, whatever is believed of it. The first
+    /// that is faster takes its place.
     fn compare_likeliest(
         &mut self,
         tuner: &KernelTuner<'_>,
         plan: &mut Plan,
         forms: &Forms,
-        (reference, seen): (&Picked, &[Picked]),
+        (reference, seen): (&Picked, &[(Picked, f64)]),
     ) -> Result<(), SweepError> {
         let (effects, memory) = (forms.model.likeliest(), self.problem.limits.workgroup_memory);
         let parts = forms.parts(reference);
@@ -91,7 +95,8 @@ impl Sweep<'_> {
         let has_layouts = |plan: &Plan| plan.interleave == layouts.0 && plan.k_major == layouts.1;
         let of_all = forms.best(&effects, memory, &|_| true);
         let of_layouts = forms.best(&effects, memory, &|form| has_layouts(&form.plan));
-        let of_seen = seen.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))).cloned();
+        let of_seen = seen.iter().map(|(picked, _)| picked).max_by(|a, b| gain(a).total_cmp(&gain(b)));
+        let fastest = seen.iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(picked, _)| picked);
         let mut likeliest: Vec<Picked> = Vec::new();
         let mut settled = Vec::new();
         for picked in [of_all, of_layouts].into_iter().flatten() {
@@ -101,7 +106,7 @@ impl Sweep<'_> {
             }
             settled.push(forms.settled(picked, &effects, &default_bits));
         }
-        for picked in settled.into_iter().chain(of_seen) {
+        for picked in settled.into_iter().chain(of_seen.cloned()).chain(fastest.cloned()) {
             if !likeliest.contains(&picked) {
                 likeliest.push(picked);
             }
@@ -130,29 +135,31 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Takes a few samples of steps beside those of another one. How many are faster.
-    fn see(&mut self, forms: &mut Forms, reference: &Picked, batch: &[Picked]) -> Result<usize, SweepError> {
+    /// Takes a few samples of steps beside those of another one. How many times as fast each is, as a logarithm; those for which there
+    /// is no time are not among them, and one that does not run is infinitely slow.
+    fn see(&mut self, forms: &mut Forms, reference: &Picked, batch: &[Picked]) -> Result<Vec<f64>, SweepError> {
         let other = self.plan_of(forms, reference)?;
         let plans: Vec<Plan> = batch.iter().map(|picked| self.plan_of(forms, picked)).collect::<Result<_, _>>()?;
         self.memo.prepare(&plans)?;
-        let (mut promising, mut ran, mut failed) = (0, Vec::new(), Vec::new());
+        let (mut gains, mut ran, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (picked, plan) in batch.iter().zip(&plans) {
             let screened = match self.memo.screen([&other, plan], Scenario::DECODE) {
                 Ok(screened) => screened,
                 Err(TrialError::Failed(_)) => {
                     failed.push(picked.clone());
+                    gains.push(f64::NEG_INFINITY);
                     continue;
                 }
                 Err(TrialError::OutOfTime) => break,
                 Err(error) => return Err(error.into()),
             };
             ran.extend([reference.clone(), picked.clone()]);
-            promising += usize::from(screened.log_ratio > PROMISING);
+            gains.push(screened.log_ratio);
             let steps = [forms.parts(reference), forms.parts(picked)];
             forms.model.see(steps, screened.log_ratio, screened.incumbent_ns);
         }
         forms.judge(&ran, &failed);
-        Ok(promising)
+        Ok(gains)
     }
 
     /// Times stages that are drawn alone, where nothing that is known is worth a look any more. Whether there were new ones.

@@ -1,0 +1,132 @@
+//! Which configurations are likely to be fast, by those that were timed: the logarithm of a kernel's time is a sum of effects, one of
+//! its variant, one of each choice of its tunables, and a smaller one of each two of them.
+
+use crate::space::Configuration;
+use crate::stats::linear::{Beliefs, Row, dot};
+use rand_xoshiro::SplitMix64;
+use std::collections::BTreeMap;
+
+/// How large the effects of a variant are, of a choice, and of two choices together, beside those that [`Beliefs`] has in mind.
+const SIZES: [f64; 3] = [8.0, 4.0, 2.0];
+
+/// Kernels that are learned from, the fastest: what many more say takes longer than to time one.
+const LEARNED: usize = 128;
+
+/// Kernels that take so many times as long as the fastest, as a logarithm, are slow: by how much says nothing of the fast ones.
+const SLOW: f64 = 1.0;
+
+/// An effect: of the variant of a number, and of two tunables with their choices, of one of them or of none.
+type Effect = (usize, Option<(usize, u8)>, Option<(usize, u8)>);
+
+/// What the kernels of one kind of op instance are like.
+pub(super) struct Likely {
+    names: BTreeMap<Effect, usize>,
+    rows: Vec<(usize, Row)>,
+    beliefs: Beliefs,
+}
+
+impl Likely {
+    /// By what those took that were timed, in nanoseconds; `open` are those that may be timed.
+    pub(super) fn of(all: &[Configuration<'_>], timed: &[(usize, f64)], open: &[usize]) -> Self {
+        let mut names = BTreeMap::new();
+        let mut variants: Vec<&str> = Vec::new();
+        let mut row = |i: usize| {
+            let path = &**all[i].variant.path();
+            let variant = variants.iter().position(|known| *known == path).unwrap_or_else(|| {
+                variants.push(path);
+                variants.len() - 1
+            });
+            effects(variant, all[i].config.choices(), &mut names)
+        };
+        let mut fastest = timed.to_vec();
+        fastest.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        fastest.truncate(LEARNED);
+        let of_number = |n: usize| fastest.get(n).map_or(0.0, |(_, ns)| ns.ln());
+        let (least, middle) = (of_number(0), of_number(fastest.len() / 2));
+        let seen = |ns: f64| ns.ln().min(least + SLOW) - middle.min(least + SLOW);
+        let (seen, learned) = fastest.iter().map(|(i, ns)| (seen(*ns), row(*i))).unzip();
+        let rows = open.iter().map(|i| (*i, row(*i))).collect();
+        Likely { names, rows, beliefs: Beliefs::of(learned, seen) }
+    }
+
+    /// So many of them: half are the likeliest to be fast, half are drawn as likely as they are.
+    pub(super) fn take(mut self, count: usize, rng: &mut SplitMix64) -> Vec<usize> {
+        let mut taken = Vec::new();
+        let mean = self.beliefs.mean(self.names.len());
+        for n in 0..count {
+            let drawn = (n % 2 == 1).then(|| self.beliefs.draw(self.names.len(), rng));
+            let effects = drawn.as_ref().unwrap_or(&mean);
+            let took = |row: &Row| dot(row, effects);
+            let least = self.rows.iter().map(|(_, row)| took(row)).enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
+            let Some((at, _)) = least else { break };
+            taken.push(self.rows.swap_remove(at).0);
+        }
+        taken
+    }
+}
+
+/// The effects on a kernel.
+fn effects(variant: usize, choices: &[u8], names: &mut BTreeMap<Effect, usize>) -> Row {
+    let mut effect = |name: Effect, size: f64| {
+        let next = names.len();
+        (*names.entry(name).or_insert(next), size)
+    };
+    let [of_variant, of_choice, of_two] = SIZES;
+    let mut row = vec![effect((variant, None, None), of_variant)];
+    for (i, choice) in choices.iter().copied().enumerate() {
+        row.push(effect((variant, Some((i, choice)), None), of_choice));
+        for (j, other) in choices[..i].iter().copied().enumerate() {
+            row.push(effect((variant, Some((i, choice)), Some((j, other))), of_two));
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::space::{Scope, configurations, groups};
+    use crate::stats::rng::{below, unit};
+    use rand_xoshiro::rand_core::SeedableRng;
+    use std::collections::BTreeSet;
+    use wgoose_graph::{Format, ModelShape};
+    use wgoose_kernels::{Catalogue, Feature, Limits, Plan, Precision};
+
+    #[test]
+    fn by_a_few_of_all_others_are_found_that_are_as_fast() {
+        let shape = ModelShape::preset("0.1B").unwrap();
+        let groups = groups(&shape, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::F16);
+        let head = groups.iter().find(|group| group.key.m == 65536).unwrap();
+        let features = [Feature::Subgroups, Feature::F16].into();
+        let limits = Limits { workgroup_threads: 1024, features, min_subgroup: 32, ..Limits::webgpu() };
+        let (catalogue, scope) = (Catalogue::embedded(), Scope { allowed: Precision::F16, exhaustive: false });
+        let (all, _) = configurations(head, &limits, scope, &catalogue);
+        let mut open: Vec<usize> = (0..all.len()).filter(|i| all[*i].refusal.is_none()).collect();
+        let mut rng = SplitMix64::seed_from_u64(3);
+        // Choices that are worth something each, and something else in pairs.
+        let mut worth: BTreeMap<usize, f64> = BTreeMap::new();
+        let (mut names, mut variants) = (BTreeMap::new(), Vec::new());
+        let mut ns = |i: usize, rng: &mut SplitMix64| {
+            let path = all[i].variant.path().to_string();
+            let variant = variants.iter().position(|known| *known == path).unwrap_or_else(|| {
+                variants.push(path);
+                variants.len() - 1
+            });
+            let row = effects(variant, all[i].config.choices(), &mut names);
+            let mut worth = |(effect, size): (usize, f64)| *worth.entry(effect).or_insert_with(|| unit(rng)) * size;
+            1e4 * (0.05 * row.into_iter().map(&mut worth).sum::<f64>()).exp()
+        };
+        let truth: BTreeMap<usize, f64> = open.iter().map(|i| (*i, ns(*i, &mut rng))).collect();
+        let timed: BTreeSet<usize> = (0..60).map(|_| open[below(&mut rng, open.len())]).collect();
+        let timed: Vec<(usize, f64)> = timed.into_iter().map(|i| (i, truth[&i])).collect();
+        open.retain(|i| timed.iter().all(|(known, _)| known != i));
+        let taken = Likely::of(&all, &timed, &open).take(12, &mut rng);
+        assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 12, "each once");
+        let mut ranked = open;
+        ranked.sort_by(|a, b| truth[a].total_cmp(&truth[b]));
+        let places: Vec<usize> = taken.iter().map(|i| ranked.iter().position(|other| other == i).unwrap()).collect();
+        let is_near = places.iter().all(|place| *place < ranked.len() / 4) && places.iter().any(|place| *place < 8);
+        assert!(is_near, "{places:?} of {}", ranked.len());
+    }
+}
