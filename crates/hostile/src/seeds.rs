@@ -40,7 +40,7 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         wgpu: "4".to_owned(),
     };
     let mut ledger = String::new();
-    let packed = include_bytes!("../../../plans/nvidia-h200/32x2560-q4_k_m.jsonl.gz");
+    let packed = include_bytes!("../../../optimization_plan/tuning/2.9b-q4_k_m-h200-3d57b74.jsonl.gz");
     GzDecoder::new(&packed[..]).read_to_string(&mut ledger)?;
     let entries = Tokenizer::world().vocabulary().take(300).enumerate().skip(1);
     let of_bytes = |(id, bytes): (usize, &[u8])| {

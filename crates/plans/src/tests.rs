@@ -296,9 +296,10 @@ fn likely_fusions_are_those_of_the_class() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::at(folder.path());
     let (q4, q5) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::Q5_K_M));
-    let ships = ships().fusions;
     let default = Plan::default_fusions(true);
-    assert_eq!(likely_fusions(None, &q4), [default.clone(), ships]);
+    // Plans of the class ship for two devices, and may have the same.
+    let likely = likely_fusions(None, &q4);
+    assert!(likely[0] == default && likely[1..].contains(&ships().fusions) && likely.len() <= 3, "{likely:?}");
     assert!(likely_fusions(Some(&store), &q5) == [default]);
     let mut mine = default_plan("2.9B");
     mine.fusions.decode.remove(&Fusion::NormShift);

@@ -11,8 +11,17 @@ use wgoose_tuner::report::{Report, Source, page};
 
 /// A ledger beside the shipped plans.
 fn shipped(name: &str) -> Records {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/nvidia-h200");
-    ledger::read(&folder.join(name)).unwrap().0
+    in_folder("plans/nvidia-h200", name)
+}
+
+/// The ledger of a sweep whose plan ships no more: 2.9B in Q4_K_M on an H200.
+fn recorded() -> Records {
+    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.gz")
+}
+
+fn in_folder(folder: &str, name: &str) -> Records {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    ledger::read(&root.join(folder).join(name)).unwrap().0
 }
 
 fn gather(records: &Records) -> Report {
@@ -54,7 +63,7 @@ fn check(html: &str) {
 
 #[test]
 fn a_recorded_sweep_is_told_whole() {
-    let report = gather(&shipped("32x2560-q4_k_m.jsonl.gz"));
+    let report = gather(&recorded());
     let derived = report.derived.as_ref().unwrap();
     assert_eq!(derived.gains.len(), 5);
     assert!((derived.gains.iter().map(|gain| gain.share).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -130,9 +139,9 @@ fn what_a_ledger_says_is_text_and_nothing_else() {
         device.driver.clone_from(&hostile);
     };
     let mut session = String::new();
-    for entry in shipped("32x2560-q4_k_m.jsonl.gz").as_slice().iter().step_by(3).chain(
+    for entry in recorded().as_slice().iter().step_by(3).chain(
         // The sweep and its plans, whatever is left out.
-        shipped("32x2560-q4_k_m.jsonl.gz").as_slice().iter().filter(|entry| entry.record.trial().is_none()).take(40),
+        recorded().as_slice().iter().filter(|entry| entry.record.trial().is_none()).take(40),
     ) {
         let mut record = entry.record.clone();
         match &mut record {

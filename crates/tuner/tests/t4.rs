@@ -9,8 +9,17 @@ use wgoose_tuner::t4::results;
 
 /// A ledger beside the shipped plans.
 fn shipped(name: &str) -> Records {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/nvidia-h200");
-    ledger::read(&folder.join(name)).unwrap().0
+    in_folder("plans/nvidia-h200", name)
+}
+
+/// The ledger of a sweep whose plan ships no more: 2.9B in Q4_K_M on an H200.
+fn recorded() -> Records {
+    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.gz")
+}
+
+fn in_folder(folder: &str, name: &str) -> Records {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    ledger::read(&root.join(folder).join(name)).unwrap().0
 }
 
 /// The results, each with what the schema requires and nothing that it forbids.
@@ -43,7 +52,7 @@ fn checked(records: &Records) -> Vec<Value> {
 
 #[test]
 fn kernels_of_a_recorded_sweep_are_results_of_the_schema() {
-    let all = checked(&shipped("32x2560-q4_k_m.jsonl.gz"));
+    let all = checked(&recorded());
     assert_eq!(all.len(), 554);
     let first = &all[0];
     let configuration = &first["configuration"];
@@ -78,7 +87,7 @@ fn every_failure_has_a_word() {
         (Cause::WrongResult, "correctness"),
         (Cause::Crash, "runtime"),
     ];
-    let records = shipped("32x2560-q4_k_m.jsonl.gz");
+    let records = recorded();
     let kernels = records.trials().filter(|(_, trial)| matches!(trial.outcome, Outcome::Kernel(_)));
     for ((_, trial), (cause, _)) in kernels.zip(causes) {
         let mut trial = trial.clone();

@@ -3,21 +3,21 @@
 use crate::binary::{printed, said, wgoose};
 use std::path::{Path, PathBuf};
 
-/// A ledger beside the shipped plans.
-fn shipped(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/nvidia-h200").join(name)
+/// A ledger of this repository.
+fn ledger(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
 #[test]
 fn a_ledger_becomes_a_page_beside_it() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("q4.jsonl.gz");
-    std::fs::copy(shipped("32x2560-q4_k_m.jsonl.gz"), &ledger).unwrap();
+    let recorded = ledger("optimization_plan/tuning/2.9b-q4_k_m-h200-3d57b74.jsonl.gz");
+    std::fs::copy(recorded, folder.path().join("q4.jsonl.gz")).unwrap();
     assert_eq!(printed(folder.path(), ["report", "q4.jsonl.gz"]), "q4.html: 2103 records, 25 sites, 1 failures\n");
     let page = std::fs::read_to_string(folder.path().join("q4.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Tuning on NVIDIA H200") && page.contains("×2.03"));
     assert!(page.contains("wgoose plan --from q4.jsonl.gz --out plan.ron") && !page.contains("<script"));
-    // The compressed ledger gives the shipped plan.
+    // The compressed ledger gives the plan.
     let derived = printed(folder.path(), ["plan", "--from", "q4.jsonl.gz"]);
     assert!(derived.contains("persistent: Some(132)"), "{derived}");
 
@@ -28,7 +28,7 @@ fn a_ledger_becomes_a_page_beside_it() {
     assert_eq!(results["schema_version"], "1.0.0");
 
     // Another place, and another objective that it does not have.
-    let earlier = shipped("32x2560-q4_k_m-int8.jsonl");
+    let earlier = ledger("plans/nvidia-h200/32x2560-q4_k_m-int8.jsonl");
     let all = ["report", "q4.jsonl.gz", earlier.to_str().unwrap(), "--out", "both.html", "--workload", "batch"];
     assert!(printed(folder.path(), all).starts_with("both.html: 2631 records"));
 }
