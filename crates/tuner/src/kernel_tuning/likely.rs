@@ -18,9 +18,16 @@ const SLOW: f64 = 1.0;
 /// An effect: of the variant of a number, and of two tunables with their choices, of one of them or of none.
 type Effect = (usize, Option<(usize, u8)>, Option<(usize, u8)>);
 
+/// The numbers of variants and of effects.
+#[derive(Default)]
+struct Names {
+    variants: Vec<String>,
+    effects: BTreeMap<Effect, usize>,
+}
+
 /// What the kernels of one kind of op instance are like.
 pub(super) struct Likely {
-    names: BTreeMap<Effect, usize>,
+    effects: usize,
     rows: Vec<(usize, Row)>,
     beliefs: Beliefs,
 }
@@ -28,33 +35,24 @@ pub(super) struct Likely {
 impl Likely {
     /// By what those took that were timed, in nanoseconds; `open` are those that may be timed.
     pub(super) fn of(all: &[Configuration<'_>], timed: &[(usize, f64)], open: &[usize]) -> Self {
-        let mut names = BTreeMap::new();
-        let mut variants: Vec<&str> = Vec::new();
-        let mut row = |i: usize| {
-            let path = &**all[i].variant.path();
-            let variant = variants.iter().position(|known| *known == path).unwrap_or_else(|| {
-                variants.push(path);
-                variants.len() - 1
-            });
-            effects(variant, all[i].config.choices(), &mut names)
-        };
+        let mut names = Names::default();
         let mut fastest = timed.to_vec();
         fastest.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         fastest.truncate(LEARNED);
         let of_number = |n: usize| fastest.get(n).map_or(0.0, |(_, ns)| ns.ln());
         let (least, middle) = (of_number(0), of_number(fastest.len() / 2));
         let seen = |ns: f64| ns.ln().min(least + SLOW) - middle.min(least + SLOW);
-        let (seen, learned) = fastest.iter().map(|(i, ns)| (seen(*ns), row(*i))).unzip();
-        let rows = open.iter().map(|i| (*i, row(*i))).collect();
-        Likely { names, rows, beliefs: Beliefs::of(learned, seen) }
+        let (seen, learned) = fastest.iter().map(|(i, ns)| (seen(*ns), names.row(&all[*i]))).unzip();
+        let rows = open.iter().map(|i| (*i, names.row(&all[*i]))).collect();
+        Likely { effects: names.effects.len(), rows, beliefs: Beliefs::of(learned, seen) }
     }
 
     /// So many of them: half are the likeliest to be fast, half are drawn as likely as they are.
     pub(super) fn take(mut self, count: usize, rng: &mut SplitMix64) -> Vec<usize> {
         let mut taken = Vec::new();
-        let mean = self.beliefs.mean(self.names.len());
+        let mean = self.beliefs.mean(self.effects);
         for n in 0..count {
-            let drawn = (n % 2 == 1).then(|| self.beliefs.draw(self.names.len(), rng));
+            let drawn = (n % 2 == 1).then(|| self.beliefs.draw(self.effects, rng));
             let effects = drawn.as_ref().unwrap_or(&mean);
             let took = |row: &Row| dot(row, effects);
             let least = self.rows.iter().map(|(_, row)| took(row)).enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -65,21 +63,28 @@ impl Likely {
     }
 }
 
-/// The effects on a kernel.
-fn effects(variant: usize, choices: &[u8], names: &mut BTreeMap<Effect, usize>) -> Row {
-    let mut effect = |name: Effect, size: f64| {
-        let next = names.len();
-        (*names.entry(name).or_insert(next), size)
-    };
-    let [of_variant, of_choice, of_two] = SIZES;
-    let mut row = vec![effect((variant, None, None), of_variant)];
-    for (i, choice) in choices.iter().copied().enumerate() {
-        row.push(effect((variant, Some((i, choice)), None), of_choice));
-        for (j, other) in choices[..i].iter().copied().enumerate() {
-            row.push(effect((variant, Some((i, choice)), Some((j, other))), of_two));
+impl Names {
+    /// The effects on a kernel.
+    fn row(&mut self, configuration: &Configuration<'_>) -> Row {
+        let (path, choices) = (configuration.variant.path(), configuration.config.choices());
+        let variant = self.variants.iter().position(|known| **known == **path).unwrap_or_else(|| {
+            self.variants.push(path.to_string());
+            self.variants.len() - 1
+        });
+        let mut effect = |name: Effect, size: f64| {
+            let next = self.effects.len();
+            (*self.effects.entry(name).or_insert(next), size)
+        };
+        let [of_variant, of_choice, of_two] = SIZES;
+        let mut row = vec![effect((variant, None, None), of_variant)];
+        for (i, choice) in choices.iter().copied().enumerate() {
+            row.push(effect((variant, Some((i, choice)), None), of_choice));
+            for (j, other) in choices[..i].iter().copied().enumerate() {
+                row.push(effect((variant, Some((i, choice)), Some((j, other))), of_two));
+            }
         }
+        row
     }
-    row
 }
 
 #[cfg(test)]
@@ -105,17 +110,11 @@ mod tests {
         let mut open: Vec<usize> = (0..all.len()).filter(|i| all[*i].refusal.is_none()).collect();
         let mut rng = SplitMix64::seed_from_u64(3);
         // Choices that are worth something each, and something else in pairs.
-        let mut worth: BTreeMap<usize, f64> = BTreeMap::new();
-        let (mut names, mut variants) = (BTreeMap::new(), Vec::new());
+        let (mut worth, mut names) = (BTreeMap::new(), Names::default());
         let mut ns = |i: usize, rng: &mut SplitMix64| {
-            let path = all[i].variant.path().to_string();
-            let variant = variants.iter().position(|known| *known == path).unwrap_or_else(|| {
-                variants.push(path);
-                variants.len() - 1
-            });
-            let row = effects(variant, all[i].config.choices(), &mut names);
-            let mut worth = |(effect, size): (usize, f64)| *worth.entry(effect).or_insert_with(|| unit(rng)) * size;
-            1e4 * (0.05 * row.into_iter().map(&mut worth).sum::<f64>()).exp()
+            let row = names.row(&all[i]).into_iter();
+            let each = row.map(|(effect, size)| *worth.entry(effect).or_insert_with(|| unit(rng)) * size);
+            1e4 * (0.05 * each.sum::<f64>()).exp()
         };
         let truth: BTreeMap<usize, f64> = open.iter().map(|i| (*i, ns(*i, &mut rng))).collect();
         let timed: BTreeSet<usize> = (0..60).map(|_| open[below(&mut rng, open.len())]).collect();
