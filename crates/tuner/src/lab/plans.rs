@@ -220,3 +220,17 @@ fn gate_of(q: &Quality, precision: Precision) -> Gate {
         detail,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_seen_before_it_comes() {
+        let second = Duration::from_secs(1);
+        let end = End::of(Effort { most: Some(60 * second), ..Effort::none() });
+        assert!(!end.is_over() && !end.is_before(second) && end.is_before(61 * second));
+        assert!(End::of(Effort { most: Some(Duration::ZERO), ..Effort::none() }).is_over());
+        assert!(!End::of(Effort::none()).is_before(Duration::from_secs(1 << 30)));
+    }
+}
