@@ -2,27 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+mod recorded;
+
+use recorded::{recorded, shipped};
+use std::path::PathBuf;
 use wgoose_kernels::Catalogue;
 use wgoose_tuner::derive::{DeriveError, Policy};
 use wgoose_tuner::ledger::{self, Cause, Ledger, Outcome, Record, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::report::{Report, Source, page};
-
-/// A ledger beside the shipped plans.
-fn shipped(name: &str) -> Records {
-    in_folder("plans/nvidia-h200", name)
-}
-
-/// The ledger of a sweep whose plan ships no more: 2.9B in Q4_K_M on an H200.
-fn recorded() -> Records {
-    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.gz")
-}
-
-fn in_folder(folder: &str, name: &str) -> Records {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    ledger::read(&root.join(folder).join(name)).unwrap().0
-}
 
 fn gather(records: &Records) -> Report {
     Report::gather(records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None)

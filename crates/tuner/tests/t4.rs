@@ -2,25 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod recorded;
+
+use recorded::{recorded, shipped};
 use serde_json::Value;
-use std::path::Path;
-use wgoose_tuner::ledger::{self, Cause, Ledger, Outcome, Record, Records};
+use wgoose_tuner::ledger::{Cause, Ledger, Outcome, Record, Records};
 use wgoose_tuner::t4::results;
-
-/// A ledger beside the shipped plans.
-fn shipped(name: &str) -> Records {
-    in_folder("plans/nvidia-h200", name)
-}
-
-/// The ledger of a sweep whose plan ships no more: 2.9B in Q4_K_M on an H200.
-fn recorded() -> Records {
-    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.gz")
-}
-
-fn in_folder(folder: &str, name: &str) -> Records {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    ledger::read(&root.join(folder).join(name)).unwrap().0
-}
 
 /// The results, each with what the schema requires and nothing that it forbids.
 fn checked(records: &Records) -> Vec<Value> {
