@@ -180,7 +180,7 @@ pub(super) fn pair(
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
         let (asked, is_last, criteria) = (effort.pairs(), instances_left == 1, effort.criteria());
-        let (mut next, mut has_gone_on) = (pairs.clamp(*asked.start(), *asked.end()), false);
+        let mut next = pairs.clamp(*asked.start(), *asked.end());
         while next > 0 {
             for pair in abba(next) {
                 if is_last && is_decided(&samples_ns[0], &samples_ns[1], &criteria) {
@@ -195,9 +195,8 @@ pub(super) fn pair(
                     samples_ns[i].push(arms[i].sample()?);
                 }
             }
-            let goes_on = is_last && !has_gone_on && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
+            let goes_on = is_last && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
             next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
-            has_gone_on = true;
         }
         running += begun.elapsed();
     }

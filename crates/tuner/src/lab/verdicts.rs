@@ -1,9 +1,11 @@
 //! How often a comparison on a device is wrong: a kernel and a plan against themselves, and against what was made 3 % slower, while
-//! all cores are busy. Minutes on a GPU:
+//! all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for its host at times, and a slower
+//! kernel costs less of it. Minutes on a GPU:
 //!
 //! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture verdicts`
 //!
-//! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison.
+//! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison,
+//! with its samples.
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
@@ -29,7 +31,7 @@ use wgoose_runtime::Device;
 const PLANTED: f64 = 0.03;
 
 /// Rounds of the first plant.
-const ROUNDS: f64 = 400.0;
+const ROUNDS: f64 = 16.0;
 
 /// What comparisons are made with.
 struct Bench {
@@ -40,8 +42,8 @@ struct Bench {
 
 /// A kernel or a plan beside itself, and beside what is slower.
 trait Pair {
-    /// Compares with itself, or with the slower one.
-    fn compare(&mut self, with_itself: bool) -> Comparison;
+    /// Compares with itself, or with the slower one; with its samples.
+    fn compare(&mut self, with_itself: bool) -> (Comparison, [Vec<f64>; 2]);
 }
 
 impl Bench {
@@ -122,12 +124,12 @@ impl Kernels {
 }
 
 impl Pair for Kernels {
-    fn compare(&mut self, with_itself: bool) -> Comparison {
+    fn compare(&mut self, with_itself: bool) -> (Comparison, [Vec<f64>; 2]) {
         let [own, slow] = self.kernels.clone();
         let kernels = [own.clone(), if with_itself { own } else { slow }];
         let job = Job::Kernels { site: site_id(&self.site), kernels, held_out: false };
-        let [a, b] = samples(&mut self.lab, &job, Some(&self.site), &Plans::new(), Effort::none());
-        compare(&a, &b, &Criteria::kernel()).unwrap()
+        let samples = samples(&mut self.lab, &job, Some(&self.site), &Plans::new(), Effort::none());
+        (compare(&samples[0], &samples[1], &Criteria::kernel()).unwrap(), samples)
     }
 }
 
@@ -158,13 +160,13 @@ impl Steps {
 }
 
 impl Pair for Steps {
-    fn compare(&mut self, with_itself: bool) -> Comparison {
+    fn compare(&mut self, with_itself: bool) -> (Comparison, [Vec<f64>; 2]) {
         let [own, twin, slow] = self.ids.clone();
         let plans = [own, if with_itself { twin } else { slow }];
         let effort = Effort::sure(Duration::from_millis(1200));
         let job = Job::Steps { plans, scenario: Scenario::DECODE, held_out: false };
         let samples = samples(&mut self.lab, &job, None, &self.plans, effort);
-        paired(&samples, &effort.criteria()).unwrap().comparison
+        (paired(&samples, &effort.criteria()).unwrap().comparison, samples)
     }
 }
 
@@ -174,27 +176,36 @@ fn samples(lab: &mut GpuLab, job: &Job, site: Option<&InstanceGroup>, plans: &Pl
     samples_ns
 }
 
-/// A pair of which the slower one takes as much longer as it is to: by the median of some comparisons.
+/// A pair of which the slower one takes as much longer as it is to, or nearly, by the median of some comparisons: its rounds, and how
+/// much longer it takes.
 fn calibrated<P: Pair>(make: impl Fn(f64) -> P) -> (P, f64, f64) {
+    let off = |slower: f64| (slower / PLANTED - 1.0).abs();
     // Memory hides some rounds, so that time does not grow as they do.
     let (mut rounds, mut few, mut many) = (ROUNDS, None, None);
-    for _ in 0..16 {
+    let mut nearest: Option<(P, f64, f64)> = None;
+    for _ in 0..12 {
         let mut pair = make(rounds);
-        let mut slower: Vec<f64> = (0..5).map(|_| -pair.compare(false).log_ratio.exp_m1()).collect();
+        let mut slower: Vec<f64> = (0..9).map(|_| -pair.compare(false).0.log_ratio.exp_m1()).collect();
         slower.sort_by(f64::total_cmp);
-        let slower = slower[2];
+        let slower = slower[4];
         eprintln!("{rounds} rounds take {:.1} % longer", 100.0 * slower);
-        if (slower / PLANTED - 1.0).abs() < 0.1 {
-            return (pair, rounds, slower);
+        if nearest.as_ref().is_none_or(|(_, _, known)| off(slower) < off(*known)) {
+            nearest = Some((pair, rounds, slower));
         }
         *(if slower < PLANTED { &mut few } else { &mut many }) = Some(rounds);
-        rounds = match (few, many) {
+        let next = match (few, many) {
             (Some(few), Some(many)) => f64::midpoint(few, many).round(),
             (Some(few), None) => 4.0 * few,
             _ => (rounds / 4.0).ceil(),
         };
+        if off(slower) < 0.1 || [few, many].contains(&Some(next)) {
+            break;
+        }
+        rounds = next;
     }
-    panic!("nothing is {PLANTED} slower");
+    let nearest = nearest.unwrap();
+    assert!(off(nearest.2) < 0.2, "nothing is {PLANTED} slower");
+    nearest
 }
 
 /// Compares over and over: how often it was said that a thing is not as fast as itself, and that what is slower is.
@@ -203,7 +214,7 @@ fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usi
     [true, false].map(|with_itself| {
         let mut called = 0;
         for n in 0..comparisons {
-            let Comparison { verdict, log_ratio, interval, pairs } = pair.compare(with_itself);
+            let (Comparison { verdict, log_ratio, interval, pairs }, samples) = pair.compare(with_itself);
             called += usize::from(if with_itself {
                 matches!(verdict, Verdict::Fast | Verdict::Slow)
             } else {
@@ -212,6 +223,7 @@ fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usi
             let line = serde_json::json!({
                 "what": what, "planted": if with_itself { 0.0 } else { planted }, "rounds": rounds, "n": n,
                 "verdict": verdict, "log_ratio": log_ratio, "interval": [interval.low, interval.high], "pairs": pairs,
+                "samples_us": samples.map(|all| all.into_iter().map(|ns| (ns / 100.0).round() / 10.0).collect::<Vec<_>>()),
             });
             println!("{line}");
         }
@@ -223,8 +235,6 @@ fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usi
 #[ignore = "minutes on a GPU"]
 fn verdicts_under_load() {
     let bench = Bench::new();
-    let kernels = calibrated(|rounds| Kernels::new(&bench, rounds));
-    let steps = calibrated(|rounds| Steps::new(&bench, rounds));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().unwrap().get() {
@@ -234,7 +244,10 @@ fn verdicts_under_load() {
                 }
             });
         }
-        let all = [judge("kernel", kernels), judge("plan", steps)];
+        let all = [
+            judge("kernel", calibrated(|rounds| Kernels::new(&bench, rounds))),
+            judge("plan", calibrated(|rounds| Steps::new(&bench, rounds))),
+        ];
         is_over.store(true, Ordering::Relaxed);
         eprintln!("called FAST or SLOW against themselves, SLOW where slower: {all:?}");
     });

@@ -3,7 +3,7 @@
 //! one goes on: on a busy machine a few pairs of ten are far off, and what looks slower by three per cent is not sure.
 
 use super::bootstrap::Bootstrap;
-use super::verdict::{Criteria, Verdict, compare};
+use super::verdict::{Comparison, Criteria, Verdict, compare};
 
 /// Pairs at the first look: with fewer an interval is hardly one.
 const FIRST: usize = 8;
@@ -14,22 +14,33 @@ const EVERY: usize = 4;
 /// The confidence of a look. Nine looks at 99.5 % are wrong together about as often as one at 95.5 %, were they independent.
 const CONFIDENCE: f64 = 0.995;
 
+/// An interval as wide as that, as a difference of logarithms, is one of a busy machine: of eight pairs on an idle one it is a quarter.
+const BUSY: f64 = 0.08;
+
 /// Whether pairs that were taken so far are enough.
 pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criteria) -> bool {
     let pairs = incumbent.len().min(candidate.len());
     if pairs < FIRST || !(pairs - FIRST).is_multiple_of(EVERY) {
         return false;
     }
-    let bootstrap = Bootstrap { confidence: CONFIDENCE, ..criteria.bootstrap };
-    let stricter = Criteria { bootstrap, min_pairs: FIRST, ..*criteria };
-    compare(incumbent, candidate, &stricter).is_ok_and(|comparison| comparison.verdict != Verdict::Ambiguous)
+    compare(incumbent, candidate, &Criteria { min_pairs: FIRST, ..stricter(criteria) })
+        .is_ok_and(|comparison| comparison.verdict != Verdict::Ambiguous)
 }
 
-/// Whether as many pairs again are worth their time: it looks as if one were faster, by half of what matters at least, and is not sure.
+/// Whether as many pairs again are worth their time, as nothing is sure: it looks as if one were faster, by half of what matters at
+/// least, or the machine is busy.
 pub(crate) fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria) -> bool {
-    let looks_different = |log_ratio: f64| log_ratio.abs() > criteria.min_gain.ln_1p() / 2.0;
-    compare(incumbent, candidate, criteria)
-        .is_ok_and(|found| found.verdict == Verdict::Ambiguous && looks_different(found.log_ratio))
+    let matters = criteria.min_gain.ln_1p();
+    compare(incumbent, candidate, &stricter(criteria)).is_ok_and(
+        |Comparison { verdict, log_ratio, interval, .. }| {
+            verdict == Verdict::Ambiguous && (log_ratio.abs() > matters / 2.0 || interval.high - interval.low > BUSY)
+        },
+    )
+}
+
+/// Criteria of looks that are not the last.
+fn stricter(criteria: &Criteria) -> Criteria {
+    Criteria { bootstrap: Bootstrap { confidence: CONFIDENCE, ..criteria.bootstrap }, ..*criteria }
 }
 
 #[cfg(test)]
@@ -79,37 +90,39 @@ mod tests {
         assert!(go_on([1.03, 1.03, 1.03, 1.04, 1.03, 0.97, 1.03, 0.98, 1.02]), "two pairs are far off");
         assert!(!go_on([1.03, 1.03, 1.03, 1.04, 1.03, 1.02, 1.03, 1.03, 1.02]), "it is sure");
         assert!(!go_on([1.03, 0.97, 1.0, 1.0, 1.004, 0.97, 1.03, 0.98, 1.002]), "it looks the same");
+        assert!(go_on([1.06, 0.94, 1.0, 1.0, 1.004, 0.94, 1.06, 0.94, 1.002]), "all pairs are far off");
     }
 
     #[test]
     fn on_a_busy_machine_going_on_makes_sure() {
         let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
-        // Ten pairs, of which one sample in eight is late by up to a tenth.
-        let verdict = |seed: u64, slower: f64, goes_on: bool| {
+        // Ten pairs at first, of which a sample in seven is late by up to a tenth.
+        let verdict = |seed: u64, slower: f64, most: usize| {
             let mut rng = SplitMix64::seed_from_u64(seed);
             let mut sample = |ns: f64| {
-                let noise = 0.007 * ((0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0);
-                let late = if unit(&mut rng) < 0.125 { 0.1 * unit(&mut rng) } else { 0.0 };
+                let noise = 0.012 * ((0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0);
+                let late = if unit(&mut rng) < 0.15 { 0.1 * unit(&mut rng) } else { 0.0 };
                 ns * (noise + late).exp()
             };
-            let (mut a, mut b) = (Vec::new(), Vec::new());
-            for pairs in [10, 20] {
-                if pairs > 10 && !(goes_on && is_worth_more(&a, &b, &criteria)) {
-                    break;
-                }
-                while a.len() < pairs && !is_decided(&a, &b, &criteria) {
+            let (mut a, mut b, mut next) = (Vec::new(), Vec::new(), 10);
+            while next > 0 {
+                for _ in 0..next {
+                    if is_decided(&a, &b, &criteria) {
+                        break;
+                    }
                     a.push(sample(100.0));
                     b.push(sample(100.0 * slower));
                 }
+                next = if is_worth_more(&a, &b, &criteria) { a.len().min(most - a.len()) } else { 0 };
             }
             compare(&a, &b, &criteria).unwrap().verdict
         };
-        let share = |slower, goes_on, is: &[Verdict]| {
-            (0..400).filter(|seed| is.contains(&verdict(*seed, slower, goes_on))).count() as f64 / 400.0
+        let share = |slower, most, is: &[Verdict]| {
+            (0..400).filter(|seed| is.contains(&verdict(*seed, slower, most))).count() as f64 / 400.0
         };
-        let slow = [false, true].map(|goes_on| share(1.031, goes_on, &[Verdict::Slow]));
-        let wrong = [false, true].map(|goes_on| share(1.0, goes_on, &[Verdict::Fast, Verdict::Slow]));
+        let slow = [10, 40].map(|most| share(1.031, most, &[Verdict::Slow]));
+        let wrong = share(1.0, 40, &[Verdict::Fast, Verdict::Slow]);
         assert!(slow[0] < 0.9 && slow[1] > 0.95, "{slow:?} of what is slower");
-        assert!(wrong[1] <= 0.02, "{wrong:?} of what is the same");
+        assert!(wrong <= 0.02, "{wrong:?} of what is the same");
     }
 }

@@ -218,10 +218,15 @@ impl<'a> SyntheticLab<'a> {
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
     }
 
-    /// Samples of two things, interleaved, until they are enough.
-    fn pair(&mut self, true_ns: [f64; 2], pairs: usize, criteria: Option<&Criteria>) -> [Vec<f64>; 2] {
-        let mut samples_ns = [Vec::new(), Vec::new()];
-        for i in 0..pairs {
+    /// So many more samples of two things, interleaved, or as many as are enough.
+    fn pair(
+        &mut self,
+        true_ns: [f64; 2],
+        more: usize,
+        criteria: Option<&Criteria>,
+        mut samples_ns: [Vec<f64>; 2],
+    ) -> [Vec<f64>; 2] {
+        for i in 0..more {
             if criteria.is_some_and(|criteria| is_decided(&samples_ns[0], &samples_ns[1], criteria)) {
                 break;
             }
@@ -246,11 +251,12 @@ impl<'a> SyntheticLab<'a> {
         for instance in 1..=effort.instances {
             let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
             let criteria = effort.criteria();
-            let samples = self.pair(own, pairs, Some(&criteria).filter(|_| instance == effort.instances));
-            samples_ns.iter_mut().zip(samples).for_each(|(all, own)| all.extend(own));
-            if instance == effort.instances && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria) {
-                let samples = self.pair(own, effort.more(samples_ns[0].len()), Some(&criteria));
-                samples_ns.iter_mut().zip(samples).for_each(|(all, own)| all.extend(own));
+            let is_last = instance == effort.instances;
+            let mut next = pairs;
+            while next > 0 {
+                samples_ns = self.pair(own, next, Some(&criteria).filter(|_| is_last), samples_ns);
+                let goes_on = is_last && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
+                next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
             }
         }
         let pairs = samples_ns[0].len();
@@ -264,7 +270,7 @@ impl<'a> SyntheticLab<'a> {
     fn starts(&mut self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<(Outcome, Cost), PlanError> {
         let start = self.device.costs.start * 1e9;
         let true_ns = [start + self.true_ns(plans[0], scenario)?, start + self.true_ns(plans[1], scenario)?];
-        let samples_ns = self.pair(true_ns, *effort.pairs().start(), None);
+        let samples_ns = self.pair(true_ns, *effort.pairs().start(), None, Default::default());
         let timed = samples_ns.iter().flatten().sum::<f64>() * 1e-9;
         let cost = self.spend(Cost { timed, ..Cost::default() });
         Ok((Outcome::Pair { samples_ns, repeats: 1, copies: 0 }, cost))
@@ -284,7 +290,7 @@ impl<'a> SyntheticLab<'a> {
         let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
         let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
         let repeats = if scenario.tokens == 1 { 16 } else { 1 };
-        let samples_ns = self.pair(own, 4, None);
+        let samples_ns = self.pair(own, 4, None, Default::default());
         let compile = self.prepare(plans[1]);
         let timed = 0.15 + 5.0 * f64::from(repeats) * (own[0] + own[1]) * 1e-9;
         let cost = self.spend(Cost { compile, check: 0.0, timed });
@@ -313,7 +319,7 @@ impl Lab for SyntheticLab<'_> {
             Job::Kernel { kernel, .. } => self.kernel(site()?, kernel),
             Job::Kernels { kernels: [a, b], .. } => {
                 let true_ns = [self.kernel_ns(site()?, a), self.kernel_ns(site()?, b)];
-                let samples_ns = self.pair(true_ns, 8, None);
+                let samples_ns = self.pair(true_ns, 8, None, Default::default());
                 let timed = 2.0 * costs.warm_up + 16.0 * 2e-3;
                 let cost = self.spend(Cost { compile: 2.0 * costs.kernel, check: costs.check, timed });
                 (Outcome::Pair { samples_ns, repeats: 1, copies: 1 }, cost)
