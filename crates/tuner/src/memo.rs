@@ -271,6 +271,22 @@ impl<'a> Memo<'a> {
         self.run(&Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
 
+    /// The kernels of a site that this search has timed, and median nanoseconds. A sweep that goes on knows no more than the one before
+    /// it did.
+    pub(crate) fn timed(&self, site: &InstanceGroup) -> Vec<(Configured, f64)> {
+        let site = site_id(site);
+        let mut timed = Vec::new();
+        for (job, _) in &self.took {
+            let Job::Kernel { site: of, kernel } = job else { continue };
+            if *of == site {
+                let outcome = self.recall(&self.identity(job));
+                let ns = outcome.and_then(|outcome| median(outcome.samples_ns()));
+                timed.extend(ns.map(|ns| (kernel.clone(), ns)));
+            }
+        }
+        timed
+    }
+
     /// Compares two kernels at a site.
     ///
     /// # Errors

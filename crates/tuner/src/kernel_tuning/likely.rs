@@ -33,17 +33,20 @@ pub(super) struct Likely {
 }
 
 impl Likely {
-    /// By what those took that were timed, in nanoseconds; `open` are those that may be timed.
-    pub(super) fn of(all: &[Configuration<'_>], timed: &[(usize, f64)], open: &[usize]) -> Self {
+    /// By what those took that were timed, in nanoseconds; `open` are those that may be timed, with their numbers.
+    pub(super) fn of<'c>(
+        timed: Vec<(&Configuration<'_>, f64)>,
+        open: impl Iterator<Item = (usize, &'c Configuration<'c>)>,
+    ) -> Self {
         let mut names = Names::default();
-        let mut fastest = timed.to_vec();
+        let mut fastest = timed;
         fastest.sort_by(|(_, a), (_, b)| a.total_cmp(b));
         fastest.truncate(LEARNED);
         let of_number = |n: usize| fastest.get(n).map_or(0.0, |(_, ns)| ns.ln());
         let (least, middle) = (of_number(0), of_number(fastest.len() / 2));
         let seen = |ns: f64| ns.ln().min(least + SLOW) - middle.min(least + SLOW);
-        let (seen, learned) = fastest.iter().map(|(i, ns)| (seen(*ns), names.row(&all[*i]))).unzip();
-        let rows = open.iter().map(|i| (*i, names.row(&all[*i]))).collect();
+        let (seen, learned) = fastest.iter().map(|(timed, ns)| (seen(*ns), names.row(timed))).unzip();
+        let rows = open.map(|(i, open)| (i, names.row(open))).collect();
         Likely { effects: names.effects.len(), rows, beliefs: Beliefs::of(learned, seen) }
     }
 
@@ -120,7 +123,8 @@ mod tests {
         let timed: BTreeSet<usize> = (0..60).map(|_| open[below(&mut rng, open.len())]).collect();
         let timed: Vec<(usize, f64)> = timed.into_iter().map(|i| (i, truth[&i])).collect();
         open.retain(|i| timed.iter().all(|(known, _)| known != i));
-        let taken = Likely::of(&all, &timed, &open).take(12, &mut rng);
+        let timed = timed.into_iter().map(|(i, ns)| (&all[i], ns)).collect();
+        let taken = Likely::of(timed, open.iter().map(|i| (*i, &all[*i]))).take(12, &mut rng);
         assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 12, "each once");
         let mut ranked = open;
         ranked.sort_by(|a, b| truth[a].total_cmp(&truth[b]));

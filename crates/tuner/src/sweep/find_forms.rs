@@ -16,7 +16,7 @@ use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
 
 /// The share of the time for forms that goes into those that differ from the first in one thing; the others combine these.
-const SINGLE: f64 = 0.7;
+const SINGLE: f64 = 0.5;
 
 /// Things in which a form may differ from the first at once.
 const COMBINED: u32 = 4;
@@ -29,6 +29,12 @@ const MORE_STAGES: u32 = 2;
 
 /// Forms that are slower by more than this share are not looked at in whole steps.
 const BEHIND: f64 = 0.08;
+
+/// Before they are not looked at any more, more stages are timed of those that are slower by less than that.
+const FAR: f64 = 0.16;
+
+/// How long stages of one kind are timed before the next kind has its turn.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// Forms that are, at most.
 const MOST: usize = 32;
@@ -81,6 +87,10 @@ impl Sweep<'_> {
         let subsets = (0..1u32 << things.len()).filter(|bits| bits.count_ones() <= COMBINED);
         let outlines = self.outlines(fused, &grids, &all, &subsets.map(subset).collect::<Vec<_>>());
         let mut found = self.with_kernels(tuner, forms, outlines, begun + time)?;
+        found.truncate(within(&found, FAR).len());
+        self.deepen_stages(tuner, forms, &found, begun + time)?;
+        let outlines = found.into_iter().map(|found| found.outline).collect();
+        let mut found = self.with_kernels(tuner, forms, outlines, begun + time)?;
         found.truncate(near(&found).len().min(MOST));
         forms.all = found.into_iter().map(|found| found.form).collect();
         // What the others are held against is one of them, however slow it seems.
@@ -123,6 +133,34 @@ impl Sweep<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they read. A form of which
+    /// little is known seems slower than it is.
+    fn deepen_stages(
+        &mut self,
+        tuner: &KernelTuner<'_>,
+        forms: &mut Forms,
+        found: &[Found],
+        until: Duration,
+    ) -> Result<(), SweepError> {
+        let mut open: BTreeSet<usize> = found.iter().flat_map(|found| found.form.pools()).collect();
+        open.retain(|pool| forms.pools[*pool].grid.is_some());
+        let known = |forms: &Forms, pool: usize| forms.pools[pool].timed as f64 / weight(&forms.pools[pool].group);
+        while self.memo.spent() < until {
+            let least = open.iter().copied().min_by(|a, b| known(forms, *a).total_cmp(&known(forms, *b)));
+            let Some(pool) = least else { break };
+            let (group, grid, before) =
+                (forms.pools[pool].group.clone(), forms.pools[pool].grid, forms.pools[pool].timed);
+            let Some(own) = grid else { break };
+            let deadline = until.min(self.memo.spent() + A_WHILE);
+            let stages = tuner.best_stages(&group, &mut self.memo, own, (None, deadline))?;
+            forms.add(&group, grid, stages);
+            if forms.pools[pool].timed == before {
+                open.remove(&pool);
+            }
+        }
+        Ok(())
     }
 
     /// Forms that differ from a plan in sets of things, each once.
@@ -198,8 +236,13 @@ impl Sweep<'_> {
 
 /// Those that are not far behind the fastest, of forms of which that is the first.
 fn near(found: &[Found]) -> &[Found] {
+    within(found, BEHIND)
+}
+
+/// Those that are behind the fastest by less than a share.
+fn within(found: &[Found], share: f64) -> &[Found] {
     let least = found.first().map_or(0.0, |found| found.ns);
-    &found[..found.partition_point(|found| found.ns < least * (1.0 + BEHIND))]
+    &found[..found.partition_point(|found| found.ns < least * (1.0 + share))]
 }
 
 /// What may be worth while together, of forms that differ from the first of their grid in one thing: what alone is not far behind that

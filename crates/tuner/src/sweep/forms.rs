@@ -23,6 +23,8 @@ pub(super) struct Pool {
     /// `None`: it runs beside the layers.
     pub(super) grid: Option<PersistentGrid>,
     pub(super) kernels: Vec<RankedStage>,
+    /// How many were timed, those included that are too slow.
+    pub(super) timed: usize,
     /// The effects on each of them.
     rows: Vec<Row>,
 }
@@ -30,6 +32,7 @@ pub(super) struct Pool {
 impl Pool {
     /// Adds kernels that were timed, but for those that are too slow alone to be the best anywhere.
     fn add(&mut self, new: Vec<RankedStage>, model: &mut StepModel) {
+        self.timed = self.timed.max(new.len());
         let least = new.iter().map(|stage| stage.ns).fold(self.least_ns(), f64::min);
         for stage in new.into_iter().filter(|stage| stage.ns <= NEAR * least) {
             if self.kernels.iter().all(|known| known.choice != stage.choice) {
@@ -91,6 +94,13 @@ pub(super) struct Picked {
     pub(super) kernels: Vec<usize>,
 }
 
+impl Form {
+    /// The pools that its kernels are taken from.
+    pub(super) fn pools(&self) -> impl Iterator<Item = usize> + '_ {
+        self.sites.iter().map(|site| site.pool)
+    }
+}
+
 impl Forms {
     pub(super) fn new() -> Self {
         let (ran, suspect) = (BTreeSet::new(), BTreeSet::new());
@@ -100,7 +110,7 @@ impl Forms {
     /// Adds kernels of an op instance that were timed.
     pub(super) fn add(&mut self, group: &InstanceGroup, grid: Option<PersistentGrid>, kernels: Vec<RankedStage>) {
         let at = *self.of.entry((group.key.clone(), grid.map(|grid| grid.threads))).or_insert_with(|| {
-            self.pools.push(Pool { group: group.clone(), grid, kernels: Vec::new(), rows: Vec::new() });
+            self.pools.push(Pool { group: group.clone(), grid, kernels: Vec::new(), timed: 0, rows: Vec::new() });
             self.pools.len() - 1
         });
         self.pools[at].add(kernels, &mut self.model);

@@ -1,35 +1,19 @@
-//! The candidates for one kind of instance: tried in an order, each measured once and recorded.
+//! The candidates for one kind of instance: each measured once and recorded.
 
-use super::likely::Likely;
-use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
+mod search;
+
 use crate::job::Configured;
+use crate::kernel_tuning::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
 use crate::ledger::{Cause, Gate, Outcome, Reason, Timing};
 use crate::memo::{Memo, TrialError};
-use crate::seeds::Seed;
-use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations, one_tunable_away};
-use crate::stats::rng::below;
+use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations};
 use crate::stats::summary::median;
 use crate::stats::verdict::Verdict;
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use wgoose_kernels::persistent::{StageMemory, can_be_stage};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
-
-/// The fastest so many configurations are varied.
-const BEAM: usize = 8;
-
-/// Configurations drawn before each of them is.
-const DRAWN: usize = 3;
-
-/// Configurations that are likely to be fast, before these.
-const LIKELY: usize = 12;
-
-/// Kernels that are compiled at once: as many as cores can take up before the first is measured.
-const AHEAD: usize = 16;
 
 /// Two kernels are as fast as each other whose times alone differ by no more than this share: which is ahead changes from sweep to
 /// sweep.
@@ -79,6 +63,8 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     memory: BTreeMap<usize, StageMemory>,
     /// Those that a hunch speaks against and a seed for.
     overruled: BTreeSet<usize>,
+    /// What is no candidate, as it suits other grids, and was timed: what is fast there is likely to be fast here.
+    elsewhere: Vec<(Configuration<'a>, f64)>,
 }
 
 impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
@@ -109,6 +95,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             grid,
             memory,
             overruled,
+            elsewhere: Vec::new(),
         };
         for (variant, error) in candidates.broken.clone() {
             candidates.record_broken(variant, &error)?;
@@ -126,7 +113,17 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     ) -> Result<Self, KernelTuningError> {
         let mut candidates = Candidates::new(tuner, group, memo)?;
         let limits = tuner.limits;
-        candidates.all.retain(|c| grid.admits(c.variant, &c.config, limits));
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut candidates.all).into_iter().partition(|c| grid.admits(c.variant, &c.config, limits));
+        let timed: BTreeMap<_, f64> = candidates
+            .memo
+            .timed(group)
+            .into_iter()
+            .map(|(kernel, ns)| ((kernel.variant, kernel.config), ns))
+            .collect();
+        let ns = |c: &Configuration<'_>| timed.get(&(c.variant.name().to_owned(), c.variant.spell(&c.config))).copied();
+        candidates.elsewhere = others.into_iter().filter_map(|c| ns(&c).map(|ns| (c, ns))).collect();
+        candidates.all = own;
         candidates.all.sort_by_cached_key(|c| {
             let number = |name: &str| c.variant.tunable(&c.config, name, limits);
             let (is_fixed, width) = (number("GRID").is_some(), number("WG").unwrap_or(0));
@@ -158,153 +155,6 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             }
         }
         Ok(first)
-    }
-
-    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known.
-    pub(super) fn descend(
-        &mut self,
-        known: Option<(usize, f64)>,
-        deadline: Duration,
-    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let known = self.try_seeds(known)?;
-        if self.tuner.scope.exhaustive {
-            let mut best = known;
-            self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
-            return Ok(best);
-        }
-        let first = self.first_of_each_variant()?;
-        let best = self.descend_from(&first, known, deadline)?;
-        self.explore(best, deadline)
-    }
-
-    fn admitted(&self) -> Vec<usize> {
-        (0..self.all.len()).filter(|i| self.all[*i].refusal.is_none()).collect()
-    }
-
-    /// Measures all that is admitted; the best.
-    pub(super) fn time_admitted(&mut self) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let mut best = None;
-        self.try_all(&self.admitted(), &mut best, None)?;
-        Ok(best)
-    }
-
-    /// Measures so many that are drawn.
-    pub(super) fn try_drawn(&mut self, count: usize, rng: &mut SplitMix64) -> Result<(), KernelTuningError> {
-        let open = self.admitted();
-        let drawn: Vec<usize> = (0..count.min(open.len())).map(|_| open[below(rng, open.len())]).collect();
-        self.try_all(&drawn, &mut None, None)
-    }
-
-    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason against a seed.
-    fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let Some(planted) = self.tuner.seeds else { return Ok(best) };
-        let key = &self.group.key;
-        for (seed, Seed { variant, config, .. }) in planted.at(key) {
-            let is_it = |c: &Configuration<'_>| c.variant.name() == variant && c.variant.spell(&c.config) == *config;
-            let Some(i) = self.all.iter().position(is_it) else {
-                let why = match self.grid {
-                    Some(_) => "its workgroups are of another size or number than those of the persistent kernel",
-                    None => "the variant's text is wrong",
-                };
-                planted.keep(seed, key, Some(why.to_owned()));
-                continue;
-            };
-            let Configuration { variant, config, refusal } = &self.all[i];
-            let is_hunch = matches!(refusal, Some(Refusal::Pruned { .. }));
-            if is_hunch && variant.is_legal(&self.group.unpacked(), config, self.tuner.limits).is_ok() {
-                self.overruled.insert(i);
-            }
-            let refusal = match self.outcome(i)? {
-                Outcome::Failed(reason) if reason.cause == Cause::Constraint => Some(reason.text),
-                _ => None,
-            };
-            planted.keep(seed, key, refusal);
-            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
-                best = Some((i, ns));
-            }
-        }
-        Ok(best)
-    }
-
-    /// Goes on where a descent ended: with what is likely to be fast by all that was timed, with some that are drawn, whatever their
-    /// variants, and from the best that were not varied yet.
-    fn explore(
-        &mut self,
-        mut best: Option<(usize, f64)>,
-        deadline: Duration,
-    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let mut varied: BTreeSet<usize> = best.iter().map(|(i, _)| *i).collect();
-        let open = self.admitted();
-        // The same site draws the same, whenever it is tuned.
-        let mut rng = SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m));
-        while self.memo.spent() < deadline {
-            let untried: Vec<usize> = open.iter().copied().filter(|i| !self.asked.contains(i)).collect();
-            let likely = Likely::of(&self.all, &self.timed, &untried).take(LIKELY, &mut rng);
-            self.try_all(&likely, &mut best, Some(deadline))?;
-            let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
-            self.try_all(&drawn, &mut best, Some(deadline))?;
-            let next = self.ranked().into_iter().take(BEAM).find(|i| !varied.contains(i));
-            let Some(next) = next else { break };
-            varied.insert(next);
-            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[next]).collect();
-            self.try_all(&near, &mut best, Some(deadline))?;
-        }
-        Ok(best)
-    }
-
-    /// As [`Candidates::descend`], from some configurations on.
-    pub(super) fn descend_from(
-        &mut self,
-        first: &[usize],
-        mut best: Option<(usize, f64)>,
-        deadline: Duration,
-    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        self.try_all(first, &mut best, Some(deadline))?;
-        while let Some((from, _)) = best.filter(|_| self.memo.spent() < deadline) {
-            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
-            self.try_all(&near, &mut best, Some(deadline))?;
-            if best.is_some_and(|(now, _)| now == from) {
-                break;
-            }
-        }
-        Ok(best)
-    }
-
-    /// Measures configurations; what is known is enough once the deadline has passed, and those that were compiled before were measured
-    /// for as long as compiling took.
-    fn try_all(
-        &mut self,
-        configurations: &[usize],
-        best: &mut Option<(usize, f64)>,
-        deadline: Option<Duration>,
-    ) -> Result<(), KernelTuningError> {
-        let mut end = deadline;
-        for (n, i) in configurations.iter().copied().enumerate() {
-            let now = self.memo.spent();
-            if best.is_some() && end.is_some_and(|end| now >= end) {
-                break;
-            }
-            if n % AHEAD == 0 {
-                self.compile_ahead(&configurations[n..configurations.len().min(n + AHEAD)])?;
-                let compiled = self.memo.spent();
-                end = deadline.map(|deadline| deadline.max(compiled + (compiled - now)));
-            }
-            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
-                *best = Some((i, ns));
-            }
-        }
-        Ok(())
-    }
-
-    /// Has the kernels of configurations compiled that will be measured.
-    fn compile_ahead(&mut self, configurations: &[usize]) -> Result<(), KernelTuningError> {
-        let mut kernels = Vec::new();
-        for i in configurations.iter().copied().filter(|i| self.all[*i].refusal.is_none()).collect::<Vec<_>>() {
-            if let Made::Kernel(kernel) = self.kernel(i)? {
-                kernels.push(kernel);
-            }
-        }
-        Ok(self.memo.compile_ahead(self.group, &kernels)?)
     }
 
     /// One record per variant and reason, with the number of configurations refused.
@@ -373,13 +223,6 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             self.timed.push((i, ns));
         }
         Ok(ns)
-    }
-
-    /// Measures what is one tunable away.
-    pub(super) fn try_near(&mut self, from: usize, deadline: Duration) -> Result<(), KernelTuningError> {
-        let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
-        let mut best = self.measure(from)?.map(|ns| (from, ns));
-        self.try_all(&near, &mut best, Some(deadline))
     }
 
     /// Hash of the bits that the default makes, if it is right.

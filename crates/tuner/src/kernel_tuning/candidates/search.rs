@@ -1,0 +1,208 @@
+//! In which order candidates are tried.
+
+use super::{Candidates, Made};
+use crate::kernel_tuning::likely::Likely;
+use crate::kernel_tuning::tuner::KernelTuningError;
+use crate::ledger::{Cause, Outcome};
+use crate::seeds::Seed;
+use crate::space::{Configuration, one_tunable_away};
+use crate::stats::rng::below;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wgoose_kernels::Refusal;
+
+/// The fastest so many configurations are varied.
+const BEAM: usize = 8;
+
+/// Configurations drawn before each of them is.
+const DRAWN: usize = 3;
+
+/// Configurations that are likely to be fast, before these.
+const LIKELY: usize = 12;
+
+/// Kernels that are compiled at once: as many as cores can take up before the first is measured.
+const AHEAD: usize = 16;
+
+impl Candidates<'_, '_, '_> {
+    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known.
+    pub(in crate::kernel_tuning) fn descend(
+        &mut self,
+        known: Option<(usize, f64)>,
+        deadline: Duration,
+    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let known = self.try_seeds(known)?;
+        if self.tuner.scope.exhaustive {
+            let mut best = known;
+            self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
+            return Ok(best);
+        }
+        let first = self.first_of_each_variant()?;
+        let mut best = known;
+        if !self.elsewhere.is_empty() {
+            self.try_all(&first, &mut best, Some(deadline))?;
+            let likely = self.likely(&mut self.rng());
+            self.try_all(&likely, &mut best, Some(deadline))?;
+        }
+        let best = self.descend_from(&first, best, deadline)?;
+        self.explore(best, deadline)
+    }
+
+    /// The same site draws the same, whenever it is tuned.
+    fn rng(&self) -> SplitMix64 {
+        SplitMix64::seed_from_u64(u64::from(self.group.key.k) << 32 | u64::from(self.group.key.m))
+    }
+
+    /// Some that are likely to be fast, of those that were not asked for yet.
+    fn likely(&self, rng: &mut SplitMix64) -> Vec<usize> {
+        let open: Vec<usize> = self.admitted().into_iter().filter(|i| !self.asked.contains(i)).collect();
+        let own = self.timed.iter().map(|(i, ns)| (&self.all[*i], *ns));
+        let elsewhere = self.elsewhere.iter().map(|(configuration, ns)| (configuration, *ns));
+        let open = open.iter().map(|i| (*i, &self.all[*i]));
+        Likely::of(own.chain(elsewhere).collect(), open).take(LIKELY, rng)
+    }
+
+    fn admitted(&self) -> Vec<usize> {
+        (0..self.all.len()).filter(|i| self.all[*i].refusal.is_none()).collect()
+    }
+
+    /// Measures all that is admitted; the best.
+    pub(in crate::kernel_tuning) fn time_admitted(&mut self) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let mut best = None;
+        self.try_all(&self.admitted(), &mut best, None)?;
+        Ok(best)
+    }
+
+    /// Measures so many that are drawn.
+    pub(in crate::kernel_tuning) fn try_drawn(
+        &mut self,
+        count: usize,
+        rng: &mut SplitMix64,
+    ) -> Result<(), KernelTuningError> {
+        let open = self.admitted();
+        let drawn: Vec<usize> = (0..count.min(open.len())).map(|_| open[below(rng, open.len())]).collect();
+        self.try_all(&drawn, &mut None, None)
+    }
+
+    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason against a seed.
+    fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let Some(planted) = self.tuner.seeds else { return Ok(best) };
+        let key = &self.group.key;
+        for (seed, Seed { variant, config, .. }) in planted.at(key) {
+            let is_it = |c: &Configuration<'_>| c.variant.name() == variant && c.variant.spell(&c.config) == *config;
+            let Some(i) = self.all.iter().position(is_it) else {
+                let why = match self.grid {
+                    Some(_) => "its workgroups are of another size or number than those of the persistent kernel",
+                    None => "the variant's text is wrong",
+                };
+                planted.keep(seed, key, Some(why.to_owned()));
+                continue;
+            };
+            let Configuration { variant, config, refusal } = &self.all[i];
+            let is_hunch = matches!(refusal, Some(Refusal::Pruned { .. }));
+            if is_hunch && variant.is_legal(&self.group.unpacked(), config, self.tuner.limits).is_ok() {
+                self.overruled.insert(i);
+            }
+            let refusal = match self.outcome(i)? {
+                Outcome::Failed(reason) if reason.cause == Cause::Constraint => Some(reason.text),
+                _ => None,
+            };
+            planted.keep(seed, key, refusal);
+            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
+                best = Some((i, ns));
+            }
+        }
+        Ok(best)
+    }
+
+    /// Goes on where a descent ended: with what is likely to be fast by all that was timed, with some that are drawn, whatever their
+    /// variants, and from the best that were not varied yet.
+    fn explore(
+        &mut self,
+        mut best: Option<(usize, f64)>,
+        deadline: Duration,
+    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        let mut varied: BTreeSet<usize> = best.iter().map(|(i, _)| *i).collect();
+        let open = self.admitted();
+        let mut rng = self.rng();
+        while self.memo.spent() < deadline {
+            let likely = self.likely(&mut rng);
+            self.try_all(&likely, &mut best, Some(deadline))?;
+            let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
+            self.try_all(&drawn, &mut best, Some(deadline))?;
+            let next = self.ranked().into_iter().take(BEAM).find(|i| !varied.contains(i));
+            let Some(next) = next else { break };
+            varied.insert(next);
+            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[next]).collect();
+            self.try_all(&near, &mut best, Some(deadline))?;
+        }
+        Ok(best)
+    }
+
+    /// As [`Candidates::descend`], from some configurations on.
+    pub(in crate::kernel_tuning) fn descend_from(
+        &mut self,
+        first: &[usize],
+        mut best: Option<(usize, f64)>,
+        deadline: Duration,
+    ) -> Result<Option<(usize, f64)>, KernelTuningError> {
+        self.try_all(first, &mut best, Some(deadline))?;
+        while let Some((from, _)) = best.filter(|_| self.memo.spent() < deadline) {
+            let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
+            self.try_all(&near, &mut best, Some(deadline))?;
+            if best.is_some_and(|(now, _)| now == from) {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Measures configurations; what is known is enough once the deadline has passed, and those that were compiled before were measured
+    /// for as long as compiling took.
+    fn try_all(
+        &mut self,
+        configurations: &[usize],
+        best: &mut Option<(usize, f64)>,
+        deadline: Option<Duration>,
+    ) -> Result<(), KernelTuningError> {
+        let mut end = deadline;
+        for (n, i) in configurations.iter().copied().enumerate() {
+            let now = self.memo.spent();
+            if best.is_some() && end.is_some_and(|end| now >= end) {
+                break;
+            }
+            if n % AHEAD == 0 {
+                self.compile_ahead(&configurations[n..configurations.len().min(n + AHEAD)])?;
+                let compiled = self.memo.spent();
+                end = deadline.map(|deadline| deadline.max(compiled + (compiled - now)));
+            }
+            if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
+                *best = Some((i, ns));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the kernels of configurations compiled that will be measured.
+    fn compile_ahead(&mut self, configurations: &[usize]) -> Result<(), KernelTuningError> {
+        let mut kernels = Vec::new();
+        for i in configurations.iter().copied().filter(|i| self.all[*i].refusal.is_none()).collect::<Vec<_>>() {
+            if let Made::Kernel(kernel) = self.kernel(i)? {
+                kernels.push(kernel);
+            }
+        }
+        Ok(self.memo.compile_ahead(self.group, &kernels)?)
+    }
+
+    /// Measures what is one tunable away.
+    pub(in crate::kernel_tuning) fn try_near(
+        &mut self,
+        from: usize,
+        deadline: Duration,
+    ) -> Result<(), KernelTuningError> {
+        let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
+        let mut best = self.measure(from)?.map(|ns| (from, ns));
+        self.try_all(&near, &mut best, Some(deadline))
+    }
+}
