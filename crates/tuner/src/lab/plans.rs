@@ -114,7 +114,7 @@ impl PlanLab {
             let mut arms = [&mut incumbent, &mut candidate];
             let mut samples_ns = [Vec::new(), Vec::new()];
             for arm in &mut arms {
-                arm.take_steps(steps);
+                arm.take_steps(steps, Purpose::Choice);
                 arm.sample()?;
             }
             for pair in abba(SCREENED_PAIRS) {
@@ -175,7 +175,7 @@ pub(super) fn pair(
             longest = longest.max(ns);
         }
         let steps = *steps.get_or_insert(arms[0].steps_for(longest, purpose));
-        arms.iter_mut().for_each(|arm| arm.take_steps(steps));
+        arms.iter_mut().for_each(|arm| arm.take_steps(steps, purpose));
         let left = effort.allowance.saturating_sub(running + begun.elapsed()).as_nanos() as f64;
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;

@@ -72,7 +72,7 @@ pub enum Outcome {
     Pair {
         /// Raw times of the incumbent and the candidate, in the order taken: a dispatch's, or a step's.
         samples_ns: [Vec<f64>; 2],
-        /// Dispatches, or steps, of each sample.
+        /// Dispatches, or steps, of each sample. Where a sample of steps has parts, its time is that of the fastest.
         repeats: u32,
         /// Copies of the weights that were streamed in turn; 0: the model's own.
         copies: u32,
