@@ -2,7 +2,7 @@
 //! all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for its host at times, and a slower
 //! kernel costs less of it. Minutes on a GPU:
 //!
-//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture verdicts`
+//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture --test-threads=1 verdicts`
 //!
 //! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison,
 //! with its samples.
@@ -208,18 +208,16 @@ fn calibrated<P: Pair>(make: impl Fn(f64) -> P) -> (P, f64, f64) {
     nearest
 }
 
-/// Compares over and over: how often it was said that a thing is not as fast as itself, and that what is slower is.
+/// Compares over and over, by turns with itself and with what is slower: how often it was said that a thing is not as fast as itself, and
+/// that what is slower is.
 fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usize; 2] {
     let comparisons: usize = var("WGOOSE_COMPARISONS").map_or(200, |n| n.parse().unwrap());
-    [true, false].map(|with_itself| {
-        let mut called = 0;
-        for n in 0..comparisons {
+    let mut called = [0, 0];
+    for n in 0..comparisons {
+        for with_itself in [true, false] {
             let (Comparison { verdict, log_ratio, interval, pairs }, samples) = pair.compare(with_itself);
-            called += usize::from(if with_itself {
-                matches!(verdict, Verdict::Fast | Verdict::Slow)
-            } else {
-                verdict == Verdict::Slow
-            });
+            let is_called = verdict == Verdict::Slow || (with_itself && verdict == Verdict::Fast);
+            called[usize::from(!with_itself)] += usize::from(is_called);
             let line = serde_json::json!({
                 "what": what, "planted": if with_itself { 0.0 } else { planted }, "rounds": rounds, "n": n,
                 "verdict": verdict, "log_ratio": log_ratio, "interval": [interval.low, interval.high], "pairs": pairs,
@@ -227,14 +225,12 @@ fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usi
             });
             println!("{line}");
         }
-        called
-    })
+    }
+    called
 }
 
-#[test]
-#[ignore = "minutes on a GPU"]
-fn verdicts_under_load() {
-    let bench = Bench::new();
+/// Does something while all cores are busy.
+fn under_load(run: impl FnOnce() -> [usize; 2]) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().unwrap().get() {
@@ -244,11 +240,22 @@ fn verdicts_under_load() {
                 }
             });
         }
-        let all = [
-            judge("kernel", calibrated(|rounds| Kernels::new(&bench, rounds))),
-            judge("plan", calibrated(|rounds| Steps::new(&bench, rounds))),
-        ];
+        let called = run();
         is_over.store(true, Ordering::Relaxed);
-        eprintln!("called FAST or SLOW against themselves, SLOW where slower: {all:?}");
+        eprintln!("called FAST or SLOW against themselves, SLOW where slower: {called:?}");
     });
+}
+
+#[test]
+#[ignore = "minutes on a GPU"]
+fn verdicts_of_kernels_under_load() {
+    let bench = Bench::new();
+    under_load(|| judge("kernel", calibrated(|rounds| Kernels::new(&bench, rounds))));
+}
+
+#[test]
+#[ignore = "minutes on a GPU"]
+fn verdicts_of_plans_under_load() {
+    let bench = Bench::new();
+    under_load(|| judge("plan", calibrated(|rounds| Steps::new(&bench, rounds))));
 }
