@@ -1,7 +1,7 @@
 //! What a memo remembers of trials that took their process with them, and of those that were broken off.
 
 use super::*;
-use crate::ledger::Gate;
+use crate::ledger::{Gate, Timing};
 use std::path::Path;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::Limits;
@@ -181,4 +181,53 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     drop(memo);
     let most: Vec<Option<u64>> = lab.most.iter().map(|most| most.map(|most| most.as_secs())).collect();
     assert_eq!(most, [Some(40), Some(u64::MAX), Some(20), Some(11), Some(u64::MAX), Some(20)]);
+}
+
+/// A lab in which every kernel takes 100 ns.
+struct Even;
+
+impl Lab for Even {
+    fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+        let timing = Timing { samples_ns: vec![99.0, 100.0, 104.0], repeats: 1, copies: 1, gate: None };
+        Ok((Outcome::Kernel(timing), Cost::default()))
+    }
+
+    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+        Ok((Outcome::Done, Cost::default()))
+    }
+
+    fn spent(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Simulated
+    }
+}
+
+/// A sweep that goes on chooses as the one that was interrupted would have: it learns from what it asked for, not from all that is in the
+/// ledger.
+#[test]
+fn kernels_are_known_that_this_search_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let shape = ModelShape::preset("0.1B").unwrap();
+    let fusions = Plan::default_fusions(false).decode;
+    let sites = crate::space::groups(&shape, Scenario::DECODE, &fusions, &|_| wgoose_graph::Format::F16);
+    let kernel = |variant: &str| Configured { variant: variant.to_owned(), config: BTreeMap::new(), text: text() };
+    let timed = |asked: &[(usize, &str)]| {
+        let ledger = Ledger::open(&folder.path().join("ledger.jsonl")).unwrap();
+        let mut lab = Even;
+        let mut memo = Memo::new(ledger, device.clone(), Some(text()), &mut lab);
+        for (site, variant) in asked {
+            memo.kernel(&sites[*site], kernel(variant)).unwrap();
+        }
+        memo.timed(&sites[0])
+    };
+    let of = |variant: &str| (kernel(variant), 100.0);
+    assert_eq!(timed(&[(0, "a"), (1, "b"), (0, "c")]), [of("a"), of("c")]);
+    assert_eq!(timed(&[]), []);
+    assert_eq!(timed(&[(1, "b"), (0, "c")]), [of("c")]);
 }

@@ -16,7 +16,7 @@ use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
 
 /// The share of the time for forms that goes into those that differ from the first in one thing; the others combine these.
-const SINGLE: f64 = 0.5;
+const SINGLE: f64 = 0.7;
 
 /// Things in which a form may differ from the first at once.
 const COMBINED: u32 = 4;
