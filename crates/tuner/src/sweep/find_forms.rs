@@ -34,7 +34,7 @@ const BEHIND: f64 = 0.08;
 const FAR: f64 = 0.16;
 
 /// How long stages of one kind are timed before the next kind has its turn.
-const A_WHILE: Duration = Duration::from_secs(1);
+const A_WHILE: Duration = Duration::from_secs(2);
 
 /// Forms that are, at most.
 const MOST: usize = 32;

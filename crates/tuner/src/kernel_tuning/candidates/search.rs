@@ -26,26 +26,25 @@ const LIKELY: usize = 12;
 const AHEAD: usize = 16;
 
 impl Candidates<'_, '_, '_> {
-    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known.
+    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known: of each variant, and where
+    /// other grids have been searched, of what was fast there.
     pub(in crate::kernel_tuning) fn descend(
         &mut self,
         known: Option<(usize, f64)>,
         deadline: Duration,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
-        let known = self.try_seeds(known)?;
+        let mut best = self.try_seeds(known)?;
         if self.tuner.scope.exhaustive {
-            let mut best = known;
             self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
             return Ok(best);
         }
         let first = self.first_of_each_variant()?;
-        let mut best = known;
+        self.try_all(&first, &mut best, Some(deadline))?;
         if !self.elsewhere.is_empty() {
-            self.try_all(&first, &mut best, Some(deadline))?;
             let likely = self.likely(&mut self.rng());
             self.try_all(&likely, &mut best, Some(deadline))?;
         }
-        let best = self.descend_from(&first, best, deadline)?;
+        let best = self.descend_from(&[], best, deadline)?;
         self.explore(best, deadline)
     }
 
