@@ -229,10 +229,20 @@ fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usi
     called
 }
 
+/// Ends what spins, also where a comparison fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does something while all cores are busy.
 fn under_load(run: impl FnOnce() -> [usize; 2]) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         for _ in 0..std::thread::available_parallelism().unwrap().get() {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -241,7 +251,6 @@ fn under_load(run: impl FnOnce() -> [usize; 2]) {
             });
         }
         let called = run();
-        is_over.store(true, Ordering::Relaxed);
         eprintln!("called FAST or SLOW against themselves, SLOW where slower: {called:?}");
     });
 }

@@ -218,7 +218,7 @@ fn kernels_are_known_that_this_search_asked_for() {
     let sites = crate::space::groups(&shape, Scenario::DECODE, &fusions, &|_| wgoose_graph::Format::F16);
     let kernel = |variant: &str| Configured { variant: variant.to_owned(), config: BTreeMap::new(), text: text() };
     let timed = |asked: &[(usize, &str)]| {
-        let ledger = Ledger::open(&folder.path().join("ledger.jsonl")).unwrap();
+        let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
         let mut lab = Even;
         let mut memo = Memo::new(ledger, device.clone(), Some(text()), &mut lab);
         for (site, variant) in asked {
