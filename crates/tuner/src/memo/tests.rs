@@ -6,16 +6,17 @@ use std::path::Path;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::Limits;
 
-/// A lab in which every job hangs.
-struct Hanging {
+/// A lab in which every job ends alike.
+struct Alike {
+    outcome: Outcome,
     ran: usize,
     is_apart: bool,
 }
 
-impl Lab for Hanging {
+impl Lab for Alike {
     fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
         self.ran += 1;
-        Ok((Outcome::failed(Cause::Timeout, "it did not end".to_owned()), Cost::default()))
+        Ok((self.outcome.clone(), Cost::default()))
     }
 
     fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
@@ -35,6 +36,14 @@ impl Lab for Hanging {
     }
 }
 
+fn text() -> String {
+    "made up".to_owned()
+}
+
+fn device() -> DeviceFingerprint {
+    DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() }
+}
+
 /// Plans that differ in their chunk, screened against one another; how many jobs were run.
 fn screened(ledger: &Path, pairs: &[[u32; 2]]) -> usize {
     with_memo(ledger, false, |memo, plan| {
@@ -48,12 +57,11 @@ fn screened(ledger: &Path, pairs: &[[u32; 2]]) -> usize {
 
 /// Does something with a memo and plans of that chunk; how many jobs were run.
 fn with_memo(ledger: &Path, is_apart: bool, run: impl FnOnce(&mut Memo<'_>, &dyn Fn(u32) -> Plan)) -> usize {
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let device = device();
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
-    let mut lab = Hanging { ran: 0, is_apart };
+    let outcome = Outcome::failed(Cause::Timeout, "it did not end".to_owned());
+    let mut lab = Alike { outcome, ran: 0, is_apart };
     run(&mut Memo::new(Ledger::open(ledger).unwrap(), device, Some(text()), &mut lab), &plan);
     lab.ran
 }
@@ -148,9 +156,7 @@ impl Lab for Slow {
 #[test]
 fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let device = device();
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
     let mut lab = Slow::default();
@@ -183,43 +189,20 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     assert_eq!(most, [Some(40), Some(u64::MAX), Some(20), Some(11), Some(u64::MAX), Some(20)]);
 }
 
-/// A lab in which every kernel takes 100 ns.
-struct Even;
-
-impl Lab for Even {
-    fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
-        let timing = Timing { samples_ns: vec![99.0, 100.0, 104.0], repeats: 1, copies: 1, gate: None };
-        Ok((Outcome::Kernel(timing), Cost::default()))
-    }
-
-    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
-        Ok((Outcome::Done, Cost::default()))
-    }
-
-    fn spent(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn clock(&self) -> Clock {
-        Clock::Simulated
-    }
-}
-
 /// A sweep that goes on chooses as the one that was interrupted would have: it learns from what it asked for, not from all that is in the
 /// ledger.
 #[test]
 fn kernels_are_known_that_this_search_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let device = device();
     let shape = ModelShape::preset("0.1B").unwrap();
     let fusions = Plan::default_fusions(false).decode;
     let sites = crate::space::groups(&shape, Scenario::DECODE, &fusions, &|_| wgoose_graph::Format::F16);
     let kernel = |variant: &str| Configured { variant: variant.to_owned(), config: BTreeMap::new(), text: text() };
     let timed = |asked: &[(usize, &str)]| {
         let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
-        let mut lab = Even;
+        let timing = Timing { samples_ns: vec![99.0, 100.0, 104.0], repeats: 1, copies: 1, gate: None };
+        let mut lab = Alike { outcome: Outcome::Kernel(timing), ran: 0, is_apart: false };
         let mut memo = Memo::new(ledger, device.clone(), Some(text()), &mut lab);
         for (site, variant) in asked {
             memo.kernel(&sites[*site], kernel(variant)).unwrap();

@@ -205,3 +205,61 @@ impl Candidates<'_, '_, '_> {
         self.try_all(&near, &mut best, Some(deadline))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_tuning::{KernelTuner, PersistentGrid};
+    use crate::lab::{Synthetic, SyntheticLab};
+    use crate::ledger::Ledger;
+    use crate::memo::Memo;
+    use crate::scenario::Scenario;
+    use crate::space::{Scope, groups};
+    use crate::sweep::Problem;
+    use wgoose_graph::{Format, ModelShape, Weight};
+    use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+
+    /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a logarithm: beside those
+    /// that are by nothing.
+    fn gained(seed: u64) -> f64 {
+        let shape = ModelShape::preset("0.1B").unwrap();
+        let features = [Feature::Subgroups, Feature::F16, Feature::CoherentMemory].into();
+        let (workgroup_threads, workgroup_memory) = (1024, 48 << 10);
+        let wide = Limits { workgroup_threads, workgroup_memory, min_subgroup: 32, features, ..Limits::webgpu() };
+        let limits = Limits { storage_buffers: 16, multiprocessors: 132, ..wide };
+        let text = || "made up".to_owned();
+        let device =
+            DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+        let default = Plan::default_for(device.clone(), shape, &limits);
+        let formats = Weight::all(&shape).map(|weight| (weight, Format::F16)).collect();
+        let group = groups(&shape, Scenario::DECODE, &default.fusions.decode, &|_| Format::F16)
+            .into_iter()
+            .find(|group| group.key.op == "matmul_add" && group.key.k > group.key.m)
+            .unwrap();
+        let problem = Problem { limits: limits.clone(), shape, formats, model: text(), default };
+        let (catalogue, folder) = (Catalogue::embedded(), tempfile::tempdir().unwrap());
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
+        let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
+        let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
+        let scope = Scope { allowed: Precision::F16, exhaustive: false };
+        let tuner = KernelTuner::new(&limits, &catalogue, scope);
+        let grid = |threads| PersistentGrid { workgroups: 132, threads };
+        tuner.best_stages(&group, &mut memo, grid(512), (None, Duration::from_secs(6))).unwrap();
+        let mut candidates = Candidates::of_stage(&tuner, &group, &mut memo, grid(256)).unwrap();
+        let mean = |candidates: &mut Candidates<'_, '_, '_>| {
+            let likely = candidates.likely(&mut candidates.rng());
+            let ns = likely.into_iter().filter_map(|i| candidates.measure(i).unwrap());
+            let logarithms: Vec<f64> = ns.map(f64::ln).collect();
+            logarithms.iter().sum::<f64>() / logarithms.len() as f64
+        };
+        let informed = mean(&mut candidates);
+        (candidates.elsewhere, candidates.timed, candidates.asked) = Default::default();
+        mean(&mut candidates) - informed
+    }
+
+    #[test]
+    fn what_was_fast_at_one_grid_is_likely_to_be_at_another() {
+        let gained = [0, 1, 2, 3].map(gained);
+        assert!(gained.iter().all(|gained| *gained > 0.02), "{gained:?}");
+    }
+}
