@@ -40,7 +40,7 @@ const A_WHILE: Duration = Duration::from_secs(2);
 const MOST: usize = 32;
 
 /// A form before its kernels are known.
-struct Outline {
+pub(super) struct Outline {
     toggles: Vec<usize>,
     name: String,
     plan: Plan,
@@ -48,9 +48,9 @@ struct Outline {
 }
 
 /// A form with nanoseconds of its step, by its kernels alone.
-struct Found {
+pub(super) struct Found {
     outline: Outline,
-    form: Form,
+    pub(super) form: Form,
     ns: f64,
 }
 
@@ -104,7 +104,7 @@ impl Sweep<'_> {
     }
 
     /// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not: several instances must.
-    fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
+    pub(super) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
         let (pair, name) = ([plan, &changed], Candidate::Change(format!("merged, {}", change.name(plan))));
@@ -137,7 +137,7 @@ impl Sweep<'_> {
 
     /// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they read. A form of which
     /// little is known seems slower than it is.
-    fn deepen_stages(
+    pub(super) fn deepen_stages(
         &mut self,
         tuner: &KernelTuner<'_>,
         forms: &mut Forms,
@@ -164,7 +164,13 @@ impl Sweep<'_> {
     }
 
     /// Forms that differ from a plan in sets of things, each once.
-    fn outlines(&self, fused: &Plan, grids: &[PersistentGrid], all: &[Toggle], sets: &[Vec<usize>]) -> Vec<Outline> {
+    pub(super) fn outlines(
+        &self,
+        fused: &Plan,
+        grids: &[PersistentGrid],
+        all: &[Toggle],
+        sets: &[Vec<usize>],
+    ) -> Vec<Outline> {
         let mut outlines: Vec<Outline> = Vec::new();
         let mut known: BTreeSet<(u32, Vec<(TuningKey, u32)>)> = BTreeSet::new();
         for grid in grids.iter().copied() {
@@ -188,7 +194,7 @@ impl Sweep<'_> {
     }
 
     /// Times kernels that are not known yet: forms, the fastest first. Those that there is no time for are none.
-    fn with_kernels(
+    pub(super) fn with_kernels(
         &mut self,
         tuner: &KernelTuner<'_>,
         forms: &mut Forms,

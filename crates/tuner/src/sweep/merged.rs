@@ -81,7 +81,7 @@ impl Sweep<'_> {
     /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which prompts may
     /// not like, and of those of which samples were taken; and what was the fastest in these, whatever is believed of it. The first
     /// that is faster takes its place.
-    fn compare_likeliest(
+    pub(super) fn compare_likeliest(
         &mut self,
         tuner: &KernelTuner<'_>,
         plan: &mut Plan,

@@ -25,6 +25,8 @@ mod staged;
 mod step_model;
 mod strategy;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 use ends::{Ends, share_of, working};
 pub(crate) use event::UNTRIED;

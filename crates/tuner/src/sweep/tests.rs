@@ -1,0 +1,173 @@
+//! Single stages of a search, on a made-up device.
+
+use super::forms::Forms;
+use super::merged_step::weight;
+use super::*;
+use crate::interrupt::Interrupt;
+use crate::kernel_tuning::PersistentGrid;
+use crate::lab::{Synthetic, SyntheticLab};
+use crate::ledger::Ledger;
+use crate::space::groups;
+use crate::structure::Toggle;
+use std::collections::BTreeSet;
+use std::time::Instant;
+use wgoose_graph::{ModelShape, Weight};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits};
+use wgoose_loader::synth::Mix;
+
+const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
+
+fn problem(mix: Mix) -> Problem {
+    let limits = Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_binding: 2 << 30,
+        buffer: 2 << 30,
+        storage_buffers: 16,
+        min_subgroup: 32,
+        multiprocessors: 132,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        ..Limits::webgpu()
+    };
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let shape = ModelShape::preset("0.1B").unwrap();
+    let formats = Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect();
+    let default = Plan::default_for(device, shape, &limits);
+    Problem { limits, shape, formats, model: text(), default }
+}
+
+/// A sweep of 300 seconds that has not begun, on a device; what it told, in the end.
+fn with_sweep(problem: &Problem, device: Synthetic, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
+    let folder = tempfile::tempdir().unwrap();
+    let catalogue = Catalogue::embedded();
+    let options = SweepOptions {
+        ledger: folder.path().join("ledger.jsonl"),
+        begun: Instant::now(),
+        budget: Duration::from_secs(300),
+        parts: Part::ALL.into(),
+        exhaustive: false,
+        chunks: vec![256],
+        objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),
+        persistent: true,
+        catalogue: catalogue.clone(),
+        allowed: Precision::F16,
+        child: None,
+        strategy: STRATEGIES[0],
+        in_use: None,
+        seeds: Vec::new(),
+        interrupt: Interrupt::default(),
+    };
+    let mut lab = SyntheticLab::new(problem, &catalogue, device);
+    let ledger = Ledger::open(&options.ledger).unwrap();
+    let mut memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
+    memo.begin(session(problem, &options, None)).unwrap();
+    let mut events = Vec::new();
+    let listen: Listener<'_> = &mut |event| {
+        events.push(event);
+        ControlFlow::Continue(())
+    };
+    run(&mut Sweep {
+        problem,
+        options: &options,
+        memo,
+        default: problem.default.clone(),
+        in_use: None,
+        is_unjudged: false,
+        open: Vec::new(),
+        ends: Ends::of(problem, &options),
+        gated: false,
+        without_op: Vec::new(),
+        listen,
+    });
+    events
+}
+
+/// The fully fused merged form, with kernels: there is little time for stages, then enough for what runs beside them.
+fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<find_forms::Found> {
+    let mut fused = problem.default.clone();
+    fused.fusions.decode.append(&mut bindable_fusions(&problem.shape, &problem.limits));
+    let mut found = Vec::new();
+    for seconds in [5, 25] {
+        let outlines = sweep.outlines(&fused, &[GRID], &[], &[vec![]]);
+        found = sweep.with_kernels(&sweep.tuner(), forms, outlines, Duration::from_secs(seconds)).unwrap();
+    }
+    assert_eq!(found.len(), 1);
+    found
+}
+
+#[test]
+fn what_little_is_known_of_is_timed_more() {
+    let problem = problem(Mix::F16);
+    with_sweep(&problem, Synthetic::h200(1), |sweep| {
+        let (tuner, mut forms) = (sweep.tuner(), Forms::new());
+        let found = found(&problem, sweep, &mut forms);
+        let timed = |forms: &Forms, op: &str| {
+            let pools = forms.pools.iter().filter(|pool| pool.group.key.op == op);
+            let known = pools.map(|pool| (pool.timed, pool.timed as f64 / weight(&pool.group)));
+            known.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap()
+        };
+        let before = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
+        assert!(before[1].1 < 0.9 * before[0].1, "{before:?}: these say nothing");
+        let until = sweep.memo.spent() + Duration::from_secs(8);
+        sweep.deepen_stages(&tuner, &mut forms, &found, until).unwrap();
+        let after = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
+        assert_eq!(after[0], before[0]);
+        assert!(after[1].0 >= 2 * before[1].0, "{before:?} {after:?}");
+    });
+}
+
+/// What was tuned for a layout is lost with another one.
+#[test]
+fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
+    let problem = problem(Mix::Q8_0);
+    let (prompt, layout) = (Scenario::prefill(512), Toggle::Interleaved(Format::Q8_0));
+    let mut seen = BTreeSet::new();
+    for seed in [1, 2] {
+        let device = Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) };
+        let (mut tuned, mut is_slower) = (problem.default.clone(), false);
+        with_sweep(&problem, device.clone(), |sweep| {
+            assert!(!sweep.slows_prompts(&tuned, layout).unwrap(), "seed {seed}");
+            let (tuner, formats) = (sweep.tuner(), problem.formats_on_gpu(&problem.default));
+            let sites = groups(&problem.shape, prompt, &problem.default.fusions.prefill, &formats);
+            for site in sites.iter().filter(|site| site.key.formats.contains(&Format::Q8_0)) {
+                let found = tuner.tune(site, &mut sweep.memo, Duration::from_secs(20)).unwrap();
+                found.winner.into_iter().for_each(|winner| tuned.adopt(winner));
+            }
+            is_slower = sweep.slows_prompts(&tuned, layout).unwrap();
+        });
+        let catalogue = Catalogue::embedded();
+        let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+        let mut changed = tuned.clone();
+        layout.apply(&mut changed);
+        let truth = lab.true_ns(&changed, prompt).unwrap() / lab.true_ns(&tuned, prompt).unwrap();
+        assert_eq!(is_slower, truth > 1.02, "seed {seed}: {truth} times as long");
+        seen.insert(is_slower);
+    }
+    assert_eq!(seen.len(), 2, "these say nothing");
+}
+
+#[test]
+fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
+    let problem = problem(Mix::F16);
+    let mut odd = None;
+    let events = with_sweep(&problem, Synthetic::h200(1), |sweep| {
+        let (tuner, mut forms) = (sweep.tuner(), Forms::new());
+        forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
+        let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
+        let site = forms.chosen(&best).iter().position(|(pool, _)| forms.pools[*pool].kernels.len() > 1).unwrap();
+        let mut slow = best.clone();
+        slow.kernels[site] = usize::from(slow.kernels[site] == 0);
+        let mut plan = sweep.plan_of(&forms, &best).unwrap();
+        odd = sweep.plan_of(&forms, &slow).unwrap().choices.into_iter().find(|choice| !plan.choices.contains(choice));
+        let seen = [(best.clone(), 0.0), (slow, 1.0)];
+        sweep.compare_likeliest(&tuner, &mut plan, &forms, (&best, &seen)).unwrap();
+    });
+    let odd = odd.unwrap();
+    let is_compared = |event: &Event| match event {
+        Event::Done(Step::Compared { candidate: Candidate::Move(choices), .. }) => choices.contains(&odd),
+        _ => false,
+    };
+    assert!(events.iter().any(is_compared), "{events:?}");
+}
