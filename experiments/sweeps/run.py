@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-PROMPTS = "32,128,512,2048"
+PROMPTS = "32,128,512,2048,2500"
 TOKENS = 256
 ROUNDS = 2  # one plan after the other, and again
 WITHIN = 3.0  # of what a plan's evidence says, in per cent

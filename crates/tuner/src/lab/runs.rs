@@ -2,9 +2,10 @@
 
 use crate::drive::{Chooser, Drive, Sequences, Weights};
 use crate::scenario::Scenario;
+use crate::stats::summary::median;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wgoose_runtime::{
     Batch, Continuation, Engine, Executor, GpuExecutor, IN_FLIGHT, Outputs, PersistentStatus, RuntimeError, Sampling,
     Sequence, Start,
@@ -28,9 +29,9 @@ pub(super) enum Purpose {
     /// To choose: ratios matter. Of the parts of a sample the fastest counts: what a busy machine adds comes a few milliseconds at a
     /// time, to one part and not to the next, and to either plan alike.
     Choice,
-    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less,
-    /// as does the first of some short prompts, which finds the caches full of what another plan has left there; and a warm-up lasts as
-    /// long as that of `wgoose bench`.
+    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less;
+    /// of some short prompts the median counts, as in `wgoose bench`: the first finds the caches full of what another plan has left
+    /// there, and a busy machine holds up one or two. A warm-up lasts as long as that of `wgoose bench`.
     Report,
 }
 
@@ -51,8 +52,16 @@ impl Purpose {
     fn parts(self, tokens: u32, steps: u32) -> u32 {
         match (tokens, self) {
             (1, Purpose::Choice) => (steps / FEWEST_TOKENS).clamp(1, MOST_PARTS),
-            (_, Purpose::Choice) => steps,
-            (_, Purpose::Report) => 1,
+            (1, Purpose::Report) => 1,
+            _ => steps,
+        }
+    }
+
+    /// What counts of the parts of a sample.
+    fn of_parts(self, parts: &[f64]) -> f64 {
+        match self {
+            Purpose::Choice => parts.iter().copied().fold(f64::INFINITY, f64::min),
+            Purpose::Report => median(parts).unwrap_or(f64::INFINITY),
         }
     }
 
@@ -80,10 +89,12 @@ pub(super) struct Runs {
     drive: Drive,
     /// What each sequence reads, or begins with.
     tokens: Vec<Vec<u32>>,
-    /// Steps of a part of a sample: tokens that each sequence writes, or how often it reads its prompt.
+    /// Steps of a part of a sample: tokens that each sequence writes; it reads its prompt once.
     steps: u32,
     /// Parts of a sample.
     parts: u32,
+    /// What samples are for.
+    purpose: Purpose,
     /// Whether its steps must be persistent kernels.
     is_persistent: bool,
     /// Whether it has run.
@@ -113,7 +124,8 @@ impl Runs {
             Weights::There => Runner::Engine(Engine::new(Box::new(executor), chunk)),
             Weights::Lazy | Weights::Eager => Runner::Starting(Box::new(executor)),
         };
-        Runs { runner, scenario, drive, tokens, steps, parts: 1, is_persistent, is_warm: false }
+        let purpose = Purpose::Choice;
+        Runs { runner, scenario, drive, tokens, steps, parts: 1, purpose, is_persistent, is_warm: false }
     }
 
     pub(super) fn scenario(&self) -> Scenario {
@@ -122,6 +134,7 @@ impl Runs {
 
     /// From now on a sample takes so many steps.
     pub(super) fn take_steps(&mut self, steps: u32, purpose: Purpose) {
+        self.purpose = purpose;
         self.parts = purpose.parts(self.scenario.tokens, steps);
         self.steps = steps / self.parts;
     }
@@ -151,13 +164,10 @@ impl Runs {
         Ok(Some(before))
     }
 
-    /// Wall-clock nanoseconds of a step, in the fastest part of a sample.
+    /// Wall-clock nanoseconds of a step, in that part of a sample which counts.
     pub(super) fn sample(&mut self) -> Result<f64, StepError> {
-        let mut least = f64::INFINITY;
-        for _ in 0..self.parts {
-            least = least.min(self.part()?);
-        }
-        Ok(least)
+        let parts: Vec<f64> = (0..self.parts).map(|_| self.part()).collect::<Result<_, _>>()?;
+        Ok(self.purpose.of_parts(&parts))
     }
 
     fn part(&mut self) -> Result<f64, StepError> {
@@ -171,27 +181,23 @@ impl Runs {
             Sequences::Together => slots,
             Sequences::InTurns => 1,
         };
-        let (prompts, mut took) = (if self.scenario.tokens == 1 { 1 } else { self.steps }, Duration::ZERO);
-        for _ in 0..prompts {
-            engine.reset(0..slots)?;
-            let begun = Instant::now();
-            for (i, tokens) in self.tokens.chunks(together).enumerate() {
-                let first = i * together;
-                match (self.scenario.tokens, self.drive.chooser) {
-                    (1, Chooser::Device) if engine.can_decode() => {
-                        let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
-                        let must_persist = is_warm && self.is_persistent;
-                        decode(engine, first, tokens, (self.steps, in_flight), must_persist)?;
-                    }
-                    (1, _) => choose_on_host(engine, first, tokens, self.steps)?,
-                    _ => {
-                        engine.forward(&sequences(first, tokens))?;
-                    }
+        engine.reset(0..slots)?;
+        let begun = Instant::now();
+        for (i, tokens) in self.tokens.chunks(together).enumerate() {
+            let first = i * together;
+            match (self.scenario.tokens, self.drive.chooser) {
+                (1, Chooser::Device) if engine.can_decode() => {
+                    let in_flight = self.drive.in_flight.map_or(IN_FLIGHT, NonZeroUsize::get);
+                    let must_persist = is_warm && self.is_persistent;
+                    decode(engine, first, tokens, (self.steps, in_flight), must_persist)?;
+                }
+                (1, _) => choose_on_host(engine, first, tokens, self.steps)?,
+                _ => {
+                    engine.forward(&sequences(first, tokens))?;
                 }
             }
-            took += begun.elapsed();
         }
-        Ok(took.as_nanos() as f64 / f64::from(self.steps))
+        Ok(begun.elapsed().as_nanos() as f64 / f64::from(self.steps))
     }
 }
 
@@ -261,6 +267,9 @@ mod tests {
         assert_eq!([0.1, 5.0, 12.0, 400.0].map(|ms| steps(32, ms)), [[4, 8], [3, 5], [2, 3], [1, 1]]);
         let parts = |tokens, steps| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.parts(tokens, steps));
         assert_eq!([4, 10, 32].map(|steps| parts(1, steps)), [[1, 1], [2, 1], [4, 1]]);
-        assert_eq!(parts(32, 3), [3, 1]);
+        assert_eq!(parts(32, 3), [3, 3]);
+        // The second is held up.
+        let counts = [Purpose::Choice, Purpose::Report].map(|purpose| purpose.of_parts(&[3.0, 9.0, 2.0]));
+        assert_eq!(counts, [2.0, 3.0]);
     }
 }

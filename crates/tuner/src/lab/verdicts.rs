@@ -148,7 +148,7 @@ impl Steps {
         let (_, config, _) = bench.kernel(&catalogue, &site);
         let planted = catalogue.variant("matmul_add", "slow").unwrap();
         let mut slow = own.clone();
-        slow.adopt(Choice::new(site.key.clone(), planted, &config).unwrap());
+        slow.adopt(Choice::new(site.key, planted, &config).unwrap());
         let ids = [&own, &twin, &slow].map(PlanId::of);
         let plans = ids.iter().cloned().zip([own, twin, slow]).collect();
         Steps { lab: bench.lab(&catalogue), plans, ids }

@@ -9,7 +9,7 @@ use wgoose_kernels::persistent::NEEDS;
 const SHORT_BUDGET: Duration = Duration::from_secs(60);
 
 /// What it takes to write the plan and to end processes.
-const LEAVING: Duration = Duration::from_secs(3);
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// The shares of the budget at which stages end. The last one ends with it.
 pub(super) struct Ends {
@@ -84,6 +84,6 @@ mod tests {
     fn no_budget_is_too_long_to_be_shared() {
         assert_eq!(share_of(Duration::from_secs(u64::MAX), 1.0), Duration::from_secs(u64::MAX));
         assert_eq!(share_of(Duration::from_secs(100), 0.5), Duration::from_secs(50));
-        assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [287, 19]);
+        assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [285, 19]);
     }
 }
