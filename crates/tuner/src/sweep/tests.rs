@@ -5,7 +5,7 @@ use super::merged_step::weight;
 use super::*;
 use crate::interrupt::Interrupt;
 use crate::kernel_tuning::PersistentGrid;
-use crate::lab::{Synthetic, SyntheticLab};
+use crate::lab::{Costs, Synthetic, SyntheticLab};
 use crate::ledger::Ledger;
 use crate::space::groups;
 use crate::structure::Toggle;
@@ -38,14 +38,14 @@ fn problem(mix: Mix) -> Problem {
     Problem { limits, shape, formats, model: text(), default }
 }
 
-/// A sweep of 300 seconds that has not begun, on a device; what it told, in the end.
-fn with_sweep(problem: &Problem, device: Synthetic, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
+/// A sweep of so many seconds that has not begun, on a device; what it told, in the end.
+fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = Catalogue::embedded();
     let options = SweepOptions {
         ledger: folder.path().join("ledger.jsonl"),
         begun: Instant::now(),
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(budget),
         parts: Part::ALL.into(),
         exhaustive: false,
         chunks: vec![256],
@@ -100,7 +100,7 @@ fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<fin
 #[test]
 fn what_little_is_known_of_is_timed_more() {
     let problem = problem(Mix::F16);
-    with_sweep(&problem, Synthetic::h200(1), |sweep| {
+    with_sweep(&problem, Synthetic::h200(1), 300, |sweep| {
         let (tuner, mut forms) = (sweep.tuner(), Forms::new());
         let found = found(&problem, sweep, &mut forms);
         let timed = |forms: &Forms, op: &str| {
@@ -127,7 +127,7 @@ fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
     for seed in [1, 2] {
         let device = Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) };
         let (mut tuned, mut is_slower) = (problem.default.clone(), false);
-        with_sweep(&problem, device.clone(), |sweep| {
+        with_sweep(&problem, device.clone(), 300, |sweep| {
             assert!(!sweep.slows_prompts(&tuned, layout).unwrap(), "seed {seed}");
             let (tuner, formats) = (sweep.tuner(), problem.formats_on_gpu(&problem.default));
             let sites = groups(&problem.shape, prompt, &problem.default.fusions.prefill, &formats);
@@ -152,7 +152,7 @@ fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
 fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
     let problem = problem(Mix::F16);
     let mut odd = None;
-    let events = with_sweep(&problem, Synthetic::h200(1), |sweep| {
+    let events = with_sweep(&problem, Synthetic::h200(1), 300, |sweep| {
         let (tuner, mut forms) = (sweep.tuner(), Forms::new());
         forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
@@ -170,4 +170,21 @@ fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
         _ => false,
     };
     assert!(events.iter().any(is_compared), "{events:?}");
+}
+
+/// In a short time the comparison that finds out what won may leave no time for a process that confirms it.
+#[test]
+fn what_won_in_a_short_time_is_confirmed_after_it() {
+    let problem = problem(Mix::F16);
+    let usual = Synthetic::h200(1);
+    let device = Synthetic { costs: Costs { start: 8.0, ..usual.costs }, ..usual };
+    with_sweep(&problem, device, 20, |sweep| {
+        let mut forms = Forms::new();
+        forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
+        let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
+        let best = sweep.plan_of(&forms, &best).unwrap();
+        sweep.memo.end_at(sweep.memo.spent());
+        let plan = sweep.confirm(&problem.default, best.clone()).unwrap();
+        assert_eq!(plan.hash(), best.hash());
+    });
 }
