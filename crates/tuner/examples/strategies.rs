@@ -11,11 +11,11 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wgoose_graph::{ModelShape, Weight};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_graph::{Format, ModelShape, Weight};
+use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::Mix;
 use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab};
+use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab, made_up};
 use wgoose_tuner::ledger::{self, Ledger, Records};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::objective::Objective;
@@ -54,29 +54,8 @@ const HARD: [(&str, Device); 5] = [
     ("slow clocks", |seed| Synthetic { ramp: 1.6, autocorrelation: 0.7, ..Synthetic::h200(seed) }),
 ];
 
-fn problem(limits: Limits, shape: ModelShape, device: DeviceFingerprint, mix: Mix) -> Problem {
-    let formats = Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect();
-    let default = Plan::default_for(device, shape, &limits);
-    Problem { limits, shape, formats, model: "made-up".to_owned(), default }
-}
-
-/// A device like an H200, but for matrix units.
-fn made_up(size: &str, mix: Mix) -> Option<Problem> {
-    let limits = Limits {
-        workgroup_threads: 1024,
-        workgroup_memory: 48 << 10,
-        storage_binding: 2 << 30,
-        buffer: 2 << 30,
-        storage_buffers: 16,
-        min_subgroup: 32,
-        multiprocessors: 132,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
-        ..Limits::webgpu()
-    };
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
-    Some(problem(limits, ModelShape::preset(size)?, device, mix))
+fn formats(shape: &ModelShape, mix: Mix) -> BTreeMap<Weight, Format> {
+    Weight::all(shape).map(|weight| (weight, mix.in_gguf(weight))).collect()
 }
 
 /// The space of a ledger that `wgoose tune --survey` made, called `SIZE-MIX-DEVICE.jsonl.gz`.
@@ -85,7 +64,9 @@ fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
     let mix = name.split('-').nth(1).ok_or("a file of a space is called SIZE-MIX-DEVICE")?.parse()?;
     let (recorded, _) = ledger::read(path)?;
     let session = recorded.newest_session().ok_or("a ledger without a session")?;
-    let problem = problem((*session.limits).clone(), session.shape, session.device.clone(), mix);
+    let (limits, shape) = ((*session.limits).clone(), session.shape);
+    let default = Plan::default_for(session.device.clone(), shape, &limits);
+    let problem = Problem { limits, shape, formats: formats(&shape, mix), model: "made-up".to_owned(), default };
     Ok(Space { name, problem, device: Synthetic::h200, recorded })
 }
 
@@ -94,7 +75,8 @@ fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
     for (size, mix) in [("2.9B", Mix::Q4_K_M), ("1.5B", Mix::F16)] {
         let usual: (&str, Device) = ("made up", Synthetic::h200);
         for (what, device) in [usual].into_iter().chain(HARD) {
-            let (problem, recorded) = (made_up(size, mix).ok_or("no such size")?, Records::merged([]));
+            let shape = ModelShape::preset(size).ok_or("no such size")?;
+            let (problem, recorded) = (made_up(shape, formats(&shape, mix)), Records::merged([]));
             spaces.push(Space { name: format!("{size} {mix}, {what}"), problem, device, recorded });
         }
     }

@@ -5,37 +5,21 @@ use super::merged_step::weight;
 use super::*;
 use crate::interrupt::Interrupt;
 use crate::kernel_tuning::PersistentGrid;
-use crate::lab::{Costs, Synthetic, SyntheticLab};
+use crate::lab::{Costs, Synthetic, SyntheticLab, made_up};
 use crate::ledger::Ledger;
 use crate::space::groups;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use wgoose_graph::{ModelShape, Weight};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits};
+use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
 
 const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
 
 fn problem(mix: Mix) -> Problem {
-    let limits = Limits {
-        workgroup_threads: 1024,
-        workgroup_memory: 48 << 10,
-        storage_binding: 2 << 30,
-        buffer: 2 << 30,
-        storage_buffers: 16,
-        min_subgroup: 32,
-        multiprocessors: 132,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
-        ..Limits::webgpu()
-    };
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
     let shape = ModelShape::preset("0.1B").unwrap();
-    let formats = Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect();
-    let default = Plan::default_for(device, shape, &limits);
-    Problem { limits, shape, formats, model: text(), default }
+    made_up(shape, Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect())
 }
 
 /// A sweep of so many seconds that has not begun, on a device; what it told, in the end.

@@ -1,30 +1,15 @@
 //! A made-up device and model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_kernels::{Catalogue, Precision};
 use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::lab::Lab;
+use wgoose_tuner::lab::{Lab, made_up};
 use wgoose_tuner::ledger::Ledger;
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, SweepOptions};
-
-/// A device like an H200.
-fn limits() -> Limits {
-    Limits {
-        workgroup_threads: 1024,
-        workgroup_memory: 48 << 10,
-        storage_binding: 2 << 30,
-        buffer: 2 << 30,
-        storage_buffers: 16,
-        min_subgroup: 32,
-        multiprocessors: 132,
-        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
-        ..Limits::webgpu()
-    }
-}
 
 /// A model of a preset's shape, with matrices of a format, on that device.
 pub(crate) fn problem(shape: &str, format: Format) -> Problem {
@@ -40,11 +25,7 @@ pub(crate) fn problem(shape: &str, format: Format) -> Problem {
             (weight, stored)
         })
         .collect();
-    let text = || "made up".to_owned();
-    let device =
-        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
-    let default = Plan::default_for(device, shape, &limits());
-    Problem { limits: limits(), shape, formats, model: "made-up".to_owned(), default }
+    made_up(shape, formats)
 }
 
 /// How to search, with a ledger.

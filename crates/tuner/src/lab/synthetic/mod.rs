@@ -18,11 +18,12 @@ use crate::stats::verdict::Criteria;
 use crate::sweep::Problem;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
 use truth::made_up_bits;
-use wgoose_kernels::{Catalogue, Plan, PlanError};
+use wgoose_graph::{Format, ModelShape, Weight};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, PlanError};
 
 /// Seconds that a device may idle and keep its clocks.
 const STILL_WARM: f64 = 0.4;
@@ -122,6 +123,26 @@ impl Synthetic {
             },
         }
     }
+}
+
+/// What there is to tune on a made-up device for a model whose file has such formats: it can do what an H200 can, but for matrix units.
+pub fn made_up(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem {
+    let limits = Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 48 << 10,
+        storage_binding: 2 << 30,
+        buffer: 2 << 30,
+        storage_buffers: 16,
+        min_subgroup: 32,
+        multiprocessors: 132,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        ..Limits::webgpu()
+    };
+    let text = || "made up".to_owned();
+    let device =
+        DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
+    let default = Plan::default_for(device, shape, &limits);
+    Problem { limits, shape, formats, model: "made-up".to_owned(), default }
 }
 
 /// Answers jobs as the device would.
