@@ -47,6 +47,7 @@ class Sweeps:
         self.out: Path = given.out
         self.out.mkdir(parents=True, exist_ok=True)
         self.model = str(given.model.resolve())
+        self.hand = str(given.hand.resolve()) if given.hand else None
 
     def wgoose(self, *arguments: str, home: Path) -> str:
         """Runs a command with folders of its own; what it prints."""
@@ -92,7 +93,8 @@ class Sweeps:
                 report.unlink(missing_ok=True)
                 common = ["bench", self.model, "--plan", plan, "--out-record", str(report)]
                 self.wgoose(*common, "--decode", "1", "--decode-tokens", str(TOKENS), home=home)
-                self.wgoose(*common, "--prompt-tokens", PROMPTS, home=home)
+                if plan != self.hand:
+                    self.wgoose(*common, "--prompt-tokens", PROMPTS, home=home)
                 records += [{"arm": arm, "run": f"{run}-{round_}", **record} for record in lines(report)]
         for record in records:
             append(self.out / "bench-plans.jsonl", record)
@@ -107,10 +109,10 @@ class Sweeps:
             plan = self.out / run / "tuned.ron" if run in done else self.sweep(run)
             commit = self.given.commit
             arms = {f"tuned by {commit}": str(plan), f"default, beside {commit}": "default"}
-            if self.given.hand:
-                arms[f"hand, beside {commit}"] = str(self.given.hand.resolve())
+            if self.hand:
+                arms[f"hand, beside {commit}"] = self.hand
             known = [record for record in lines(self.out / "bench-plans.jsonl") if record["run"].startswith(f"{run}-")]
-            is_whole = len(known) == 2 * ROUNDS * len(arms)
+            is_whole = len(known) == ROUNDS * (2 * len(arms) - bool(self.hand))  # a hand plan only decodes
             records = known if is_whole else self.bench(run, arms)
             sweep = next(record for record in lines(self.out / "sweeps.jsonl") if record["run"] == run)
             faults, line = judge(sweep, records)
