@@ -12,6 +12,7 @@ import argparse
 import datetime
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 
 PROMPTS = "32,128,512,2048,2500"
 TOKENS = 256
-ROUNDS = 2  # one plan after the other, and again
+ROUNDS = 3  # one plan after the other, and again
 WITHIN = 3.0  # of what a plan's evidence says, in per cent
 OF_HAND = 0.97
 SLOWER = 1.01
@@ -121,21 +122,21 @@ class Sweeps:
         return hold
 
 
-def fastest(records: list[dict], who: str) -> dict[tuple[str, int], float]:
-    """By kind and length: the least median of an arm's rounds, in milliseconds."""
-    times: dict[tuple[str, int], float] = {}
+def medians(records: list[dict], who: str) -> dict[tuple[str, int], list[float]]:
+    """By kind and length: the median of each of an arm's rounds, in milliseconds."""
+    times: dict[tuple[str, int], list[float]] = {}
     for record in records:
         if record["arm"].startswith(who):
             for row in record["rows"]:
                 length = row["job"].get("prompt", 1)
-                key = (row["workload"], length)
-                times[key] = min(times.get(key, float("inf")), row["ms"]["median"])
+                times.setdefault((row["workload"], length), []).append(row["ms"]["median"])
     return times
 
 
 def judge(sweep: dict, records: list[dict]) -> tuple[list[str], str]:
     """What does not hold of a sweep's plan, and its figures."""
-    tuned, default, hand = (fastest(records, who) for who in ("tuned", "default", "hand"))
+    rounds = {who: medians(records, who) for who in ("tuned", "default", "hand")}
+    tuned, default, hand = ({key: statistics.median(ms) for key, ms in of.items()} for of in rounds.values())
     faults = [f"took {sweep['wall_s']} s"] if sweep["wall_s"] > WALL.get(sweep["effort"], float("inf")) else []
     said = []
     for key, ms in tuned.items():
@@ -144,7 +145,8 @@ def judge(sweep: dict, records: list[dict]) -> tuple[list[str], str]:
         said.append(
             f"{what} {default[key] / ms:.3f} x default" + (f", {hand[key] / ms:.3f} x hand" if key in hand else "")
         )
-        if ms > SLOWER * default[key]:
+        # A process reads short prompts a few per cent faster or slower than the next with the same plan.
+        if ms > SLOWER * default[key] and min(rounds["tuned"][key]) > max(rounds["default"][key]):
             faults.append(f"{what} slower than the default")
         if workload == "decode" and key in hand and hand[key] / ms < OF_HAND:
             faults.append("decode behind the hand plan")

@@ -4,7 +4,6 @@ use crate::progress::say;
 use crate::{BenchError, Load, Progress, Watch, ms, prompt};
 use std::ops::ControlFlow;
 use std::time::Instant;
-use wgoose_graph::State;
 use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sampling, Sequence, Start, StateData};
 use wgoose_session::sampling::greedy;
 
@@ -97,8 +96,7 @@ pub(crate) fn settle(engine: &mut Engine, sequences: usize, state: Option<&State
         None => engine.reset(0..sequences)?,
         Some(state) => (0..sequences).try_for_each(|slot| engine.set_state(slot, state))?,
     }
-    engine.state_tensor(0, State::AttShift(0))?;
-    Ok(())
+    Ok(engine.settle()?)
 }
 
 /// The last logits of each sequence.

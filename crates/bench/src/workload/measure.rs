@@ -27,8 +27,10 @@ pub struct Jobs {
     pub decodes: Vec<usize>,
     /// By how many tokens these are continued.
     pub decode_tokens: usize,
-    /// How often each is measured, after a warm-up of its own.
+    /// How often each is measured at least, after a warm-up of its own.
     pub runs: usize,
+    /// For how many milliseconds at least: what disturbs short runs goes on for hundreds of them.
+    pub runs_ms: f64,
 }
 
 impl Jobs {
@@ -50,7 +52,7 @@ impl Jobs {
 /// The rows so far, and how more are measured.
 struct Rows<'a> {
     rows: Vec<Row>,
-    runs: usize,
+    at_least: (usize, f64),
     watch: &'a mut Watch<'a>,
 }
 
@@ -63,7 +65,7 @@ impl Rows<'_> {
         run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
     ) -> Result<(), BenchError> {
         let what = jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let (warm_up, parts) = sampled(&what, self.runs, self.watch, run)?;
+        let (warm_up, parts) = sampled(&what, self.at_least, self.watch, run)?;
         let of = jobs.iter().zip(parts).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
         self.rows.extend(of);
         Ok(())
@@ -82,7 +84,7 @@ pub fn measure<'a>(
     watch: &'a mut Watch<'a>,
 ) -> Result<Report, BenchError> {
     say(watch, Progress::Opening)?;
-    let mut rows = Rows { rows: Vec::new(), runs: jobs.runs, watch };
+    let mut rows = Rows { rows: Vec::new(), at_least: (jobs.runs, jobs.runs_ms), watch };
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {
         let mut session = subject.builder.clone().open(model)?;

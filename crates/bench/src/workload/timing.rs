@@ -9,6 +9,9 @@ use wgoose_tuner::stats::warmup::{Warmth, Warmup, WarmupRule};
 /// Milliseconds after which a warm-up without a plateau is given up: slow devices move by more than the tolerance for good.
 const MOST_WARM_UP_MS: f64 = 5000.0;
 
+/// Most runs that are made so that they last for long enough.
+const MOST_RUNS: f64 = 256.0;
+
 /// The spread of the runs that count, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
@@ -41,18 +44,21 @@ pub struct WarmUp {
     pub settled: bool,
 }
 
-/// Warms up, then runs `runs` times. A run gives the milliseconds of its parts; returns the samples of each part.
+/// Warms up, then runs so often at least, and for so many milliseconds. A run gives the milliseconds of its parts; returns the samples of
+/// each part.
 pub(super) fn sampled(
     what: &str,
-    runs: usize,
+    (fewest, least_ms): (usize, f64),
     watch: &mut Watch<'_>,
     run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
 ) -> Result<(WarmUp, Vec<Vec<f64>>), BenchError> {
     let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
+    let mut runs = fewest;
     while warm_up.ms < MOST_WARM_UP_MS {
         say(watch, Progress::WarmUp { what, run: warm_up.runs + 1 })?;
         let ms: f64 = run()?.iter().sum();
         (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
+        runs = fewest.max((least_ms / ms).ceil().min(MOST_RUNS) as usize);
         match warmup.push(ms * 1e6) {
             Warmth::Warming => {}
             stands => {
@@ -84,16 +90,26 @@ mod tests {
             seen.push(progress.to_string());
             ControlFlow::Continue(())
         };
-        let (warm_up, parts) = sampled("a", 3, &mut watch, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
+        let (warm_up, parts) = sampled("a", (3, 0.0), &mut watch, &mut || Ok(vec![all.next().unwrap(), 0.0])).unwrap();
         assert_eq!(seen[5..7], ["a: warm-up, run 6", "a: run 1 of 3"]);
         assert_eq!(warm_up, WarmUp { runs: 6, ms: 1800.0, settled: true });
         assert_eq!(parts, [vec![7.0, 9.0, 8.0], vec![0.0; 3]]);
     }
 
     #[test]
+    fn short_runs_are_made_for_long_enough() {
+        let runs = |ms: f64, least_ms| {
+            let all = sampled("a", (6, least_ms), &mut |_| ControlFlow::Continue(()), &mut || Ok(vec![ms]));
+            all.unwrap().1[0].len()
+        };
+        assert_eq!([400.0, 40.0, 0.1].map(|ms| runs(ms, 1000.0)), [6, 25, 256]);
+        assert_eq!(runs(0.1, 0.0), 6);
+    }
+
+    #[test]
     fn a_restless_device_is_measured_all_the_same() {
         let mut ms = 1000.0;
-        let (warm_up, parts) = sampled("a", 2, &mut |_| ControlFlow::Continue(()), &mut || {
+        let (warm_up, parts) = sampled("a", (2, 0.0), &mut |_| ControlFlow::Continue(()), &mut || {
             ms *= 1.5;
             Ok(vec![ms])
         })

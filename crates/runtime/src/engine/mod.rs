@@ -318,6 +318,14 @@ impl Engine {
         self.executor.run_each(&mut std::iter::empty(), wanted, &mut |_| {})
     }
 
+    /// Waits until the device has done all that it was given: what is timed from then on finds it idle.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn settle(&mut self) -> Result<(), RuntimeError> {
+        self.state_tensor(0, State::AttShift(0)).map(drop)
+    }
+
     /// Bytes of the state of a sequence, as it is stored.
     pub fn state_bytes(&self) -> u64 {
         self.executor.state_bytes()

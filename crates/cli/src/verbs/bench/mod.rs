@@ -18,10 +18,17 @@ use cold::ColdOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+use wgoose_bench::workload::Row;
 use wgoose_bench::{RecordError, Records};
 use wgoose_loader::Model;
 use wgoose_session::{PlanChoice, printable};
 use workloads::{Form, WorkloadOptions};
+
+/// Runs without `--runs`.
+const RUNS: u32 = 6;
+
+/// Without `--runs`, what is short is run for so many milliseconds.
+const RUNS_MS: f64 = 1000.0;
 
 /// Measure how fast a model reads and writes.
 ///
@@ -73,9 +80,9 @@ pub(crate) struct Args {
     /// With --title: sequences decoded together.
     #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often each is measured: fewer than 6 give no verdict in `bench compare`.
-    #[arg(short = 'r', long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    /// How often each is measured: fewer than 6 give no verdict in `bench compare` [default: 6, and what is short for a second].
+    #[arg(short = 'r', long, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
     /// How results are printed.
     #[arg(long, value_enum, default_value_t = Form::Table, conflicts_with_all = ["title", "cold"])]
     format: Form,
@@ -111,6 +118,10 @@ impl Args {
         if self.plans.is_empty() { vec![self.options.plan()] } else { self.plans.clone() }
     }
 
+    fn runs(&self) -> u32 {
+        self.runs.unwrap_or(RUNS)
+    }
+
     fn decode_tokens(&self) -> usize {
         self.decode_tokens.unwrap_or(64) as usize
     }
@@ -128,11 +139,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match (&args.title, &args.change) {
         _ if cold.cold => {
             let out = (args.json, rows.out_record.as_deref());
-            let of = (args.runs, rows.cold_prompt()?);
+            let of = (args.runs(), rows.cold_prompt()?);
             args.models().try_for_each(|model| cold::run(model, of, out, cold, &args.options))
         }
         (Some(title), Some(change)) => titled::run(args, title, change),
         _ => workloads::run(args),
+    }
+}
+
+/// How many runs rows are medians of: `6`, or `6 to 256`.
+fn counts<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+    let counts = rows.map(|row| row.samples_ms.len());
+    match (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)) {
+        (fewest, most) if fewest == most => most.to_string(),
+        (fewest, most) => format!("{fewest} to {most}"),
     }
 }
 

@@ -8,8 +8,8 @@ pub(super) struct Speeds<'a>(pub(super) &'a [Report]);
 
 impl fmt::Display for Speeds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Report { environment: first, rows }) = self.0.first() else { return Ok(()) };
-        let runs = rows.first().map_or(0, |row| row.samples_ms.len());
+        let Some(Report { environment: first, .. }) = self.0.first() else { return Ok(()) };
+        let runs = super::counts(self.0.iter().flat_map(|report| &report.rows));
         writeln!(f, "{}", first.device)?;
         writeln!(f, "wgoose {}, wgpu {}; medians of {runs} runs, slowest and fastest\n", first.version, first.wgpu)?;
         write!(f, "{:<26}{:>13}{:>13}{:>13}", "", "tokens/s", "slowest", "fastest")?;

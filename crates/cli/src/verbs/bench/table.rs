@@ -19,7 +19,7 @@ impl fmt::Display for Table<'_> {
             (Some(hash), Some(file)) => write!(f, "plan {file}, {hash}")?,
         }
         writeln!(f, ", prefill chunk {prefill_chunk}; wgoose {version}, wgpu {wgpu}")?;
-        let runs = self.0.rows.iter().map(|row| row.samples_ms.len()).max().unwrap_or(0);
+        let runs = super::counts(self.0.rows.iter());
         writeln!(f, "{runs} runs each, after at least 250 ms of warm-up until four in a row are within 3 %")?;
         write!(f, "\n{:<10}{:<36}", "", "")?;
         writeln!(f, "{:>11}{:>10}{:>10}{:>10}{:>12}", "median ms", "min", "max", "iqr", "tokens/s")?;

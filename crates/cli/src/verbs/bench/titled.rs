@@ -12,7 +12,7 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
         prefill_tokens: args.prefill_tokens as usize,
         decode_tokens: args.decode_tokens(),
         sequences: args.sequences as usize,
-        runs: args.runs as usize,
+        runs: args.runs() as usize,
     };
     let save = args.save.as_deref();
     let mut records: Option<Records<Record>> =

@@ -1,7 +1,7 @@
 //! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for every
 //! model and plan.
 
-use super::Args;
+use super::{Args, RUNS_MS};
 use super::cold;
 use super::export;
 use super::speeds::Speeds;
@@ -93,7 +93,8 @@ impl Args {
             packed: options.packed.clone(),
             decodes: options.decode.iter().map(|n| *n as usize).collect(),
             decode_tokens: self.decode_tokens(),
-            runs: self.runs as usize,
+            runs: self.runs() as usize,
+            runs_ms: if self.runs.is_some() { 0.0 } else { RUNS_MS },
         };
         let is_usual = jobs.workloads.is_empty() && options.packed.is_empty() && options.decode.is_empty();
         let is_usual = is_usual && jobs.prompts.is_empty();
@@ -115,7 +116,7 @@ impl Args {
     /// One model with one plan.
     fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<Report, Failure> {
         let is_cold = jobs.workloads.contains(&Workload::Cold);
-        let cold = (self.runs, cold::PROMPT);
+        let cold = (self.runs(), cold::PROMPT);
         let starts = if is_cold { cold::starts(model, cold, &self.options)? } else { Default::default() };
         let moving = Moving::spinner("opening")?;
         let name = model.file_name().unwrap_or_default().to_string_lossy().into_owned();
