@@ -1,5 +1,6 @@
 //! What a merged step takes: the sum of what its kernels take alone, each times what being a part of the step is worth to it. That is
-//! a product of effects, one of the variant, one of each choice of its tunables, and a smaller one of its own; whole steps show them.
+//! a product of effects: of the variant and of each choice of its tunables, wherever they are and at this op instance, and a smaller one
+//! of its own. Whole steps show them.
 
 use crate::stats::linear::{Beliefs, Row, dot};
 use rand_xoshiro::SplitMix64;
@@ -14,6 +15,10 @@ const UNSURE: f64 = 15.0;
 
 /// The effect of a kernel as such beside that of one of its choices.
 const OWN: f64 = 0.5;
+
+/// What a variant and its tunables are worth wherever they are, beside what they are worth at an op instance. A kernel that fills a device
+/// with its own workgroups is half as fast in a step, which has one for each multiprocessor, and at all op instances alike.
+const ANYWHERE: f64 = 2.0;
 
 /// A step as a sum: boundaries between stages, and for each kernel nanoseconds alone and the effects on them.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +50,11 @@ impl StepModel {
         let TuningKey { op, k, m, up_to_rows, formats: _ } = &choice.key;
         let site = format!("{op} {k} {m} {up_to_rows}");
         let mut own = format!("{site} {}", choice.variant);
-        let mut row = vec![(self.effect(own.clone()), 1.0)];
+        let variant = format!("any {}", choice.variant);
+        let mut row = vec![(self.effect(own.clone()), 1.0), (self.effect(variant.clone()), ANYWHERE)];
         for (name, value) in &choice.config {
             row.push((self.effect(format!("{site} {name}={value}")), 1.0));
+            row.push((self.effect(format!("{variant} {name}={value}")), ANYWHERE));
             own += &format!(" {name}={value}");
         }
         row.push((self.effect(own + " as such"), OWN));
@@ -156,8 +163,31 @@ mod tests {
         let (best, best_ns) = step(&mut model, [3, 2, 1, 2]);
         let gain = model.gain([&reference, &best], &model.likeliest());
         assert!((gain - (reference_ns / best_ns).ln()).abs() < 0.005, "{gain}");
-        // What no step had may be worth something, or not.
-        let (unseen, _) = step(&mut model, [0, 7, 0, 0]);
+        // What a variant is worth at one op instance it is worth at others, unless they show otherwise.
+        let mut model = StepModel::new();
+        let mut step = |a: &str, b: &str| {
+            let of = |op, variant: &str| Choice { variant: variant.to_owned(), ..choice(op, 0, 0) };
+            let kernels = [of("a", a), of("b", b)].map(|choice| (5e5, model.row(&choice)));
+            Parts { boundaries: 50.0, kernels: kernels.into() }
+        };
+        let [own, a, b] = [("own", "own"), ("other", "own"), ("own", "other")].map(|(a, b)| step(a, b));
+        model.see([own.clone(), a], -0.4, 1e6);
+        model.learn();
+        assert!(model.gain([&own, &b], &model.likeliest()) < -0.1);
+    }
+
+    #[test]
+    fn what_no_step_had_may_be_worth_something_or_not() {
+        let mut model = StepModel::new();
+        let mut rng = SplitMix64::seed_from_u64(2);
+        let step = |model: &mut StepModel, chosen: [usize; 2]| {
+            let kernels = vec![(4e5, model.row(&choice("a", chosen[0], chosen[1])))];
+            Parts { boundaries: 50.0, kernels }
+        };
+        let [reference, other] = [[0, 0], [1, 1]].map(|chosen| step(&mut model, chosen));
+        model.see([reference.clone(), other], 0.01, 5e5);
+        model.learn();
+        let unseen = step(&mut model, [0, 7]);
         let draws: Vec<f64> = (0..20).map(|_| model.gain([&reference, &unseen], &model.draw(&mut rng))).collect();
         assert!(draws.iter().any(|gain| *gain > 0.002) && draws.iter().any(|gain| *gain < -0.002), "{draws:?}");
     }
