@@ -293,7 +293,7 @@ fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
     std::fs::write(kernels.join("good.wgsl"), EMBED.replace("// default: 10\n", "")).unwrap();
     let workload = "(name: \"mine\", parts: [(tokens: 1), (tokens: 8, from_start: true)])";
     std::fs::write(folder.path().join("mine.ron"), workload).unwrap();
-    let tune = "tune tiny.gguf --kernels kernels --only kernels --budget 60 --workload mine.ron --out plan.ron --ledger l.jsonl";
+    let tune = "tune tiny.gguf --kernels kernels --only kernels --budget 90 --workload mine.ron --out plan.ron --ledger l.jsonl";
     let said = printed(folder.path(), tune.split(' '));
     assert!(said.contains("first token of a fresh process, ms"), "{said}");
 
