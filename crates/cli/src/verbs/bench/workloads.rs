@@ -1,11 +1,11 @@
 //! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for every
 //! model and plan.
 
-use super::{Args, RUNS_MS};
 use super::cold;
 use super::export;
 use super::speeds::Speeds;
 use super::table::Table;
+use super::{Args, RUNS_MS};
 use crate::failure::{Failure, WrongUsage};
 use crate::progress::Moving;
 use clap::ValueEnum;
