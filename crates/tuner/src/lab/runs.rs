@@ -182,7 +182,7 @@ impl Runs {
             Sequences::InTurns => 1,
         };
         engine.reset(0..slots)?;
-        // As in `wgoose bench`: what clears states takes a thirtieth of a short prompt.
+        // As in `wgoose bench`: what clears the states is no part of a prompt.
         engine.settle()?;
         let begun = Instant::now();
         for (i, tokens) in self.tokens.chunks(together).enumerate() {

@@ -7,6 +7,7 @@ use super::{Sweep, SweepError};
 use crate::kernel_tuning::{PersistentGrid, RankedStage, Taken, fitting};
 use crate::space::InstanceGroup;
 use crate::stats::linear::{Row, dot};
+use rand_xoshiro::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, TuningKey};
@@ -16,6 +17,15 @@ const NEAR: f64 = 1.35;
 
 /// Kernels are as fast as each other in a step that differ by no more than this share.
 const ALIKE: f64 = 0.01;
+
+/// Steps of a batch, which are compiled at once.
+const AHEAD: usize = 12;
+
+/// Draws for each of them: many are alike.
+const DRAWS: usize = 4;
+
+/// Of so many draws one is of the form that is known to run well, however far behind the times of its kernels alone leave it.
+const OF_OWN: usize = 4;
 
 /// Kernels of a kind of op instance at a grid.
 pub(super) struct Pool {
@@ -193,6 +203,26 @@ impl Forms {
         best.map(|(_, picked)| picked)
     }
 
+    /// What is worth a look next: the likeliest to be the fastest, and steps that may well be, among them some of a form of its own. Those
+    /// seen are left out.
+    pub(super) fn batch(
+        &self,
+        own: usize,
+        memory: u32,
+        is_seen: &dyn Fn(&Picked) -> bool,
+        rng: &mut SplitMix64,
+    ) -> Vec<Picked> {
+        let mut batch: Vec<Picked> = Vec::new();
+        for i in 0..DRAWS * AHEAD {
+            let effects = if i == 0 { self.model.likeliest() } else { self.model.draw(rng) };
+            let of = |form: &Form| i % OF_OWN != 1 || std::ptr::eq(form, &self.all[own]);
+            let picked = self.best(&effects, memory, &of);
+            let picked = picked.filter(|picked| !is_seen(picked) && !batch.contains(picked));
+            batch.extend(picked.filter(|_| batch.len() < AHEAD));
+        }
+        batch
+    }
+
     fn best_of(&self, form: &Form, expected: &[Vec<f64>], memory: u32) -> Option<(f64, Vec<usize>)> {
         let (mut lists, mut kernels) = (Vec::new(), Vec::new());
         for site in &form.sites {
@@ -281,6 +311,7 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
     use crate::space::groups;
+    use rand_xoshiro::rand_core::SeedableRng;
     use wgoose_graph::{Format, ModelShape};
     use wgoose_kernels::persistent::StageMemory;
     use wgoose_kernels::{DeviceFingerprint, Limits};
@@ -333,6 +364,14 @@ mod tests {
         // Where nothing makes them, bits have an order.
         let of_exact = Picked { kernels: vec![2], ..of_a.clone() };
         assert_eq!((settled(&of_a, None).as_str(), settled(&of_exact, None).as_str()), ("a", "a"));
+        // A form is looked at that is known to run well, however slow its kernels are alone.
+        let far = Form { name: "far".to_owned(), boundaries: 1000 * forms.all[0].boundaries, ..forms.all[0].clone() };
+        forms.all.push(far);
+        let batch = forms.batch(1, 1 << 20, &|_| false, &mut SplitMix64::seed_from_u64(0));
+        assert!(batch[0].form == 0 && batch.iter().any(|picked| picked.form == 1), "{batch:?}");
+        assert!(
+            forms.batch(1, 1 << 20, &|picked| picked.form == 1, &mut SplitMix64::seed_from_u64(0)).len() < batch.len()
+        );
         // It ran before: something else is to blame.
         forms.judge(std::slice::from_ref(&of_a), &[of_a.clone(), of_large]);
         assert_eq!(best(&forms, 1 << 20).unwrap().0, "a");

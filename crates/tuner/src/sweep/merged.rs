@@ -15,20 +15,11 @@ use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
 
-/// Plans that are compiled at once.
-const AHEAD: usize = 12;
-
-/// Draws for each of them: many are alike.
-const DRAWS: usize = 4;
-
 /// Time for a comparison of two merged steps.
 pub(super) const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// What a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
 pub(super) const PROMISING: f64 = 0.004;
-
-/// Of so many draws one is of the form that is known to run well, however far behind the times of its kernels alone leave it.
-const OF_OWN: usize = 4;
 
 /// Stages that are drawn where nothing else is left to try, shared among their kinds by the bytes that they read.
 const DRAWN: f64 = 100.0;
@@ -55,15 +46,8 @@ impl Sweep<'_> {
         // With how many times as fast as the first one each was, as a logarithm.
         let (mut seen, mut varied, mut promising) = (vec![(reference.clone(), 0.0)], Vec::new(), 0);
         while self.memo.spent() < deadline {
-            let mut batch: Vec<Picked> = Vec::new();
-            for i in 0..DRAWS * AHEAD {
-                let effects = if i == 0 { forms.model.likeliest() } else { forms.model.draw(&mut rng) };
-                let own = (i % OF_OWN == 1).then(|| &forms.all[reference.form]);
-                let picked = forms.best(&effects, memory, &|form| own.is_none_or(|own| std::ptr::eq(own, form)));
-                let is_seen = |picked: &Picked| seen.iter().any(|(other, _)| other == picked);
-                let picked = picked.filter(|picked| !is_seen(picked) && !batch.contains(picked));
-                batch.extend(picked.filter(|_| batch.len() < AHEAD));
-            }
+            let is_seen = |picked: &Picked| seen.iter().any(|(other, _)| other == picked);
+            let batch = forms.batch(reference.form, memory, &is_seen, &mut rng);
             if batch.is_empty() {
                 if self.deepen(tuner, forms, &mut rng, deadline)? {
                     continue;
