@@ -1,6 +1,7 @@
 //! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process does. Of those that do, the one that is
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process does;
+//! a prompt that both read by the same kernels need not be compared. Of those that do, the one that is
 //! best for the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
 //! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies, the plan
 //! is put together from kernels that beat their defaults, and what was not measured is named.
@@ -11,6 +12,7 @@ use crate::memo::{paired, pool};
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
+use crate::space::reads_alike;
 use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence};
@@ -53,7 +55,8 @@ pub struct Derived {
 pub struct Gain {
     /// What was timed.
     pub scenario: Scenario,
-    /// How much it counts for the objective: all shares add up to 1.
+    /// How much it counts for the objective: all shares add up to 1, with those of prompts that were not compared because the default
+    /// reads them by the same kernels.
     pub share: f64,
     /// What the comparison found; the default is the incumbent.
     pub result: PairedResult,
@@ -299,9 +302,16 @@ impl<'a> Known<'a> {
                 return Ok(None);
             }
         };
-        let mut gains = Vec::new();
+        let default = self.plans.get(&self.session.default);
+        let in_processes = |scenario: &Scenario| self.steps.contains_key(&(id.clone(), *scenario, Weight::Confirmed));
+        let is_confirmed = scenarios.iter().any(in_processes);
+        let (mut gains, mut alike) = (Vec::new(), 0.0);
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
+                if is_confirmed && default.is_some_and(|default| reads_alike([default, plan], scenario)) {
+                    alike += share;
+                    continue;
+                }
                 derived.missing.push(format!("plan {id} in {scenario}"));
                 // Where trials run in the process of the sweep nothing says what a start takes.
                 if scenario.from_start {
@@ -315,7 +325,7 @@ impl<'a> Known<'a> {
             }
             gains.push(Gain { scenario, share, result });
         }
-        let whole: f64 = gains.iter().map(|gain| gain.share).sum();
+        let whole: f64 = alike + gains.iter().map(|gain| gain.share).sum::<f64>();
         gains.iter_mut().for_each(|gain| gain.share /= whole);
         let evidence = gains.iter().map(|gain| evidence_of(gain.scenario, &gain.result)).collect();
         Ok(Some((plan.clone().with_evidence(self.evidence(gate, evidence)), gains)))

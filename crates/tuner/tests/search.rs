@@ -308,37 +308,6 @@ fn an_interrupted_search_leaves_its_best_plan() {
     assert!(ns(best) < ns(&problem.default));
 }
 
-#[test]
-fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
-    for (workload, budget) in [("embed", 15), ("batch", 20), ("chat", 10)] {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), Catalogue::embedded());
-        // No prompt of the workload fills a larger chunk.
-        problem.default.prefill_chunk = 4096;
-        let objective = Objective::named(workload, false).unwrap();
-        let chunks = vec![512, 8192];
-        let options = SweepOptions { objective, chunks, ..options(&folder.path().join("ledger.jsonl"), budget) };
-        let device = Synthetic::h200(1);
-        // The reference, which is computed in any case, is there.
-        let costs = Costs { reference: 0.0, ..device.costs };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { costs, ..device });
-        let ledger = memo(&problem, &options, &mut lab);
-        search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
-        let spent = lab.spent().as_secs_f64();
-        assert!(spent < 1.1 * budget as f64, "{workload}: {spent} of {budget} s");
-    }
-}
-
-#[test]
-fn a_short_search_finds_one_merged_step() {
-    for seed in 0..3 {
-        let (swept, _, spent, [(default, own), prompts @ ..]) = searched(Synthetic::h200(seed), 20);
-        assert!(swept.plan.persistent.is_some() && own < default / 1.1, "seed {seed}: {own} instead of {default} ns");
-        assert!(prompts.iter().all(|(default, own)| own < &(default * 1.01)), "seed {seed}: {prompts:?}");
-        assert!(spent.as_secs_f64() < 23.0, "seed {seed}: {spent:?}");
-    }
-}
-
 /// A device that has no time for starts of processes.
 struct NoStarts<'a>(SyntheticLab<'a>);
 

@@ -7,6 +7,7 @@ use crate::job::Job;
 use crate::memo::{TrialError, paired, pool};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
+use crate::space::reads_alike;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
@@ -228,8 +229,17 @@ impl Sweep<'_> {
         }
         let processes = self.processes();
         let (default, each) = (self.default.clone(), effort.in_each_of(processes as usize));
+        let is_short = self.ends.is_short;
+        let is_alike = |scenario: &Scenario| is_short && reads_alike([&default, plan], *scenario);
+        let (alike, running): (Vec<_>, Vec<_>) = self.options.objective.scenarios().into_iter().partition(is_alike);
+        for scenario in alike {
+            self.done(Step::Alike(scenario))?;
+        }
+        if running.is_empty() {
+            return Ok(false);
+        }
         // What starts take refuses no plan: they come last, and may be left out.
-        for scenarios in [self.options.objective.scenarios(), self.starts()] {
+        for scenarios in [running, self.starts()] {
             let mut all: Vec<(Scenario, [Vec<f64>; 2])> =
                 scenarios.into_iter().map(|scenario| (scenario, Default::default())).collect();
             for process in 0..processes {

@@ -8,6 +8,10 @@ use wgoose_kernels::persistent::NEEDS;
 /// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
 const SHORT_BUDGET: Duration = Duration::from_secs(60);
 
+/// What follows once the stages of one merged step are found: it is compiled and compared, two plans pass the gate, and a process begins
+/// that confirms it. An H200 takes so long for 2.9 billion weights.
+const FINISHING: Duration = Duration::from_secs(15);
+
 /// What it takes to write the plan and to end processes.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -35,20 +39,37 @@ impl Ends {
         is_short: false,
     };
 
-    /// With them, in a short time.
-    const SHORT: Ends =
-        Ends { structure: 0.0, stages: 0.4, forms: 0.0, merged: 0.0, kernels: 0.6, layouts: 0.6, is_short: true };
-
     /// Without.
     const APART: Ends =
         Ends { structure: 0.3, stages: 0.3, forms: 0.3, merged: 0.3, kernels: 0.7, layouts: 0.8, is_short: false };
+
+    /// Without, in a short time: half of it is for the end, in which prompts are compared, too.
+    const SHORT: Ends =
+        Ends { structure: 0.2, stages: 0.2, forms: 0.2, merged: 0.2, kernels: 0.45, layouts: 0.5, is_short: true };
 
     /// Without kernels.
     const STRUCTURE: Ends =
         Ends { structure: 1.0, stages: 1.0, forms: 1.0, merged: 1.0, kernels: 1.0, layouts: 1.0, is_short: false };
 
+    /// What stages have at the least of a short time.
+    const STAGES: f64 = 0.2;
+
     /// What kernels have at the least where the last stage takes more than is left for it.
     pub(super) const KERNELS: f64 = 0.1;
+
+    /// One merged step, in a short time: what is not needed to finish it goes into finding its stages. If it does not win, other
+    /// kernels have their turn.
+    fn one_form(working: Duration) -> Self {
+        let stages = (1.0 - FINISHING.div_duration_f64(working)).max(Ends::STAGES);
+        Ends {
+            structure: 0.0,
+            stages,
+            forms: 0.0,
+            merged: 0.0,
+            kernels: stages.max(Ends::SHORT.kernels),
+            ..Ends::SHORT
+        }
+    }
 
     /// Those of a sweep.
     pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Self {
@@ -58,8 +79,9 @@ impl Ends {
         let is_short = options.budget < SHORT_BUDGET && !options.exhaustive && !limits.is_cpu;
         let ends = match can_merge && options.persistent && options.objective.decodes() {
             _ if !options.parts.contains(&Part::Kernels) => Ends::STRUCTURE,
-            true if is_short => Ends::SHORT,
+            true if is_short => Ends::one_form(working(options.budget)),
             true => Ends::MERGED,
+            false if is_short => Ends::SHORT,
             false => Ends::APART,
         };
         Ends { is_short, ..ends }

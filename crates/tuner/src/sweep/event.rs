@@ -140,6 +140,8 @@ pub enum Step {
     },
     /// No kernel of a scenario was tuned, so that there is nothing to compare.
     Untuned(Scenario),
+    /// The tuned plan reads a prompt by the kernels of the default: there is nothing to compare.
+    Alike(Scenario),
     /// The tuned plan is the default plan.
     NothingFaster,
     /// The tuned plan was compared with the default.
@@ -285,6 +287,7 @@ impl fmt::Display for Step {
             Step::NotWorthTrying => f.write_str("not tried: they cannot win on a CPU that plays the device"),
             Step::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
             Step::Untuned(scenario) => write!(f, "{scenario}: default kernels"),
+            Step::Alike(scenario) => write!(f, "{scenario}: the kernels of the default, not compared"),
             Step::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
             Step::Tuned(timed) => write!(f, "tuned plan: {timed}"),
         }

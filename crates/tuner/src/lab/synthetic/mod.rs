@@ -84,6 +84,8 @@ pub struct Costs {
     pub warm_up: f64,
     /// A fresh process, until it can run something.
     pub start: f64,
+    /// Taking a plan through the gate.
+    pub gate: f64,
     /// Until the reference is computed, from the beginning.
     pub reference: f64,
     /// Cores that compile.
@@ -118,6 +120,7 @@ impl Synthetic {
                 check: 0.005,
                 warm_up: 0.35,
                 start: 1.5,
+                gate: 0.2,
                 reference: 15.0,
                 cores: 12,
             },
@@ -356,7 +359,7 @@ impl Lab for SyntheticLab<'_> {
                 let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
                 let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
                 let compile = self.prepare(&plan(id, plans)?);
-                let check = 0.2 + (costs.reference - self.now).max(0.0);
+                let check = costs.gate + (costs.reference - self.now).max(0.0);
                 let cost = self.spend(Cost { compile, check, timed: 0.0 });
                 let certified = Some((183, 184));
                 (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, bits: None, detail }), cost)
