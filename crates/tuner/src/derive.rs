@@ -1,10 +1,10 @@
 //! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process does;
-//! a prompt that both read by the same kernels need not be compared. Of those that do, the one that is
-//! best for the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
-//! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies, the plan
-//! is put together from kernels that beat their defaults, and what was not measured is named.
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process
+//! does; a prompt that both read by the same kernels need not be compared. Of those that do, the one that is best for the objective is
+//! derived; where several lie within the noise of the best, the one with the fewest choices, then the smallest id: two tunings of one
+//! machine come to the same plan more often than the clock does. Where none qualifies, the plan is put together from kernels that beat
+//! their defaults, and what was not measured is named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Decision, Gate, Outcome, Record, Records, Session, Trial};

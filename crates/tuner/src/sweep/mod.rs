@@ -1,8 +1,9 @@
 //! The sweep: from a device and a model to a plan.
 //!
 //! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no device. What it found
-//! passes the gate and is compared with the device's default plan in all that people run, in three fresh processes, in one where time is
-//! short, and by the first tokens of others; where it is not faster the default kernels stay, and where it is slower in what a process does, the default plan.
+//! passes the gate and is compared with the device's default plan in all that people run, in three fresh processes, and by the first tokens
+//! of others. Where time is short one process does, and prompts that both plans read by the same kernels are left out. What is not faster
+//! leaves the default kernels where they were; what is slower in something that a process does is no plan.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
