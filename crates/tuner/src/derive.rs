@@ -305,11 +305,11 @@ impl<'a> Known<'a> {
         let default = self.plans.get(&self.session.default);
         let in_processes = |scenario: &Scenario| self.steps.contains_key(&(id.clone(), *scenario, Weight::Confirmed));
         let is_confirmed = scenarios.iter().any(in_processes);
-        let (mut gains, mut alike) = (Vec::new(), 0.0);
+        let (mut gains, mut alike) = (Vec::new(), Vec::new());
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
                 if is_confirmed && default.is_some_and(|default| reads_alike([default, plan], scenario)) {
-                    alike += share;
+                    alike.push((scenario, share));
                     continue;
                 }
                 derived.missing.push(format!("plan {id} in {scenario}"));
@@ -325,7 +325,14 @@ impl<'a> Known<'a> {
             }
             gains.push(Gain { scenario, share, result });
         }
-        let whole: f64 = alike + gains.iter().map(|gain| gain.share).sum::<f64>();
+        if !alike.is_empty() {
+            let names: Vec<String> = alike.iter().map(|(scenario, _)| scenario.to_string()).collect();
+            let names = names.join(", ");
+            derived
+                .decisions
+                .push(format!("plan {id} has the kernels of the default, and was not compared, in {names}"));
+        }
+        let whole: f64 = alike.iter().map(|(_, share)| share).chain(gains.iter().map(|gain| &gain.share)).sum();
         gains.iter_mut().for_each(|gain| gain.share /= whole);
         let evidence = gains.iter().map(|gain| evidence_of(gain.scenario, &gain.result)).collect();
         Ok(Some((plan.clone().with_evidence(self.evidence(gate, evidence)), gains)))
