@@ -8,6 +8,7 @@ use made_up::{memo, options, problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
@@ -16,7 +17,7 @@ use wgoose_tuner::derive::{Policy, best_so_far, derive};
 use wgoose_tuner::job::{Configured, Cost, Job};
 use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::lab::{Assignment, Costs, Lab, LabError, ReplayLab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Outcome, Records};
+use wgoose_tuner::ledger::{self, Outcome, Record, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::{InstanceGroup, Scope, groups};
@@ -219,6 +220,49 @@ fn a_surveyed_device_can_be_searched_again() {
     let [other, again, truth] = [&mut other, &mut again, &mut truth].map(|lab| of(lab, prompt));
     // Its head is that of decoding.
     assert!((other / again - 1.0).abs() < 0.02 && (truth / again - 1.0).abs() > 0.02, "{other} {again} {truth}");
+}
+
+#[test]
+fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut problem = problem("0.1B", Format::F16);
+    // The fewer kernels it can have, the sooner they are all timed.
+    problem.limits.features.clear();
+    let ops = folder.path().join("kernels/ops/matmul");
+    std::fs::create_dir_all(&ops).unwrap();
+    let naive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/ops/matmul/naive.wgsl");
+    let text = std::fs::read_to_string(naive).unwrap();
+    let ledger_path = folder.path().join("ledger.jsonl");
+    // The variants that are measured, each with how many of its kernels are.
+    let timed = |catalogue: Arc<Catalogue>| {
+        let before = ledger::read(&ledger_path).map_or(0, |(records, _)| records.as_slice().len());
+        let options = SweepOptions { catalogue: Arc::clone(&catalogue), ..options(&ledger_path, 1) };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(7));
+        let memo = memo(&problem, &options, &mut lab);
+        time_all(&problem, &options, memo, (1, 1), &mut |_| ControlFlow::Continue(())).unwrap();
+        let (records, _) = ledger::read(&ledger_path).unwrap();
+        let mut variants: BTreeMap<String, u32> = BTreeMap::new();
+        for entry in &records.as_slice()[before..] {
+            let Record::Trial(trial) = &entry.record else { continue };
+            let Some(Job::Kernel { site, kernel }) = trial.identity.tried.job() else { continue };
+            let name = format!("{}/{}", site.key.op, kernel.variant);
+            *variants.entry(name).or_default() += u32::from(trial.outcome.is_known());
+        }
+        variants
+    };
+    let first = timed(Catalogue::embedded());
+    assert!(first.len() > 20 && first["matmul/naive"] > 0);
+    std::fs::write(ops.join("another.wgsl"), &text).unwrap();
+    let added = timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap());
+    let ops_of = |variants: &BTreeMap<String, u32>| variants.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(ops_of(&added), ["matmul/another", "matmul_add/another"]);
+    // A comment makes no other kernel.
+    std::fs::write(ops.join("naive.wgsl"), format!("{text}// edited\n")).unwrap();
+    assert!(timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap()).is_empty());
+    std::fs::write(ops.join("naive.wgsl"), text.replace("var sum = 0.0;", "var sum = 1.0;")).unwrap();
+    let edited = timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap());
+    assert_eq!(ops_of(&edited), ["matmul/naive", "matmul_add/naive"]);
+    assert_eq!(edited["matmul/naive"], first["matmul/naive"]);
 }
 
 #[test]
