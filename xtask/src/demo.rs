@@ -1,12 +1,10 @@
 //! `cargo xtask demo`: from nothing to a tuned model, on whatever this machine has.
 
-mod bench;
-
 use crate::shell::{self, Error, Result};
 use crate::vulkan;
 use crate::wgoose::{Profile, Wgoose, target};
-use bench::Bench;
 use std::fs;
+use std::path::Path;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -19,68 +17,56 @@ pub(crate) struct Args {
 const MODEL: &str =
     "--layers 3 --width 256 --ffn 768 --head-size 64 --vocab 2048 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
 
-/// What `experiments/demo-model` has trained.
+/// The model that `experiments/demo-model` has trained.
 const TRAINED: &str = "assets/demo.gguf";
 const PROMPT: &str = "The SELECT statement ";
 
+/// Commands for a model of one's own.
+const NEXT: [(&str, &str); 3] = [
+    ("generate MODEL.gguf --prompt \"The goose flies over\"", "run RWKV-7: .gguf, .safetensors or the authors' .pth"),
+    ("tune MODEL.gguf", "find the fastest kernels for it on this device, in 5 minutes"),
+    ("serve MODEL.gguf", "OpenAI's HTTP interface at http://127.0.0.1:8080/v1"),
+];
+
 pub(crate) fn run(args: &Args) -> Result<()> {
-    chapter("What wgoose runs on");
     vulkan::ensure()?;
     println!("Building wgoose in release mode; the first time this takes some minutes.");
     let wgoose = Wgoose::build(Profile::Release)?;
-    shell::run(&mut wgoose.command(["devices"]))?;
+    println!("\nDevice {}", shell::capture(&mut wgoose.command(["devices"]))?.lines().next().unwrap_or_default());
 
     let folder = target().join("demo");
     fs::create_dir_all(&folder).map_err(|e| Error::file("create", &folder, e))?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let (model, plan, ledger) = (file("model.gguf"), file("plan.ron"), file("ledger.jsonl"));
+    let made = shell::capture(&mut wgoose.command(["synth", &model].into_iter().chain(MODEL.split(' '))))?;
+    println!("Model  a small RWKV-7 with random weights, {}", made.trim().rsplit(": ").next().unwrap_or_default());
 
-    chapter("A small RWKV-7 model with random weights");
-    shell::run(&mut wgoose.command(["synth", &model].into_iter().chain(MODEL.split(' '))))?;
-
-    chapter("Tuning: which kernels are fastest here?");
-    // A ledger of an earlier demo would answer from memory.
-    if fs::exists(&ledger).is_ok_and(|here| here) {
-        fs::remove_file(&ledger).map_err(|e| Error::file("remove", ledger.as_ref(), e))?;
+    println!("\n== Tuning: which kernels are the fastest here?");
+    // What an earlier demo measured would answer from memory.
+    for earlier in [&ledger, &plan] {
+        remove(earlier.as_ref())?;
     }
     let budget = args.budget.to_string();
-    shell::run(&mut wgoose.command(["tune", &model, "--out", &plan, "--ledger", &ledger, "--budget", &budget]))?;
+    let tune = ["tune", &model, "--fresh", "--out", &plan, "--ledger", &ledger, "--budget", &budget];
+    shell::run(&mut wgoose.command(tune))?;
 
-    chapter("Is the tuned plan still right?");
-    shell::run(&mut wgoose.command(["verify", &model, "--plan", &plan]))?;
+    println!("\n== A trained model writes (it has read technical documentation for minutes: what it says is not true)");
+    let how = ["--plan", "default", "--max-tokens", "120", "--temperature", "0.8", "--seed", "1"];
+    let text = shell::capture(&mut wgoose.command(["generate", TRAINED, "--prompt", PROMPT].into_iter().chain(how)))?;
+    println!("{PROMPT}{}", text.trim_end());
 
-    chapter("How fast is it?");
-    let report = file("benchmarks.md");
-    let folder_name = folder.to_string_lossy().into_owned();
-    let bench = |change: &str, plan: &[&str]| {
-        let what = ["bench", "--model", &model, "--title", "demo", "--change", change];
-        let how = ["--out", &report, "--cache", &folder_name, "--prefill-tokens", "128", "--json"];
-        Bench::parse(&shell::capture(&mut wgoose.command(what.iter().chain(&how).chain(plan).copied()))?)
-    };
-    let before = bench("default plan", &["--plan", "default"])?;
-    let after = bench("tuned for this machine", &["--plan", &plan])?;
-
-    chapter("A trained model speaks (it has read documentation for minutes: what it says is not true)");
-    println!("{PROMPT}...");
-    let how = ["--plan", "default", "--max-tokens", "160", "--temperature", "0.8", "--seed", "1"];
-    shell::run(&mut wgoose.command(["generate", TRAINED, "--prompt", PROMPT].into_iter().chain(how)))?;
-
-    chapter("Each plan by itself");
-    println!("{}", bench::table(&before, &after));
-    chapter("What tuning gained: both plans in turns");
-    if before.is_of_plan(&after) {
-        println!("Nothing was faster than the default in this time: both are that plan.");
-    } else {
-        shell::run(&mut wgoose.command(["compare", &model, "--plan", "default", "--plan", &plan, "--budget", "20"]))?;
+    println!("\n== With a model of your own");
+    let program = wgoose.path().display();
+    for (command, what) in NEXT {
+        println!("  {program} {command}\n      {what}");
     }
-    println!("\nModel, plan and every measurement: {}", folder.display());
-    if before.quality_hash == after.quality_hash {
-        Ok(())
-    } else {
-        Err(Error::Other("the tuned plan gives other answers than the default plan: please report this".into()))
-    }
+    Ok(())
 }
 
-fn chapter(title: &str) {
-    println!("\n== {title}");
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::file("remove", path, error)),
+        _ => Ok(()),
+    }
 }

@@ -3,11 +3,11 @@
 use crate::failure::Failure;
 use crate::wrapped::wrapped;
 use console::Term;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The line that is shown now, if any.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -80,6 +80,58 @@ impl Moving {
     pub(crate) fn done(&self, steps: u64) {
         self.0.set_position(steps);
     }
+}
+
+/// A bar that fills as time is spent, with the seconds that are left, until this is dropped.
+pub(crate) struct Countdown {
+    moving: Moving,
+    begun: Instant,
+    end: Arc<Mutex<Instant>>,
+}
+
+impl Countdown {
+    /// A bar for so much time.
+    pub(crate) fn show(begun: Instant, time: Duration) -> Result<Self, Failure> {
+        // No budget is as long as a year.
+        let end = Arc::new(Mutex::new(begun + time.min(Duration::from_secs(365 * 24 * 3600))));
+        let of_bar = Arc::clone(&end);
+        let style = ProgressStyle::with_template("{spinner} {bar:20} {left} {wide_msg}")?.with_key(
+            "left",
+            move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
+                // A template has nowhere to report an error.
+                let _ = write!(text, "{:>4} s left ", left_until(&of_bar).as_secs());
+            },
+        );
+        let moving = Moving::show(ProgressBar::new(time.as_secs().max(1)).with_style(style));
+        Ok(Countdown { moving, begun, end })
+    }
+
+    /// Time until the end.
+    pub(crate) fn left(&self) -> Duration {
+        left_until(&self.end)
+    }
+
+    /// The end comes so much later.
+    pub(crate) fn stand_still(&self, time: Duration) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) += time;
+    }
+
+    /// The end comes in about that time.
+    pub(crate) fn ends_in(&self, time: Duration) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + time;
+    }
+
+    /// What is going on now.
+    pub(crate) fn say(&self, text: &str) {
+        let (spent, left) = (self.begun.elapsed(), self.left());
+        self.moving.done_of(spent.as_secs(), (spent + left).as_secs().max(1));
+        self.moving.say(text);
+    }
+}
+
+fn left_until(end: &Mutex<Instant>) -> Duration {
+    let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
+    end.saturating_duration_since(Instant::now())
 }
 
 impl Drop for Moving {

@@ -2,10 +2,11 @@
 
 use crate::announce::announce;
 use crate::failure::Failure;
-use crate::progress::{Moving, note};
+use crate::progress::{Countdown, note};
 use crate::signals::OnSignal;
 use clap::ValueEnum;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use wgoose_tuner::derive::{Policy, best_so_far};
 use wgoose_tuner::interrupt::Interrupt;
 use wgoose_tuner::ledger;
 use wgoose_tuner::objective::Objective;
-use wgoose_tuner::sweep::{Event, Listener, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
+use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -67,6 +69,7 @@ impl Effort {
             strategy: STRATEGIES[0],
             in_use: None,
             seeds: Vec::new(),
+            hints: wgoose_plans::of_maker(device.fingerprint().vendor),
             interrupt: Interrupt::default(),
         }
     }
@@ -117,27 +120,46 @@ pub(crate) fn watched<T>(
     let interrupt = options.interrupt.clone();
     let _on_signal =
         OnSignal::call(move |_| if interrupt.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
-    let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
-    let (mut done, mut all) = (0, 0);
+    let bar = Countdown::show(options.begun, options.budget)?;
+    // Of each scenario, how many times as fast it is by what was confirmed.
+    let mut gains: BTreeMap<Scenario, f64> = BTreeMap::new();
+    let mut trying = String::new();
     Ok(run(&mut |event| {
+        let line = |text: &dyn fmt::Display| say(&format!("{:>4} s left  {text}", bar.left().as_secs()));
         match event {
-            Event::Stage { stage, steps } => {
-                (done, all) = (0, steps as u64);
-                bar.done_of(done, all);
-                bar.say(stage.name());
+            Event::Stage { stage, .. } => {
+                trying = stage.name().to_owned();
                 if verbose {
-                    say(&format!("-- {stage}"));
+                    line(&format_args!("-- {stage}"));
+                }
+            }
+            Event::Trying(candidate) => {
+                trying = candidate.to_string();
+                if verbose {
+                    line(&format_args!("{candidate} ..."));
                 }
             }
             Event::Done(step) => {
-                done += 1;
-                bar.done_of(done, all.max(done));
                 if verbose || matches!(step, Step::Wrong { .. } | Step::NotRun { .. } | Step::NothingFaster) {
-                    say(&format!("   {step}"));
+                    line(&step);
                 }
             }
-            Event::Note(_) => say(&shortened(&format!("   {event}"), verbose)),
+            Event::Best { scenario, gain } => {
+                gains.insert(scenario, gain);
+                if verbose {
+                    line(&event);
+                }
+            }
+            Event::Waited(waited) => {
+                bar.stand_still(waited);
+                line(&event);
+            }
+            Event::Ending(left) => bar.ends_in(left),
+            Event::Note(Note::Untried(_)) if !verbose => {}
+            Event::Note(_) => line(&shortened(&event.to_string(), verbose)),
         }
+        let best: Vec<String> = gains.iter().map(|(scenario, gain)| format!("{scenario} x{gain:.2}")).collect();
+        bar.say(&if best.is_empty() { trying.clone() } else { format!("{}; {trying}", best.join(", ")) });
         if options.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }))
 }

@@ -36,6 +36,6 @@ pub use find::{Chosen, Place, PlanChoice, likely_fusions};
 pub use listing::{Listed, Source, Standing, list, look_up};
 pub use name::{class_in_name, plan_name, slug};
 pub use report::{Gain, Origin, Report, Skipped, gain};
-pub use shipped::{Shipped, shipped};
+pub use shipped::{Shipped, of_maker, shipped};
 pub use stale::{Stale, changes_since};
 pub use store::{Entry, Store};

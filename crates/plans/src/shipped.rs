@@ -19,6 +19,13 @@ pub fn shipped() -> impl Iterator<Item = Shipped> {
     ALL.iter().map(|(name, text)| Shipped { name, text })
 }
 
+/// Those for devices of a maker, by the id that it has as a vendor: whatever their models, their kernels may be fast on its other
+/// devices.
+pub fn of_maker(vendor: u32) -> Vec<Plan> {
+    let plans = shipped().filter_map(|shipped| shipped.plan().ok());
+    plans.filter(|plan| plan.device.vendor == vendor).collect()
+}
+
 static ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 impl Shipped {

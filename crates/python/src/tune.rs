@@ -103,6 +103,7 @@ pub(crate) fn tune(
             strategy: STRATEGIES[0],
             in_use: in_use.map(|chosen| chosen.plan),
             seeds: seeds.unwrap_or_default(),
+            hints: wgoose_plans::of_maker(device.fingerprint().vendor),
             interrupt: wgoose_tuner::interrupt::Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;

@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release -p wgoose-tuner --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY TIMES`
 //!
+//! Where steps are slow the last column has the median and the least share of the gain of the best plan that is known: the best of these
+//! searches and of one that has twenty times as long.
+//!
 //! Of a seed follows a device, which is tuned so many times, and once more while the first plan is in use: how often it comes to the same
 //! bits are columns of the table.
 
@@ -11,11 +14,11 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wgoose_graph::{Format, ModelShape, Weight};
+use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::Mix;
 use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab, made_up};
+use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, made_up, with_limits};
 use wgoose_tuner::ledger::{self, Ledger, Records};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::objective::Objective;
@@ -54,6 +57,24 @@ const HARD: [(&str, Device); 5] = [
     ("slow clocks", |seed| Synthetic { ramp: 1.6, autocorrelation: 0.7, ..Synthetic::h200(seed) }),
 ];
 
+/// Devices whose steps take long: a software adapter that runs the demo's model, and GPUs with such models whose drivers take so many
+/// seconds for a kernel.
+const SLOW: [(&str, &str, Mix, Device); 6] = [
+    ("software adapter", "demo", Mix::Q4_K_M, Synthetic::software),
+    ("software adapter, busy", "demo", Mix::Q4_K_M, |seed| Synthetic::software(seed).busy()),
+    ("steps of 30 ms, 0.3 s a kernel", "1.5B", Mix::Q4_K_M, |seed| Synthetic::integrated(seed, 0.3)),
+    ("steps of 100 ms, 1 s a kernel", "1.5B", Mix::F16, |seed| Synthetic::integrated(seed, 1.0)),
+    ("steps of 200 ms, 3 s a kernel, busy", "2.9B", Mix::F16, |seed| Synthetic::integrated(seed, 3.0).busy()),
+    ("steps of 500 ms, 10 s a kernel", "7.2B", Mix::F16, |seed| Synthetic::integrated(seed, 10.0)),
+];
+
+/// A published shape, or that of the demo's model.
+fn shape_of(size: &str) -> Option<ModelShape> {
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 64 };
+    let demo = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 2048, ranks };
+    if size == "demo" { Some(demo) } else { ModelShape::preset(size) }
+}
+
 fn formats(shape: &ModelShape, mix: Mix) -> BTreeMap<Weight, Format> {
     Weight::all(shape).map(|weight| (weight, mix.in_gguf(weight))).collect()
 }
@@ -67,7 +88,8 @@ fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
     let (limits, shape) = ((*session.limits).clone(), session.shape);
     let default = Plan::default_for(session.device.clone(), shape, &limits);
     let problem = Problem { limits, shape, formats: formats(&shape, mix), model: "made-up".to_owned(), default };
-    Ok(Space { name, problem, device: Synthetic::h200, recorded })
+    let device = if problem.limits.is_cpu { Synthetic::software } else { Synthetic::h200 };
+    Ok(Space { name, problem, device, recorded })
 }
 
 fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
@@ -79,6 +101,12 @@ fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
             let (problem, recorded) = (made_up(shape, formats(&shape, mix)), Records::merged([]));
             spaces.push(Space { name: format!("{size} {mix}, {what}"), problem, device, recorded });
         }
+    }
+    for (what, size, mix, device) in SLOW {
+        let shape = shape_of(size).ok_or("no such size")?;
+        let limits = if size == "demo" { limits_of_software() } else { limits_of_integrated() };
+        let (problem, recorded) = (with_limits(shape, formats(&shape, mix), limits), Records::merged([]));
+        spaces.push(Space { name: format!("slow, {what}"), problem, device, recorded });
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../optimization_plan/tuning/spaces");
     let mut files: Vec<PathBuf> =
@@ -97,6 +125,8 @@ struct Found {
     regret: f64,
     /// How much longer than the default it takes in any part of the objective, in per cent.
     slower: f64,
+    /// The logarithm of how many times as fast as the default it is, as the objective weighs its parts.
+    gain: f64,
     /// What decides the bits that it makes: of decoding, and of all.
     bits: [String; 2],
     plan: Plan,
@@ -108,7 +138,12 @@ struct All {
     fresh: Vec<Found>,
     /// How many more, on the same devices while the first plan is in use, came to its bits.
     kept: usize,
+    /// Of slow devices, the share of the gain of the best plan that is known, for each search.
+    shares: Vec<f64>,
 }
+
+/// How many times as long a search has to find the best plan that is known of a slow device.
+const LONG: u64 = 20;
 
 /// Searches for the `time`th time on the device of a seed, where a plan may be in use.
 fn run(
@@ -127,8 +162,8 @@ fn run(
         budget: Duration::from_secs(budget),
         parts: Part::ALL.into(),
         exhaustive: false,
-        chunks: vec![64, 256, 1024, 2048],
-        objective: Objective::chat(false),
+        chunks: if problem.limits.is_cpu { vec![16, 32, 64, 128] } else { vec![64, 256, 1024, 2048] },
+        objective: Objective::chat(problem.limits.is_cpu),
         persistent: !problem.limits.is_cpu,
         catalogue: catalogue.clone(),
         allowed: Precision::F16,
@@ -136,6 +171,7 @@ fn run(
         strategy,
         in_use: in_use.cloned(),
         seeds: Vec::new(),
+        hints: Vec::new(),
         interrupt: Interrupt::default(),
     };
     let memo = Memo::new(
@@ -154,10 +190,11 @@ fn run(
     let spent = lab.spent().as_secs_f64();
     let scope = Scope { allowed: options.allowed, exhaustive: false };
     let us = |ns: f64| (ns / 100.0).round() / 10.0;
-    let (mut slower, mut all) = (0f64, String::new());
-    for scenario in options.objective.scenarios() {
+    let (mut slower, mut gain, mut all) = (0f64, 0.0, String::new());
+    for (scenario, share) in options.objective.shares().filter(|(scenario, _)| !scenario.from_start) {
         let [own, default] = [lab.true_ns(&swept.plan, scenario)?, lab.true_ns(&problem.default, scenario)?];
         slower = slower.max(100.0 * (own / default - 1.0));
+        gain += share * (default / own).ln();
         all += &lab.bits(&swept.plan, scenario)?;
     }
     if verbose {
@@ -178,11 +215,11 @@ fn run(
     let line = serde_json::json!({
         "space": space.name, "strategy": strategy.name(), "seed": seed, "time": time, "budget_s": budget,
         "default_us": us(default), "plan_us": us(plan), "best_us": us(best), "regret_percent": tenths(regret),
-        "slower_percent": tenths(slower), "is_in_use": in_use.is_some(), "decode_bits": bits[0],
+        "slower_percent": tenths(slower), "gain_percent": tenths(100.0 * gain.exp_m1()), "is_in_use": in_use.is_some(), "decode_bits": bits[0],
         "bits": bits[1], "spent_s": spent.round(), "measured": swept.measured,
     });
     println!("{line}");
-    Ok(Found { seed, regret, slower, bits, plan: swept.plan })
+    Ok(Found { seed, regret, slower, gain, bits, plan: swept.plan })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -203,6 +240,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                 for time in 0..times {
                     all.fresh.push(run(space, own, (seed, time, budget), None, ledger(time))?);
                 }
+                if space.name.starts_with("slow") {
+                    let long = run(space, STRATEGIES[0], (seed, times + 1, LONG * budget), None, ledger(times + 1))?;
+                    let gains = all.fresh[begin..].iter().map(|found| found.gain);
+                    let best = gains.clone().fold(long.gain, f64::max);
+                    all.shares.extend(gains.map(|gain| gain / best));
+                }
                 if times > 1 {
                     let first = &all.fresh[begin];
                     let again = run(space, own, (seed, times, budget), Some(&first.plan), ledger(times))?;
@@ -212,8 +255,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let [a, b, c, d, e, f, g] = ["median %", "worst %", "near", "slower", "same decode", "same bits", "in use"];
-    eprintln!("{:<44} {:<8} {a:>8} {b:>8} {c:>8} {d:>8} {e:>12} {f:>10} {g:>8}", "", "");
-    for ((space, strategy), All { fresh: mut found, kept }) in table {
+    let h = "of best gain";
+    eprintln!("{:<44} {:<11} {a:>8} {b:>8} {c:>8} {d:>8} {e:>12} {f:>10} {g:>8} {h:>16}", "", "");
+    for ((space, strategy), All { fresh: mut found, kept, mut shares }) in table {
         found.sort_by(|a, b| a.regret.total_cmp(&b.regret));
         let (median, worst) = (found[found.len() / 2].regret, found[found.len() - 1].regret);
         let near = found.iter().filter(|found| found.regret <= NEAR).count();
@@ -228,8 +272,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let (near, decode, all) = (format!("{near}/{}", found.len()), same(0), same(1));
         let kept = if times > 1 { format!("{kept}/{seeds}") } else { String::new() };
-        eprint!("{space:<44} {strategy:<8} {median:>8.1} {worst:>8.1} {near:>8} {slower:>8}");
-        eprintln!(" {decode:>12} {all:>10} {kept:>8}");
+        shares.sort_by(f64::total_cmp);
+        let of_best = match shares.first() {
+            Some(least) => format!("{:.2} (>= {least:.2})", shares[shares.len() / 2]),
+            None => String::new(),
+        };
+        eprint!("{space:<44} {strategy:<11} {median:>8.1} {worst:>8.1} {near:>8} {slower:>8}");
+        eprintln!(" {decode:>12} {all:>10} {kept:>8} {of_best:>16}");
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
 //! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is slower in nothing that a running process
-//! does; a prompt that both read by the same kernels need not be compared. Of those that do, the one that is best for the objective is
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is faster in something and slower in nothing
+//! that a running process does. A scenario that it runs as the default does need not be compared, and samples of another plan that runs
+//! a scenario in the same way hold for it. Of those that do, the one that is best for the objective is
 //! derived; where several lie within the noise of the best, the one with the fewest choices, then the smallest id: two tunings of one
 //! machine come to the same plan more often than the clock does. Where none qualifies, the plan is put together from kernels that beat
 //! their defaults, and what was not measured is named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
-use crate::ledger::{Decision, Gate, Outcome, Record, Records, Session, Trial};
+use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, Session, Trial};
 use crate::memo::{paired, pool};
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
-use crate::space::reads_alike;
 use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence};
@@ -165,6 +165,8 @@ struct Known<'a> {
     gates: BTreeMap<PlanId, Gate>,
     /// Samples of plans against the recorded default.
     steps: BTreeMap<(PlanId, Scenario, Weight), [Vec<f64>; 2]>,
+    /// The plans that run a scenario in the same way.
+    alike: BTreeMap<(PlanId, Scenario), PlanId>,
     /// Samples of kernels against others of their site.
     kernels: BTreeMap<(SiteId, [Configured; 2], bool), [Vec<f64>; 2]>,
     /// Whether any plan was compared with the default.
@@ -202,6 +204,7 @@ impl<'a> Known<'a> {
             plans,
             gates: BTreeMap::new(),
             steps: BTreeMap::new(),
+            alike: BTreeMap::new(),
             kernels: BTreeMap::new(),
             compared: false,
             others: 0,
@@ -211,6 +214,11 @@ impl<'a> Known<'a> {
         trials.sort_by_key(|(id, _)| *id);
         trials.dedup_by_key(|(id, _)| *id);
         trials.into_iter().for_each(|(_, trial)| known.learn(trial));
+        for entry in entries() {
+            if let Record::Alike(Alike { plan, scenario, as_plan, .. }) = &entry.record {
+                known.alike.insert((plan.clone(), *scenario), as_plan.clone());
+            }
+        }
         Ok(known)
     }
 
@@ -302,13 +310,10 @@ impl<'a> Known<'a> {
                 return Ok(None);
             }
         };
-        let default = self.plans.get(&self.session.default);
-        let in_processes = |scenario: &Scenario| self.steps.contains_key(&(id.clone(), *scenario, Weight::Confirmed));
-        let is_confirmed = scenarios.iter().any(in_processes);
         let (mut gains, mut alike) = (Vec::new(), Vec::new());
         for (scenario, share) in objective.shares() {
             let Some(result) = timed(&scenario) else {
-                if is_confirmed && default.is_some_and(|default| reads_alike([default, plan], scenario)) {
+                if self.runs_as_default(id, scenario) {
                     alike.push((scenario, share));
                     continue;
                 }
@@ -324,6 +329,11 @@ impl<'a> Known<'a> {
                 return Ok(None);
             }
             gains.push(Gain { scenario, share, result });
+        }
+        let is_faster = |gain: &Gain| !gain.scenario.from_start && gain.result.comparison.interval.low > 0.0;
+        if !gains.iter().any(is_faster) {
+            derived.decisions.push(format!("plan {id} is surely faster in nothing"));
+            return Ok(None);
         }
         if !alike.is_empty() {
             let names: Vec<String> = alike.iter().map(|(scenario, _)| scenario.to_string()).collect();
@@ -352,10 +362,23 @@ impl<'a> Known<'a> {
         }
     }
 
+    /// The plan, then those that run a scenario as it does, as sweeps have written down.
+    fn running_alike<'p>(&'p self, id: &'p PlanId, scenario: Scenario) -> impl Iterator<Item = &'p PlanId> {
+        let next = move |id: &&'p PlanId| self.alike.get(&((*id).clone(), scenario));
+        // A ledger that was put together by hand may go round in circles.
+        std::iter::successors(Some(id), next).take(self.plans.len() + 1)
+    }
+
+    /// Whether a plan runs a scenario as the default does.
+    fn runs_as_default(&self, id: &PlanId, scenario: Scenario) -> bool {
+        self.running_alike(id, scenario).any(|id| *id == self.session.default)
+    }
+
     /// What the comparisons of a plan with the default say, by the samples that weigh most.
     fn compared_in(&self, id: &PlanId, scenario: Scenario) -> Option<PairedResult> {
-        let of = |weight| self.steps.get(&(id.clone(), scenario, weight));
-        let samples = [Weight::Confirmed, Weight::HeldOut, Weight::First].into_iter().find_map(of);
+        let weights = [Weight::Confirmed, Weight::HeldOut, Weight::First];
+        let of = |id: &PlanId| weights.into_iter().find_map(|weight| self.steps.get(&(id.clone(), scenario, weight)));
+        let samples = self.running_alike(id, scenario).find_map(of);
         paired(samples?, &Effort::none().criteria()).ok()
     }
 

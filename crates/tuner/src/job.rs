@@ -174,10 +174,17 @@ pub struct Cost {
     pub check: f64,
     /// Warming up and timing.
     pub timed: f64,
+    /// Waiting for the reference, which another thread computes. No part of a budget.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Cost {
-    /// All of it.
+    /// What it took of the budget.
     pub fn total(self) -> f64 {
         self.compile + self.check + self.timed
     }

@@ -15,6 +15,7 @@ pub mod objective;
 pub mod paired;
 pub mod quality;
 pub mod report;
+mod running;
 pub mod scenario;
 pub mod seeds;
 pub mod space;

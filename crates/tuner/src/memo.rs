@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
-    ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord, Reason,
-    Record, Records, Refused, Session, Trial, Tried,
+    Alike, ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
+    Reason, Record, Records, Refused, Session, Trial, Tried,
 };
 use crate::paired::{Effort, PairedResult};
 use crate::scenario::Scenario;
@@ -18,7 +18,7 @@ use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-pub(crate) use time::LATE;
+pub(crate) use time::late;
 use unasked::Unasked;
 use wgoose_kernels::{DeviceFingerprint, Plan};
 
@@ -71,6 +71,10 @@ pub struct Memo<'a> {
     interrupt: Interrupt,
     /// When the time for comparisons and gates ends, if it does.
     end: Option<Duration>,
+    /// What one comparison may take of it.
+    share: Option<Duration>,
+    /// Time that jobs waited for the reference.
+    waited: Duration,
 }
 
 /// What a job tries out: the last of what it names.
@@ -101,7 +105,7 @@ impl<'a> Memo<'a> {
         let unasked = Unasked::of(ledger.records());
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
         let interrupt = Interrupt::default();
-        let (measured, recalled, end) = (0, 0, None);
+        let (measured, recalled) = (0, 0);
         let mut memo = Memo {
             ledger,
             lab,
@@ -115,7 +119,9 @@ impl<'a> Memo<'a> {
             took: Vec::new(),
             quarantined,
             interrupt,
-            end,
+            end: None,
+            share: None,
+            waited: Duration::ZERO,
         };
         let failed = |trial: &Trial| matches!(trial.outcome, Outcome::Failed(_));
         let trials = memo.ledger.records().trials().filter(|(_, trial)| failed(trial));
@@ -210,6 +216,23 @@ impl<'a> Memo<'a> {
         let (Some(session), best) = (self.session.clone(), self.know(best)?) else { return Ok(()) };
         let decision = Decision { at: now(), session, stage: stage.to_owned(), text, best };
         self.ledger.append(Record::Decision(decision)).map(drop)
+    }
+
+    /// Writes down, once, that a plan runs a scenario as another one does.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub(crate) fn alike(&mut self, plan: &Plan, scenario: Scenario, as_plan: &Plan) -> Result<(), LedgerError> {
+        let Some(session) = self.session.clone() else { return Ok(()) };
+        let (plan, as_plan) = (self.know(plan)?, self.know(as_plan)?);
+        let is_same = |record: &Record| match record {
+            Record::Alike(known) => (&known.plan, known.scenario, &known.as_plan) == (&plan, scenario, &as_plan),
+            _ => false,
+        };
+        if plan != as_plan && !self.ledger.records().as_slice().iter().any(|entry| is_same(&entry.record)) {
+            self.ledger.append(Record::Alike(Alike { at: now(), session, plan, scenario, as_plan }))?;
+        }
+        Ok(())
     }
 
     /// Writes down configurations that are left out, once.
@@ -403,6 +426,8 @@ impl<'a> Memo<'a> {
             ran => ran.map(|(outcome, cost)| (outcome, Some(cost)))?,
         };
         self.append(identity, cost, outcome.clone())?;
+        let waited = cost.map_or(0.0, |cost| cost.waited);
+        self.waited += Duration::try_from_secs_f64(waited).unwrap_or_default();
         self.took.extend(identity.tried.job().cloned().zip(cost.map(|cost| effort.of_instance(cost))));
         if outcome == Outcome::Interrupted {
             let is_wanted = self.interrupt.is_raised();

@@ -103,7 +103,7 @@ impl Objective {
     /// chunks the other half, the first token of a fresh process a little. A software adapter reads shorter ones, and what it takes
     /// to begin is not its own.
     pub fn chat(is_cpu: bool) -> Self {
-        let prompts: &[u32] = if is_cpu { &[24, 128] } else { &[32, 128, 512, 2500] };
+        let prompts: &[u32] = if is_cpu { &[16, 64] } else { &[32, 128, 512, 2500] };
         let weight = 0.5 / prompts.len() as f64;
         let mut parts = vec![Part::of(Scenario::DECODE, 0.5)];
         parts.extend(prompts.iter().map(|tokens| Part::of(Scenario::prefill(*tokens), weight)));
@@ -114,7 +114,7 @@ impl Objective {
 
     /// Texts are read, nothing is written.
     fn embed(is_cpu: bool) -> Self {
-        let texts: &[u32] = if is_cpu { &[24, 128] } else { &[32, 128, 512, 2048] };
+        let texts: &[u32] = if is_cpu { &[16, 64] } else { &[32, 128, 512, 2048] };
         let part = |tokens: &u32| Part::of(Scenario::prefill(*tokens), 1.0);
         Objective { name: "embed".to_owned(), parts: texts.iter().map(part).collect() }
     }
@@ -122,7 +122,7 @@ impl Objective {
     /// Many sequences at once; a prompt now and then.
     fn batch(is_cpu: bool) -> Self {
         let together = Part::of(Scenario::batch(if is_cpu { 4 } else { SEQUENCES }), 0.7);
-        let prompt = Part::of(Scenario::prefill(if is_cpu { 128 } else { 512 }), 0.3);
+        let prompt = Part::of(Scenario::prefill(if is_cpu { 64 } else { 512 }), 0.3);
         Objective { name: "batch".to_owned(), parts: vec![together, prompt] }
     }
 

@@ -1,6 +1,7 @@
 //! What a paired comparison of two plans found, and with which effort it was made.
 
 use crate::job::Cost;
+use crate::stats::sequential::{MOST_SLOWER, Question};
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, Verdict};
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,6 @@ pub struct PairedResult {
     /// Median nanoseconds of the candidate.
     pub candidate_ns: f64,
 }
-
-/// The share by which a plan may be slower in one thing than what it takes the place of.
-const MOST_SLOWER: f64 = 0.01;
 
 impl PairedResult {
     /// Whether the candidate is surely slower, by more than may be.
@@ -61,6 +59,12 @@ impl Screened {
 pub(crate) struct Effort {
     /// Time for it, but for compiling and the fewest pairs.
     pub(crate) allowance: Duration,
+    /// After so long no pair begins beyond the fewest: what was sampled by then is the answer. `None`: pairs alone count.
+    #[serde(default)]
+    pub(crate) share: Option<Duration>,
+    /// What it is to find out.
+    #[serde(default)]
+    pub(crate) question: Question,
     /// Smallest gain that matters, as a ratio of times minus one.
     pub(crate) min_gain: f64,
     /// How often both are set up anew.
@@ -117,12 +121,19 @@ impl Effort {
 
     /// For changes of which each costs something: other kernels, another layout.
     pub(crate) fn usual(allowance: Duration) -> Self {
-        Effort { allowance, min_gain: Criteria::step().min_gain, instances: 1, processes: 1, most: None }
+        let min_gain = Criteria::step().min_gain;
+        let question = Question::default();
+        Effort { allowance, share: None, question, min_gain, instances: 1, processes: 1, most: None }
     }
 
     /// The same in so many processes, one after another: what each of them does.
     pub(crate) fn in_each_of(self, processes: usize) -> Self {
         Effort { allowance: self.allowance / processes as u32, instances: 1, processes, ..self }
+    }
+
+    /// To find out that.
+    pub(crate) fn asking(self, question: Question) -> Self {
+        Effort { question, ..self }
     }
 
     /// For what is reported.

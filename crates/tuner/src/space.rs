@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use wgoose_graph::{
     BatchShape, Format, Fusion, FusionSet, Graph, Level, ModelShape, NodeId, Target, Weight, rewrite, rwkv7,
 };
-use wgoose_kernels::plan::{Fusions, TuningKey};
+use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{
     Catalogue, Config, Instance, KernelError, Limits, Packed, Plan, Precision, Refusal, TextError, Variant,
 };
@@ -102,37 +102,6 @@ fn groups_to(
         group.in_layers |= graph.op(id).layer.is_some();
     }
     groups.into_values().collect()
-}
-
-/// Whether two plans read a prompt by the same kernels, from the same weights: there is nothing to compare. What is not sure counts as
-/// different.
-pub(crate) fn reads_alike([a, b]: [&Plan; 2], scenario: Scenario) -> bool {
-    let Scenario { tokens, sequences, from_start } = scenario;
-    let passes = [tokens.min(a.prefill_chunk), tokens % a.prefill_chunk.max(1)];
-    // A pass of one token is one of decoding.
-    if from_start || sequences > 1 || passes.contains(&1) {
-        return false;
-    }
-    let prefill = a.fusions.prefill.clone();
-    let but_for_decode = Plan {
-        fusions: Fusions { prefill, ..b.fusions.clone() },
-        persistent: b.persistent,
-        hand_over: b.hand_over,
-        choices: b.choices.clone(),
-        ..a.clone()
-    };
-    but_for_decode.hash() == b.hash()
-        && passes.into_iter().filter(|rows| *rows > 0).all(|rows| {
-            // Formats are a part of a key, and no reason for another op.
-            let groups = groups(&a.model, Scenario::prefill(rows), &a.fusions.prefill, &|_| Format::F16);
-            groups.iter().all(|InstanceGroup { key, .. }| {
-                let is_for = |other: &TuningKey| {
-                    (&other.op, other.k, other.m, other.up_to_rows) == (&key.op, key.k, key.m, key.up_to_rows)
-                };
-                let [in_a, in_b] = [a, b].map(|plan| plan.choices.iter().filter(|choice| is_for(&choice.key)));
-                in_a.eq(in_b)
-            })
-        })
 }
 
 /// Instances of an op, in whatever form of the pass they occur.
@@ -326,42 +295,5 @@ mod tests {
         };
         let ((some, pruned), (all, none)) = (count(false), count(true));
         assert!(pruned > 100 && none == 0 && all == some + pruned, "{some} + {pruned} of {all}");
-    }
-
-    #[test]
-    fn plans_that_differ_in_decoding_alone_read_prompts_alike() {
-        use wgoose_kernels::DeviceFingerprint;
-        use wgoose_kernels::plan::Choice;
-        let (limits, catalogue, text) = (Limits::webgpu(), Catalogue::embedded(), String::new);
-        let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
-        let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
-        let default = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &limits);
-        let default = Plan { prefill_chunk: 2048, ..default };
-        let of_pass = |scenario, op: &str, m: u32| {
-            let is_decode = scenario == Scenario::DECODE;
-            let fusions = if is_decode { &default.fusions.decode } else { &default.fusions.prefill };
-            let groups = groups(&default.model, scenario, fusions, &|_| Format::Q8_0);
-            let found = groups.into_iter().find(|group| group.key.op == op && group.key.m == m).unwrap();
-            let variant = catalogue.variant(op, "naive").unwrap();
-            Choice::new(found.key, variant, &variant.default_config()).unwrap()
-        };
-        let with = |choice| {
-            let mut plan = Plan { persistent: Some(132), ..default.clone() };
-            plan.fusions.decode.clear();
-            plan.adopt(choice);
-            plan
-        };
-        let alike = |plan: &Plan| {
-            [32, 512, 2500, plan.prefill_chunk + 1].map(|n| reads_alike([&default, plan], Scenario::prefill(n)))
-        };
-        let of_layers = with(of_pass(Scenario::DECODE, "matmul", 3072));
-        assert_eq!(alike(&of_layers), [true, true, true, false]);
-        // The head reads one row in both.
-        assert_eq!(alike(&with(of_pass(Scenario::DECODE, "matmul", 65536))), [false; 4]);
-        // 2,500 tokens are a chunk and a rest, which has the rows of a bucket of its own.
-        assert_eq!(alike(&with(of_pass(Scenario::prefill(32), "matmul", 3072))), [false, true, true, false]);
-        assert_eq!(alike(&Plan { prefill_chunk: default.prefill_chunk / 2, ..of_layers.clone() }), [false; 4]);
-        assert_eq!(alike(&Plan { interleave: [Format::Q8_0].into(), ..of_layers }), [false; 4]);
-        assert!(!reads_alike([&default; 2], Scenario { from_start: true, ..Scenario::prefill(32) }));
     }
 }

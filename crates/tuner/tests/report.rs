@@ -165,6 +165,10 @@ fn what_a_ledger_says_is_text_and_nothing_else() {
                 decision.text.clone_from(&hostile);
                 decision.at = 1e300;
             }
+            Record::Alike(alike) => {
+                alike.session.clone_from(&session);
+                alike.at = 1e300;
+            }
             // No sweep has one.
             Record::Experiment(_) => {}
         }

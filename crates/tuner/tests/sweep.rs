@@ -39,6 +39,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         strategy: STRATEGIES[0],
         in_use: None,
         seeds: Vec::new(),
+        hints: Vec::new(),
         interrupt: Interrupt::default(),
     };
     // A listener stops it; what was measured until then is in the ledger.

@@ -53,6 +53,19 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
+    /// The default kernel of a kind of instance, by name.
+    ///
+    /// # Errors
+    /// The ledger fails.
+    pub(crate) fn default_choice(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+    ) -> Result<Choice, KernelTuningError> {
+        let candidates = Candidates::new(self, group, memo)?;
+        candidates.choice(candidates.default)
+    }
+
     /// Hash of the bits that the default kernel makes, if it is right.
     ///
     /// # Errors

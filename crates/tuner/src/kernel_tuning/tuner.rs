@@ -3,7 +3,7 @@
 use crate::memo::TrialError;
 use crate::seeds::Planted;
 use crate::space::Scope;
-use wgoose_kernels::{Catalogue, Config, Limits, PlanError, Variant};
+use wgoose_kernels::{Catalogue, Config, Limits, Plan, PlanError, Variant};
 
 /// What stops the tuning of kernels for good.
 #[derive(Debug, thiserror::Error)]
@@ -52,12 +52,19 @@ pub struct KernelTuner<'a> {
     pub scope: Scope,
     /// What was proposed from outside.
     pub(crate) seeds: Option<&'a Planted>,
+    /// Plans whose kernels are tried first wherever they fit.
+    pub(crate) hints: &'a [Plan],
 }
 
 impl<'a> KernelTuner<'a> {
     /// One that draws its candidates itself.
     pub fn new(limits: &'a Limits, catalogue: &'a Catalogue, scope: Scope) -> Self {
-        KernelTuner { limits, catalogue, scope, seeds: None }
+        KernelTuner { limits, catalogue, scope, seeds: None, hints: &[] }
+    }
+
+    /// One that tries the kernels of these plans first.
+    pub(crate) fn with_hints(self, hints: &'a [Plan]) -> Self {
+        KernelTuner { hints, ..self }
     }
 
     /// One that measures these before all others.

@@ -185,7 +185,7 @@ impl KernelLab {
         if let Some(rest) = rest_of(&instance).filter(|_| wrong.is_none()) {
             wrong = self.fault_of_rest(site, &rest, which, progress)?;
         }
-        let cost = Cost { compile, check: prepared + lap.end(), timed: 0.0 };
+        let cost = Cost { compile, check: prepared + lap.end(), ..Cost::default() };
         if let Some(why) = wrong {
             return Ok((Outcome::failed(Cause::WrongResult, why), cost));
         }
@@ -281,7 +281,7 @@ impl KernelLab {
         let samples_ns = self.samples(&bench, repeats, CONTROL_SAMPLES)?;
         self.control = Some((known, bench));
         let outcome = Outcome::Control(Timing { samples_ns, repeats, copies: 1, gate: None });
-        Ok((outcome, Cost { compile, check: 0.0, timed: lap.end() }))
+        Ok((outcome, Cost { compile, timed: lap.end(), ..Cost::default() }))
     }
 
     /// Finds how many dispatches make a sample long enough, on a device whose clocks are up.

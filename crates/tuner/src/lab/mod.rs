@@ -15,7 +15,7 @@ pub use child::{ChildCommand, ChildError, ChildLab, ChildSetup, Deadlines, repla
 pub use gpu::GpuLab;
 pub use kernels::KernelLab;
 pub use replay::ReplayLab;
-pub use synthetic::{Costs, Synthetic, SyntheticLab, made_up};
+pub use synthetic::{Costs, Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, made_up, with_limits};
 
 use crate::job::{Configured, Cost, Job, Plans};
 use crate::ledger::{Clock, Outcome};

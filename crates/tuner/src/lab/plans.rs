@@ -180,10 +180,16 @@ pub(super) fn pair(
         let instances_left = effort.instances - instance;
         let pairs = (left / (2.0 * longest * f64::from(steps)).max(1.0)) as usize / instances_left;
         let (asked, is_last, criteria) = (effort.pairs(), instances_left == 1, effort.criteria());
+        let before = samples_ns[0].len();
         let mut next = pairs.clamp(*asked.start(), *asked.end());
         while next > 0 {
             for pair in abba(next) {
-                if is_last && is_decided(&samples_ns[0], &samples_ns[1], &criteria) {
+                let has_fewest = samples_ns[0].len() >= before + *asked.start();
+                let is_spent = effort.share.is_some_and(|share| running + begun.elapsed() >= share);
+                if has_fewest && is_spent {
+                    break;
+                }
+                if is_last && is_decided(&samples_ns[0], &samples_ns[1], &criteria, effort.question) {
                     break;
                 }
                 for arm in pair {
@@ -195,7 +201,9 @@ pub(super) fn pair(
                     samples_ns[i].push(arms[i].sample()?);
                 }
             }
-            let goes_on = is_last && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
+            let is_spent = effort.share.is_some_and(|share| running + begun.elapsed() >= share);
+            let goes_on =
+                is_last && !is_spent && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria, effort.question);
             next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
         }
         running += begun.elapsed();

@@ -20,6 +20,9 @@ const STEADY: f64 = 0.03;
 /// Samples of a warm-up after which it ends, however these differ.
 const MOST_WARM_UP: usize = 5;
 
+/// Nanoseconds of a warm-up after which it ends, however few samples these were: caches and clocks are warm by then.
+const LONG_WARM_UP_NS: f64 = 500e6;
+
 /// Most parts of a sample.
 const MOST_PARTS: u32 = 4;
 
@@ -149,10 +152,14 @@ impl Runs {
 
     /// Runs until two samples agree, and for as long as the purpose wants; nanoseconds of a step. `None`: it is over before.
     pub(super) fn warm_up(&mut self, purpose: Purpose, is_over: &dyn Fn() -> bool) -> Result<Option<f64>, StepError> {
-        let (mut before, begun) = (self.sample()?, Instant::now());
+        let begun = Instant::now();
+        let mut before = self.sample()?;
         for taken in 2.. {
             if is_over() {
                 return Ok(None);
+            }
+            if begun.elapsed().as_nanos() as f64 >= LONG_WARM_UP_NS.max(purpose.warm_up_ns()) {
+                break;
             }
             let ns = self.sample()?;
             let is_steady = (ns - before).abs() <= STEADY * before;

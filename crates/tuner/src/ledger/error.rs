@@ -37,7 +37,7 @@ impl From<LinesError> for LedgerError {
 }
 
 /// The version of the record's layout that this build writes; it also reads those before.
-pub(super) const SCHEMA: u32 = 5;
+pub(super) const SCHEMA: u32 = 6;
 
 /// How every line, and therefore every ledger, begins.
 pub(super) const OPENING: &str = "{\"schema\":";

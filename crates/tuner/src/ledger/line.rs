@@ -1,7 +1,7 @@
 //! A record as one line of JSON, and back.
 //!
 //! ```text
-//! {"schema":5,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
+//! {"schema":6,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
 //! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
 //! names the record and betrays a changed bit. The schema stands outside it: schemas from 2 on are read alike, so that
@@ -31,6 +31,7 @@ pub(super) fn encode(record: &Record) -> Result<(String, String), LineError> {
         Record::Session(session) => (session.at, vec![session.budget]),
         Record::Refused(refused) => (refused.at, Vec::new()),
         Record::Decision(decision) => (decision.at, Vec::new()),
+        Record::Alike(alike) => (alike.at, Vec::new()),
         Record::Experiment(arms) => (arms.at, Vec::new()),
     };
     let fields = [("at", vec![at]), ("samples_ns", samples)];

@@ -17,8 +17,8 @@ mod scan;
 pub use error::{LedgerError, LineError};
 pub use identity::{Clock, Earlier, Identity, Policy, Subject, Tried};
 pub use record::{
-    ArmRecord, Arms, Cause, Decision, Gate, ImpossibleArm, Outcome, PlanRecord, Reason, Record, Refused, Session,
-    Timing, Trial,
+    Alike, ArmRecord, Arms, Cause, Decision, Gate, ImpossibleArm, Outcome, PlanRecord, Reason, Record, Refused,
+    Session, Timing, Trial,
 };
 pub use records::{Entry, Records};
 pub use scan::Notice;

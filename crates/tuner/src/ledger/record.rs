@@ -24,6 +24,8 @@ pub enum Record {
     Refused(Refused),
     /// A choice that a sweep made, or did not come to.
     Decision(Decision),
+    /// A scenario that a plan runs as another one does.
+    Alike(Alike),
     /// The arms of an experiment, behind its session.
     Experiment(Arms),
 }
@@ -202,6 +204,22 @@ pub struct Decision {
     pub text: String,
     /// The plan that was best then.
     pub best: PlanId,
+}
+
+/// A scenario that a plan runs as another plan does, by the same kernels from the same weights: samples of that one hold for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alike {
+    /// When, in seconds since 1970 (UTC).
+    pub at: f64,
+    /// The sweep that looked: the id of its [`Session`].
+    pub session: String,
+    /// The plan.
+    pub plan: PlanId,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The plan that runs it in the same way.
+    pub as_plan: PlanId,
 }
 
 /// The arms of an experiment.

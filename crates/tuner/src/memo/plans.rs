@@ -1,7 +1,7 @@
 //! Jobs about whole plans.
 
 use super::{Memo, TrialError, paired};
-use crate::job::Job;
+use crate::job::{Job, PlanId};
 use crate::ledger::{Gate, Outcome};
 use crate::paired::{Effort, PairedResult, Screened};
 use crate::scenario::Scenario;
@@ -22,6 +22,15 @@ impl Memo<'_> {
             Outcome::Gate(gate) => Ok(gate),
             Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
+        }
+    }
+
+    /// The gate of a plan, if it was taken.
+    pub(crate) fn known_gate(&self, plan: &Plan) -> Option<Gate> {
+        let job = Job::Gate { plan: PlanId::of(plan) };
+        match self.recall(&self.identity(&job)) {
+            Some(Outcome::Gate(gate)) => Some(gate),
+            _ => None,
         }
     }
 

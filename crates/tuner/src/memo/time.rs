@@ -7,8 +7,21 @@ use crate::paired::Effort;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 
-/// How long after the end of its time a comparison that has begun may go on, and how long after it what won may be confirmed.
-pub(crate) const LATE: Duration = Duration::from_secs(10);
+/// How long after the end of its time a comparison that has begun may go on at the most, and how long after it what won may be
+/// confirmed.
+const LATE: Duration = Duration::from_secs(10);
+
+/// The same as a part of the budget.
+const LATE_PART: u32 = 20;
+
+/// The same of a search of so long.
+pub(crate) fn late(budget: Duration) -> Duration {
+    LATE.min(budget / LATE_PART)
+}
+
+/// The share of a search that one comparison may take: a candidate that cannot be told from the incumbent by then must not cost the
+/// others their turn.
+const SHARE: u32 = 8;
 
 impl Memo<'_> {
     /// The jobs that this search has asked for, with the seconds that each instance took. A sweep that goes on knows no more than the one
@@ -21,12 +34,18 @@ impl Memo<'_> {
     /// after.
     pub(crate) fn end_at(&mut self, end: Duration) {
         self.end = Some(end);
+        self.share = Some(end / SHARE);
+    }
+
+    /// Time that was spent on waiting for the reference, beside the budget.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// There are a few seconds more, from the end or now on: what won by then would be lost.
     pub(crate) fn go_on(&mut self) {
         let spent = self.spent();
-        self.end = self.end.map(|end| end.max(spent).saturating_add(LATE));
+        self.end = self.end.map(|end| end.max(spent).saturating_add(late(end)));
     }
 
     /// For what is broken off when the time is over, not a little later.
@@ -40,10 +59,11 @@ impl Memo<'_> {
     /// The time is over.
     pub(super) fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
         let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. } | Job::Confirm { .. });
+        let effort = Effort { share: effort.share.or(self.share), ..effort };
         match self.end.filter(|_| is_bound && effort.most.is_none()) {
             None => Ok(effort),
             Some(end) if self.spent() >= end => Err(TrialError::OutOfTime),
-            Some(end) => Ok(Effort { most: Some(end.saturating_add(LATE) - self.spent()), ..effort }),
+            Some(end) => Ok(Effort { most: Some(end.saturating_add(late(end)) - self.spent()), ..effort }),
         }
     }
 

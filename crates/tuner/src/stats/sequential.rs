@@ -2,8 +2,9 @@
 //! that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is another candidate's. And when
 //! one goes on: on a busy machine a few pairs of ten are far off, and what looks slower by three per cent is not sure.
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::{Bootstrap, Interval};
 use super::verdict::{Comparison, Criteria, Verdict, compare};
+use serde::{Deserialize, Serialize};
 
 /// Pairs at the first look: with fewer an interval is hardly one.
 const FIRST: usize = 8;
@@ -17,23 +18,54 @@ const CONFIDENCE: f64 = 0.995;
 /// An interval as wide as that, as a difference of logarithms, is one of a busy machine: of eight pairs on an idle one it is a quarter.
 const BUSY: f64 = 0.08;
 
-/// Whether pairs that were taken so far are enough.
-pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criteria) -> bool {
+/// The share by which a plan may be slower in one thing than what it takes the place of.
+pub(crate) const MOST_SLOWER: f64 = 0.01;
+
+/// The answer that a comparison is made for: it ends when that is known, or out of reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// Which of the four verdicts holds.
+    #[default]
+    Verdict,
+    /// Whether the candidate is faster: SAME is not waited for.
+    IsFaster,
+    /// Whether the candidate is slower: it has won elsewhere, and FAST would not help it.
+    IsSlower,
+}
+
+impl Question {
+    /// Whether an interval of a median log-ratio answers it, or leaves no hope of the answer that is wanted.
+    fn is_settled(self, interval: Interval, min_gain: f64) -> bool {
+        match self {
+            Question::Verdict => false,
+            Question::IsFaster => interval.high < min_gain.ln_1p(),
+            Question::IsSlower => interval.low > -MOST_SLOWER.ln_1p(),
+        }
+    }
+}
+
+/// Whether pairs that were taken so far are enough: the verdict is clear, or the answer that is wanted is out of reach.
+pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criteria, question: Question) -> bool {
     let pairs = incumbent.len().min(candidate.len());
     if pairs < FIRST || !(pairs - FIRST).is_multiple_of(EVERY) {
         return false;
     }
-    compare(incumbent, candidate, &Criteria { min_pairs: FIRST, ..stricter(criteria) })
-        .is_ok_and(|comparison| comparison.verdict != Verdict::Ambiguous)
+    compare(incumbent, candidate, &Criteria { min_pairs: FIRST, ..stricter(criteria) }).is_ok_and(
+        |Comparison { verdict, interval, .. }| {
+            verdict != Verdict::Ambiguous || question.is_settled(interval, criteria.min_gain)
+        },
+    )
 }
 
 /// Whether as many pairs again are worth their time, as nothing is sure: it looks as if one were faster, by half of what matters at
 /// least, or the machine is busy.
-pub(crate) fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria) -> bool {
+pub(crate) fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria, question: Question) -> bool {
     let matters = criteria.min_gain.ln_1p();
     compare(incumbent, candidate, &stricter(criteria)).is_ok_and(
         |Comparison { verdict, log_ratio, interval, .. }| {
-            verdict == Verdict::Ambiguous && (log_ratio.abs() > matters / 2.0 || interval.high - interval.low > BUSY)
+            let is_open = verdict == Verdict::Ambiguous && !question.is_settled(interval, criteria.min_gain);
+            is_open && (log_ratio.abs() > matters / 2.0 || interval.high - interval.low > BUSY)
         },
     )
 }
@@ -59,7 +91,7 @@ mod tests {
             // A sum of twelve draws is as good as normal.
             let mut sample = |ns: f64| ns * (noise * ((0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0)).exp();
             let (mut a, mut b) = (Vec::new(), Vec::new());
-            while a.len() < 40 && !is_decided(&a, &b, &criteria) {
+            while a.len() < 40 && !is_decided(&a, &b, &criteria, Question::Verdict) {
                 a.push(sample(100.0));
                 b.push(sample(100.0 / gain));
             }
@@ -86,7 +118,9 @@ mod tests {
     #[test]
     fn what_looks_different_and_is_not_sure_goes_on() {
         let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
-        let go_on = |ratios: [f64; 9]| is_worth_more(&[100.0; 9], &ratios.map(|ratio| 100.0 * ratio), &criteria);
+        let go_on = |ratios: [f64; 9]| {
+            is_worth_more(&[100.0; 9], &ratios.map(|ratio| 100.0 * ratio), &criteria, Question::Verdict)
+        };
         assert!(go_on([1.03, 1.03, 1.03, 1.04, 1.03, 0.97, 1.03, 0.98, 1.02]), "two pairs are far off");
         assert!(!go_on([1.03, 1.03, 1.03, 1.04, 1.03, 1.02, 1.03, 1.03, 1.02]), "it is sure");
         assert!(!go_on([1.03, 0.97, 1.0, 1.0, 1.004, 0.97, 1.03, 0.98, 1.002]), "it looks the same");
@@ -107,13 +141,14 @@ mod tests {
             let (mut a, mut b, mut next) = (Vec::new(), Vec::new(), 10);
             while next > 0 {
                 for _ in 0..next {
-                    if is_decided(&a, &b, &criteria) {
+                    if is_decided(&a, &b, &criteria, Question::Verdict) {
                         break;
                     }
                     a.push(sample(100.0));
                     b.push(sample(100.0 * slower));
                 }
-                next = if is_worth_more(&a, &b, &criteria) { a.len().min(most - a.len()) } else { 0 };
+                next =
+                    if is_worth_more(&a, &b, &criteria, Question::Verdict) { a.len().min(most - a.len()) } else { 0 };
             }
             compare(&a, &b, &criteria).unwrap().verdict
         };

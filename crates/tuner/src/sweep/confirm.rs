@@ -1,13 +1,12 @@
 //! The end of a sweep: what won, together, against the default plan.
 
 use super::merged::PROMISING;
-use super::{Candidate, Ended, Stage, Step, Sweep, SweepError, Timed, share_of, working};
+use super::{Candidate, Ended, Event, Found, Stage, Step, Sweep, SweepError, Timed, share_of, tell, working};
 use crate::derive::{Policy, derive};
 use crate::job::Job;
 use crate::memo::{TrialError, paired, pool};
 use crate::paired::Effort;
 use crate::scenario::Scenario;
-use crate::space::reads_alike;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
@@ -25,13 +24,14 @@ const STARTS: f64 = 0.12;
 impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
     /// structure that won with default kernels. What then fails the gate, or is slower than the default in anything, is no plan.
-    pub(super) fn confirm(&mut self, structure: &Plan, mut plan: Plan) -> Result<Plan, SweepError> {
+    pub(super) fn confirm(&mut self, found: Found) -> Result<Plan, SweepError> {
+        let Found { structure, mut plan, alone: tuned } = found;
         let objective = &self.options.objective;
         let scenarios = objective.scenarios();
-        let (decode, prompt) = (objective.decodes().then_some(Scenario::DECODE), objective.prompts().last().copied());
-        let several = objective.together().map(Scenario::batch);
-        let tuned: Vec<Scenario> = [decode, prompt, several].into_iter().flatten().collect();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
+        let left = working(self.options.budget).saturating_sub(self.memo.spent());
+        let takes = if plan.hash() == self.default.hash() { Duration::ZERO } else { self.confirming() };
+        tell(self.listen, Event::Ending(takes.min(left)))?;
         if plan.hash() != self.default.hash() {
             self.memo.go_on();
         }
@@ -230,9 +230,11 @@ impl Sweep<'_> {
         let processes = self.processes();
         let (default, each) = (self.default.clone(), effort.in_each_of(processes as usize));
         let is_short = self.ends.is_short;
-        let is_alike = |scenario: &Scenario| is_short && reads_alike([&default, plan], *scenario);
+        let problem = self.problem;
+        let is_alike = |scenario: &Scenario| is_short && problem.run_alike([&default, plan], *scenario);
         let (alike, running): (Vec<_>, Vec<_>) = self.options.objective.scenarios().into_iter().partition(is_alike);
         for scenario in alike {
+            self.memo.alike(plan, scenario, &default)?;
             self.done(Step::Alike(scenario))?;
         }
         if running.is_empty() {

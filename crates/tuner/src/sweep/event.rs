@@ -6,6 +6,7 @@ use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::verdict::Verdict;
 use std::fmt;
+use std::time::Duration;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Feature, Precision, TextError, ops};
 
@@ -22,8 +23,21 @@ pub enum Event {
         /// How many steps it has.
         steps: usize,
     },
+    /// Something is about to be tried.
+    Trying(Candidate),
     /// A step of the stage is done.
     Done(Step),
+    /// The search waited so long for the reference. Its budget is that much longer.
+    Waited(Duration),
+    /// The search is over; confirming what it found takes about so long.
+    Ending(Duration),
+    /// The best confirmed plan is another one now.
+    Best {
+        /// The scenario that it speeds up.
+        scenario: Scenario,
+        /// How many times as fast as the default it is there.
+        gain: f64,
+    },
     /// Something the user should know.
     Note(Note),
 }
@@ -88,6 +102,13 @@ pub enum Step {
         scenario: Scenario,
         /// How many times as fast it was.
         gain: f64,
+    },
+    /// What is known of the kernels of a candidate says that a comparison would not find it faster.
+    Unpromising {
+        /// The candidate.
+        candidate: Candidate,
+        /// What is known.
+        why: String,
     },
     /// Other kernels were screened by whole steps.
     Moves {
@@ -229,7 +250,17 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::Stage { stage, steps } => write!(f, "{stage}: {steps} steps"),
+            Event::Trying(candidate) => write!(f, "{candidate}"),
             Event::Done(step) => step.fmt(f),
+            Event::Waited(time) => {
+                let seconds = time.as_secs_f64();
+                write!(
+                    f,
+                    "waited {seconds:.0} s for the CPU reference, beside the budget; it is kept for the next time"
+                )
+            }
+            Event::Ending(left) => write!(f, "about {:.0} s are left", left.as_secs_f64()),
+            Event::Best { scenario, gain } => write!(f, "best so far: {scenario} x{gain:.2}"),
             Event::Note(note) => write!(f, "note: {note}"),
         }
     }
@@ -265,6 +296,7 @@ impl fmt::Display for Step {
             Step::Screened { candidate, scenario, gain } => {
                 write!(f, "{candidate}: SLOW ({scenario} x{gain:.2} in a few samples)")
             }
+            Step::Unpromising { candidate, why } => write!(f, "{candidate}: not compared ({why})"),
             Step::Moves { screened, promising } => {
                 write!(f, "in whole steps: {screened} choices of kernels looked at, {promising} promising")
             }

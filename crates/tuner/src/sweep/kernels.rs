@@ -338,7 +338,7 @@ impl<'a> Sweep<'a> {
         'a: 'c,
     {
         let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
-        KernelTuner::new(&self.problem.limits, &self.options.catalogue, scope)
+        KernelTuner::new(&self.problem.limits, &self.options.catalogue, scope).with_hints(&self.options.hints)
     }
 
     /// Times the control kernel, which never changes, to see whether the machine did.

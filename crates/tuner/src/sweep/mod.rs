@@ -14,11 +14,13 @@ mod event;
 mod find_forms;
 mod forms;
 mod in_use;
+mod incremental;
 mod kernels;
 mod merged;
 mod merged_step;
 mod on_device;
 mod options;
+mod pace;
 mod persistent;
 mod problem;
 mod random;
@@ -28,6 +30,7 @@ mod strategy;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod worth;
 
 use ends::{Ends, share_of, working};
 pub(crate) use event::UNTRIED;
@@ -38,6 +41,7 @@ pub use problem::Problem;
 pub(crate) use problem::kernels as kernels_id;
 pub use strategy::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
 pub use survey::time_all;
+pub use worth::Worth;
 
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
@@ -135,6 +139,12 @@ pub struct Swept {
     pub plan: Plan,
     /// Whether that is the plan in use because there was no time to compare it with anything. Its evidence is what it came with.
     pub is_unjudged: bool,
+    /// What its choices are worth, the most valuable first.
+    pub worth: Vec<Worth>,
+    /// Whether its answers in the gate have the hash of the default's; `None` where either was not looked at.
+    pub answers_alike: Option<bool>,
+    /// The comparison of a whole plan that looked the best.
+    pub best_seen: Option<(Candidate, Timed)>,
     /// Experiments measured now.
     pub measured: usize,
     /// Experiments whose results were in the ledger.
@@ -174,6 +184,7 @@ pub fn search<'a>(
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
         gated: problem.limits.is_cpu,
         without_op: Vec::new(),
+        best_seen: None,
         listen,
     };
     sweep.report_broken()?;
@@ -183,13 +194,17 @@ pub fn search<'a>(
     let planted = Planted::new(&options.seeds, sweep.in_use.as_ref(), &options.catalogue);
     sweep.refuse_seeds(planted.unfit())?;
     sweep.compare_in_use()?;
-    let Found { structure, mut plan } = options.strategy.find(&mut sweep, &planted)?;
+    let mut found = options.strategy.find(&mut sweep, &planted)?;
     sweep.refuse_seeds(planted.refused())?;
-    sweep.drop_imprecise(&mut plan)?;
-    let plan = sweep.confirm(&structure, plan)?;
+    sweep.drop_imprecise(&mut found.plan)?;
+    let plan = sweep.confirm(found)?;
     let unjudged = options.in_use.clone().filter(|_| sweep.is_unjudged);
     let (is_unjudged, plan) = (unjudged.is_some(), unjudged.unwrap_or(plan));
-    Ok(Swept { plan, is_unjudged, measured: sweep.memo.measured, recalled: sweep.memo.recalled })
+    let worth = sweep.worth(&plan)?;
+    let answers_alike = sweep.answers_alike(&plan);
+    let Sweep { memo, best_seen, .. } = sweep;
+    let (measured, recalled) = (memo.measured, memo.recalled);
+    Ok(Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled })
 }
 
 /// What is known at the beginning.
@@ -224,6 +239,8 @@ pub struct Sweep<'a> {
     gated: bool,
     /// Variants from beside the binary whose op is in no pass of the plan.
     without_op: Vec<String>,
+    /// The comparison of a whole plan that looked the best.
+    best_seen: Option<(Candidate, Timed)>,
     listen: Listener<'a>,
 }
 
@@ -244,6 +261,14 @@ impl<'a> Sweep<'a> {
     }
 
     fn done(&mut self, step: Step) -> Result<(), SweepError> {
+        if let Step::Compared { candidate, timed } = &step {
+            for timed in timed {
+                let log_ratio = |timed: &Timed| timed.result.comparison.log_ratio;
+                if self.best_seen.as_ref().is_none_or(|(_, best)| log_ratio(best) < log_ratio(timed)) {
+                    self.best_seen = Some((candidate.clone(), timed.clone()));
+                }
+            }
+        }
         tell(self.listen, Event::Done(step))
     }
 
@@ -285,12 +310,24 @@ impl<'a> Sweep<'a> {
         self.gate_in_use()
     }
 
-    /// The gate of the default plan, without which nothing is known to be right.
+    /// The gate of the default plan, without which nothing is known to be right. It may wait for the reference.
     fn default_gate(&mut self) -> Result<Gate, SweepError> {
-        match self.memo.gate_in_any_case(&self.default) {
-            Err(TrialError::Failed(reason)) => Err(SweepError::Gate(reason.to_string())),
-            gate => Ok(gate?),
+        let before = self.memo.waited();
+        let gate = match self.memo.gate_in_any_case(&self.default) {
+            Err(TrialError::Failed(reason)) => return Err(SweepError::Gate(reason.to_string())),
+            gate => gate?,
+        };
+        let waited = self.memo.waited().saturating_sub(before);
+        if waited >= Duration::from_secs(1) {
+            tell(self.listen, Event::Waited(waited))?;
         }
+        Ok(gate)
+    }
+
+    /// Whether a plan's answers in the gate have the hash of the default's, where both were looked at.
+    fn answers_alike(&self, plan: &Plan) -> Option<bool> {
+        let hash = |plan: &Plan| self.memo.known_gate(plan).and_then(|gate| gate.quality_hash);
+        Some(hash(plan)? == hash(&self.default)?)
     }
 
     /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.

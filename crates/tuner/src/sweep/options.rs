@@ -88,6 +88,8 @@ pub struct SweepOptions {
     pub in_use: Option<Plan>,
     /// Configurations that are measured wherever they fit, before what the search draws.
     pub seeds: Vec<Seed>,
+    /// Plans of other devices of the maker, and of other models: their kernels are tried first wherever they fit.
+    pub hints: Vec<Plan>,
     /// Ends the sweep early.
     pub interrupt: Interrupt,
 }

@@ -70,7 +70,7 @@ impl Strategy for Random {
                 sweep.challenge(&mut plan, candidate, &scenarios, Effort::usual(COMPARISON), name)?;
             }
         }
-        Ok(Found { structure, plan })
+        Ok(Found { structure, plan, alone: Vec::new() })
     }
 }
 

@@ -8,10 +8,14 @@
 //!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //!
+//! Where whole steps are slow none of this pays, and [`Incremental`] searches instead.
+//!
 //! In a short time all of this comes before the reference is waited for, and one merged step before all else: nothing gains as much.
 
+use super::incremental::Incremental;
 use super::strategy::{Found, Strategy};
 use super::{Part, Sweep, SweepError};
+use crate::scenario::Scenario;
 use crate::seeds::Planted;
 
 /// The search by stages.
@@ -24,6 +28,10 @@ impl Strategy for Staged {
     }
 
     fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError> {
+        let tuner = sweep.tuner().with_seeds(planted);
+        if sweep.is_slow(&tuner)? {
+            return Incremental.find(sweep, planted);
+        }
         let parts = &sweep.options.parts;
         let (has_kernels, has_layouts) = (parts.contains(&Part::Kernels), parts.contains(&Part::Layouts));
         // What is found before the default plan passed the gate passes it in the end, or is no plan.
@@ -36,7 +44,6 @@ impl Strategy for Staged {
         }
         let mut plan = structure.clone();
         if has_kernels {
-            let tuner = sweep.tuner().with_seeds(planted);
             sweep.persistent(&tuner, &mut plan)?;
             sweep.kernels(&tuner, &mut plan)?;
             if plan.persistent.is_none() && has_layouts {
@@ -47,6 +54,10 @@ impl Strategy for Staged {
             sweep.check_default()?;
             sweep.gated = true;
         }
-        Ok(Found { structure, plan })
+        let objective = &sweep.options.objective;
+        let decode = objective.decodes().then_some(Scenario::DECODE);
+        let several = objective.together().map(Scenario::batch);
+        let alone = [decode, objective.prompts().last().copied(), several].into_iter().flatten().collect();
+        Ok(Found { structure, plan, alone })
     }
 }

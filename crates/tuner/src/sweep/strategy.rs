@@ -1,8 +1,10 @@
 //! Ways to search.
 
+use super::incremental::Incremental;
 use super::random::Random;
 use super::staged::Staged;
 use super::{Sweep, SweepError};
+use crate::scenario::Scenario;
 use crate::seeds::Planted;
 use std::fmt;
 use wgoose_kernels::Plan;
@@ -19,17 +21,19 @@ pub trait Strategy: fmt::Debug + Sync {
     fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError>;
 }
 
-/// What a strategy found.
+/// The plan that a strategy found.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The best with default kernels.
     pub structure: Plan,
     /// The best.
     pub plan: Plan,
+    /// Scenarios whose kernels were chosen one by one, and not yet in whole passes.
+    pub alone: Vec<Scenario>,
 }
 
 /// All of them; the first is what `wgoose tune` takes.
-pub const STRATEGIES: [&dyn Strategy; 2] = [&Staged, &Random];
+pub const STRATEGIES: [&dyn Strategy; 3] = [&Staged, &Incremental, &Random];
 
 /// A name that is no strategy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

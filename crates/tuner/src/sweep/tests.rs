@@ -41,6 +41,7 @@ fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnc
         strategy: STRATEGIES[0],
         in_use: None,
         seeds: Vec::new(),
+        hints: Vec::new(),
         interrupt: Interrupt::default(),
     };
     let mut lab = SyntheticLab::new(problem, &catalogue, device);
@@ -63,6 +64,7 @@ fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnc
         ends: Ends::of(problem, &options),
         gated: false,
         without_op: Vec::new(),
+        best_seen: None,
         listen,
     });
     events
@@ -168,7 +170,8 @@ fn what_won_in_a_short_time_is_confirmed_after_it() {
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
         let best = sweep.plan_of(&forms, &best).unwrap();
         sweep.memo.end_at(sweep.memo.spent());
-        let plan = sweep.confirm(&problem.default, best.clone()).unwrap();
+        let alone = vec![Scenario::DECODE];
+        let plan = sweep.confirm(Found { structure: problem.default.clone(), plan: best.clone(), alone }).unwrap();
         assert_eq!(plan.hash(), best.hash());
     });
 }

@@ -45,6 +45,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         strategy: STRATEGIES[0],
         in_use: None,
         seeds: Vec::new(),
+        hints: Vec::new(),
         interrupt: Interrupt::default(),
     }
 }

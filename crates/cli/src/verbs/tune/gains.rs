@@ -3,29 +3,50 @@
 use std::fmt;
 use wgoose_kernels::plan::ScenarioEvidence;
 use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_tuner::sweep::{Candidate, Timed};
 
 /// What a plan gains over the device's default, by its own evidence.
 pub(super) struct Gains<'a> {
     pub(super) plan: &'a Plan,
     pub(super) catalogue: &'a Catalogue,
+    /// Whether its answers have the hash of the default's.
+    pub(super) answers_alike: Option<bool>,
+    /// The comparison that looked the best.
+    pub(super) best_seen: Option<&'a (Candidate, Timed)>,
 }
 
 impl fmt::Display for Gains<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gains { plan, catalogue } = self;
+        let Gains { plan, catalogue, answers_alike, best_seen } = self;
         let scenarios = plan.evidence.as_ref().map(|evidence| &evidence.scenarios[..]).unwrap_or_default();
         if scenarios.is_empty() {
             writeln!(f, "nothing faster than the device's default was found; a longer --budget tries more")?;
+            if let Some((candidate, Timed { scenario, result, .. })) = best_seen {
+                let (ratio, interval) = (result.comparison.log_ratio.exp(), result.comparison.interval);
+                let (least, most) = (interval.low.exp(), interval.high.exp());
+                writeln!(f, "the best comparison: {candidate} in {scenario}, {ratio:.2} x ({least:.2} to {most:.2})")?;
+            }
         } else {
-            writeln!(f, "{:<36}{:>11}{:>11}   gain, 95 % interval", "", "default", "tuned")?;
+            writeln!(f, "{:<36}{:>11}{:>11}   ratio, 95 % interval", "", "default", "tuned")?;
         }
         for scenario in scenarios {
             let ScenarioEvidence { tokens, default_us, tuned_us, speedup: (least, most), .. } = scenario;
             let (name, shown): (String, &dyn Fn(&f64) -> f64) = match scenario.scenario.as_str() {
-                "first token" => ("first token of a fresh process, ms".to_owned(), &|us| us / 1e3),
-                _ => (format!("{}, tokens/s", name(scenario)), &|us| f64::from(*tokens) / us * 1e6),
+                "first token" => ("time to first token, ms".to_owned(), &|us| us / 1e3),
+                _ => (format!("{} (tokens/s)", name(scenario)), &|us| f64::from(*tokens) / us * 1e6),
             };
-            writeln!(f, "{name:<36}{:>11.1}{:>11.1}   {least:.2} to {most:.2} x", shown(default_us), shown(tuned_us))?;
+            let ratio = default_us / tuned_us;
+            writeln!(
+                f,
+                "{name:<36}{:>11.1}{:>11.1}   {ratio:.2} x ({least:.2} to {most:.2})",
+                shown(default_us),
+                shown(tuned_us)
+            )?;
+        }
+        match answers_alike {
+            Some(true) if !scenarios.is_empty() => writeln!(f, "{:<36}{:>22}", "answers", "identical")?,
+            Some(false) => writeln!(f, "{:<36}{:>22}", "answers", "within the tolerance of the precision")?,
+            _ => {}
         }
         let least = plan.least_precise(catalogue);
         write!(f, "precision: {least}")?;
@@ -40,9 +61,9 @@ impl fmt::Display for Gains<'_> {
 fn name(scenario: &ScenarioEvidence) -> String {
     let tokens = scenario.tokens;
     match scenario.scenario.as_str() {
-        "decode" => "writing".to_owned(),
-        "batched decode" => format!("writing {tokens} texts together"),
-        "prefill" => format!("reading a prompt of {tokens}"),
+        "decode" => "decode, batch size 1".to_owned(),
+        "batched decode" => format!("decode, batch size {tokens}"),
+        "prefill" => format!("prefill, {tokens} tokens"),
         other => other.to_owned(),
     }
 }
@@ -68,13 +89,17 @@ mod tests {
             scenario("prefill", 512, 51200.0, 25600.0),
             scenario("first token", 32, 400e3, 320e3),
         ];
-        let text = Gains { plan: &plan, catalogue: &Catalogue::embedded() }.to_string();
+        let (catalogue, answers_alike) = (&Catalogue::embedded(), Some(true));
+        let text = Gains { plan: &plan, catalogue, answers_alike, best_seen: None }.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
         let words: Vec<&str> = lines[1].split_whitespace().collect();
-        assert_eq!(words, ["writing,", "tokens/s", "500.0", "1000.0", "1.25", "to", "1.50", "x"]);
-        assert!(lines[2].contains("reading a prompt of 512") && lines[2].contains("20000.0"), "{text}");
+        let expected =
+            ["decode,", "batch", "size", "1", "(tokens/s)", "500.0", "1000.0", "2.00", "x", "(1.25", "to", "1.50)"];
+        assert_eq!(words, expected);
+        assert!(lines[2].contains("prefill, 512 tokens") && lines[2].contains("20000.0"), "{text}");
         assert!(lines[3].contains(", ms ") && lines[3].contains("400.0      320.0"), "{text}");
-        assert!(lines[4].starts_with("precision: "), "{text}");
+        assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>(), ["answers", "identical"]);
+        assert!(lines[5].starts_with("precision: "), "{text}");
     }
 }

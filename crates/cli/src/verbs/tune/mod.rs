@@ -1,10 +1,12 @@
 //! `wgoose tune`
 
+mod choices;
 mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::tuning::{Effort, Tuned, in_use, tune, watched};
 use crate::verbs::trial;
+use choices::Choices;
 use gains::Gains;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,7 +167,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
             return Err(Interrupted(text).into());
         }
     };
-    let Swept { plan, is_unjudged, measured, recalled } = swept;
+    let Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled } = swept;
     if is_unjudged {
         let seconds = options.budget.as_secs();
         outln!("{seconds} s are too few to compare the plan in use, which stays; a longer --budget does");
@@ -176,7 +178,9 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     }
     let place = destination.save(&class, &plan)?;
     let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
-    outln!("{}", Gains { plan: &plan, catalogue: &options.catalogue });
+    let (catalogue, best_seen) = (&options.catalogue, best_seen.as_ref());
+    outln!("{}", Gains { plan: &plan, catalogue, answers_alike, best_seen });
+    outln!("{}", Choices { worth: &worth, vocab: plan.model.vocab });
     let kernels = if choices == 1 { "kernel" } else { "kernels" };
     outln!(
         "{choices} {kernels} chosen, chunk {chunk}; {measured} experiments measured, {recalled} taken from the ledger\n"

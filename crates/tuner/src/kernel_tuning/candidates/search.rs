@@ -11,7 +11,8 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wgoose_kernels::Refusal;
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Refusal, ops};
 
 /// The fastest so many configurations are varied.
 const BEAM: usize = 8;
@@ -21,6 +22,9 @@ const DRAWN: usize = 3;
 
 /// Configurations that are likely to be fast, before these.
 const LIKELY: usize = 12;
+
+/// Configurations that other plans have, before all others.
+const HINTED: usize = 4;
 
 /// Kernels that are compiled at once: as many as cores can take up before the first is measured.
 const AHEAD: usize = 16;
@@ -38,7 +42,12 @@ impl Candidates<'_, '_, '_> {
             self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
             return Ok(best);
         }
-        let first = self.first_of_each_variant()?;
+        let mut first = self.hinted();
+        for i in self.first_of_each_variant()? {
+            if !first.contains(&i) {
+                first.push(i);
+            }
+        }
         self.try_all(&first, &mut best, Some(deadline))?;
         if !self.elsewhere.is_empty() {
             let likely = self.likely(&mut self.rng());
@@ -46,6 +55,28 @@ impl Candidates<'_, '_, '_> {
         }
         let best = self.descend_from(&[], best, deadline)?;
         self.explore(best, deadline)
+    }
+
+    /// Those that known plans have for such op instances, of the nearest sizes first.
+    fn hinted(&self) -> Vec<usize> {
+        let key = &self.group.key;
+        // Ops of one folder have the same variants.
+        let is_alike = |other: &TuningKey| {
+            let folder = |op: &str| ops::ALL.iter().find(|known| known.name == op).map(|known| known.folder);
+            let is_like = (&other.formats, other.up_to_rows) == (&key.formats, key.up_to_rows);
+            is_like && folder(&other.op) == folder(&key.op)
+        };
+        let choices = self.tuner.hints.iter().flat_map(|plan| &plan.choices);
+        let mut choices: Vec<&Choice> = choices.filter(|choice| is_alike(&choice.key)).collect();
+        choices.sort_by_key(|choice| choice.key.k.abs_diff(key.k) + choice.key.m.abs_diff(key.m));
+        let mut hinted = Vec::new();
+        for i in choices.into_iter().filter_map(|choice| self.find(choice)) {
+            if self.all[i].refusal.is_none() && !hinted.contains(&i) {
+                hinted.push(i);
+            }
+        }
+        hinted.truncate(HINTED);
+        hinted
     }
 
     /// The same site draws the same, whenever it is tuned.

@@ -180,6 +180,8 @@ pub struct ChildLab {
     clock: Clock,
     doubt: Option<String>,
     begun: Instant,
+    /// Time that was spent on waiting for the reference.
+    waited: Duration,
     starts: Starts,
     /// What a process took to begin.
     start: Duration,
@@ -209,6 +211,7 @@ impl ChildLab {
             clock,
             doubt,
             begun,
+            waited: Duration::ZERO,
             starts,
             start,
             confirming,
@@ -268,7 +271,9 @@ impl ChildLab {
             }
             reference.get()?;
         }
-        Ok(begun.elapsed().as_secs_f64())
+        let waited = begun.elapsed();
+        self.waited += waited;
+        Ok(waited.as_secs_f64())
     }
 }
 
@@ -291,7 +296,7 @@ impl Lab for ChildLab {
         }
         let request = Request::Run { job: Box::new(job.clone()), site: site.cloned().map(Box::new), plans, effort };
         let (outcome, cost) = self.ask(&request)?;
-        Ok((outcome, Cost { check: cost.check + waited, ..cost }))
+        Ok((outcome, Cost { waited, ..cost }))
     }
 
     fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
@@ -299,7 +304,7 @@ impl Lab for ChildLab {
     }
 
     fn spent(&self) -> Duration {
-        self.begun.elapsed()
+        self.begun.elapsed().saturating_sub(self.waited)
     }
 
     fn clock(&self) -> Clock {

@@ -14,7 +14,6 @@ use crate::space::InstanceGroup;
 use crate::stats::rng::unit;
 use crate::stats::sequential::{is_decided, is_worth_more};
 use crate::stats::summary::median;
-use crate::stats::verdict::Criteria;
 use crate::sweep::Problem;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -128,6 +127,64 @@ impl Synthetic {
     }
 }
 
+impl Synthetic {
+    /// A software adapter on two cores, as Mesa's lavapipe was seen to be with the demo's model: a step of decode takes 20 ms, a prompt of
+    /// 64 tokens a second, the gate and a comparison of prompts much of a minute.
+    pub fn software(seed: u64) -> Self {
+        Synthetic {
+            bandwidth: 0.9,
+            compute: 0.35,
+            dispatch_ns: 30_000.0,
+            spread: 0.12,
+            noise: 0.03,
+            instance: 0.01,
+            ramp: 1.05,
+            costs: Costs {
+                kernel: 0.3,
+                plan: 1.5,
+                merged: 30.0,
+                check: 0.11,
+                warm_up: 0.02,
+                start: 0.9,
+                gate: 6.0,
+                reference: 1.0,
+                cores: 1,
+            },
+            ..Synthetic::h200(seed)
+        }
+    }
+
+    /// A GPU that shares its memory with a processor and whose driver takes long to compile: steps of some billion weights take 30 ms to
+    /// half a second, by how many bytes these have.
+    pub fn integrated(seed: u64, kernel_seconds: f64) -> Self {
+        Synthetic {
+            bandwidth: 30.0,
+            compute: 600.0,
+            dispatch_ns: 10_000.0,
+            noise: 0.01,
+            instance: 0.005,
+            costs: Costs {
+                kernel: kernel_seconds,
+                plan: 3.0 * kernel_seconds,
+                merged: 20.0 * kernel_seconds,
+                check: 0.1,
+                warm_up: 0.2,
+                start: 2.0,
+                gate: 4.0,
+                reference: 25.0,
+                cores: 4,
+            },
+            ..Synthetic::h200(seed)
+        }
+    }
+
+    /// The same device beside a busy process: samples scatter more, and late ones come in rows.
+    #[must_use]
+    pub fn busy(self) -> Self {
+        Synthetic { noise: 2.5 * self.noise + 0.02, instance: self.instance + 0.01, autocorrelation: 0.6, ..self }
+    }
+}
+
 /// What there is to tune on a made-up device for a model whose file has such formats: it can do what an H200 can, but for matrix units.
 pub fn made_up(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem {
     let limits = Limits {
@@ -141,11 +198,45 @@ pub fn made_up(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem 
         features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
         ..Limits::webgpu()
     };
+    with_limits(shape, formats, limits)
+}
+
+/// The same on a device of such limits.
+pub fn with_limits(shape: ModelShape, formats: BTreeMap<Weight, Format>, limits: Limits) -> Problem {
     let text = || "made up".to_owned();
     let device =
         DeviceFingerprint { adapter: text(), vendor: 1, device: 2, driver: text(), backend: text(), wgpu: text() };
     let default = Plan::default_for(device, shape, &limits);
     Problem { limits, shape, formats, model: "made-up".to_owned(), default }
+}
+
+/// The limits of a software adapter.
+pub fn limits_of_software() -> Limits {
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 32 << 10,
+        storage_buffers: 32,
+        min_subgroup: 8,
+        multiprocessors: 1,
+        is_cpu: true,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CoherentMemory]),
+        ..Limits::webgpu()
+    }
+}
+
+/// The limits of a GPU without what persistent kernels need.
+pub fn limits_of_integrated() -> Limits {
+    Limits {
+        workgroup_threads: 1024,
+        workgroup_memory: 32 << 10,
+        storage_binding: 1 << 30,
+        buffer: 1 << 30,
+        storage_buffers: 16,
+        min_subgroup: 32,
+        multiprocessors: 8,
+        features: BTreeSet::from([Feature::Subgroups, Feature::F16]),
+        ..Limits::webgpu()
+    }
 }
 
 /// Answers jobs as the device would.
@@ -154,6 +245,8 @@ pub struct SyntheticLab<'a> {
     catalogue: &'a Catalogue,
     device: Synthetic,
     now: f64,
+    /// Seconds that were spent on waiting for the reference, beside these.
+    waited: f64,
     rng: SplitMix64,
     /// The last sample's noise.
     last: f64,
@@ -178,6 +271,7 @@ impl<'a> SyntheticLab<'a> {
             catalogue,
             device,
             now: 0.0,
+            waited: 0.0,
             rng,
             last: 0.0,
             known: HashMap::new(),
@@ -220,23 +314,23 @@ impl<'a> SyntheticLab<'a> {
 
     fn kernel(&mut self, site: &InstanceGroup, which: &Configured) -> (Outcome, Cost) {
         let Costs { kernel: compile, check, warm_up, .. } = self.device.costs;
-        let is_compiled = self.compiled.contains(&(site_id(site), which.clone()));
+        let is_compiled = !self.compiled.insert((site_id(site), which.clone()));
         let compile = if is_compiled { 0.0 } else { compile };
         let warm_up = if is_compiled && self.is_warm { 0.01 } else { warm_up };
         self.is_warm = true;
         if self.is_wrong(which) {
-            let cost = self.spend(Cost { compile, check, timed: 0.0 });
+            let cost = self.spend(Cost { compile, check, ..Cost::default() });
             return (Outcome::failed(Cause::WrongResult, "error 1, allowed 1e-5".to_owned()), cost);
         }
         let ns = self.kernel_ns(site, which);
         if ns.is_infinite() {
-            let cost = self.spend(Cost { compile, check, timed: 0.0 });
+            let cost = self.spend(Cost { compile, check, ..Cost::default() });
             return (Outcome::failed(Cause::WrongResult, "it failed where it was recorded".to_owned()), cost);
         }
         let samples_ns: Vec<f64> = (0..5).map(|i| self.sample(ns, i + 6)).collect();
         let repeats = (2e6 / ns).ceil().clamp(1.0, 2000.0);
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
-        let cost = self.spend(Cost { compile, check, timed });
+        let cost = self.spend(Cost { compile, check, timed, waited: 0.0 });
         let (bits, detail) = (Some(made_up_bits(which)), String::new());
         let gate = Gate { passed: true, rms: 0.0, max: 0.0, quality_hash: None, certified: None, bits, detail };
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
@@ -247,11 +341,11 @@ impl<'a> SyntheticLab<'a> {
         &mut self,
         true_ns: [f64; 2],
         more: usize,
-        criteria: Option<&Criteria>,
+        is_enough: &dyn Fn(&[Vec<f64>; 2]) -> bool,
         mut samples_ns: [Vec<f64>; 2],
     ) -> [Vec<f64>; 2] {
         for i in 0..more {
-            if criteria.is_some_and(|criteria| is_decided(&samples_ns[0], &samples_ns[1], criteria)) {
+            if is_enough(&samples_ns) {
                 break;
             }
             for arm in if i % 2 == 0 { [0, 1] } else { [1, 0] } {
@@ -267,26 +361,36 @@ impl<'a> SyntheticLab<'a> {
         let longest = true_ns[0].max(true_ns[1]) * 1e-9;
         let steps = if scenario.tokens == 1 { (0.05 / longest).ceil().clamp(4.0, 32.0) } else { 1.0 };
         let each = 2.0 * longest * steps;
-        let warm_up = 0.25 + 6.0 * longest * steps;
+        // Both arms are sampled until they are warm: at once, where a sample takes long.
+        let sample = longest * steps;
+        let warm_up = 0.25 + sample * (2.0 * (1.0 + (0.5 / sample).ceil())).min(6.0);
         let left = effort.allowance.as_secs_f64() - effort.instances as f64 * warm_up;
         let asked = effort.pairs();
         let pairs = ((left / each).max(0.0) as usize / effort.instances).clamp(*asked.start(), *asked.end());
         let mut samples_ns = [Vec::new(), Vec::new()];
         for instance in 1..=effort.instances {
             let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
-            let criteria = effort.criteria();
-            let is_last = instance == effort.instances;
+            let (criteria, question) = (effort.criteria(), effort.question);
+            let (is_last, fewest) = (instance == effort.instances, samples_ns[0].len() + *asked.start());
+            let is_spent = |samples: &[Vec<f64>; 2]| {
+                let taken = instance as f64 * warm_up + samples[0].len() as f64 * each;
+                samples[0].len() >= fewest && effort.share.is_some_and(|share| taken >= share.as_secs_f64())
+            };
+            let is_enough = |samples: &[Vec<f64>; 2]| {
+                is_spent(samples) || (is_last && is_decided(&samples[0], &samples[1], &criteria, question))
+            };
             let mut next = pairs;
             while next > 0 {
-                samples_ns = self.pair(own, next, Some(&criteria).filter(|_| is_last), samples_ns);
-                let goes_on = is_last && is_worth_more(&samples_ns[0], &samples_ns[1], &criteria);
+                samples_ns = self.pair(own, next, &is_enough, samples_ns);
+                let is_open = is_worth_more(&samples_ns[0], &samples_ns[1], &criteria, question);
+                let goes_on = is_last && is_open && !is_spent(&samples_ns);
                 next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
             }
         }
         let pairs = samples_ns[0].len();
         let compile: f64 = plans.iter().map(|plan| self.prepare(plan)).sum();
         let timed = effort.instances as f64 * warm_up + pairs as f64 * each;
-        let cost = self.spend(Cost { compile, check: 0.0, timed });
+        let cost = self.spend(Cost { compile, timed, ..Cost::default() });
         Ok((Outcome::Pair { samples_ns, repeats: steps as u32, copies: 0 }, cost))
     }
 
@@ -294,7 +398,7 @@ impl<'a> SyntheticLab<'a> {
     fn starts(&mut self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<(Outcome, Cost), PlanError> {
         let start = self.device.costs.start * 1e9;
         let true_ns = [start + self.true_ns(plans[0], scenario)?, start + self.true_ns(plans[1], scenario)?];
-        let samples_ns = self.pair(true_ns, *effort.pairs().start(), None, Default::default());
+        let samples_ns = self.pair(true_ns, *effort.pairs().start(), &|_| false, Default::default());
         let timed = samples_ns.iter().flatten().sum::<f64>() * 1e-9;
         let cost = self.spend(Cost { timed, ..Cost::default() });
         Ok((Outcome::Pair { samples_ns, repeats: 1, copies: 0 }, cost))
@@ -314,10 +418,10 @@ impl<'a> SyntheticLab<'a> {
         let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
         let own = true_ns.map(|ns| ns * (self.device.instance * normal(&mut self.rng)).exp());
         let repeats = if scenario.tokens == 1 { 16 } else { 1 };
-        let samples_ns = self.pair(own, 4, None, Default::default());
+        let samples_ns = self.pair(own, 4, &|_| false, Default::default());
         let compile = self.prepare(plans[1]);
         let timed = 0.15 + 5.0 * f64::from(repeats) * (own[0] + own[1]) * 1e-9;
-        let cost = self.spend(Cost { compile, check: 0.0, timed });
+        let cost = self.spend(Cost { compile, timed, ..Cost::default() });
         Ok((Outcome::Pair { samples_ns, repeats, copies: 0 }, cost))
     }
 
@@ -335,17 +439,21 @@ impl<'a> SyntheticLab<'a> {
 impl Lab for SyntheticLab<'_> {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
         let Assignment { job, site, plans, effort, .. } = assignment;
-        self.is_warm &= matches!(job, Job::Kernel { .. });
+        self.is_warm &= matches!(job, Job::Kernel { .. } | Job::Kernels { .. });
         let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
         let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         let costs = self.device.costs;
         Ok(match job {
             Job::Kernel { kernel, .. } => self.kernel(site()?, kernel),
-            Job::Kernels { kernels: [a, b], .. } => {
-                let true_ns = [self.kernel_ns(site()?, a), self.kernel_ns(site()?, b)];
-                let samples_ns = self.pair(true_ns, 8, None, Default::default());
-                let timed = 2.0 * costs.warm_up + 16.0 * 2e-3;
-                let cost = self.spend(Cost { compile: 2.0 * costs.kernel, check: costs.check, timed });
+            Job::Kernels { kernels: both @ [a, b], .. } => {
+                let site = site()?;
+                let true_ns = [self.kernel_ns(site, a), self.kernel_ns(site, b)];
+                let samples_ns = self.pair(true_ns, 8, &|_| false, Default::default());
+                let new = both.iter().filter(|kernel| self.compiled.insert((site_id(site), (*kernel).clone()))).count();
+                let warm_up = if new == 0 && self.is_warm { 0.01 } else { 2.0 * costs.warm_up };
+                self.is_warm = true;
+                let timed = warm_up + true_ns.iter().map(|ns| 8.0 * (ns * 1e-9).max(2e-3)).sum::<f64>();
+                let cost = self.spend(Cost { compile: new as f64 * costs.kernel, timed, ..Cost::default() });
                 (Outcome::Pair { samples_ns, repeats: 1, copies: 1 }, cost)
             }
             Job::Compile { .. } => (Outcome::Done, Cost::default()),
@@ -359,8 +467,9 @@ impl Lab for SyntheticLab<'_> {
                 let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
                 let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
                 let compile = self.prepare(&plan(id, plans)?);
-                let check = costs.gate + (costs.reference - self.now).max(0.0);
-                let cost = self.spend(Cost { compile, check, timed: 0.0 });
+                let waited = (costs.reference - self.now - self.waited).max(0.0);
+                self.waited += waited;
+                let cost = self.spend(Cost { compile, check: costs.gate, waited, ..Cost::default() });
                 let certified = Some((183, 184));
                 (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, bits: None, detail }), cost)
             }

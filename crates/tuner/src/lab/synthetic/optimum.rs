@@ -7,7 +7,7 @@ use crate::kernel_tuning::PersistentGrid;
 use crate::scenario::Scenario;
 use crate::space::{Configuration, InstanceGroup, Scope, configurations, groups};
 use std::collections::{BTreeMap, BTreeSet};
-use wgoose_kernels::persistent::{StageMemory, can_be_stage};
+use wgoose_kernels::persistent::{NEEDS, StageMemory, can_be_stage};
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Kernel, Plan, PlanError};
 
@@ -31,7 +31,9 @@ impl SyntheticLab<'_> {
         for plan in self.problem.laid_out() {
             for fusions in self.problem.fusion_sets() {
                 let all = groups(&self.problem.shape, Scenario::DECODE, &fusions, &self.problem.formats_on_gpu(&plan));
-                let merged = THREADS.into_iter().map(Some).filter(|_| !self.problem.limits.is_cpu);
+                let limits = &self.problem.limits;
+                let can_merge = !limits.is_cpu && NEEDS.iter().all(|feature| limits.features.contains(feature));
+                let merged = THREADS.into_iter().map(Some).filter(|_| can_merge);
                 for threads in [None].into_iter().chain(merged).filter(|_| !all.is_empty()) {
                     let bound_ns = self.bound_ns(&all, threads, scope, &mut known);
                     outlines.push(Outline { groups: all.clone(), threads, bound_ns });

@@ -4,7 +4,8 @@ use super::*;
 use crate::job::{Configured, Cost, Job, PlanId, SiteId};
 use crate::ledger::error::Head;
 use crate::ledger::{
-    Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial, Tried,
+    Alike, Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing,
+    Trial, Tried,
 };
 use crate::scenario::Scenario;
 use proptest::prelude::*;
@@ -32,10 +33,12 @@ fn configured() -> impl Strategy<Value = Configured> {
     (any::<[String; 2]>(), config).prop_map(|([variant, text], config)| Configured { variant, config, text })
 }
 
+fn scenario() -> impl Strategy<Value = Scenario> {
+    any::<([u32; 2], bool)>().prop_map(|([tokens, sequences], from_start)| Scenario { tokens, sequences, from_start })
+}
+
 fn job() -> impl Strategy<Value = Job> {
     let plan = || any::<String>().prop_map(PlanId);
-    let scenario = any::<([u32; 2], bool)>();
-    let scenario = scenario.prop_map(|([tokens, sequences], from_start)| Scenario { tokens, sequences, from_start });
     prop_oneof![
         (site(), configured()).prop_map(|(site, kernel)| Job::Kernel { site, kernel }),
         (site(), [configured(), configured()], any::<bool>()).prop_map(|(site, kernels, held_out)| Job::Kernels {
@@ -48,13 +51,13 @@ fn job() -> impl Strategy<Value = Job> {
         plan().prop_map(|plan| Job::Gate { plan }),
         plan().prop_map(|plan| Job::Resident { plan }),
         prop::collection::vec(plan(), 0..3).prop_map(|plans| Job::Prepare { plans }),
-        ([plan(), plan()], scenario.clone()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
-        ([plan(), plan()], scenario.clone(), any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
+        ([plan(), plan()], scenario()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
+        ([plan(), plan()], scenario(), any::<bool>()).prop_map(|(plans, scenario, held_out)| Job::Steps {
             plans,
             scenario,
             held_out
         }),
-        ([plan(), plan()], scenario, any::<u32>()).prop_map(|(plans, scenario, process)| Job::Confirm {
+        ([plan(), plan()], scenario(), any::<u32>()).prop_map(|(plans, scenario, process)| Job::Confirm {
             plans,
             scenario,
             process
@@ -124,7 +127,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn record() -> impl Strategy<Value = Record> {
     let at = || -1e12..1e12f64;
-    let cost = [at(), at(), at()].prop_map(|[compile, check, timed]| Cost { compile, check, timed });
+    let cost =
+        [at(), at(), at(), at()].prop_map(|[compile, check, timed, waited]| Cost { compile, check, timed, waited });
     let trial = (at(), any::<Option<String>>(), identity(), prop::option::of(cost), outcome())
         .prop_map(|(at, session, identity, cost, outcome)| Trial { at, session, identity, cost, outcome });
     let plan = (at(), device(), any::<u32>()).prop_map(|(at, device, chunk)| {
@@ -162,12 +166,20 @@ fn record() -> impl Strategy<Value = Record> {
         text,
         best: PlanId(best),
     });
+    let alike = (at(), any::<[String; 3]>(), scenario()).prop_map(|(at, [session, plan, as_plan], scenario)| Alike {
+        at,
+        session,
+        plan: PlanId(plan),
+        scenario,
+        as_plan: PlanId(as_plan),
+    });
     prop_oneof![
         4 => trial.prop_map(|trial| Record::Trial(Box::new(trial))),
         1 => plan.prop_map(Record::Plan),
         1 => session.prop_map(Record::Session),
         1 => refused.prop_map(Record::Refused),
         1 => decision.prop_map(Record::Decision),
+        1 => alike.prop_map(Record::Alike),
     ]
 }
 

@@ -1,0 +1,114 @@
+//! How fast a device is: which search pays on it, and what a comparison will take.
+
+use super::ends::working;
+use super::{Sweep, SweepError};
+use crate::job::Job;
+use crate::kernel_tuning::KernelTuner;
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
+use wgoose_kernels::persistent::NEEDS;
+
+/// Samples of a comparison of two plans at the least: both warm up, and take turns six times.
+pub(super) const SAMPLES: f64 = 16.0;
+
+/// Tokens of a prompt that a GPU reads in the time of one step of decode: weights are read once for all of them.
+const TOKENS_PER_STEP: f64 = 64.0;
+
+/// The same where a CPU plays the device: it computes no faster than it reads.
+const TOKENS_PER_STEP_OF_A_CPU: f64 = 1.0;
+
+/// The share of the budget beyond which the fewest samples of all scenarios are too many: the device is slow.
+const SLOW: f64 = 0.125;
+
+impl Sweep<'_> {
+    /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The default kernel of
+    /// the largest op instance of decode tells: steps read all weights at its speed.
+    pub(super) fn is_slow(&mut self, tuner: &KernelTuner<'_>) -> Result<bool, SweepError> {
+        let limits = &self.problem.limits;
+        let can_merge = self.options.persistent && NEEDS.iter().all(|feature| limits.features.contains(feature));
+        if limits.is_cpu || (self.ends.is_short && can_merge) {
+            return Ok(limits.is_cpu);
+        }
+        let plan = &self.default;
+        let format = self.problem.formats_on_gpu(plan);
+        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
+        let Some(largest) = decode.iter().max_by_key(|group| group.instance.bytes()) else { return Ok(false) };
+        let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
+        let ns = tuner.default_ns(largest, &mut self.memo)?;
+        let step = ns * 1e-9 * all as f64 / largest.instance.bytes() as f64;
+        let scenarios = self.options.objective.scenarios();
+        let samples: f64 = scenarios.iter().map(|scenario| SAMPLES * self.guessed_sample(*scenario, step)).sum();
+        Ok(samples > SLOW * working(self.options.budget).as_secs_f64())
+    }
+
+    /// Seconds of a sample of a scenario, where a step of decode takes so many.
+    fn guessed_sample(&self, Scenario { tokens, sequences, .. }: Scenario, step: f64) -> f64 {
+        let tokens_per_step = if self.problem.limits.is_cpu { TOKENS_PER_STEP_OF_A_CPU } else { TOKENS_PER_STEP };
+        let rows = f64::from(tokens) * f64::from(sequences);
+        let steps = (rows / tokens_per_step).max(1.0);
+        // A sample of decode is a few steps.
+        if tokens == 1 { (4.0 * steps * step).max(0.05) } else { steps * step }
+    }
+
+    /// Seconds that a comparison in a scenario takes: as long as the quickest that was made, or as by its tokens beside another
+    /// scenario.
+    pub(super) fn comparison(&self, scenario: Scenario) -> f64 {
+        let mut quickest: Vec<(Scenario, f64)> = Vec::new();
+        for (job, seconds) in self.memo.took() {
+            let (Job::Steps { scenario, .. } | Job::Confirm { scenario, .. }) = job else { continue };
+            match quickest.iter_mut().find(|(known, _)| known == scenario) {
+                Some((_, known)) => *known = known.min(seconds),
+                None => quickest.push((*scenario, seconds)),
+            }
+        }
+        if let Some((_, seconds)) = quickest.iter().find(|(known, _)| *known == scenario) {
+            return *seconds;
+        }
+        // Of several the nearest tells the most.
+        let distance = |other: &Scenario| {
+            let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
+            (rows(other) / rows(&scenario)).ln().abs()
+        };
+        let nearest = quickest.iter().min_by(|(a, _), (b, _)| distance(a).total_cmp(&distance(b)));
+        let Some((known, seconds)) = nearest else {
+            return SAMPLES * self.guessed_sample(scenario, self.guessed_step());
+        };
+        let times = self.guessed_sample(scenario, 1.0) / self.guessed_sample(*known, 1.0);
+        seconds * times
+    }
+
+    /// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a second while
+    /// nothing is known.
+    fn guessed_step(&self) -> f64 {
+        let plan = &self.default;
+        let format = self.problem.formats_on_gpu(plan);
+        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
+        let timed = decode.iter().filter_map(|group| {
+            let ns = self.memo.timed(group).into_iter().map(|(_, ns)| ns).fold(f64::INFINITY, f64::min);
+            ns.is_finite().then_some((ns * f64::from(group.count), group.bytes()))
+        });
+        let (ns, bytes) = timed.fold((0.0, 0), |(ns, bytes), (own, of)| (ns + own, bytes + of));
+        let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
+        if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
+    }
+
+    /// Seconds that a kernel takes to be compiled, checked and timed, on average; a quarter of one while nothing is known.
+    pub(super) fn kernel_seconds(&self) -> f64 {
+        let (mut seconds, mut kernels) = (0.0, 0);
+        for (job, took) in self.memo.took() {
+            match job {
+                Job::Kernel { .. } => (seconds, kernels) = (seconds + took, kernels + 1),
+                Job::Compile { .. } => seconds += took,
+                _ => {}
+            }
+        }
+        if kernels == 0 { 0.25 } else { seconds / f64::from(kernels) }
+    }
+
+    /// Seconds that the gate of another plan takes: as long as the quickest that was taken, or as two comparisons of decode.
+    pub(super) fn gate_seconds(&self) -> f64 {
+        let gates = self.memo.took().filter(|(job, _)| matches!(job, Job::Gate { .. })).map(|(_, seconds)| seconds);
+        let quickest = gates.fold(f64::INFINITY, f64::min);
+        if quickest.is_finite() { quickest } else { 2.0 * self.comparison(Scenario::DECODE) }
+    }
+}

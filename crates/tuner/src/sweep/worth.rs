@@ -1,0 +1,88 @@
+//! The choices of a plan that are worth the most, by the times of their kernels alone.
+
+use super::{Sweep, SweepError};
+use crate::job::Configured;
+use crate::scenario::Scenario;
+use crate::space::{InstanceGroup, groups};
+use std::collections::BTreeSet;
+use wgoose_kernels::Plan;
+use wgoose_kernels::plan::{TuningKey, default_kernel};
+
+/// A choice of a plan, and the time that it saves in a pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worth {
+    /// The pass.
+    pub scenario: Scenario,
+    /// The kind of op instance, as the default plan has it.
+    pub of: TuningKey,
+    /// How many of them the pass has.
+    pub count: u32,
+    /// The chosen kernel: variant and configuration.
+    pub kernel: String,
+    /// Whether its weights have another layout than by default.
+    pub is_relaid: bool,
+    /// Microseconds of all of them in a pass: by default, and as chosen.
+    pub us: [f64; 2],
+    /// The saved time as a share of the pass by default, 0 to 1.
+    pub share: f64,
+}
+
+impl Sweep<'_> {
+    /// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is a persistent
+    /// kernel has only what runs beside that.
+    pub(super) fn worth(&mut self, plan: &Plan) -> Result<Vec<Worth>, SweepError> {
+        let objective = &self.options.objective;
+        let prompts = objective.prompts().into_iter().map(|prompt| prompt.tokens.min(plan.prefill_chunk));
+        let prompts: BTreeSet<u32> = prompts.filter(|tokens| *tokens > 1).collect();
+        let decode = objective.decodes().then_some(Scenario::DECODE);
+        let passes: Vec<Scenario> = decode.into_iter().chain(prompts.into_iter().map(Scenario::prefill)).collect();
+        let mut all = Vec::new();
+        for scenario in passes {
+            let [default, own] = [&self.default, plan].map(|plan| {
+                let fusions = if scenario == Scenario::DECODE { &plan.fusions.decode } else { &plan.fusions.prefill };
+                groups(&self.problem.shape, scenario, fusions, &self.problem.formats_on_gpu(plan))
+            });
+            let whole: f64 = default.iter().filter_map(|group| self.ns_in(&self.default, group)).sum();
+            for group in &own {
+                let is_same = |other: &&InstanceGroup| {
+                    let key = |of: &InstanceGroup| (of.key.op.clone(), of.key.k, of.key.m, of.instance.rows, of.count);
+                    key(other) == key(group)
+                };
+                let Some(before) = default.iter().find(is_same) else { continue };
+                let ns = [self.ns_in(&self.default, before), self.ns_in(plan, group)];
+                let (Some(choice), [Some(from), Some(to)]) = (plan.choices.iter().find(|c| c.key == group.key), ns)
+                else {
+                    continue;
+                };
+                if from > to {
+                    all.push(Worth {
+                        scenario,
+                        of: before.key.clone(),
+                        count: group.count,
+                        kernel: choice.to_string(),
+                        is_relaid: before.key.formats != group.key.formats,
+                        us: [from / 1e3, to / 1e3],
+                        share: (from - to) / whole.max(1.0),
+                    });
+                }
+            }
+        }
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Ok(all)
+    }
+
+    /// Nanoseconds of all instances of a kind in a pass, by the kernel that a plan has for it, where that was timed.
+    fn ns_in(&self, plan: &Plan, group: &InstanceGroup) -> Option<f64> {
+        let (limits, catalogue) = (&self.problem.limits, &self.options.catalogue);
+        let is_chosen = |kernel: &Configured| match plan.choices.iter().find(|choice| choice.key == group.key) {
+            Some(choice) => (&kernel.variant, &kernel.config) == (&choice.variant, &choice.config),
+            None => {
+                default_kernel(&group.instance, plan.precision, limits, catalogue).is_ok_and(|(variant, config, _)| {
+                    (kernel.variant.as_str(), &kernel.config) == (variant.name(), &variant.spell(&config))
+                })
+            }
+        };
+        let timed = self.memo.timed(group).into_iter().find(|(kernel, _)| is_chosen(kernel));
+        timed.map(|(_, ns)| ns * f64::from(group.count))
+    }
+}
