@@ -116,6 +116,21 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_ends_where_the_answer_is_out_of_reach() {
+        let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
+        // By three per cent either way: no verdict is clear after eight pairs.
+        let slower = [1.00, 1.03, 1.00, 1.04, 1.03, 1.00, 1.03, 1.01].map(|ratio| 100.0 * ratio);
+        let decided = |candidate: &[f64; 8], question| is_decided(&[100.0; 8], candidate, &criteria, question);
+        let questions = [Question::Verdict, Question::IsFaster, Question::IsSlower];
+        assert_eq!(questions.map(|question| decided(&slower, question)), [false, true, false]);
+        let faster = slower.map(|ns| 1e4 / ns);
+        assert_eq!(questions.map(|question| decided(&faster, question)), [false, false, true]);
+        // What is out of reach is not worth more pairs either, however busy the machine.
+        let more = |candidate: &[f64], question| is_worth_more(&[100.0; 8], candidate, &criteria, question);
+        assert!(more(&slower, Question::Verdict) && !more(&slower, Question::IsFaster));
+    }
+
+    #[test]
     fn what_looks_different_and_is_not_sure_goes_on() {
         let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
         let go_on = |ratios: [f64; 9]| {

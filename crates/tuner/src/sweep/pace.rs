@@ -20,6 +20,9 @@ const TOKENS_PER_STEP_OF_A_CPU: f64 = 1.0;
 /// The share of the budget beyond which the fewest samples of all scenarios are too many: the device is slow.
 const SLOW: f64 = 0.125;
 
+/// What the second gate takes of what the first one did, on a device whose driver has compiled nothing yet.
+const AFTER_THE_FIRST: f64 = 0.35;
+
 impl Sweep<'_> {
     /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The default kernel of
     /// the largest op instance of decode tells: steps read all weights at its speed.
@@ -105,10 +108,14 @@ impl Sweep<'_> {
         if kernels == 0 { 0.25 } else { seconds / f64::from(kernels) }
     }
 
-    /// Seconds that the gate of another plan takes: as long as the quickest that was taken, or as two comparisons of decode.
+    /// Seconds that the gate of another plan takes: as long as the quickest that was taken, a part of the first one, which compiles what
+    /// all plans share, or as two comparisons of decode.
     pub(super) fn gate_seconds(&self) -> f64 {
         let gates = self.memo.took().filter(|(job, _)| matches!(job, Job::Gate { .. })).map(|(_, seconds)| seconds);
-        let quickest = gates.fold(f64::INFINITY, f64::min);
-        if quickest.is_finite() { quickest } else { 2.0 * self.comparison(Scenario::DECODE) }
+        match gates.collect::<Vec<f64>>()[..] {
+            [] => 2.0 * self.comparison(Scenario::DECODE),
+            [first] => AFTER_THE_FIRST * first,
+            ref all => all.iter().copied().fold(f64::INFINITY, f64::min),
+        }
     }
 }

@@ -140,7 +140,7 @@ impl Synthetic {
             instance: 0.01,
             ramp: 1.05,
             costs: Costs {
-                kernel: 0.3,
+                kernel: 0.1,
                 plan: 1.5,
                 merged: 30.0,
                 check: 0.11,
