@@ -63,8 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return steps.finish();
     }
     if let Some(kernel) = &args.kernel {
-        steps
-            .run("kernels", || execute(tests("--package wgoose-runtime --test variants").env("WGOOSE_KERNEL", kernel)));
+        steps.run("kernels", || {
+            execute(tests("--package wgoose-runtime --test runtime variants::").env("WGOOSE_KERNEL", kernel))
+        });
         return steps.finish();
     }
     if let Some(limits) = &args.limits {
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.quick {
         steps.run("catalogue", || execute(&mut tests("--package wgoose-kernels")));
         steps.run("default configurations", || {
-            let mut every_choice = tests("--package wgoose-runtime --test variants every_choice");
+            let mut every_choice = tests("--package wgoose-runtime --test runtime variants::every_choice");
             execute(every_choice.env("WGOOSE_DEFAULTS", "1"))
         });
         return steps.finish();
