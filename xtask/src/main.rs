@@ -23,9 +23,9 @@ mod test;
 mod venv;
 mod vulkan;
 mod wgoose;
+mod workspace;
 
 use clap::{Parser, Subcommand};
-use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -61,7 +61,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let verb = Cli::parse().verb;
-    let outcome = enter_workspace().and_then(|()| match verb {
+    let outcome = workspace::enter().and_then(|()| match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Evidence(args) => evidence::run(&args),
@@ -80,10 +80,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Every path and command below is relative to the workspace.
-fn enter_workspace() -> shell::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    std::env::set_current_dir(&root).map_err(|e| shell::Error::file("enter", &root, e))
 }
