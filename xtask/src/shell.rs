@@ -1,5 +1,6 @@
 //! Other programs: each command is shown before it runs, and its failure is an error that names it.
 
+use crate::vulkan;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// A command with its arguments.
 pub(crate) fn command<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(program);
-    command.args(args);
+    command.args(args).envs(vulkan::variables());
     // Mesa's device layer complains on stderr where nobody is logged in.
     if cfg!(target_os = "linux") && std::env::var_os("XDG_RUNTIME_DIR").is_none() {
         command.env("XDG_RUNTIME_DIR", std::env::temp_dir());
