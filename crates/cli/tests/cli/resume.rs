@@ -59,9 +59,10 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
     let tune = |budget| ["tune", "m.gguf", "--budget", budget, "--out", "plan.ron"];
     for (round, (signal, code)) in [("-INT", 130), ("-TERM", 143), ("-TERM", 143)].into_iter().enumerate() {
         let mut command = wgoose(folder, &tune("3600"));
-        let sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let (begun, before) = (Instant::now(), lines(&ledger).len());
-        while lines(&ledger).len() < before + 8 && begun.elapsed() < Duration::from_secs(120) {
+        let before = lines(&ledger).len();
+        let mut sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        while lines(&ledger).len() < before + 8 {
+            assert!(sweep.try_wait().unwrap().is_none(), "the sweep ended before it could be interrupted");
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(Command::new("kill").args([signal, &sweep.id().to_string()]).status().unwrap().success());
@@ -94,18 +95,18 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let (ledger, plan) = (store.ledger(&name), store.path(&name));
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begun = Instant::now();
-    while lines(&ledger).len() < 60 && begun.elapsed() < Duration::from_secs(120) {
+    while lines(&ledger).len() < 60 {
         assert!(first.try_wait().unwrap().is_none(), "the sweep ended before it could be killed");
         std::thread::sleep(Duration::from_millis(5));
     }
     first.kill().unwrap();
     first.wait().unwrap();
     let before = lines(&ledger);
-    assert!(before.len() >= 60 && !plan.exists());
+    assert!(!plan.exists());
     // The process that ran its trials ends too.
+    let killed = Instant::now();
     while runs_anything_in(folder) {
-        assert!(begun.elapsed() < Duration::from_secs(240), "its trials go on");
+        assert!(killed.elapsed() < Duration::from_secs(600), "its trials go on");
         std::thread::sleep(Duration::from_millis(20));
     }
 

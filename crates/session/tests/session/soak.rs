@@ -1,12 +1,13 @@
 //! A session that does everything for a long time: what it says stays what it says alone, and its memory stays.
 //!
-//! `cargo xtask soak --seconds 3600` runs it for an hour, on the adapter that `WGOOSE_SOAK_DEVICE` names; the tests do for some seconds.
+//! `cargo xtask soak --seconds 3600` runs it for an hour, on the adapter that `WGOOSE_SOAK_DEVICE` names; the tests do for a hundred acts.
 
 use crate::support::{Tiny, tiny};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::{
@@ -150,42 +151,79 @@ fn resident() -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
+/// How far a run is.
+#[derive(Clone, Copy)]
+enum Length {
+    Time(Duration),
+    Acts(u32),
+}
+
+impl Length {
+    /// As long as `WGOOSE_SOAK_SECONDS` says, or as many acts as show a leak.
+    fn of_this_run() -> Self {
+        let seconds = std::env::var("WGOOSE_SOAK_SECONDS").ok();
+        seconds.map_or(Length::Acts(3 * WARM_UP), |seconds| Length::Time(Duration::from_secs(seconds.parse().unwrap())))
+    }
+
+    /// The share that is over.
+    fn share(self, acts: u32, time: Duration) -> f64 {
+        match self {
+            Length::Time(whole) => time.div_duration_f64(whole),
+            Length::Acts(whole) => f64::from(acts) / f64::from(whole),
+        }
+    }
+}
+
+/// Acts after which every pipeline and buffer was needed once.
+const WARM_UP: u32 = 40;
+
+/// Set in a process that runs nothing but the soak: other tests in it would have memory of their own.
+const ALONE: &str = "WGOOSE_SOAK_ALONE";
+
 #[test]
 fn a_session_that_goes_on_and_on_stays_as_it_was() {
+    if std::env::var_os(ALONE).is_some() {
+        return soak();
+    }
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    alone.args(["--exact", "soak::a_session_that_goes_on_and_on_stays_as_it_was", "--nocapture"]).env(ALONE, "1");
+    assert!(alone.status().unwrap().success());
+}
+
+fn soak() {
     /// What an allocator may keep, of memory that was given back.
     const SLACK: u64 = 24 << 20;
     /// How often memory is said.
-    const PARTS: u128 = 30;
-    let seconds = std::env::var("WGOOSE_SOAK_SECONDS").map_or(10, |seconds| seconds.parse().unwrap());
+    const PARTS: f64 = 30.0;
     let seed = std::env::var("WGOOSE_SOAK_SEED").map_or(1, |seed| seed.parse().unwrap());
     let model = tiny(3);
     let alone = Alone::of(&model);
     let mut session = open(&model);
     let mut joined = Joined { batch: session.batch(5).unwrap(), going: BTreeMap::new() };
-    let (mut rng, start, whole) = (Rng::with_seed(seed), Instant::now(), Duration::from_secs(seconds));
-    let (mut acts, mut before, mut said) = (0, None, 0);
+    let (mut rng, start, length) = (Rng::with_seed(seed), Instant::now(), Length::of_this_run());
+    let (mut acts, mut before, mut said) = (0, None, 0.0);
     let device = |session: &Session| session.load_report().device.map(|memory| memory.used);
     // The largest pass of all.
     session.embed_batch(&[(); 8].map(|()| text(TEXTS - 1)), &EmbedOptions::default()).unwrap();
-    while start.elapsed() < whole {
+    let mut share = 0.0;
+    while share < 1.0 {
         act(&mut session, &mut joined, model.folder.path(), &mut rng, &alone);
         acts += 1;
+        share = length.share(acts, start.elapsed());
         // A run that is cut off has said something.
-        let parts = start.elapsed().as_millis() * PARTS / whole.as_millis().max(1);
+        let parts = (share * PARTS).floor();
         if parts > said {
             said = parts;
             println!("{parts}/{PARTS}: {acts} acts; {:?}, {:?}", resident(), device(&session));
         }
-        // By then every pipeline and buffer was needed once. A run that does not come so far says nothing of memory.
-        if before.is_none() && start.elapsed() * 3 > whole && acts > 200 {
+        if before.is_none() && share * 3.0 >= 1.0 && acts >= WARM_UP {
             before = Some((resident(), device(&session)));
         }
     }
     let after = (resident(), device(&session));
-    println!(
-        "seed {seed}: {acts} acts in {seconds} s; bytes of the process and the device: {before:?}, then {after:?}"
-    );
-    let Some(before) = before else { return };
+    let time = start.elapsed();
+    println!("seed {seed}: {acts} acts in {time:?}; bytes of the process and the device: {before:?}, then {after:?}");
+    let before = before.expect("a run this short says nothing of memory: WGOOSE_SOAK_SECONDS takes more seconds");
     for (whose, before, after) in [("process", before.0, after.0), ("device", before.1, after.1)] {
         let grew = after.zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
         assert!(grew < SLACK, "the memory of the {whose} grew by {grew} bytes: {before:?}, then {after:?}");
