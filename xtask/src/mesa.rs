@@ -57,9 +57,14 @@ impl Mesa {
         let built = build_tests()?;
         self.run("check", &program(&built, "wgoose_runtime")?, &["matrix_check"], kernel)?;
         // Every choice is for those who ask: a kernel takes this adapter's compiler up to a minute and a half.
-        let all = ["random_cases", "add_up_alike", "pass_their_check", "every_choice"];
+        let all = [
+            "variants::random_cases",
+            "variants::kernels_that_add_up_alike",
+            "variants::matrix_units",
+            "variants::every_choice",
+        ];
         let which = if every_choice { &all[..] } else { &all[..3] };
-        self.run("variants", &program(&built, "variants")?, which, kernel)
+        self.run("variants", &program(&built, "runtime")?, which, kernel)
     }
 
     /// Runs the tests of a program there whose names contain one of these.
@@ -132,7 +137,7 @@ fn proxy() -> Option<String> {
 
 /// Builds the tests with the features that they have in the workspace. Returns cargo's messages.
 fn build_tests() -> Result<String> {
-    let mut build: Command = cargo("test --workspace --lib --test variants --no-run --message-format json");
+    let mut build: Command = cargo("test --workspace --lib --test runtime --no-run --message-format json");
     shell::capture(&mut build)
 }
 
@@ -162,9 +167,9 @@ mod tests {
     #[test]
     fn the_program_of_a_test_is_found() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"files"},"executable":null}
-            {"reason":"compiler-artifact","target":{"name":"variants"},"executable":"/target/variants-1"}
+            {"reason":"compiler-artifact","target":{"name":"runtime"},"executable":"/target/runtime-1"}
             {"reason":"build-finished","success":true}"#;
-        assert_eq!(executable(messages, "variants"), Some("/target/variants-1".into()));
+        assert_eq!(executable(messages, "runtime"), Some("/target/runtime-1".into()));
         assert_eq!(executable(messages, "files"), None);
         assert_eq!(executable("not JSON", "variants"), None);
     }

@@ -78,7 +78,7 @@ fn base_python() -> Result<(&'static str, String)> {
         apt::install(&DEBIAN_PACKAGES)?;
     }
     find().ok_or_else(|| {
-        Error::Other("the oracle needs python3 with PyTorch (`pip install torch`, the CPU build is enough)".into())
+        Error::Other("no python3 with PyTorch: `pip install torch` (the CPU build is enough), or leave the comparison out with --no-oracle".into())
     })
 }
 

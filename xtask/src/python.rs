@@ -15,12 +15,16 @@ const PROBE: &str = "import sys, ensurepip
 assert sys.version_info >= (3, 10)
 print(sys.executable, sys.version)";
 
+/// What to do without.
+const NEEDED: &str = "no python3 of version 3.10 or newer with venv and pip: install one, or leave out what needs it with \
+                      --no-python --no-oracle";
+
 /// Builds, installs and tests the package, against the tool.
 ///
 /// # Errors
 /// Without Python, or when the package cannot be built, a test fails or its source package lacks something.
 pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
-    let python = environment("python-venv", "crates/python/tests/requirements.txt")?;
+    let python = prepare()?;
     let wheels = target().join("wheels");
     // Wheels of other versions would be installed, too.
     if wheels.is_dir() {
@@ -37,7 +41,15 @@ pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
     sdist::check(&archive)?;
     let mut pytest = command(&python, ["-m", "pytest", "crates/python/tests"]);
     pytest.arg("--wgoose").arg(wgoose.path()).env("PYTHONDONTWRITEBYTECODE", "1");
-    shell::run(&mut pytest)
+    shell::run_tests(&mut pytest)
+}
+
+/// A Python that has what building and testing the package needs.
+///
+/// # Errors
+/// As of [`check`].
+pub(crate) fn prepare() -> Result<PathBuf> {
+    environment("python-venv", "crates/python/tests/requirements.txt", &[])
 }
 
 /// A Python that has what makes packages.
@@ -45,12 +57,21 @@ pub(crate) fn check(wgoose: &Wgoose) -> Result<()> {
 /// # Errors
 /// As of [`check`].
 pub(crate) fn packaging() -> Result<PathBuf> {
-    environment("packaging-venv", "xtask/packaging-requirements.txt")
+    environment("packaging-venv", "xtask/packaging-requirements.txt", &[])
 }
 
-fn environment(name: &str, requirements: &str) -> Result<PathBuf> {
+/// A program from a package on PyPI that was compiled already, and whose hash the requirements have.
+///
+/// # Errors
+/// There is no package for this system, or as of [`check`].
+pub(crate) fn tool(name: &str, requirements: &str, program: &str) -> Result<PathBuf> {
+    let python = environment(name, requirements, &["--require-hashes", "--only-binary", ":all:"])?;
+    Ok(python.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+fn environment(name: &str, requirements: &str, pip: &[&str]) -> Result<PathBuf> {
     let (base, versions) = base_python()?;
-    Recipe { name, base, versions: &versions, options: &[], requirements, pip: &[] }.prepare()
+    Recipe { name, base, versions: &versions, options: &[], requirements, pip }.prepare()
 }
 
 /// A Python and its version, after installing what makes environments on Debian and Ubuntu if need be.
@@ -66,5 +87,5 @@ fn base_python() -> Result<(&'static str, String)> {
         println!("no Python that makes environments: installing python3-venv");
         apt::install(&["python3-venv"])?;
     }
-    find().ok_or_else(|| Error::Other("the Python package needs python3, 3.10 or newer, with venv and pip".into()))
+    find().ok_or_else(|| Error::Other(NEEDED.into()))
 }

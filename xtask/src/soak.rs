@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the test `soak` of the session, for as long as one likes and optimised as users have it.
+//! `cargo xtask soak`: the test `soak` of crate session, for as long as one likes and optimised as users have it.
 
 use crate::shell::{self, Result, cargo};
 use crate::vulkan;
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     vulkan::ensure()?;
-    let mut soak = cargo("test --release --package wgoose-session --test soak -- --nocapture");
+    let mut soak = cargo("test --release --package wgoose-session --test session soak:: -- --nocapture");
     let (seconds, seed) = (args.seconds.to_string(), args.seed.to_string());
     shell::run(soak.env("WGOOSE_SOAK_SECONDS", seconds).env("WGOOSE_SOAK_SEED", seed))
 }

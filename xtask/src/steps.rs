@@ -58,6 +58,14 @@ impl Steps {
         }
     }
 
+    /// What a step needs of an earlier one; where that failed, the step is left out.
+    pub(crate) fn with<'a, T>(&mut self, built: &'a Option<T>, name: &'static str) -> Option<&'a T> {
+        if built.is_none() {
+            self.skip(name, "the build failed");
+        }
+        built.as_ref()
+    }
+
     /// Notes a step that is left out, with the reason.
     pub(crate) fn skip(&mut self, name: &'static str, reason: &str) {
         println!("\n== {name}\nskipped: {reason}");
@@ -67,18 +75,21 @@ impl Steps {
     /// Prints the summary.
     ///
     /// # Errors
-    /// Names the steps that failed.
+    /// Names the steps that failed, with the reasons.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n== summary\n{}", self.summary());
-        let failed = self.0.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(..)));
-        let failed: Vec<_> = failed.map(|(name, _)| *name).collect();
-        if failed.is_empty() { Ok(()) } else { Err(Error::Other(format!("failed: {}", failed.join(", ")))) }
+        let failed = self.0.iter().filter_map(|(name, outcome)| match outcome {
+            Outcome::Failed(_, error) => Some(format!("{name}: {error}")),
+            _ => None,
+        });
+        let failed: Vec<_> = failed.collect();
+        if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("\n"))) }
     }
 
     fn summary(&self) -> String {
         let lines = self.0.iter().map(|(name, outcome)| match outcome {
             Outcome::Passed(took) => format!("{name:<16} {:>7.1} s  ok", took.as_secs_f64()),
-            Outcome::Failed(took, error) => format!("{name:<16} {:>7.1} s  FAILED: {error}", took.as_secs_f64()),
+            Outcome::Failed(took, _) => format!("{name:<16} {:>7.1} s  FAILED", took.as_secs_f64()),
             Outcome::Skipped(reason) => format!("{name:<16} {:>9}  skipped: {reason}", "-"),
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -96,8 +107,8 @@ mod tests {
         assert_eq!(steps.run("two", || Ok(2)), Some(2));
         steps.skip("three", "--no-three");
         let summary = steps.summary();
-        assert!(summary.contains("FAILED: broken") && summary.contains("skipped: --no-three"), "{summary}");
-        assert_eq!(steps.finish().unwrap_err().to_string(), "failed: one");
+        assert!(summary.contains("FAILED") && summary.contains("skipped: --no-three"), "{summary}");
+        assert_eq!(steps.finish().unwrap_err().to_string(), "one: broken");
     }
 
     #[test]
@@ -115,6 +126,6 @@ mod tests {
     fn what_was_prepared_may_fail() {
         let mut steps = Steps::default();
         steps.run_where("one", || Ok(1), |one| if one == 1 { Err(Error::Other("broken".into())) } else { Ok(()) });
-        assert_eq!(steps.finish().unwrap_err().to_string(), "failed: one");
+        assert_eq!(steps.finish().unwrap_err().to_string(), "one: broken");
     }
 }

@@ -4,8 +4,9 @@ use crate::deny::Deny;
 use crate::evidence;
 use crate::mesa::Mesa;
 use crate::oracle::Oracle;
+use crate::prepare::{self, Ahead};
 use crate::python;
-use crate::shell::{Error, Result, cargo, probe, run as execute};
+use crate::shell::{Error, Result, cargo, probe, run as execute, run_tests};
 use crate::steps::Steps;
 use crate::vulkan;
 use crate::wgoose::{Profile, Wgoose};
@@ -50,6 +51,14 @@ fn matrices(steps: &mut Steps, kernel: Option<&str>, every_choice: bool) {
     steps.run_where("matrix units", Mesa::prepare, |mesa| mesa.test(kernel, every_choice));
 }
 
+/// Downloads the crates, so that what follows needs no network for them.
+fn crates() -> Result<()> {
+    execute(&mut cargo("fetch --locked")).map_err(|_| {
+        let help = "connect this machine to the network; what was downloaded once is kept";
+        Error::Other(format!("the crates that Cargo.lock names cannot be downloaded: {help}"))
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     if (args.no_oracle || args.no_python) && std::env::var_os("CI").is_some() {
         return Err(Error::Other("--no-oracle and --no-python are not for CI: it checks all of it".into()));
@@ -59,62 +68,68 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         matrices(&mut steps, args.kernel.as_deref(), true);
         return steps.finish();
     }
-    if steps.run("adapter", vulkan::ensure).is_none() {
+    if steps.run("adapter", vulkan::ensure).is_none() || steps.run("crates", crates).is_none() {
         return steps.finish();
     }
     if let Some(kernel) = &args.kernel {
-        steps
-            .run("kernels", || execute(tests("--package wgoose-runtime --test variants").env("WGOOSE_KERNEL", kernel)));
+        let mut variants = tests("--package wgoose-runtime --test runtime variants::");
+        steps.run("kernels", || run_tests(variants.env("WGOOSE_KERNEL", kernel)));
         return steps.finish();
     }
     if let Some(limits) = &args.limits {
-        steps.run("tests", || execute(tests("--workspace").env("WGOOSE_LIMITS", limits)));
+        steps.run("tests", || run_tests(tests("--workspace").env("WGOOSE_LIMITS", limits)));
         return steps.finish();
     }
-    steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
-    steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
-    steps.run("written pages", || evidence::written(Path::new("")));
     if args.quick {
-        steps.run("catalogue", || execute(&mut tests("--package wgoose-kernels")));
+        style(&mut steps);
+        steps.run("catalogue", || run_tests(&mut tests("--package wgoose-kernels")));
         steps.run("default configurations", || {
-            let mut every_choice = tests("--package wgoose-runtime --test variants every_choice");
-            execute(every_choice.env("WGOOSE_DEFAULTS", "1"))
+            let mut every_choice = tests("--package wgoose-runtime --test runtime variants::every_choice");
+            run_tests(every_choice.env("WGOOSE_DEFAULTS", "1"))
         });
         return steps.finish();
     }
+    everything(args, &mut steps)?;
+    steps.finish()
+}
+
+/// What needs no tests to be built.
+fn style(steps: &mut Steps) {
+    steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
+    steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
+    steps.run("written pages", || evidence::written(Path::new("")));
+}
+
+/// All that CI checks. What has to be downloaded is downloaded while this machine compiles and tests.
+fn everything(args: &Args, steps: &mut Steps) -> Result<()> {
+    let ahead = Ahead::begin(&prepare::Args { no_oracle: args.no_oracle, no_python: args.no_python })?;
+    style(steps);
+    let built = steps.run("build", || Wgoose::build(Profile::Dev));
+    if let Some(wgoose) = steps.with(&built, "made pages") {
+        steps.run("made pages", || evidence::made(wgoose.path()));
+    }
+    steps.run("tests", || run_tests(&mut tests("--workspace")));
+    steps.run("doc tests", || run_tests(&mut cargo("test --workspace --doc")));
+    steps.run("preparations", || ahead.finish());
     if let Some(deny) = steps.run("dependencies", || Deny::prepare().and_then(Deny::check)) {
         steps.run_where("advisories", || deny.fetch_advisories(), Deny::check_advisories);
     }
-    let built = steps.run("build", || Wgoose::build(Profile::Dev));
-    match &built {
-        None => steps.skip("made pages", "the build failed"),
-        Some(wgoose) => {
-            steps.run("made pages", || evidence::made(wgoose.path()));
-        }
+    if steps.with(&built, "matrix units").is_some() {
+        matrices(steps, None, false);
     }
-    steps.run("tests", || execute(&mut tests("--workspace")));
-    match &built {
-        None => steps.skip("matrix units", "the build failed"),
-        Some(_) => matrices(&mut steps, None, false),
+    if args.no_python {
+        steps.skip("python package", "--no-python");
+    } else if let Some(wgoose) = steps.with(&built, "python package") {
+        steps.run("python package", || python::check(wgoose));
     }
-    steps.run("doc tests", || execute(&mut cargo("test --workspace --doc")));
-    match &built {
-        _ if args.no_python => steps.skip("python package", "--no-python"),
-        None => steps.skip("python package", "nothing to compare with: the build failed"),
-        Some(wgoose) => {
-            steps.run("python package", || python::check(wgoose));
-        }
+    if args.no_oracle {
+        steps.skip("oracle", "--no-oracle");
+    } else if let Some(wgoose) = steps.with(&built, "oracle") {
+        steps.run("oracle", || {
+            let oracle = Oracle::prepare()?;
+            oracle.run("check.py", wgoose)?;
+            oracle.run("conversion.py", wgoose)
+        });
     }
-    match built {
-        _ if args.no_oracle => steps.skip("oracle", "--no-oracle"),
-        None => steps.skip("oracle", "nothing to compare: the build failed"),
-        Some(wgoose) => {
-            steps.run("oracle", || {
-                let oracle = Oracle::prepare()?;
-                oracle.run("check.py", &wgoose)?;
-                oracle.run("conversion.py", &wgoose)
-            });
-        }
-    }
-    steps.finish()
+    Ok(())
 }

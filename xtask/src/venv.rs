@@ -38,7 +38,11 @@ impl Recipe<'_> {
         let venv = ["-m", "venv", "--clear"].iter().chain(self.options).copied().chain([&*place]);
         shell::run(&mut command(self.base, venv))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        shell::run(&mut command(&python, pip.iter().chain(self.pip).chain(&["-r", self.requirements])))?;
+        let install = shell::run(&mut command(&python, pip.iter().chain(self.pip).chain(&["-r", self.requirements])));
+        install.map_err(|_| {
+            let what = format!("the packages of {} cannot be installed", self.requirements);
+            Error::Other(format!("{what}: connect this machine to the network, or set PIP_INDEX_URL"))
+        })?;
         stamp.write()?;
         Ok(python)
     }

@@ -1,6 +1,8 @@
 //! Something for wgpu to run on: Metal and DX12 come with the system, on Linux there must be Vulkan.
 
-use crate::apt;
+mod unpacked;
+
+use crate::apt::{self, Rights};
 use crate::shell::{Error, Result};
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Mesa's drivers include lavapipe, which runs on the CPU: with them every Linux machine has an adapter.
 pub(crate) const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 
-/// Makes sure that there is an adapter, installing a software one on Debian and Ubuntu.
+/// Makes sure that there is an adapter. On Debian and Ubuntu a software adapter is installed, or unpacked below the target folder
+/// where this user may not install packages.
 ///
 /// # Errors
 /// Says what to install where we cannot.
@@ -19,20 +22,41 @@ pub(crate) fn ensure() -> Result<()> {
         println!("this system brings its own graphics API");
         return Ok(());
     }
-    let host = Host { root: Path::new("/"), variable: &|name| env::var_os(name) };
-    match host.driver() {
-        Ok(_) => println!("Vulkan: a loader and a driver are here"),
-        Err(missing) if apt::is_here() => {
-            println!("{missing}: installing {} (runs on the CPU where there is no GPU)", DEBIAN_PACKAGES.join(" and "));
-            apt::install(&DEBIAN_PACKAGES)?;
-            host.driver().map_err(|missing| Error::Other(format!("{missing}, even after installing")))?;
+    let missing = match Host::this().driver() {
+        Ok(_) => {
+            println!("Vulkan: a loader and a driver are here");
+            return Ok(());
         }
-        Err(missing) => {
-            let hint = "install the Vulkan loader and a driver (your GPU's, or Mesa's lavapipe for the CPU)";
-            return Err(Error::Other(format!("{missing}; {hint}")));
+        Err(missing) => missing,
+    };
+    if !apt::is_here() {
+        let hint = "install the Vulkan loader and a driver (your GPU's, or Mesa's lavapipe for the CPU)";
+        return Err(Error::Other(format!("{missing}; {hint}")));
+    }
+    let (what, why) = (DEBIAN_PACKAGES.join(" and "), "(runs on the CPU where there is no GPU)");
+    match Rights::find() {
+        Some(rights) => {
+            println!("{missing}: installing {what} {why}");
+            rights.install(&DEBIAN_PACKAGES)?;
+            Host::this()
+                .driver()
+                .map_err(|missing| Error::Other(format!("{missing}, even after installing {what}")))?;
+        }
+        None => {
+            println!("{missing}: unpacking {what} below the target folder {why}");
+            unpacked::prepare()?;
         }
     }
     Ok(())
+}
+
+/// The variables with which a program finds an unpacked driver; none where this system has a driver of its own.
+pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
+    let host = Host::this();
+    if !cfg!(target_os = "linux") || host.driver().is_ok() {
+        return Vec::new();
+    }
+    unpacked::variables(host.drivers()).unwrap_or_default()
 }
 
 /// What a Vulkan installation lacks.
@@ -51,19 +75,29 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
+    /// The system that this program runs on.
+    fn this() -> Self {
+        Host { root: Path::new("/"), variable: &|name| env::var_os(name) }
+    }
+
     /// The first driver manifest that the Vulkan loader would read.
     /// Places: Khronos' loader interface, "Driver Discovery on Linux".
     fn driver(&self) -> std::result::Result<PathBuf, Missing> {
         if !self.library_folders().iter().any(|folder| folder.join("libvulkan.so.1").exists()) {
             return Err(Missing::Loader);
         }
+        self.drivers().into_iter().next().ok_or(Missing::Driver)
+    }
+
+    /// The driver manifests that the Vulkan loader would read.
+    fn drivers(&self) -> Vec<PathBuf> {
         let manifests = match self.list("VK_DRIVER_FILES").or_else(|| self.list("VK_ICD_FILENAMES")) {
             Some(chosen) => {
                 chosen.into_iter().flat_map(|path| if path.is_dir() { manifests(&path) } else { vec![path] }).collect()
             }
             None => self.manifest_folders().iter().flat_map(|folder| manifests(folder)).collect::<Vec<_>>(),
         };
-        manifests.into_iter().find(|path| path.is_file()).ok_or(Missing::Driver)
+        manifests.into_iter().filter(|path| path.is_file()).collect()
     }
 
     fn manifest_folders(&self) -> Vec<PathBuf> {

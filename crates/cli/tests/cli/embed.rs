@@ -89,9 +89,10 @@ fn killed(folder: &Path, line: &str) -> PathBuf {
 
 #[test]
 fn a_killed_run_goes_on() {
+    const TEXTS: u64 = 100;
     let folder = folder();
     let folder = folder.path();
-    let many: Vec<String> = (0..300).map(|i| format!("{i} geese")).collect();
+    let many: Vec<String> = (0..TEXTS).map(|i| format!("{i} geese")).collect();
     std::fs::write(folder.join("many.txt"), many.join("\n")).unwrap();
     for name in ["v.jsonl", "v.npy"] {
         let line = format!("--file many.txt --out {name} --store {name}.store");
@@ -104,8 +105,8 @@ fn a_killed_run_goes_on() {
         let sums = part.with_extension("part.sums");
         let sum = |bytes: &[u8]| {
             let len = bytes.len() as u64;
-            let hash = blake3::hash(&[bytes, &300u64.to_le_bytes(), &len.to_le_bytes()].concat());
-            format!("300 {len} {}\n", hash.to_hex())
+            let hash = blake3::hash(&[bytes, &TEXTS.to_le_bytes(), &len.to_le_bytes()].concat());
+            format!("{TEXTS} {len} {}\n", hash.to_hex())
         };
         let mut marked = whole.clone();
         let digit = (200..).find(|at| marked[*at].is_ascii_digit()).unwrap();

@@ -26,6 +26,7 @@ mod profiles;
 mod readme;
 mod refusals;
 mod reports;
+mod resume;
 #[cfg(unix)]
 mod serve;
 mod signals;

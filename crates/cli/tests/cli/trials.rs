@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, FusionSet};
+use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
@@ -21,6 +22,9 @@ use wgoose_tuner::ledger::{self, Cause, Ledger, Outcome};
 use wgoose_tuner::memo::Memo;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::{InstanceGroup, Scope, groups};
+
+/// Time for all that is asked for.
+const NO_HURRY: Duration = Duration::from_secs(1 << 32);
 
 /// The kernel that all others are made of.
 const MUL: &str = include_str!("../../../../kernels-wgsl/ops/mul/elements.wgsl");
@@ -38,7 +42,8 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
         "    y[i] = a[i] * b[i];\n    if i == 0u {\n        y[params.rows * params.m + 3u] = 1.0;\n    }\n",
         Some(Cause::WrongResult),
     ),
-    // One dispatch in a hundred loses: they are counted in what workgroups hand to one another.
+    // One dispatch in a hundred loses: they are counted in what workgroups hand to one another, so that a hundred runs in a row show
+    // it on every machine.
     (
         "race",
         "    y[i] = a[i] * b[i];
@@ -153,14 +158,14 @@ impl World {
     fn command(&self) -> ChildCommand {
         let arguments = ["trial", "tiny.gguf", "--no-cache", "--abort-at=aborting"]
             .map(|argument| if argument.ends_with(".gguf") { self.path(argument).into() } else { argument.into() });
-        let deadlines = Deadlines { compile: Duration::from_secs(60), run: Duration::from_secs(6) };
+        let deadlines = Deadlines { compile: Duration::from_secs(600), run: Duration::from_secs(15) };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_wgoose"));
         let (interpreter, kernels) = (Vec::new(), Some(self.path("kernels")));
         ChildCommand { program, interpreter, arguments: arguments.into(), kernels, deadlines }
     }
 
-    /// Tunes the site in a child process.
-    fn tune(&self) -> TunedKernel {
+    /// Has a child process run what a tuner asks for at the site.
+    fn ask<T>(&self, ask: impl FnOnce(&KernelTuner<'_>, &mut Memo<'_>) -> T) -> T {
         let setup = ChildSetup {
             device: self.device.fingerprint(),
             limits: self.device.limits(),
@@ -175,8 +180,19 @@ impl World {
         let fingerprint = self.device.fingerprint().clone();
         let mut memo = Memo::new(ledger, fingerprint, Some(self.model.fingerprint().to_string()), &mut lab);
         let scope = Scope { allowed: Precision::F32, exhaustive: false };
-        let tuner = KernelTuner::new(self.device.limits(), &self.catalogue, scope);
-        tuner.tune(&self.site, &mut memo, Duration::from_secs(3600)).unwrap()
+        ask(&KernelTuner::new(self.device.limits(), &self.catalogue, scope), &mut memo)
+    }
+
+    /// Tunes the site.
+    fn tune(&self) -> TunedKernel {
+        self.ask(|tuner, memo| tuner.tune(&self.site, memo, NO_HURRY).unwrap())
+    }
+
+    /// Whether a variant is faster than the default, in a comparison.
+    fn is_faster(&self, name: &str) -> bool {
+        let variant = self.catalogue.variant("mul", name).unwrap();
+        let choice = Choice::new(self.site.key.clone(), variant, &variant.default_config()).unwrap();
+        self.ask(|tuner, memo| tuner.default_unless_faster(&self.site, memo, &choice, NO_HURRY).unwrap()).is_none()
     }
 
     /// What failed, and how: of a comparison, the kernel that was to win.
@@ -214,7 +230,8 @@ fn json(path: &Path) -> Value {
 fn planted_kernels_are_caught_kept_and_not_tried_again() {
     let world = World::new();
     let tuned = world.tune();
-    // The race shows only where a kernel is about to win.
+    // The race shows only where a kernel is about to win, and which one that is depends on the noise.
+    assert!(!world.is_faster("race"));
     let wanted = PLANTED.iter().filter_map(|(name, _, cause)| Some(((*name).to_owned(), (*cause)?)));
     let failures = world.failures();
     assert_eq!(failures, wanted.collect());
@@ -269,7 +286,7 @@ fn ends_without_its_parent(world: &World, bundle: &Path) {
     drop(requests);
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
+        if begun.elapsed() > Duration::from_secs(600) {
             child.kill().unwrap();
             panic!("it goes on without its parent");
         }
@@ -293,33 +310,50 @@ fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
     std::fs::write(kernels.join("good.wgsl"), EMBED.replace("// default: 10\n", "")).unwrap();
     let workload = "(name: \"mine\", parts: [(tokens: 1), (tokens: 8, from_start: true)])";
     std::fs::write(folder.path().join("mine.ron"), workload).unwrap();
-    let tune = "tune tiny.gguf --kernels kernels --only kernels --budget 90 --workload mine.ron --out plan.ron --ledger l.jsonl";
-    let said = printed(folder.path(), tune.split(' '));
-    assert!(said.contains("first token of a fresh process, ms"), "{said}");
-
-    let (records, _) = ledger::read(&folder.path().join("l.jsonl")).unwrap();
-    let mut confirmed: BTreeMap<(Scenario, u32), usize> = BTreeMap::new();
-    for (_, trial) in records.trials() {
-        if let (Some(Job::Confirm { scenario, process, .. }), Outcome::Pair { samples_ns, .. }) =
-            (trial.identity.tried.job(), &trial.outcome)
-        {
-            *confirmed.entry((*scenario, *process)).or_default() += samples_ns[1].len();
-        }
-    }
     let first_token = Scenario { from_start: true, ..Scenario::prefill(8) };
-    let all = [Scenario::DECODE, first_token].map(|scenario| [0, 1, 2].map(|n| (scenario, n)));
-    assert!(all.iter().flatten().all(|key| confirmed.get(key).is_some_and(|pairs| *pairs >= 2)), "{confirmed:?}");
-    let plan = Plan::load(&folder.path().join("plan.ron")).unwrap();
+    let wanted: BTreeSet<(Scenario, u32)> =
+        [Scenario::DECODE, first_token].into_iter().flat_map(|scenario| (0..3).map(move |n| (scenario, n))).collect();
+    // A busy machine starts processes slowly, and a search whose budget has no time for them leaves them out.
+    let is_complete = |confirmed: &Confirmed| confirmed.pairs.keys().copied().collect::<BTreeSet<_>>() == wanted;
+    let confirmed = [90, 360, 1440, 5760].into_iter().map(|budget| confirmed(folder.path(), budget)).find(is_complete);
+    let Confirmed { said, plan, pairs } =
+        confirmed.expect("an hour is too short to start processes and to sample steps");
+    assert!(said.contains("first token of a fresh process, ms"), "{said}");
     assert!(plan.choices.iter().any(|choice| choice.variant == "good"), "{said}");
     // The evidence is of these samples alone.
     for scenario in plan.evidence.unwrap().scenarios {
-        let of = |(known, _): &(&(Scenario, u32), &usize)| match scenario.scenario.as_str() {
-            "first token" => known.0.from_start,
-            _ => known.0 == Scenario::DECODE,
-        };
-        let pairs: usize = confirmed.iter().filter(of).map(|(_, pairs)| pairs).sum();
-        assert_eq!(scenario.pairs as usize, pairs, "{}", scenario.scenario);
+        let from_start = scenario.scenario == "first token";
+        let counted: usize =
+            pairs.iter().filter(|((known, _), _)| known.from_start == from_start).map(|(_, n)| n).sum();
+        assert_eq!(scenario.pairs as usize, counted, "{}", scenario.scenario);
     }
+}
+
+/// What a tuning found, and the pairs of samples of its plan in each process.
+struct Confirmed {
+    said: String,
+    plan: Plan,
+    pairs: BTreeMap<(Scenario, u32), usize>,
+}
+
+/// Tunes the model of a folder from the beginning, within so many seconds.
+fn confirmed(folder: &Path, seconds: u32) -> Confirmed {
+    let ledger = folder.join(format!("{seconds}.jsonl"));
+    let arguments = "tune tiny.gguf --kernels kernels --only kernels --workload mine.ron --out plan.ron --ledger";
+    let (ledger_path, budget) = (ledger.to_string_lossy(), seconds.to_string());
+    let said = printed(folder, arguments.split(' ').chain([&*ledger_path, "--budget", &budget]));
+    let plan = Plan::load(&folder.join("plan.ron")).unwrap();
+    let (records, _) = ledger::read(&ledger).unwrap();
+    let mut pairs: BTreeMap<(Scenario, u32), usize> = BTreeMap::new();
+    for (_, trial) in records.trials() {
+        if let (Some(Job::Confirm { scenario, process, plans }), Outcome::Pair { samples_ns, .. }) =
+            (trial.identity.tried.job(), &trial.outcome)
+            && plans[1].0 == plan.hash()
+        {
+            *pairs.entry((*scenario, *process)).or_default() += samples_ns[1].len();
+        }
+    }
+    Confirmed { said, plan, pairs }
 }
 
 #[test]

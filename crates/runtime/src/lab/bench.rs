@@ -58,6 +58,9 @@ impl Bench {
     pub(crate) const GUARD: f32 = 1234.5;
     const GUARDS: usize = 64;
 
+    /// Bytes of results that are read back together.
+    const COMPARED_BYTES: u64 = 32 << 20;
+
     /// Compiles the kernel and uploads the operands so many times.
     ///
     /// # Errors
@@ -95,7 +98,7 @@ impl Bench {
     }
 
     /// Bytes of y and the state.
-    pub(crate) fn result_bytes(&self) -> u64 {
+    fn result_bytes(&self) -> u64 {
         self.results.y_bytes + self.results.state.as_ref().map_or(0, wgpu::Buffer::size)
     }
 
@@ -103,12 +106,24 @@ impl Bench {
     ///
     /// # Errors
     /// The device fails.
-    pub(crate) fn repeats_itself(&self, runs: u32) -> Result<bool, RuntimeError> {
-        self.run_over(&vec![Before::Poison; runs as usize], |each| {
-            let mut each = each.chunks_exact(self.result_bytes() as usize);
-            let first = each.next();
-            each.all(|run| Some(run) == first)
-        })
+    pub(crate) fn repeats_itself(&self, runs: u64) -> Result<bool, RuntimeError> {
+        let bytes = self.result_bytes();
+        let at_once = (Self::COMPARED_BYTES / bytes).max(2);
+        let mut first: Option<Vec<u8>> = None;
+        let mut left = runs;
+        while left > 0 {
+            let runs = left.min(at_once);
+            let agree = self.run_over(&vec![Before::Poison; runs as usize], |each| {
+                let mut each = each.chunks_exact(bytes as usize);
+                let first = first.get_or_insert_with(|| each.next().unwrap_or_default().to_vec());
+                each.all(|run| run == first)
+            })?;
+            if !agree {
+                return Ok(false);
+            }
+            left -= runs;
+        }
+        Ok(true)
     }
 
     /// Runs the first set over each of these, and reads what y and the state then hold, one run after another. They are submitted

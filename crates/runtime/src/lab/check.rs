@@ -106,23 +106,29 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     Ok(Deviation { worst, tolerance, fault, bits })
 }
 
-/// Bytes of results that [`is_steady`] compares at most.
-const COMPARED_BYTES: u64 = 32 << 20;
+/// Races that show more seldom than once in so many runs are not looked for.
+const SELDOM: f64 = 100.0;
 
-/// Nanoseconds that it may take.
+/// The share of races that may go unnoticed although they show as often as [`SELDOM`] says.
+const UNNOTICED: f64 = 1e-6;
+
+/// Nanoseconds that the runs of [`is_steady`] may take.
 const COMPARED_NS: f64 = 1e9;
 
-/// Runs that a race which is lost once in a hundred times does not survive, where bytes and time allow so many.
-const RUNS: u64 = 256;
+/// Runs that find a race which shows once in `seldom` runs, but for a share of `unnoticed`: n runs all agree with a probability of
+/// (1 - 1 / seldom)^n.
+fn runs_to_notice(seldom: f64, unnoticed: f64) -> u64 {
+    (unnoticed.ln() / (-seldom.recip()).ln_1p()).ceil() as u64
+}
 
-/// Whether a kernel whose dispatch takes so many nanoseconds gives the same bits over and over: for those that are to be used, as it
-/// costs as much as hundreds of dispatches.
+/// Whether a kernel whose dispatch takes so many nanoseconds gives the same bits in every run, as long as all agree in 1,375 runs: for
+/// kernels that are about to be used. Of a kernel that takes more than 0.7 ms only as many runs are compared as a second has.
 ///
 /// # Errors
 /// The device fails.
 pub fn is_steady(bench: &Bench, ns: f64) -> Result<bool, RuntimeError> {
-    let runs = RUNS.min(COMPARED_BYTES / bench.result_bytes()).min((COMPARED_NS / ns.max(1.0)) as u64);
-    bench.repeats_itself(runs.max(2) as u32)
+    let runs = runs_to_notice(SELDOM, UNNOTICED).min((COMPARED_NS / ns.max(1.0)) as u64);
+    bench.repeats_itself(runs.max(2))
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is
@@ -150,4 +156,19 @@ fn root_mean_square(values: &[f32]) -> f64 {
     let parts: Vec<(f64, usize)> = values.par_chunks(1 << 14).map(part).collect();
     let (squares, n) = parts.into_iter().fold((0.0, 0), |all, part| (all.0 + part.0, all.1 + part.1));
     (squares / n.max(1) as f64).sqrt().max(1e-6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_runs_find_a_seldom_race() {
+        assert_eq!(runs_to_notice(SELDOM, UNNOTICED), 1375);
+        for (seldom, unnoticed) in [(2.0, 0.01), (100.0, 1e-6), (1e4, 1e-3)] {
+            let all_agree = |runs: u64| (1.0 - f64::recip(seldom)).powi(runs as i32);
+            let runs = runs_to_notice(seldom, unnoticed);
+            assert!(all_agree(runs) <= unnoticed && all_agree(runs - 1) > unnoticed, "{runs}");
+        }
+    }
 }

@@ -1,0 +1,3 @@
+//! Bytes of strangers: every reader ends with a result or an error.
+
+mod inputs;

@@ -1,0 +1,9 @@
+//! Files of models and blocks of weights: read, written, converted, damaged.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod blocks;
+mod convert;
+mod file_faults;
+mod model_files;
+mod synth;

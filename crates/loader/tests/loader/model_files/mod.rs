@@ -1,0 +1,8 @@
+//! Model files of all three containers, written byte by byte and read back: intact, wrong and hostile ones.
+
+mod containers;
+mod hostile;
+mod refusals;
+mod support;
+mod tensor_files;
+mod views;

@@ -1,0 +1,10 @@
+//! Kernels, models and samplers on the device of this machine.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod model;
+mod pipeline_cache;
+mod repack;
+mod sampling;
+mod sparse;
+mod variants;

@@ -1,0 +1,207 @@
+//! Sequences of a batch are those that are generated alone, whoever joins and leaves beside them.
+
+use crate::support::{SHAPE, Tiny, tiny};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
+use wgoose_session::tokenizer::Tokenizer;
+use wgoose_session::{
+    Backend, Batch, BatchEvent, Ending, GenerateOptions, Generated, SequenceId, Session, SessionError,
+};
+
+const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_bytes()];
+
+/// Settings that differ in all that can.
+fn settings() -> Vec<GenerateOptions> {
+    let default = GenerateOptions::default;
+    let greedy = SamplerOptions { temperature: 0.0, ..SamplerOptions::default() };
+    let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.9 };
+    let repelled = SamplerOptions { penalties, ..greedy.clone() };
+    let typical = SamplerOptions { typical: 0.7, top_p: 0.95, seed: 4, penalties, ..SamplerOptions::default() };
+    let banned = (0..100).map(|token| (token, f32::NEG_INFINITY)).collect();
+    let biased = SamplerOptions { bias: banned, seed: 9, top_k: NonZeroUsize::new(30), ..SamplerOptions::default() };
+    let stop_strings = ["e", "\n", "a"].map(str::to_owned).to_vec();
+    vec![
+        GenerateOptions { sampling: greedy, max_tokens: 9, ..default() },
+        GenerateOptions { sampling: repelled, max_tokens: 14, ..default() },
+        GenerateOptions { sampling: typical, max_tokens: 12, ..default() },
+        GenerateOptions { sampling: biased, max_tokens: 1, ..default() },
+        GenerateOptions { max_tokens: 40, stop_strings, ..default() },
+        GenerateOptions { max_tokens: 40, stop_tokens: (0..20).chain(60..110).collect(), ..default() },
+        GenerateOptions { max_tokens: 0, ..default() },
+    ]
+}
+
+fn open(model: &Tiny, backend: Backend) -> Session {
+    Session::builder().backend(backend).open(&model.path).unwrap()
+}
+
+/// What is generated alone, for every prompt and setting.
+type Alone = BTreeMap<(usize, usize), (String, Generated)>;
+
+fn alone(session: &mut Session, prefix: &[u32]) -> Alone {
+    let mut all = Alone::new();
+    for (p, prompt) in PROMPTS.iter().enumerate() {
+        for (s, options) in settings().iter().enumerate() {
+            session.reset().unwrap();
+            if !prefix.is_empty() {
+                session.prefill(prefix).unwrap();
+            }
+            let mut text = String::new();
+            let generated = session.generate(prompt, options, &mut |piece| {
+                text.push_str(piece);
+                ControlFlow::Continue(())
+            });
+            all.insert((p, s), (text, generated.unwrap()));
+        }
+    }
+    session.reset().unwrap();
+    all
+}
+
+#[derive(Clone, Debug)]
+enum Move {
+    Join(usize, usize),
+    Steps(usize),
+    Leave(prop::sample::Index),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        3 => (0..PROMPTS.len(), 0..settings().len()).prop_map(|(prompt, setting)| Move::Join(prompt, setting)),
+        3 => (1usize..6).prop_map(Move::Steps),
+        1 => any::<prop::sample::Index>().prop_map(Move::Leave),
+    ];
+    prop::collection::vec(one, 1..30)
+}
+
+/// Plays moves on a batch; every sequence must be as it is alone.
+fn play(batch: &mut Batch, tokenizer: &Tokenizer, alone: &Alone, moves: &[Move]) {
+    let mut going: BTreeMap<SequenceId, ((usize, usize), String)> = BTreeMap::new();
+    let take = |going: &mut BTreeMap<SequenceId, ((usize, usize), String)>, events: Vec<BatchEvent>| {
+        for event in events {
+            match event {
+                BatchEvent::Text(id, text) => {
+                    assert!(!text.is_empty());
+                    going.get_mut(&id).unwrap().1.push_str(&text);
+                }
+                BatchEvent::Ended(id, generated) => {
+                    let (what, text) = going.remove(&id).unwrap();
+                    assert_eq!((text, generated), alone[&what], "{what:?}");
+                }
+            }
+        }
+    };
+    let mut most = 0;
+    for step in moves {
+        most = most.max(batch.sequences().count());
+        match step {
+            Move::Join(prompt, setting) => {
+                let room = batch.room();
+                match batch.join(PROMPTS[*prompt], &settings()[*setting]) {
+                    Ok(id) => assert!(room > 0 && going.insert(id, ((*prompt, *setting), String::new())).is_none()),
+                    Err(SessionError::NoRoom(capacity)) => assert!(room == 0 && capacity == batch.capacity()),
+                    Err(why) => panic!("{why}"),
+                }
+            }
+            Move::Steps(steps) => {
+                let before: Vec<SequenceId> = batch.sequences().collect();
+                let events = batch.steps(NonZeroUsize::new(*steps).unwrap()).unwrap();
+                take(&mut going, events);
+                assert!(batch.sequences().all(|id| before.contains(&id)));
+            }
+            Move::Leave(index) => {
+                let Some(id) = batch.sequences().nth(index.index(batch.sequences().count().max(1))) else { continue };
+                let (what, mut text) = going.remove(&id).unwrap();
+                let (rest, generated) = batch.leave(id).unwrap();
+                text.push_str(&rest);
+                let (_, want) = &alone[&what];
+                assert_eq!(generated.ending, Ending::Caller);
+                assert_eq!(generated.tokens, want.tokens[..generated.tokens.len()]);
+                // All that its tokens say; of a character that was cut, a mark is left.
+                let said = tokenizer.decode(&generated.tokens).unwrap();
+                assert_eq!(text, String::from_utf8_lossy(&said));
+                assert!(matches!(batch.leave(id), Err(SessionError::NoSequence(_))));
+            }
+        }
+        assert_eq!(batch.sequences().count() + batch.room(), batch.capacity());
+    }
+    while !batch.is_idle() {
+        let events = batch.step().unwrap();
+        take(&mut going, events);
+    }
+    assert!(going.is_empty(), "{going:?} never ended");
+    assert_eq!(batch.room(), batch.capacity());
+}
+
+#[test]
+fn on_the_cpu_all_is_as_alone() {
+    let model = tiny(3);
+    let mut session = open(&model, Backend::Cpu);
+    let alone = alone(&mut session, &[]);
+    assert!(alone.values().any(|(_, g)| matches!(g.ending, Ending::StopString(_))));
+    assert!(alone.values().any(|(_, g)| matches!(g.ending, Ending::StopToken(_))));
+    let tokenizer = session.tokenizer().unwrap().clone();
+    let batch = RefCell::new(session.batch(3).unwrap());
+    proptest!(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() }, |(moves in moves())| {
+        play(&mut batch.borrow_mut(), &tokenizer, &alone, &moves);
+    });
+}
+
+#[test]
+fn on_the_gpu_all_is_as_alone() {
+    let model = tiny(3);
+    let mut session = open(&model, Backend::Gpu);
+    let alone = alone(&mut session, &[]);
+    // More than fit the smallest buckets of a plan.
+    let tokenizer = session.tokenizer().unwrap().clone();
+    let batch = RefCell::new(session.batch(6).unwrap());
+    assert_eq!(batch.borrow().capacity(), 6);
+    proptest!(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() }, |(moves in moves())| {
+        play(&mut batch.borrow_mut(), &tokenizer, &alone, &moves);
+    });
+}
+
+#[test]
+fn all_begin_where_the_session_stood() {
+    let model = tiny(3);
+    for backend in [Backend::Cpu, Backend::Gpu] {
+        let mut session = open(&model, backend);
+        let prefix = [70, 80, 90];
+        let alone = alone(&mut session, &prefix);
+        session.prefill(&prefix).unwrap();
+        let mut batch = session.batch(2).unwrap();
+        // The session goes its own way.
+        session.prefill(&[5, 6]).unwrap();
+        play(
+            &mut batch,
+            session.tokenizer().unwrap(),
+            &alone,
+            &[Move::Join(0, 0), Move::Join(1, 1), Move::Steps(3), Move::Steps(90), Move::Join(2, 4)],
+        );
+    }
+}
+
+#[test]
+fn what_makes_no_sense_takes_no_place() {
+    let model = tiny(3);
+    let mut batch = open(&model, Backend::Cpu).batch(1).unwrap();
+    let ban = |tokens: std::ops::Range<u32>| {
+        let bias = tokens.map(|token| (token, f32::NEG_INFINITY)).collect();
+        GenerateOptions { sampling: SamplerOptions { bias, ..SamplerOptions::default() }, ..GenerateOptions::default() }
+    };
+    assert!(matches!(batch.join(b"", &GenerateOptions::default()), Err(SessionError::EmptyPrompt)));
+    let error = batch.join(b"a", &ban(0..SHAPE.vocab + 1)).unwrap_err();
+    assert!(
+        matches!(error, SessionError::SamplerOptions(SamplerOptionsError::BiasToken { token: 320, .. })),
+        "{error}"
+    );
+    let error = batch.join(b"a", &ban(0..SHAPE.vocab)).unwrap_err();
+    assert!(error.to_string().contains("ruled out"), "{error}");
+    assert_eq!(batch.room(), 1);
+    batch.join(b"a", &GenerateOptions::default()).unwrap();
+    assert!(matches!(batch.join(b"a", &GenerateOptions::default()), Err(SessionError::NoRoom(1))));
+}

@@ -1,0 +1,213 @@
+//! The quality hash: shared by correct plans, changed by each mistake that an implementation of RWKV-7 can make.
+
+use std::sync::Arc;
+use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
+use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
+use wgoose_kernels::{Catalogue, Config, Feature, Kernel, Plan, Precision};
+use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
+use wgoose_loader::{Container, Model};
+use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
+use wgoose_tuner::quality::{Quality, Reference};
+use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::space::{InstanceGroup, groups};
+
+fn model(folder: &tempfile::TempDir) -> Arc<Model> {
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
+    let shape = ModelShape { layers: 3, width: 128, ffn: 384, head_size: 64, vocab: 512, ranks };
+    model_of(folder, shape, Mix::F16)
+}
+
+fn model_of(folder: &tempfile::TempDir, shape: ModelShape, mix: Mix) -> Arc<Model> {
+    let options = SynthOptions {
+        shape,
+        seed: 11,
+        container: Container::Gguf,
+        mix,
+        hot: false,
+        ffn_zeros: None,
+        vocabulary: None,
+    };
+    let path = folder.path().join("model.gguf");
+    write(&options, &path, &mut unwatched).unwrap();
+    Arc::new(Model::open(path).unwrap())
+}
+
+/// The ops of a role and name, layer by layer.
+fn find(graph: &Graph, role: &str, op: &str) -> Vec<NodeId> {
+    let matches = |id: &NodeId| graph.op(*id).role == role && graph.op(*id).op.name() == op;
+    let mut found: Vec<NodeId> = graph.op_ids().filter(matches).collect();
+    found.sort_by_key(|id| graph.op(*id).layer);
+    found
+}
+
+/// Leaves an op out: its readers read what stands at `operand` instead.
+fn skip(graph: &mut Graph, role: &str, op: &str, operand: &str, layer: usize) {
+    let id = find(graph, role, op)[layer];
+    let input = graph.input(id, operand).unwrap();
+    graph.take_over(input.node, &[(id, input.plane)]);
+}
+
+fn change(graph: &mut Graph, role: &str, op: &str, layer: usize, to: Op) {
+    let id = find(graph, role, op)[layer];
+    graph.replace_op(id, to);
+}
+
+type Mutation = (&'static str, fn(&mut Graph, usize));
+
+/// Mistakes seen in real implementations, each in one layer.
+const MUTATIONS: [Mutation; 12] = [
+    ("lerp rows of r and k swapped", |g, l| {
+        let (r, k) = (find(g, "att.receptance", "matmul")[l], find(g, "att.key", "matmul")[l]);
+        let (of_r, of_k) = (g.input(r, "x").unwrap(), g.input(k, "x").unwrap());
+        g.rewire(r, "x", of_k);
+        g.rewire(k, "x", of_r);
+    }),
+    ("bonus missing", |g, l| skip(g, "att.bonus", "bonus", "x", l)),
+    ("group norm's eps multiplied by more than the head size", |g, l| {
+        change(g, "att.ln_x", "group_norm", l, Op::GroupNorm { eps: 64e-5 * 64.0 });
+    }),
+    ("v_first ignored", |g, l| skip(g, "att.value_residual", "value_residual", "v", l.saturating_sub(1))),
+    ("key not scaled by the learning rate", |g, l| skip(g, "att.key_update", "key_update", "k", l)),
+    ("removal key taken after the key's update", |g, l| {
+        // The update needs no removal key, so there is no cycle.
+        let (kk, k) = (find(g, "att.removal_key", "removal_key")[l], find(g, "att.key_update", "key_update")[l]);
+        g.rewire(kk, "k", Input::from(k));
+    }),
+    ("decay without its exponential", |g, l| {
+        change(g, "att.decay", "bias_activate", l, Op::BiasActivate { activation: Activation::Sigmoid });
+    }),
+    ("tanh missing in the decay's adapter", |g, l| skip(g, "att.decay", "activate", "x", l)),
+    ("gate missing", |g, l| skip(g, "att.gated", "mul", "a", l)),
+    ("relu not squared, but a sigmoid", |g, l| {
+        change(g, "ffn.relu2", "activate", l, Op::Activate { activation: Activation::Sigmoid });
+    }),
+    ("channel mix without its residual", |g, l| skip(g, "ffn.residual", "add", "b", l)),
+    ("time mix reads the norm of the channel mix", |g, l| {
+        let (ln1, ln2) = (find(g, "att.shift", "layer_norm")[l], find(g, "ffn.shift", "layer_norm")[l]);
+        let scale = g.input(ln2, "scale").unwrap();
+        g.rewire(ln1, "scale", scale);
+    }),
+];
+
+#[test]
+fn every_mutation_changes_the_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(&folder);
+    let reference = Reference::compute(&model).unwrap();
+    let mut survivors = Vec::new();
+    for (seed, (name, mutate)) in MUTATIONS.into_iter().enumerate() {
+        let layer = seed % model.shape().layers as usize;
+        let mut graph = rwkv7::forward(model.shape()).unwrap();
+        mutate(&mut graph, layer);
+        let executor = CpuExecutor::with_graph(Arc::clone(&model), graph, Reference::SLOTS).unwrap();
+        let quality = reference.evaluate(&mut Engine::new(Box::new(executor), 64)).unwrap();
+        println!(
+            "{name}, layer {layer}: {} of {:?} disagree, rms {:.1e}",
+            quality.disagreements, quality.certified, quality.rms
+        );
+        if quality.hash == reference.hash() || quality.passed(Precision::F32) {
+            survivors.push(name);
+        }
+    }
+    assert!(survivors.is_empty(), "not noticed: {survivors:?}");
+}
+
+#[test]
+fn correct_plans_share_the_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(&folder);
+    let reference = Reference::compute(&model).unwrap();
+    let (certified, positions) = reference.certified();
+    assert!(certified * 2 > positions, "{certified} of {positions} certified");
+
+    let mut cpu = Engine::cpu(Arc::clone(&model), Reference::SLOTS).unwrap();
+    assert_eq!(reference.evaluate(&mut cpu).unwrap().hash, reference.hash());
+
+    let device = Device::open(None).unwrap();
+    let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+    let mut naive = Plan { fusions: Fusions::all(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
+    let catalogue = Catalogue::embedded();
+    let variant = catalogue.variant("matmul", "naive").unwrap();
+    for (k, m) in [(128, 128), (128, 384), (384, 128), (128, 512)] {
+        for up_to_rows in [1, 4, 16] {
+            let key = TuningKey { op: "matmul".into(), k, m, formats: vec![Format::F16], up_to_rows };
+            naive.choices.push(Choice::new(key, variant, &variant.default_config()).unwrap());
+        }
+    }
+    for plan in [default, naive] {
+        let chunk = plan.prefill_chunk as usize;
+        let (device, model) = (Arc::clone(&device), Arc::clone(&model));
+        let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
+        let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap();
+        assert!(quality.passed(Precision::F32), "{quality:?}");
+        assert_eq!(quality.hash, reference.hash());
+    }
+}
+
+/// The plan that takes a variant for every product that admits it, with its tunable `x` where it has one.
+fn plan_of(device: &Device, model: &Model, catalogue: &Catalogue, variant: &str, x: &str) -> Plan {
+    let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+    plan.interleave.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
+    let format = |w| plan.format_on_gpu(w, model.tensor(w).format());
+    let of_step = |rows, fusions| groups(model.shape(), Scenario::prefill(rows), fusions, &format);
+    let mut all: Vec<InstanceGroup> = of_step(1, &plan.fusions.decode);
+    all.extend([4, 16, 64].into_iter().flat_map(|rows| of_step(rows, &plan.fusions.prefill)));
+    for InstanceGroup { key, instance, .. } in all {
+        let Some(variant) = catalogue.variant(&key.op, variant) else { continue };
+        let is_asked = |c: &Config| variant.spell(c).get("x").is_none_or(|of_config| of_config == x);
+        let admitted = |c: &Config| Kernel::new(variant, &instance, c, device.limits()).is_ok();
+        let config = variant.configs().into_iter().find(|c| is_asked(c) && admitted(c));
+        if let Some(config) = config.filter(|_| plan.choices.iter().all(|c| c.key != key)) {
+            plan.choices.push(Choice::new(key, variant, &config).unwrap());
+        }
+    }
+    plan
+}
+
+#[test]
+fn plans_pass_the_gate_of_their_numerics() {
+    let device = Device::open(None).unwrap();
+    let lacks_subgroups = !device.limits().features.contains(&Feature::Subgroups);
+    let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
+    let shape = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 512, ranks };
+    for mix in [Mix::Q4_K_M, Mix::Q5_K_M] {
+        let folder = tempfile::tempdir().unwrap();
+        let model = model_of(&folder, shape, mix);
+        let reference = Reference::compute(&model).unwrap();
+        let judge = |plan: Plan| -> Quality {
+            let chunk = plan.prefill_chunk as usize;
+            let (device, model) = (Arc::clone(&device), Arc::clone(&model));
+            let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
+            reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap()
+        };
+        let mut judged = 0;
+        for (name, x) in [
+            ("gemv_dequant", "f32"),
+            ("gemv_subgroup", "f32"),
+            ("gemv_workgroup", "f32"),
+            ("gemv_batched", "f32"),
+            ("gemv_batched_q8", "q8"),
+            ("gemv_fixed_grid", "f32"),
+            ("gemv_fixed_grid", "q15"),
+            ("gemv_fixed_grid", "q8"),
+        ] {
+            let catalogue = Catalogue::embedded();
+            let plan = plan_of(&device, &model, &catalogue, name, x);
+            let (precision, choices) = (plan.least_precise(&catalogue), plan.choices.len());
+            let variant = catalogue.variant("matmul", name).unwrap();
+            if choices == 0 && lacks_subgroups && variant.may_need(Feature::Subgroups) {
+                eprintln!("skipped: {name}, for the device has no subgroups");
+                continue;
+            }
+            let quality = judge(plan);
+            println!("{mix} {name} x={x} {precision}, {choices} kernels: {quality:?}");
+            assert!(choices > 0, "{mix} {name}");
+            assert!(quality.passed(precision), "{mix} {name}: {quality:?}");
+            // Activations in int8 are no f32, and the gate of f32 sees it.
+            let is_rough = precision == Precision::Q8;
+            assert_eq!(quality.passed(Precision::F32), !is_rough, "{mix} {name}: {quality:?}");
+            judged += 1;
+        }
+        assert!(judged > 0, "{mix}");
+    }
+}

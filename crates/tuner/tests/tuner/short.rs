@@ -1,0 +1,90 @@
+//! A search that has little time, on a made-up device: what it finds, when it ends, and what it need not compare.
+
+use crate::made_up::{memo, options, problem};
+use std::ops::ControlFlow;
+use wgoose_graph::Format;
+use wgoose_kernels::Catalogue;
+use wgoose_tuner::derive::{Policy, derive};
+use wgoose_tuner::lab::{Costs, Lab, Synthetic, SyntheticLab};
+use wgoose_tuner::ledger;
+use wgoose_tuner::objective::Objective;
+use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::sweep::{Event, Step, SweepOptions, search};
+
+#[test]
+fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
+    for (workload, budget) in [("embed", 15), ("batch", 20), ("chat", 10)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), Catalogue::embedded());
+        // No prompt of the workload fills a larger chunk.
+        problem.default.prefill_chunk = 4096;
+        let objective = Objective::named(workload, false).unwrap();
+        let chunks = vec![512, 8192];
+        let options = SweepOptions { objective, chunks, ..options(&folder.path().join("ledger.jsonl"), budget) };
+        let device = Synthetic::h200(1);
+        // The reference, which is computed in any case, is there.
+        let costs = Costs { reference: 0.0, ..device.costs };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { costs, ..device });
+        let ledger = memo(&problem, &options, &mut lab);
+        search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
+        let spent = lab.spent().as_secs_f64();
+        assert!(spent < 1.1 * budget as f64, "{workload}: {spent} of {budget} s");
+    }
+}
+
+#[test]
+fn a_short_search_finds_one_merged_step() {
+    for (seed, budget) in [(0, 20), (1, 20), (2, 45)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+        let options = options(&folder.path().join("ledger.jsonl"), budget);
+        let device = Synthetic::h200(seed);
+        // The most that an H200 took of each for 1.5 or 2.9 billion weights; the process reads these, too.
+        let costs = Costs { merged: 3.7, gate: 2.3, start: 5.0, reference: 10.0, ..device.costs };
+        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { costs, ..device });
+        let mut alike = 0;
+        let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+            alike += u32::from(matches!(event, Event::Done(Step::Alike(_))));
+            ControlFlow::Continue(())
+        });
+        let (plan, spent) = (swept.unwrap().plan, lab.spent().as_secs_f64());
+        assert!(spent < 1.1 * budget as f64, "seed {seed}: {spent} of {budget} s");
+        let mut ns = |plan, scenario| lab.true_ns(plan, scenario).unwrap();
+        let [own, default] = [&plan, &problem.default].map(|plan| ns(plan, Scenario::DECODE));
+        assert!(plan.persistent.is_some() && own < default / 1.1, "seed {seed}: {own} instead of {default} ns");
+        // It has no other kernels for prompts, which are not compared.
+        for scenario in [32, 512].map(Scenario::prefill) {
+            let [own, default] = [&plan, &problem.default].map(|plan| ns(plan, scenario));
+            assert!((own - default).abs() < 1e-9 * default, "seed {seed}, {scenario}: {own} instead of {default} ns");
+        }
+        let evidence: Vec<String> = plan.evidence.unwrap().scenarios.into_iter().map(|timed| timed.scenario).collect();
+        assert_eq!((evidence, alike), (vec!["decode".to_owned()], 2), "seed {seed}");
+    }
+}
+
+/// Prompts that the default reads by the same kernels need no comparison; what decodes faster has to be seen in a process of its own.
+#[test]
+fn a_plan_that_reads_prompts_like_the_default_is_derived_once_it_is_confirmed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let options = options(&folder.path().join("ledger.jsonl"), 20);
+    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(0));
+    let memo = memo(&problem, &options, &mut lab);
+    let swept = search(&problem, &options, memo, &mut |_| ControlFlow::Continue(())).unwrap();
+    let text = std::fs::read_to_string(&options.ledger).unwrap();
+    let derived = |is_kept: &dyn Fn(&str) -> bool| {
+        let path = folder.path().join("part.jsonl");
+        let lines: Vec<&str> = text.lines().filter(|line| is_kept(line)).collect();
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let policy = Policy { allowed: options.allowed, ..Policy::all() };
+        derive(&ledger::read(&path).unwrap().0, &catalogue, &options.objective, &policy).unwrap()
+    };
+    let whole = derived(&|_| true);
+    assert_eq!(whole.plan.hash(), swept.plan.hash());
+    // Decoding is a third of what counts.
+    assert!(matches!(&whole.gains[..], [decode] if (decode.share - 1.0 / 3.0).abs() < 0.01), "{:?}", whole.gains);
+    assert!(whole.decisions.iter().any(|why| why.ends_with("prefill of 32, prefill of 512")), "{:?}", whole.decisions);
+    let unconfirmed = derived(&|line| !line.contains("\"job\":\"confirm\""));
+    assert!(unconfirmed.plan.evidence.is_none());
+    assert!(unconfirmed.missing.iter().any(|what| what.ends_with("in prefill of 32")), "{:?}", unconfirmed.missing);
+}
