@@ -22,6 +22,11 @@ use How::{Instead, Left, Run};
 const COMMANDS: &[(&str, How, &[&str])] = &[
     ("cargo xtask demo", Left("minutes; CI runs it"), &[]),
     ("cargo xtask test", Left("it runs this test"), &[]),
+    (
+        "wgoose generate assets/demo.gguf -p \"#[stable(feature = \"",
+        Instead("wgoose generate assets/demo.gguf -p \"#[stable(feature = \" -n 4"),
+        &["4 tokens generated"],
+    ),
     ("cargo install --path crates/cli --locked", Left("minutes; this test has the binary"), &[]),
     ("wgoose devices", Run, &["0: ", "features: "]),
     ("wgoose info model.gguf", Run, &["layers 2", "F16", "plan"]),
@@ -160,9 +165,10 @@ fn folder() -> tempfile::TempDir {
     // What a file is, its content says.
     printed(path, "synth model.st --layers 2 --width 256 --ffn 256 --vocab 320 --ranks 32,32,32,32".split(' '));
     fs::rename(path.join("model.st"), path.join("model.pth")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::os::unix::fs::symlink(root.join("assets"), path.join("assets")).unwrap();
     let kernel = "ops/lerp/elements.wgsl";
-    let text =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl").join(kernel)).unwrap();
+    let text = fs::read_to_string(root.join("kernels-wgsl").join(kernel)).unwrap();
     let mine: String = text.split_inclusive('\n').filter(|line| !line.starts_with("// default:")).collect();
     fs::create_dir_all(path.join("mine/ops/lerp")).unwrap();
     for (name, text) in [

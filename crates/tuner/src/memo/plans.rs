@@ -5,6 +5,8 @@ use crate::job::{Job, PlanId};
 use crate::ledger::{Gate, Outcome};
 use crate::paired::{Effort, PairedResult, Screened};
 use crate::scenario::Scenario;
+use crate::stats::summary::median;
+use std::collections::BTreeMap;
 use wgoose_kernels::Plan;
 
 impl Memo<'_> {
@@ -32,6 +34,19 @@ impl Memo<'_> {
             Some(Outcome::Gate(gate)) => Some(gate),
             _ => None,
         }
+    }
+
+    /// Nanoseconds of a step of each scenario in which this search has compared plans, of the candidate in the last comparison, and
+    /// how many steps a sample has.
+    pub(crate) fn samples(&self) -> BTreeMap<Scenario, (f64, u32)> {
+        let mut samples = BTreeMap::new();
+        for (job, _) in self.took() {
+            let (Job::Steps { scenario, .. } | Job::Confirm { scenario, .. }) = job else { continue };
+            if let Some(Outcome::Pair { samples_ns: [_, candidate], repeats, .. }) = self.recall(&self.identity(job)) {
+                samples.extend(median(&candidate).map(|ns| (*scenario, (ns, repeats))));
+            }
+        }
+        samples
     }
 
     /// That the persistent kernel of a plan runs.

@@ -2,7 +2,7 @@
 //! that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is another candidate's. And when
 //! one goes on: on a busy machine a few pairs of ten are far off, and what looks slower by three per cent is not sure.
 
-use super::bootstrap::{Bootstrap, Interval};
+use super::bootstrap::Bootstrap;
 use super::verdict::{Comparison, Criteria, Verdict, compare};
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,17 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// Whether an interval of a median log-ratio answers it, or leaves no hope of the answer that is wanted.
-    fn is_settled(self, interval: Interval, min_gain: f64) -> bool {
+    /// Whether a comparison that is ambiguous yet answers it, or leaves little hope of the answer that is wanted: a candidate whose median
+    /// gain is not worth a change of plan after [`FIRST`] and [`EVERY`] more pairs would be FAST by luck.
+    fn is_settled(self, Comparison { log_ratio, interval, pairs, .. }: Comparison, min_gain: f64) -> bool {
+        let matters = min_gain.ln_1p();
         match self {
             Question::Verdict => false,
-            Question::IsFaster => interval.high < min_gain.ln_1p(),
-            Question::IsSlower => interval.low > -MOST_SLOWER.ln_1p(),
+            Question::IsFaster => {
+                let hoped_for = if pairs < FIRST + EVERY { 0.0 } else { matters };
+                interval.high < matters || log_ratio < hoped_for
+            }
+            Question::IsSlower => interval.low > -MOST_SLOWER.ln_1p() || log_ratio > 0.0,
         }
     }
 }
@@ -51,11 +56,9 @@ pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criter
     if pairs < FIRST || !(pairs - FIRST).is_multiple_of(EVERY) {
         return false;
     }
-    compare(incumbent, candidate, &Criteria { min_pairs: FIRST, ..stricter(criteria) }).is_ok_and(
-        |Comparison { verdict, interval, .. }| {
-            verdict != Verdict::Ambiguous || question.is_settled(interval, criteria.min_gain)
-        },
-    )
+    compare(incumbent, candidate, &Criteria { min_pairs: FIRST, ..stricter(criteria) }).is_ok_and(|comparison| {
+        comparison.verdict != Verdict::Ambiguous || question.is_settled(comparison, criteria.min_gain)
+    })
 }
 
 /// Whether as many pairs again are worth their time, as nothing is sure: it looks as if one were faster, by half of what matters at
@@ -63,8 +66,8 @@ pub(crate) fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criter
 pub(crate) fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria, question: Question) -> bool {
     let matters = criteria.min_gain.ln_1p();
     compare(incumbent, candidate, &stricter(criteria)).is_ok_and(
-        |Comparison { verdict, log_ratio, interval, .. }| {
-            let is_open = verdict == Verdict::Ambiguous && !question.is_settled(interval, criteria.min_gain);
+        |comparison @ Comparison { verdict, log_ratio, interval, .. }| {
+            let is_open = verdict == Verdict::Ambiguous && !question.is_settled(comparison, criteria.min_gain);
             is_open && (log_ratio.abs() > matters / 2.0 || interval.high - interval.low > BUSY)
         },
     )

@@ -61,8 +61,11 @@ const LAYOUT: f64 = 0.3;
 /// What another chunk may gain.
 const CHUNK: f64 = 0.05;
 
-/// What a fusion may gain.
+/// What a fusion may gain, beside the time between dispatches.
 const FUSION: f64 = 0.02;
+
+/// The part of the time between the dispatches that a fusion leaves out that it may gain: the fused kernel may be slower.
+const HOPE: f64 = 0.5;
 
 /// Of what a move gained, the part that it may gain when it is made again; of what it was guessed to gain, where it gained nothing.
 const AGAIN: f64 = 0.5;
@@ -139,6 +142,33 @@ impl Climb<'_, '_, '_> {
         moves
     }
 
+    /// What fusions of decode may gain, once it is known what a step takes beside its kernels: a fusion that leaves out dispatches leaves
+    /// out what lies between them.
+    fn guess_fusions(&mut self) {
+        let samples = self.sweep.memo.samples();
+        let Some((step_ns, _)) = samples.get(&Scenario::DECODE).copied() else { return };
+        let sites = self.sites(&self.best, Scenario::DECODE);
+        let kernels_ns: f64 = sites.iter().map(|site| self.fastest_ns(site) * f64::from(site.count)).sum();
+        let dispatches = |sites: &[InstanceGroup]| f64::from(sites.iter().map(|site| site.count).sum::<u32>());
+        let all = dispatches(&sites);
+        let between = (1.0 - kernels_ns / step_ns).clamp(0.0, 1.0) / all.max(1.0);
+        for i in 0..self.moves.len() {
+            let Move { change: Some(change), scenario: Scenario::DECODE, gain } = &self.moves[i] else { continue };
+            if change.part == Part::Fusions && *gain > LEAST {
+                let mut changed = self.best.clone();
+                (change.apply)(&mut changed);
+                let saved = all - dispatches(&self.sites(&changed, Scenario::DECODE));
+                self.moves[i].gain = (FUSION + HOPE * saved * between).max(LEAST);
+            }
+        }
+    }
+
+    /// Median nanoseconds of the fastest kernel that was timed for an op instance; none where none was.
+    fn fastest_ns(&self, site: &InstanceGroup) -> f64 {
+        let timed = self.sweep.memo.timed(site).into_iter().map(|(_, ns)| ns);
+        timed.min_by(f64::total_cmp).unwrap_or_default()
+    }
+
     /// What a change may gain in its first scenario.
     fn guess(&self, change: &Change) -> f64 {
         match (change.part, change.scenarios.first()) {
@@ -158,6 +188,7 @@ impl Climb<'_, '_, '_> {
     /// Makes moves for as long as there is one that fits into what is left of the time.
     fn run(&mut self) -> Result<(), SweepError> {
         loop {
+            self.guess_fusions();
             let fitting = self.fitting(self.left());
             let next = fitting.into_iter().max_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
             let Some((next, _, tuning)) = next else { break };

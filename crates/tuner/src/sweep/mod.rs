@@ -387,8 +387,9 @@ impl<'a> Sweep<'a> {
         for scenario in scenarios.iter().copied() {
             let has_won = timed.iter().any(|timed: &Timed| timed.verdict.replaces_incumbent());
             let compared = match self.memo.steps(pair, scenario, false, effort) {
-                // The second comparison decides, on samples that did not choose; where it has won, losing is all that is left to do.
-                Ok(first) if first.comparison.verdict == Verdict::Fast && !has_won => {
+                // The second comparison decides, on samples that did not choose; where it has won, losing is all that is left to do. In
+                // a short time that of the process that confirms it is the second.
+                Ok(first) if first.comparison.verdict == Verdict::Fast && !has_won && !self.ends.is_short => {
                     self.memo.steps(pair, scenario, true, effort)
                 }
                 compared => compared,

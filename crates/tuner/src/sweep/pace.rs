@@ -8,8 +8,8 @@ use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use wgoose_kernels::persistent::NEEDS;
 
-/// Samples of a comparison of two plans at the least: both warm up, and take turns six times.
-pub(super) const SAMPLES: f64 = 16.0;
+/// Samples of a short comparison of two plans: both warm up, and take turns seven times.
+const SAMPLES: f64 = 20.0;
 
 /// Tokens of a prompt that a GPU reads in the time of one step of decode: weights are read once for all of them.
 const TOKENS_PER_STEP: f64 = 64.0;
@@ -53,31 +53,20 @@ impl Sweep<'_> {
         if tokens == 1 { (4.0 * steps * step).max(0.05) } else { steps * step }
     }
 
-    /// Seconds that a comparison in a scenario takes: as long as the quickest that was made, or as by its tokens beside another
-    /// scenario.
+    /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside another scenario.
     pub(super) fn comparison(&self, scenario: Scenario) -> f64 {
-        let mut quickest: Vec<(Scenario, f64)> = Vec::new();
-        for (job, seconds) in self.memo.took() {
-            let (Job::Steps { scenario, .. } | Job::Confirm { scenario, .. }) = job else { continue };
-            match quickest.iter_mut().find(|(known, _)| known == scenario) {
-                Some((_, known)) => *known = known.min(seconds),
-                None => quickest.push((*scenario, seconds)),
+        let known = self.memo.samples().into_iter();
+        let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
+        let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
+        let distance = |other: &Scenario| (rows(other) / rows(&scenario)).ln().abs();
+        let sample = match known.min_by(|(a, _), (b, _)| distance(a).total_cmp(&distance(b))) {
+            Some((nearest, seconds)) if nearest == scenario => seconds,
+            Some((nearest, seconds)) => {
+                seconds * self.guessed_sample(scenario, 1.0) / self.guessed_sample(nearest, 1.0)
             }
-        }
-        if let Some((_, seconds)) = quickest.iter().find(|(known, _)| *known == scenario) {
-            return *seconds;
-        }
-        // Of several the nearest tells the most.
-        let distance = |other: &Scenario| {
-            let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
-            (rows(other) / rows(&scenario)).ln().abs()
+            None => self.guessed_sample(scenario, self.guessed_step()),
         };
-        let nearest = quickest.iter().min_by(|(a, _), (b, _)| distance(a).total_cmp(&distance(b)));
-        let Some((known, seconds)) = nearest else {
-            return SAMPLES * self.guessed_sample(scenario, self.guessed_step());
-        };
-        let times = self.guessed_sample(scenario, 1.0) / self.guessed_sample(*known, 1.0);
-        seconds * times
+        SAMPLES * sample
     }
 
     /// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a second while

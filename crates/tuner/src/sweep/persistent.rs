@@ -27,6 +27,21 @@ const ANNOUNCED: &str = "values that announce themselves";
 /// The share of the time for stages that goes into finding some that fit, to see how many workgroups run at once.
 const PROBE: f64 = 0.15;
 
+/// A stage that reads so many times as slowly as the fastest, and takes half of a step, is not worth a compilation: there is only a naive
+/// kernel for it.
+const HOPELESS: f64 = 10.0;
+
+/// Whether one of some stages is that slow, each with the fastest kernel that was timed for it.
+fn is_hopeless(timed: &[(InstanceGroup, Vec<RankedStage>)]) -> bool {
+    let ns = |stages: &[RankedStage]| stages.iter().map(|stage| stage.ns).fold(f64::INFINITY, f64::min);
+    let speed = |group: &InstanceGroup, stages: &[RankedStage]| group.instance.bytes() as f64 / ns(stages);
+    let fastest = timed.iter().map(|(group, stages)| speed(group, stages)).fold(0.0, f64::max);
+    let all_ns: f64 = timed.iter().map(|(group, stages)| ns(stages) * f64::from(group.count)).sum();
+    timed.iter().any(|(group, stages)| {
+        HOPELESS * speed(group, stages) < fastest && 2.0 * ns(stages) * f64::from(group.count) > all_ns
+    })
+}
+
 /// What is known of how many workgroups run at once.
 struct Resident {
     /// No more than so many.
@@ -75,6 +90,11 @@ impl Sweep<'_> {
                 continue;
             }
             match self.stages(tuner, &fused, (threads, share), &mut resident)? {
+                Stages::Found(_, timed) if is_hopeless(&timed) => {
+                    let why =
+                        format!("alone they take {HOPELESS} times as long as at the speed of the fastest of them");
+                    self.done(Step::NoStages { threads, why })?;
+                }
                 Stages::Found(persistent, timed) => {
                     let workgroups = persistent.persistent.unwrap_or_default();
                     let grid = PersistentGrid { workgroups, threads };

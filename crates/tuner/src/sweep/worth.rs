@@ -42,8 +42,14 @@ impl Sweep<'_> {
                 let fusions = if scenario == Scenario::DECODE { &plan.fusions.decode } else { &plan.fusions.prefill };
                 groups(&self.problem.shape, scenario, fusions, &self.problem.formats_on_gpu(plan))
             });
-            let whole: f64 = default.iter().filter_map(|group| self.ns_in(&self.default, group)).sum();
-            for group in &own {
+            // A pass takes longer than its kernels: as long as was measured, where it was.
+            let evidence = plan.evidence.iter().flat_map(|evidence| &evidence.scenarios);
+            let mut measured =
+                evidence.filter(|timed| timed.scenario == scenario.name() && timed.tokens == scenario.tokens);
+            let kernels_ns = || default.iter().filter_map(|group| self.ns_in(&self.default, group)).sum();
+            let whole = measured.next().map_or_else(kernels_ns, |timed| timed.default_us * 1e3);
+            // The head of a prompt is decode's.
+            for group in own.iter().filter(|group| scenario.tokens == 1 || group.instance.rows > 1) {
                 let is_same = |other: &&InstanceGroup| {
                     let key = |of: &InstanceGroup| (of.key.op.clone(), of.key.k, of.key.m, of.instance.rows, of.count);
                     key(other) == key(group)

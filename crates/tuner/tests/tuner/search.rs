@@ -168,7 +168,10 @@ fn every_strategy_is_right_and_none_is_better_than_the_first() {
     });
     assert!(times.iter().all(|ns| *ns >= times[0]), "{times:?}");
     assert_eq!(strategy("staged").unwrap().name(), "staged");
-    assert_eq!(strategy("lucky").unwrap_err().to_string(), "lucky is no strategy: there are staged, random");
+    assert_eq!(
+        strategy("lucky").unwrap_err().to_string(),
+        "lucky is no strategy: there are staged, incremental, random"
+    );
 }
 
 #[test]
