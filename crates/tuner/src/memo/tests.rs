@@ -159,10 +159,11 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     let device = device();
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
-    let mut lab = Slow::default();
+    // All but the last 30 of 200 s are spent.
+    let mut lab = Slow { spent: 17 * TEN, ..Slow::default() };
     let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
     let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
-    memo.end_at(3 * TEN);
+    memo.end_at(20 * TEN);
     let compare = |memo: &mut Memo<'_>, chunk| {
         memo.steps([&plan(64), &plan(chunk)], Scenario::DECODE, false, Effort::usual(Duration::ZERO)).map(drop)
     };
@@ -170,9 +171,9 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     // The gate of the default waits for the reference: it is made whenever it is asked for.
     memo.gate_in_any_case(&plan(64)).unwrap();
     compare(&mut memo, 256).unwrap();
-    // It is 30 s of 31: this one has until 41. It is broken off, and no failure.
+    // It is 200 s of 201: this one has until 211. It is broken off, and no failure.
     let late = |ended| matches!(ended, Err(TrialError::OutOfTime));
-    memo.end_at(3 * TEN + Duration::from_secs(1));
+    memo.end_at(20 * TEN + Duration::from_secs(1));
     assert!(late(compare(&mut memo, 512)));
     assert!(late(compare(&mut memo, 512)), "it is not begun");
     assert!(

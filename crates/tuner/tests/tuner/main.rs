@@ -11,5 +11,6 @@ mod report;
 mod search;
 mod seeds;
 mod short;
+mod slow;
 mod sweep;
 mod t4;

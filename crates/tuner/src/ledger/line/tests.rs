@@ -252,8 +252,8 @@ fn meaning_is_checked_even_where_the_id_agrees() {
 
 #[test]
 fn another_schema_is_named_before_anything_else() {
-    let error = decode(b"{\"schema\":6,\"who\":\"knows\"}").unwrap_err();
-    assert!(matches!(error, LineError::Schema { found: 6 }), "{error}");
+    let error = decode(b"{\"schema\":7,\"who\":\"knows\"}").unwrap_err();
+    assert!(matches!(error, LineError::Schema { found: 7 }), "{error}");
 }
 
 /// The first lines of the ledger of a plan that ships, of schema 1.
