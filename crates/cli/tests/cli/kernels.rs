@@ -250,10 +250,10 @@ fn fusions_alone_can_be_tuned() {
     let swept = wgoose(folder, words(line));
     let told = stderr(&swept);
     assert!(swept.status.success(), "{told}");
-    let stages: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
-    assert_eq!(stages, ["layouts, chunk and fusions", "reference", "tuned plan against the default"], "{told}");
-    let tried = told.lines().filter(|line| line.starts_with("   decode with"));
-    assert!(tried.count() > 0, "{told}");
+    let stages: Vec<&str> = told.lines().filter_map(|line| Some(line.split_once(" s left  -- ")?.1)).collect();
+    assert_eq!(stages, ["reference", "tuned plan against the default"], "{told}");
+    // On a machine that has no time for it this is said.
+    assert!(told.contains("decode with"), "{told}");
     assert!(!told.contains("interleaved") && !told.contains("K-major") && !told.contains("chunk 16:"), "{told}");
     let plan = printed(folder, words("info plan.ron"));
     assert!(!plan.contains("\n  matmul "), "{plan}");

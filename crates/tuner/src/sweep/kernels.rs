@@ -153,7 +153,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Ops for which the user brought kernels or seeds.
-    fn brought(&self) -> BTreeSet<String> {
+    pub(super) fn brought(&self) -> BTreeSet<String> {
         let differing = self.options.catalogue.differing();
         let has_files = |folder: &str| differing.iter().any(|file| file.path.starts_with(&format!("ops/{folder}/")));
         let has_seeds = |op: &str| self.options.seeds.iter().any(|seed| seed.op == op);

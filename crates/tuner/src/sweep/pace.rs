@@ -28,6 +28,10 @@ impl Sweep<'_> {
     /// the largest op instance of decode tells: steps read all weights at its speed.
     pub(super) fn is_slow(&mut self, tuner: &KernelTuner<'_>) -> Result<bool, SweepError> {
         let limits = &self.problem.limits;
+        // Somebody who brings kernels wants to know of each of them.
+        if !self.brought().is_empty() {
+            return Ok(false);
+        }
         let can_merge = self.options.persistent && NEEDS.iter().all(|feature| limits.features.contains(feature));
         if limits.is_cpu || (self.ends.is_short && can_merge) {
             return Ok(limits.is_cpu);
