@@ -61,7 +61,9 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
         let mut command = wgoose(folder, &tune("3600"));
         let before = lines(&ledger).len();
         let mut sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        while lines(&ledger).len() < before + 8 {
+        // The gate comes first, and takes long enough to be broken off.
+        let is_gate = |line: &String| line.contains("\"job\":\"gate\"");
+        while !lines(&ledger)[before..].iter().any(is_gate) {
             assert!(sweep.try_wait().unwrap().is_none(), "the sweep ended before it could be interrupted");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -120,7 +122,8 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     // No job that had ended was run again; the control kernel is timed again and again, that is its use.
     let mut ended: BTreeMap<String, u32> = BTreeMap::new();
     for (key, kind) in after.iter().filter_map(|line| trial(line)) {
-        if !["intent", "control", "interrupted"].contains(&kind.as_str()) {
+        // Kernels of a site are compiled ahead several times, others each time.
+        if !["intent", "control", "interrupted", "done"].contains(&kind.as_str()) {
             *ended.entry(key).or_default() += 1;
         }
     }
