@@ -318,7 +318,7 @@ fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
     let confirmed = [90, 360, 1440, 5760].into_iter().map(|budget| confirmed(folder.path(), budget)).find(is_complete);
     let Confirmed { said, plan, pairs } =
         confirmed.expect("an hour is too short to start processes and to sample steps");
-    assert!(said.contains("first token of a fresh process, ms"), "{said}");
+    assert!(said.contains("time to first token, ms"), "{said}");
     assert!(plan.choices.iter().any(|choice| choice.variant == "good"), "{said}");
     // The evidence is of these samples alone.
     for scenario in plan.evidence.unwrap().scenarios {
