@@ -27,7 +27,7 @@ impl fmt::Display for Gains<'_> {
                 writeln!(f, "the best comparison: {candidate} in {scenario}, {ratio:.2} x ({least:.2} to {most:.2})")?;
             }
         } else {
-            writeln!(f, "{:<36}{:>11}{:>11}   ratio, 95 % interval", "", "default", "tuned")?;
+            writeln!(f, "{:<34}{:>11}{:>11}   ratio, 95 % interval", "", "default", "tuned")?;
         }
         for scenario in scenarios {
             let ScenarioEvidence { tokens, default_us, tuned_us, speedup: (least, most), .. } = scenario;
@@ -38,14 +38,14 @@ impl fmt::Display for Gains<'_> {
             let ratio = default_us / tuned_us;
             writeln!(
                 f,
-                "{name:<36}{:>11.1}{:>11.1}   {ratio:.2} x ({least:.2} to {most:.2})",
+                "{name:<34}{:>11.1}{:>11.1}   {ratio:.2} x ({least:.2} to {most:.2})",
                 shown(default_us),
                 shown(tuned_us)
             )?;
         }
         match answers_alike {
-            Some(true) if !scenarios.is_empty() => writeln!(f, "{:<36}{:>22}", "answers", "identical")?,
-            Some(false) => writeln!(f, "{:<36}{:>22}", "answers", "within the tolerance of the precision")?,
+            Some(true) if !scenarios.is_empty() => writeln!(f, "{:<34}{:>22}", "answers", "identical")?,
+            Some(false) => writeln!(f, "{:<34}{:>22}", "answers", "within the tolerance of the precision")?,
             _ => {}
         }
         let least = plan.least_precise(catalogue);
