@@ -67,9 +67,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     succeeded(command, status)
 }
 
-/// Shows and runs a command and returns what it wrote to standard output.
+/// Runs a command and returns what it wrote to standard output.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
-    echo(command);
     let output =
         command.stderr(Stdio::inherit()).output().map_err(|source| Error::Start { command: shown(command), source })?;
     succeeded(command, output.status)?;

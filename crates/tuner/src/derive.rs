@@ -230,7 +230,7 @@ impl<'a> Known<'a> {
             return;
         }
         match (job, &trial.outcome) {
-            (Job::Gate { plan }, Outcome::Gate(gate)) => {
+            (Job::Gate { plan, .. }, Outcome::Gate(gate)) => {
                 // Once wrong, always wrong.
                 let known = self.gates.entry(plan.clone()).or_insert_with(|| gate.clone());
                 if !gate.passed {

@@ -98,6 +98,9 @@ pub enum Job {
     Gate {
         /// Which.
         plan: PlanId,
+        /// Whether decoding is all that is looked at: the plan reads prompts and batches as the default does.
+        #[serde(default, skip_serializing_if = "is_false")]
+        only_decode: bool,
     },
     /// See whether the persistent kernel that a plan asks for runs.
     Resident {
@@ -156,7 +159,7 @@ impl Job {
     /// The plans that it runs.
     pub fn plans(&self) -> &[PlanId] {
         match self {
-            Job::Gate { plan } | Job::Resident { plan } => std::slice::from_ref(plan),
+            Job::Gate { plan, .. } | Job::Resident { plan } => std::slice::from_ref(plan),
             Job::Prepare { plans } => plans,
             Job::Screen { plans, .. } | Job::Steps { plans, .. } | Job::Confirm { plans, .. } => plans,
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => &[],
@@ -177,6 +180,11 @@ pub struct Cost {
     /// Waiting for the reference, which another thread computes. No part of a budget.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks for it
+fn is_false(is_so: &bool) -> bool {
+    !is_so
 }
 
 fn is_zero(seconds: &f64) -> bool {

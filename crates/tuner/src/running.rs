@@ -4,8 +4,9 @@ use crate::scenario::Scenario;
 use crate::space::groups;
 use crate::sweep::Problem;
 use std::fmt::Write;
-use wgoose_kernels::Plan;
-use wgoose_kernels::plan::TuningKey;
+use wgoose_graph::FusionSet;
+use wgoose_kernels::plan::{Fusions, TuningKey};
+use wgoose_kernels::{HandOver, Plan};
 
 impl Problem {
     /// Whether two plans run a scenario by the same kernels from the same weights. The head of a prompt does not count: it sees one row
@@ -57,6 +58,18 @@ fn kernels_for(plan: &Plan, key: &TuningKey) -> String {
     let mut choices: Vec<_> = plan.choices.iter().filter(|choice| of(&choice.key)).collect();
     choices.sort_by_key(|choice| choice.key.up_to_rows);
     choices.into_iter().map(|choice| format!("{} {choice}; ", choice.key.up_to_rows)).collect()
+}
+
+/// Whether a plan is another one but for what a step of one sequence runs.
+pub(crate) fn changes_only_decode(other: &Plan, plan: &Plan) -> bool {
+    let bare = |plan: &Plan| {
+        let fusions = Fusions { decode: FusionSet::default(), ..plan.fusions.clone() };
+        let mut bare = Plan { persistent: None, hand_over: HandOver::Barrier, fusions, ..plan.clone() };
+        // The head of a prompt sees one row, too: it is run by what decoding runs.
+        bare.choices.retain(|choice| choice.key.up_to_rows > 1);
+        bare.hash()
+    };
+    bare(other) == bare(plan)
 }
 
 #[cfg(test)]

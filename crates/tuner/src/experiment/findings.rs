@@ -151,7 +151,7 @@ impl Found {
         };
         for trial in trials {
             match (trial.identity.tried.job(), &trial.outcome) {
-                (Some(Job::Gate { plan }), outcome) if *plan == arm.id => {
+                (Some(Job::Gate { plan, .. }), outcome) if *plan == arm.id => {
                     found.refused = refusal(outcome);
                     if let Outcome::Gate(gate) = outcome {
                         found.gate = Some(gate.clone());

@@ -196,7 +196,7 @@ impl Measuring<'_> {
 
     /// Why an arm is not timed, if it is not to be.
     fn refusal(&self, memo: &mut Memo<'_>, plan: &PlanId) -> Result<Option<Reason>, ExperimentError> {
-        let outcome = memo.anew(&Job::Gate { plan: plan.clone() }, Effort::none())?;
+        let outcome = memo.anew(&Job::Gate { plan: plan.clone(), only_decode: false }, Effort::none())?;
         Ok(super::findings::refusal(&outcome))
     }
 

@@ -53,6 +53,24 @@ impl KernelTuner<'_> {
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
 
+    /// What a known plan has for such op instances, if it is faster alone than the default.
+    ///
+    /// # Errors
+    /// The ledger or the device fails.
+    pub(crate) fn faster_hint(
+        &self,
+        group: &InstanceGroup,
+        memo: &mut Memo<'_>,
+    ) -> Result<Option<Choice>, KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, memo)?;
+        let Some(hint) = candidates.hinted().first().copied() else { return Ok(None) };
+        let default = candidates.default;
+        let [own, hinted] = [default, hint].map(|i| candidates.measure(i));
+        let (own, hinted) = (own?.unwrap_or(f64::INFINITY), hinted?.unwrap_or(f64::INFINITY));
+        let is_faster = hinted < own && candidates.is_faster(default, hint, true)? == Some(true);
+        is_faster.then(|| candidates.choice(hint)).transpose()
+    }
+
     /// The default kernel of a kind of instance, by name.
     ///
     /// # Errors
@@ -149,9 +167,13 @@ impl KernelTuner<'_> {
         let (mut winner, mut best_ns) = (None, best.1);
         for i in candidates.ranked().into_iter().take_while(|i| *i != default) {
             // What fails when it is compared was no candidate: the next one has its turn.
-            let Some(is_faster) = candidates.is_faster(default, i, false)? else { continue };
+            let is_faster = match candidates.is_faster(default, i, false)? {
+                Some(true) => candidates.is_faster(default, i, true)?,
+                known => known,
+            };
+            let Some(is_faster) = is_faster else { continue };
             best_ns = candidates.measure(i)?.unwrap_or(best_ns);
-            if is_faster && candidates.is_faster(default, i, true)? == Some(true) {
+            if is_faster {
                 winner = Some(candidates.choice(i)?);
             }
             break;

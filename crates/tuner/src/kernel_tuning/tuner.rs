@@ -3,7 +3,8 @@
 use crate::memo::TrialError;
 use crate::seeds::Planted;
 use crate::space::Scope;
-use wgoose_kernels::{Catalogue, Config, Limits, Plan, PlanError, Variant};
+use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, Config, Limits, Plan, PlanError, Variant, ops};
 
 /// What stops the tuning of kernels for good.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,20 @@ impl<'a> KernelTuner<'a> {
     /// One that tries the kernels of these plans first.
     pub(crate) fn with_hints(self, hints: &'a [Plan]) -> Self {
         KernelTuner { hints, ..self }
+    }
+
+    /// What known plans have chosen for such op instances, of the nearest sizes first.
+    pub(crate) fn hints_for(&self, key: &TuningKey) -> Vec<&'a Choice> {
+        // Ops of one folder have the same variants.
+        let folder = |op: &str| ops::ALL.iter().find(|known| known.name == op).map(|known| known.folder);
+        let is_alike = |other: &TuningKey| {
+            let is_like = (&other.formats, other.up_to_rows) == (&key.formats, key.up_to_rows);
+            is_like && folder(&other.op) == folder(&key.op)
+        };
+        let choices = self.hints.iter().flat_map(|plan| &plan.choices);
+        let mut choices: Vec<&Choice> = choices.filter(|choice| is_alike(&choice.key)).collect();
+        choices.sort_by_key(|choice| choice.key.k.abs_diff(key.k) + choice.key.m.abs_diff(key.m));
+        choices
     }
 
     /// One that measures these before all others.

@@ -108,9 +108,9 @@ impl GpuLab {
     fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
         let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
         match assignment.job {
-            Job::Gate { plan } => {
+            Job::Gate { plan, only_decode } => {
                 let Subject { plans, catalogue } = self.subject_mut(plan);
-                Ok(Outcome::Gate(plans.gate(find(plan)?, catalogue, assignment.progress)?))
+                Ok(Outcome::Gate(plans.gate(find(plan)?, *only_decode, catalogue, assignment.progress)?))
             }
             Job::Resident { plan } => Ok(match self.subject(plan).plans.resident(find(plan)?)? {
                 PersistentStatus::Used { .. } => Outcome::Done,

@@ -49,10 +49,11 @@ impl PlanLab {
         Ok(runs)
     }
 
-    /// The quality gate of a plan.
+    /// The quality gate of a plan, or of its decoding.
     pub(super) fn gate(
         &mut self,
         plan: &Plan,
+        only_decode: bool,
         catalogue: &Catalogue,
         progress: &dyn Fn(Phase),
     ) -> Result<Gate, QualityError> {
@@ -61,7 +62,10 @@ impl PlanLab {
         // The first pass uploads what is not on the device yet.
         engine.forward(&[Sequence { slot: 0, tokens: &[0], outputs: Outputs::Last }])?;
         progress(Phase::Running);
-        let quality = reference.evaluate(&mut engine)?;
+        let quality = match only_decode {
+            false => reference.evaluate(&mut engine)?,
+            true => reference.evaluate_decode(&mut engine)?,
+        };
         Ok(gate_of(&quality, plan.least_precise(catalogue)))
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Purpose {
     /// time, to one part and not to the next, and to either plan alike.
     Choice,
     /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less;
-    /// of some short prompts the median counts, as in `wgoose bench`: the first finds the caches full of what another plan has left
+    /// of some short prompts, and of steps that take long, the median counts, as in `wgoose bench`: the first finds the caches full of what another plan has left
     /// there, and a busy machine holds up one or two. A warm-up lasts as long as that of `wgoose bench`.
     Report,
 }
@@ -55,7 +55,7 @@ impl Purpose {
     fn parts(self, tokens: u32, steps: u32) -> u32 {
         match (tokens, self) {
             // A step that takes so long that few make a sample is a part.
-            (1, Purpose::Choice) if steps <= FEWEST_TOKENS => steps,
+            (1, _) if steps <= FEWEST_TOKENS => steps,
             (1, Purpose::Choice) => (steps / FEWEST_TOKENS).clamp(1, MOST_PARTS),
             (1, Purpose::Report) => 1,
             _ => steps,
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!([0.1, 2.0, 5.0, 400.0].map(|ms| steps(1, ms)), [[32, 64], [25, 50], [10, 20], [4, 4]]);
         assert_eq!([0.1, 5.0, 12.0, 400.0].map(|ms| steps(32, ms)), [[4, 8], [3, 5], [2, 3], [1, 1]]);
         let parts = |tokens, steps| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.parts(tokens, steps));
-        assert_eq!([4, 10, 32].map(|steps| parts(1, steps)), [[4, 1], [2, 1], [4, 1]]);
+        assert_eq!([4, 10, 32].map(|steps| parts(1, steps)), [[4, 4], [2, 1], [4, 1]]);
         assert_eq!(parts(32, 3), [3, 3]);
         // The second is held up.
         let counts = [Purpose::Choice, Purpose::Report].map(|purpose| purpose.of_parts(&[3.0, 9.0, 2.0]));

@@ -10,30 +10,32 @@ use std::collections::BTreeMap;
 use wgoose_kernels::Plan;
 
 impl Memo<'_> {
-    /// The gate of a plan.
+    /// The gate of a plan, or of its decoding.
     ///
     /// # Errors
     /// The plan does not run; the lab or the ledger fails.
-    pub(crate) fn gate(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
-        self.gate_with(plan, Effort::none())
+    pub(crate) fn gate(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
+        self.gate_with(plan, only_decode, Effort::none())
     }
 
-    pub(super) fn gate_with(&mut self, plan: &Plan, effort: Effort) -> Result<Gate, TrialError> {
+    pub(super) fn gate_with(&mut self, plan: &Plan, only_decode: bool, effort: Effort) -> Result<Gate, TrialError> {
         let plan = self.know(plan)?;
-        match self.run(&Job::Gate { plan }, None, effort)? {
+        match self.run(&Job::Gate { plan, only_decode }, None, effort)? {
             Outcome::Gate(gate) => Ok(gate),
             Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
             _ => Err(TrialError::Kind { job: "gate" }),
         }
     }
 
-    /// The gate of a plan, if it was taken.
+    /// The gate of a plan, if it was taken: that of all it does, or of its decoding.
     pub(crate) fn known_gate(&self, plan: &Plan) -> Option<Gate> {
-        let job = Job::Gate { plan: PlanId::of(plan) };
-        match self.recall(&self.identity(&job)) {
-            Some(Outcome::Gate(gate)) => Some(gate),
-            _ => None,
-        }
+        [false, true].into_iter().find_map(|only_decode| {
+            let job = Job::Gate { plan: PlanId::of(plan), only_decode };
+            match self.recall(&self.identity(&job)) {
+                Some(Outcome::Gate(gate)) => Some(gate),
+                _ => None,
+            }
+        })
     }
 
     /// Nanoseconds of a step of each scenario in which this search has compared plans, of the candidate in the last comparison, and

@@ -169,7 +169,7 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     };
     compare(&mut memo, 128).unwrap();
     // The gate of the default waits for the reference: it is made whenever it is asked for.
-    memo.gate_in_any_case(&plan(64)).unwrap();
+    memo.gate_in_any_case(&plan(64), false).unwrap();
     compare(&mut memo, 256).unwrap();
     // It is 200 s of 201: this one has until 211. It is broken off, and no failure.
     let late = |ended| matches!(ended, Err(TrialError::OutOfTime));
@@ -177,11 +177,12 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     assert!(late(compare(&mut memo, 512)));
     assert!(late(compare(&mut memo, 512)), "it is not begun");
     assert!(
-        late(memo.gate(&plan(128)).map(drop)) && late(memo.screen([&plan(64), &plan(512)], Scenario::DECODE).map(drop))
+        late(memo.gate(&plan(128), false).map(drop))
+            && late(memo.screen([&plan(64), &plan(512)], Scenario::DECODE).map(drop))
     );
     compare(&mut memo, 128).unwrap();
-    memo.gate(&plan(64)).unwrap();
-    memo.gate_in_any_case(&plan(256)).unwrap();
+    memo.gate(&plan(64), false).unwrap();
+    memo.gate_in_any_case(&plan(256), false).unwrap();
     // What has won has ten seconds more.
     memo.go_on();
     compare(&mut memo, 1024).unwrap();

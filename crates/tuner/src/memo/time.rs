@@ -71,7 +71,7 @@ impl Memo<'_> {
     ///
     /// # Errors
     /// As of [`Memo::gate`].
-    pub(crate) fn gate_in_any_case(&mut self, plan: &Plan) -> Result<Gate, TrialError> {
-        self.gate_with(plan, Effort::in_any_case())
+    pub(crate) fn gate_in_any_case(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
+        self.gate_with(plan, only_decode, Effort::in_any_case())
     }
 }

@@ -62,6 +62,9 @@ const PROMPTS: [usize; 4] = [81, 47, 23, 9];
 /// Tokens decoded after each prompt.
 const CONTINUATION: usize = 6;
 
+/// Of these, the shortest ones that are read token by token where decoding is all that is looked at.
+const DECODED: usize = 2;
+
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;
 
@@ -224,10 +227,36 @@ impl Reference {
         Ok(self.compare(&logits, vocab))
     }
 
+    /// Runs an engine over the shortest prompts and what follows them as decode, token by token, and compares: of a plan that reads
+    /// prompts and batches as one that people run anyway. The hash takes the reference's answers for all that was not run.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn evaluate_decode(&self, engine: &mut Engine) -> Result<Quality, QualityError> {
+        let (vocab, zero) = (engine.shape().vocab as usize, StateData::zero(engine.shape()));
+        let mut logits = vec![Vec::new(); Self::SLOTS];
+        for (slot, tokens) in self.sequences.iter().enumerate().skip(Self::SLOTS - DECODED) {
+            engine.set_state(slot, &zero)?;
+            for token in tokens {
+                let sequence = Sequence { slot, tokens: &[*token], outputs: Outputs::Last };
+                logits[slot].extend(engine.forward(&[sequence])?.into_iter().flatten());
+            }
+        }
+        Ok(self.compare(&logits, vocab))
+    }
+
     /// Certified positions, and positions in all.
     pub fn certified(&self) -> (u32, u32) {
-        let positions = self.rankings.iter().flatten();
-        (positions.clone().filter(|r| r.certain.first() == Some(&true)).count() as u32, positions.count() as u32)
+        self.certified_of(&|_, _| true)
+    }
+
+    /// The same of some positions, by sequence and place.
+    fn certified_of(&self, counts: &dyn Fn(usize, usize) -> bool) -> (u32, u32) {
+        let sequences = self.rankings.iter().enumerate();
+        let positions = sequences.flat_map(|(i, all)| all.iter().enumerate().map(move |(t, ranking)| (i, t, ranking)));
+        positions.filter(|(i, t, _)| counts(*i, *t)).fold((0, 0), |(certified, all), (.., ranking)| {
+            (certified + u32::from(ranking.certain.first() == Some(&true)), all + 1)
+        })
     }
 
     /// The hash of every correct implementation.
@@ -261,21 +290,22 @@ impl Reference {
         (hasher.finalize().to_hex()[..16].to_owned(), disagreements)
     }
 
+    /// Holds logits against the reference: of each sequence, those of its first positions, or none.
     fn compare(&self, logits: &[Vec<f32>], vocab: usize) -> Quality {
-        let row = |i: usize, t: usize| &logits[i][t * vocab..][..vocab];
-        let precedes = |i, t, a: u32, b: u32| row(i, t)[a as usize] > row(i, t)[b as usize];
-        let (hash, disagreements) = self.judge(&|i, t, _| best(row(i, t)), &precedes);
-        let certified = self.certified();
+        let row = |i: usize, t: usize| logits[i].get(t * vocab..(t + 1) * vocab);
+        let precedes = |i, t, a: u32, b: u32| row(i, t).is_none_or(|row| row[a as usize] > row[b as usize]);
+        let (hash, disagreements) = self.judge(&|i, t, ranking| row(i, t).map_or(ranking.tokens[0], best), &precedes);
+        let certified = self.certified_of(&|i, t| row(i, t).is_some());
         let (mut rms, mut first_rms, mut max, mut kl) = (0f64, 0f64, 0f64, 0f64);
-        for (i, t, want) in &self.probes {
-            let got = &logits[*i][t * vocab..][..vocab];
+        let probes = || self.probes.iter().filter_map(|(i, t, want)| Some((t, want, row(*i, *t)?)));
+        for (t, want, got) in probes() {
             let error = relative_rms(got, want);
             let worst = if *t == 0 { &mut first_rms } else { &mut rms };
             *worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
             max = got.iter().zip(want).map(|(g, w)| f64::from((g - w).abs())).fold(max, f64::max);
             kl += divergence(want, got);
         }
-        kl /= self.probes.len().max(1) as f64;
+        kl /= probes().count().max(1) as f64;
         // Rows that are compared as a whole are few.
         if logits.iter().flatten().any(|logit| !logit.is_finite()) {
             rms = f64::INFINITY;

@@ -51,7 +51,8 @@ fn what(trial: &Trial) -> String {
         Job::Kernel { site, kernel } | Job::Control { site, kernel } => format!("{site}: {kernel}"),
         Job::Kernels { site, kernels: [a, b], .. } => format!("{site}: {a} against {b}"),
         Job::Compile { site } => format!("kernels of {site}, compiled ahead"),
-        Job::Gate { plan } => format!("the gate of plan {plan}"),
+        Job::Gate { plan, only_decode: false } => format!("the gate of plan {plan}"),
+        Job::Gate { plan, only_decode: true } => format!("the gate of plan {plan} in decode"),
         Job::Resident { plan } => format!("the persistent kernel of plan {plan}"),
         Job::Prepare { plans } => format!("{} plans, compiled ahead", plans.len()),
         Job::Screen { plans: [a, b], scenario }

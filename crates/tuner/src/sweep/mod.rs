@@ -50,6 +50,7 @@ use crate::ledger::{Gate, LedgerError, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::QualityError;
+use crate::running::changes_only_decode;
 use crate::scenario::Scenario;
 use crate::seeds::Planted;
 use crate::stats::verdict::Verdict;
@@ -183,6 +184,7 @@ pub fn search<'a>(
         ends: Ends::of(problem, options),
         // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
         gated: problem.limits.is_cpu,
+        gates_are_narrow: false,
         without_op: Vec::new(),
         best_seen: None,
         listen,
@@ -237,6 +239,9 @@ pub struct Sweep<'a> {
     ends: Ends,
     /// Whether what wins must pass the gate at once: the reference may still be computed.
     gated: bool,
+    /// Whether of a plan that changes nothing but decoding the gate looks at decoding only: where steps are slow, all the rest would
+    /// take what a search has.
+    gates_are_narrow: bool,
     /// Variants from beside the binary whose op is in no pass of the plan.
     without_op: Vec<String>,
     /// The comparison of a whole plan that looked the best.
@@ -313,7 +318,7 @@ impl<'a> Sweep<'a> {
     /// The gate of the default plan, without which nothing is known to be right. It may wait for the reference.
     fn default_gate(&mut self) -> Result<Gate, SweepError> {
         let before = self.memo.waited();
-        let gate = match self.memo.gate_in_any_case(&self.default) {
+        let gate = match self.memo.gate_in_any_case(&self.default, self.gates_are_narrow) {
             Err(TrialError::Failed(reason)) => return Err(SweepError::Gate(reason.to_string())),
             gate => gate?,
         };
@@ -461,10 +466,15 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// Whether the gate of a plan looks at decoding only.
+    fn looks_at_decode_only(&self, plan: &Plan) -> bool {
+        self.gates_are_narrow && changes_only_decode(&self.default, plan)
+    }
+
     /// Whether a plan passes the gate; one that there is no time for does not.
     fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        let candidate = candidate.clone();
-        match self.memo.gate(plan) {
+        let (candidate, only_decode) = (candidate.clone(), self.looks_at_decode_only(plan));
+        match self.memo.gate(plan, only_decode) {
             Ok(gate) if gate.passed => return Ok(true),
             Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
             Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
@@ -478,7 +488,8 @@ impl<'a> Sweep<'a> {
     fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {
-            let detail = match self.memo.gate(plan) {
+            let only_decode = self.looks_at_decode_only(plan);
+            let detail = match self.memo.gate(plan, only_decode) {
                 Ok(gate) if gate.passed => break,
                 Ok(gate) => gate.detail,
                 Err(TrialError::Failed(reason)) => reason.to_string(),

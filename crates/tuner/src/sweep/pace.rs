@@ -23,6 +23,10 @@ const SLOW: f64 = 0.125;
 /// What the second gate takes of what the first one did, on a device whose driver has compiled nothing yet.
 const AFTER_THE_FIRST: f64 = 0.35;
 
+/// What a gate of all that a plan runs takes beside the first one of decoding: passes of many rows and of several sequences are compiled
+/// for it, and run. lavapipe takes 14 s beside 11.
+const BESIDE_DECODE: f64 = 1.5;
+
 impl Sweep<'_> {
     /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The default kernel of
     /// the largest op instance of decode tells: steps read all weights at its speed.
@@ -101,14 +105,26 @@ impl Sweep<'_> {
         if kernels == 0 { 0.25 } else { seconds / f64::from(kernels) }
     }
 
-    /// Seconds that the gate of another plan takes: as long as the quickest that was taken, a part of the first one, which compiles what
-    /// all plans share, or as two comparisons of decode.
-    pub(super) fn gate_seconds(&self) -> f64 {
-        let gates = self.memo.took().filter(|(job, _)| matches!(job, Job::Gate { .. })).map(|(_, seconds)| seconds);
-        match gates.collect::<Vec<f64>>()[..] {
-            [] => 2.0 * self.comparison(Scenario::DECODE),
-            [first] => AFTER_THE_FIRST * first,
-            ref all => all.iter().copied().fold(f64::INFINITY, f64::min),
+    /// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that was taken, a part of
+    /// the first one, which compiles what all plans share, or as two comparisons of decode.
+    pub(super) fn gate_seconds(&self, only_decode: bool) -> f64 {
+        let taken = |kind: bool| -> Vec<f64> {
+            let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);
+            self.memo.took().filter(|(job, _)| is_one(job)).map(|(_, seconds)| seconds).collect()
+        };
+        match (&taken(only_decode)[..], &taken(!only_decode)[..]) {
+            ([], []) => 2.0 * self.comparison(Scenario::DECODE),
+            ([], [first, ..]) if !only_decode => (BESIDE_DECODE * first).max(self.kernels_beside_decode()),
+            ([first], _) | ([], [first, ..]) => AFTER_THE_FIRST * first,
+            (all, _) => all.iter().copied().fold(f64::INFINITY, f64::min),
         }
+    }
+
+    /// Seconds to compile what prompts and batches run, where only kernels of decoding were.
+    fn kernels_beside_decode(&self) -> f64 {
+        let plan = &self.default;
+        let format = self.problem.formats_on_gpu(plan);
+        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
+        2.0 * decode.len() as f64 * self.kernel_seconds()
     }
 }

@@ -63,6 +63,7 @@ fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnc
         open: Vec::new(),
         ends: Ends::of(problem, &options),
         gated: false,
+        gates_are_narrow: false,
         without_op: Vec::new(),
         best_seen: None,
         listen,

@@ -11,8 +11,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Refusal, ops};
+use wgoose_kernels::Refusal;
 
 /// The fastest so many configurations are varied.
 const BEAM: usize = 8;
@@ -57,20 +56,10 @@ impl Candidates<'_, '_, '_> {
         self.explore(best, deadline)
     }
 
-    /// Those that known plans have for such op instances, of the nearest sizes first.
-    fn hinted(&self) -> Vec<usize> {
-        let key = &self.group.key;
-        // Ops of one folder have the same variants.
-        let is_alike = |other: &TuningKey| {
-            let folder = |op: &str| ops::ALL.iter().find(|known| known.name == op).map(|known| known.folder);
-            let is_like = (&other.formats, other.up_to_rows) == (&key.formats, key.up_to_rows);
-            is_like && folder(&other.op) == folder(&key.op)
-        };
-        let choices = self.tuner.hints.iter().flat_map(|plan| &plan.choices);
-        let mut choices: Vec<&Choice> = choices.filter(|choice| is_alike(&choice.key)).collect();
-        choices.sort_by_key(|choice| choice.key.k.abs_diff(key.k) + choice.key.m.abs_diff(key.m));
+    /// Those that known plans have for such op instances.
+    pub(in crate::kernel_tuning) fn hinted(&self) -> Vec<usize> {
         let mut hinted = Vec::new();
-        for i in choices.into_iter().filter_map(|choice| self.find(choice)) {
+        for i in self.tuner.hints_for(&self.group.key).into_iter().filter_map(|choice| self.find(choice)) {
             if self.all[i].refusal.is_none() && !hinted.contains(&i) {
                 hinted.push(i);
             }

@@ -463,7 +463,7 @@ impl Lab for SyntheticLab<'_> {
                 let cost = self.spend(Cost { timed: costs.warm_up, ..Cost::default() });
                 (Outcome::Control(Timing { samples_ns, repeats: 1, copies: 1, gate: None }), cost)
             }
-            Job::Gate { plan: id } => {
+            Job::Gate { plan: id, .. } => {
                 let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
                 let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
                 let compile = self.prepare(&plan(id, plans)?);

@@ -48,7 +48,7 @@ fn job() -> impl Strategy<Value = Job> {
         }),
         site().prop_map(|site| Job::Compile { site }),
         (site(), configured()).prop_map(|(site, kernel)| Job::Control { site, kernel }),
-        plan().prop_map(|plan| Job::Gate { plan }),
+        (plan(), any::<bool>()).prop_map(|(plan, only_decode)| Job::Gate { plan, only_decode }),
         plan().prop_map(|plan| Job::Resident { plan }),
         prop::collection::vec(plan(), 0..3).prop_map(|plans| Job::Prepare { plans }),
         ([plan(), plan()], scenario()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
