@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, FusionSet};
-use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
@@ -34,7 +33,8 @@ const RIGHT: &str = "    y[i] = a[i] * b[i];\n";
 
 /// The variants, each with what its threads do instead, and the cause that it must fail with.
 const PLANTED: [(&str, &str, Option<Cause>); 10] = [
-    ("good", "    y[i] = a[i] * b[i] * spin(50u);\n", None),
+    // Slower than what races, and faster than the default: races are looked for in what wins.
+    ("good", "    y[i] = a[i] * b[i] * spin(300u);\n", None),
     // Software devices cut loops after 65,535 rounds: thousands of workgroups each run one.
     ("endless", ENDLESS, Some(Cause::Timeout)),
     (
@@ -126,7 +126,7 @@ fn plant() -> tempfile::TempDir {
     let write = |name: &str, text: &str| std::fs::write(kernels.join(format!("{name}.wgsl")), text).unwrap();
     write(
         "elements",
-        &variant("    y[i] = a[i] * b[i] * spin(1000u);\n").replace("// grid", "// default: 10\n// grid"),
+        &variant("    y[i] = a[i] * b[i] * spin(2000u);\n").replace("// grid", "// default: 10\n// grid"),
     );
     PLANTED.iter().for_each(|(name, threads, _)| write(name, &variant(threads)));
     folder
@@ -188,13 +188,6 @@ impl World {
         self.ask(|tuner, memo| tuner.tune(&self.site, memo, NO_HURRY).unwrap())
     }
 
-    /// Whether a variant is faster than the default, in a comparison.
-    fn is_faster(&self, name: &str) -> bool {
-        let variant = self.catalogue.variant("mul", name).unwrap();
-        let choice = Choice::new(self.site.key.clone(), variant, &variant.default_config()).unwrap();
-        self.ask(|tuner, memo| tuner.default_unless_faster(&self.site, memo, &choice, NO_HURRY).unwrap()).is_none()
-    }
-
     /// What failed, and how: of a comparison, the kernel that was to win.
     fn failures(&self) -> BTreeMap<String, Cause> {
         let (records, _) = ledger::read(&self.path("ledger.jsonl")).unwrap();
@@ -230,13 +223,10 @@ fn json(path: &Path) -> Value {
 fn planted_kernels_are_caught_kept_and_not_tried_again() {
     let world = World::new();
     let tuned = world.tune();
-    // The race shows only where a kernel is about to win, and which one that is depends on the noise.
-    assert!(!world.is_faster("race"));
     let wanted = PLANTED.iter().filter_map(|(name, _, cause)| Some(((*name).to_owned(), (*cause)?)));
     let failures = world.failures();
     assert_eq!(failures, wanted.collect());
-    let winner = tuned.winner.map(|choice| choice.variant);
-    assert!(winner.as_deref().is_none_or(|winner| winner == "good"), "{winner:?}");
+    assert_eq!(tuned.winner.map(|choice| choice.variant).as_deref(), Some("good"));
 
     // Each has a bundle, complete by itself.
     let bundles = world.bundles();
@@ -300,7 +290,9 @@ const EMBED: &str = include_str!("../../../../kernels-wgsl/ops/embed/elements.wg
 #[test]
 fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
     let folder = tempfile::tempdir().unwrap();
-    synth(folder.path(), "tiny.gguf", "");
+    // A process that begins in half a second: a search counts first tokens where that is a small part of its budget.
+    let shape = "--layers 1 --width 64 --ffn 64 --vocab 300 --ranks 16,16,16,16";
+    printed(folder.path(), format!("synth tiny.gguf {shape}").split(' '));
     let kernels = folder.path().join("kernels/ops/embed");
     std::fs::create_dir_all(&kernels).unwrap();
     // The default takes some milliseconds more than it must.

@@ -220,7 +220,8 @@ impl Measuring<'_> {
         for (done, (arm, scenario)) in all.iter().copied().enumerate() {
             tell(Doing::Timing { arm: &arm.name, scenario, done, of: all.len() });
             let left = self.budget.saturating_sub(begun.elapsed());
-            let effort = Effort::sure(left / (2 * (all.len() - done)) as u32);
+            let allowance = left / (2 * (all.len() - done)) as u32;
+            let effort = Effort { share: Some(2 * allowance), ..Effort::sure(allowance) };
             let mut time = |held_out| {
                 let plans = [baseline.id.clone(), arm.id.clone()];
                 memo.anew(&Job::Steps { plans, scenario, held_out }, effort)

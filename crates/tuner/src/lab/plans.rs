@@ -157,19 +157,25 @@ impl End {
 }
 
 /// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory
-/// lies makes one half a percent faster than the next. One that goes on for too long is interrupted.
+/// lies makes one half a percent faster than the next. Where these take longer than the comparison may, the pairs that are left are
+/// those of the instances that there are. One that goes on for too long is interrupted.
 pub(super) fn pair(
     ready: &dyn Fn(usize) -> Result<Runs, StepError>,
     (effort, purpose): (Effort, Purpose),
     raise_clocks: &mut dyn FnMut() -> Result<(), RuntimeError>,
     progress: &dyn Fn(Phase),
 ) -> Result<Outcome, StepError> {
-    let (mut running, end) = (Duration::ZERO, End::of(effort));
+    let (mut running, end, start) = (Duration::ZERO, End::of(effort), Instant::now());
+    let mut ready_arms = None;
     let mut samples_ns = [Vec::new(), Vec::new()];
     let mut steps = None;
     for instance in 0..effort.instances {
         progress(Phase::Compiling);
-        let mut arms = [ready(0)?, ready(1)?];
+        let is_late = effort.share.is_some_and(|share| start.elapsed() >= share);
+        let mut arms = match ready_arms.take().filter(|_| is_late) {
+            Some(arms) => arms,
+            None => [ready(0)?, ready(1)?],
+        };
         let begun = Instant::now();
         progress(Phase::Running);
         raise_clocks()?;
@@ -211,6 +217,7 @@ pub(super) fn pair(
             next = if goes_on { effort.more(samples_ns[0].len()) } else { 0 };
         }
         running += begun.elapsed();
+        ready_arms = Some(arms);
     }
     Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
 }
