@@ -1,7 +1,7 @@
 //! A kernel: a variant specialised for an op instance, validated, ready to be compiled by a runtime.
 
 use crate::library::Library;
-use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module, reflect};
+use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module};
 use crate::{Access, Binding, Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Kernel {
         limits: &Limits,
         library: &Library,
     ) -> Result<Kernel, KernelError> {
-        let facts = reflect(&text, outline.precision, &|number| outline.operand(number), &outline.needs)?;
+        let facts = library.facts(outline, &text)?;
         let kernel = Kernel::assemble(label, text, facts, workgroups, limits)?;
         Ok(Kernel { is_trusted: outline.files.iter().all(|file| library.is_embedded(file)), ..kernel })
     }

@@ -1,7 +1,9 @@
 //! The library: every kernel file as it was read, and what was expanded from them so far.
 
-use crate::wgsl::{Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, TextError, value};
-use crate::{Feature, Limits, Precision};
+use crate::wgsl::{
+    Document, Documents, Files, FolderError, Outline, Reader, Setting, Standing, Text, TextError, reflect, value,
+};
+use crate::{Facts, Feature, Limits, Precision};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -13,6 +15,12 @@ type Key = (Arc<str>, Vec<Reader>, Vec<Option<String>>);
 
 /// What traits depend on: a file, which imports are chosen.
 type TraitsKey = (Arc<str>, Vec<Option<String>>);
+
+/// What facts depend on: the files of an outline, and the text that was made of it.
+type FactsKey = (Vec<Arc<str>>, blake3::Hash);
+
+/// Facts that are kept: some megabytes.
+const FACTS: usize = 1 << 13;
 
 /// Every kernel file. Read once: a run sees one state of a folder.
 #[derive(Debug)]
@@ -26,6 +34,7 @@ pub(crate) struct Library {
     asks: HashMap<Arc<str>, (Vec<String>, Vec<String>)>,
     outlines: Mutex<HashMap<Key, Result<Arc<Outline>, TextError>>>,
     traits: Mutex<HashMap<TraitsKey, Traits>>,
+    facts: Mutex<HashMap<FactsKey, Facts>>,
     used: Mutex<BTreeSet<Arc<str>>>,
 }
 
@@ -76,9 +85,9 @@ impl Library {
                 Err(error) => drop(broken.insert(Arc::clone(path), error)),
             }
         }
-        let (outlines, traits, used) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (outlines, traits, facts, used) = Default::default();
         let asks = documents.keys().map(|path| (Arc::clone(path), asks(&documents, path))).collect();
-        Library { files, documents, broken, has_folder, asks, outlines, traits, used }
+        Library { files, documents, broken, has_folder, asks, outlines, traits, facts, used }
     }
 
     /// The document at a path.
@@ -124,6 +133,25 @@ impl Library {
         let outline = Outline::new(&self.documents, path, reader, import).map(Arc::new);
         self.outlines.lock().insert(key, outline.clone());
         outline
+    }
+
+    /// The facts of a text that was made of an outline. They are kept: naga takes milliseconds for a text, and each executor makes all
+    /// of its kernels.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn facts(&self, outline: &Outline, text: &Text) -> Result<Facts, TextError> {
+        let key = (outline.files.clone(), blake3::hash(text.text().as_bytes()));
+        if let Some(known) = self.facts.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        let facts = reflect(text, outline.precision, &|number| outline.operand(number), &outline.needs)?;
+        let mut kept = self.facts.lock();
+        if kept.len() >= FACTS {
+            kept.clear();
+        }
+        kept.insert(key, facts.clone());
+        Ok(facts)
     }
 
     /// Notes that a kernel was made of an outline.

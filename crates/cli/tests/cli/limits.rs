@@ -34,7 +34,9 @@ fn the_quality_hash_is_the_same_on_every_back_end_and_with_the_least_limits() {
         };
         let own = verified("");
         assert_eq!(own.disagreements, 0, "{mix}: {own:?}");
-        for way in &ways {
+        // The kernels of WebGPU's limits are those of low ones but for tiles, which depend on the class of a format alone.
+        let is_class = ["F16", "Q8_0", "Q4_K_M"].contains(&mix);
+        for way in ways.iter().filter(|way| is_class || **way != "--limits webgpu") {
             let quality = verified(way);
             assert_eq!((quality.disagreements, &quality.hash), (0, &own.hash), "{mix} {way}");
         }

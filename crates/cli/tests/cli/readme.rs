@@ -49,7 +49,11 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ),
     ("wgoose chat model.gguf --think", Instead("echo Honk? | wgoose chat model.gguf --think -n 8"), &["<think"]),
     ("wgoose serve model.gguf", Left("it never ends; serve.rs asks it"), &[]),
-    ("wgoose bench model.gguf", Instead("wgoose bench model.gguf --runs 1"), &["tokens/s", "512", "128"]),
+    (
+        "wgoose bench model.gguf",
+        Instead("wgoose bench model.gguf --prompt-tokens 8 --decode 1 --decode-tokens 8 --runs 1"),
+        &["prompt", "decode", "tokens/s"],
+    ),
     (
         "wgoose bench model.gguf --plans found,default",
         Instead("wgoose bench model.gguf --plans found,default --prompt-tokens 8 --decode 1 --runs 1"),
@@ -143,7 +147,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ("wgoose convert model.pth smaller.gguf --to Q4_K_M --check", Run, &["smaller.gguf: ", "checked: ", "Q4_K_M"]),
     (
         "wgoose convert model.gguf mixed.gguf --to auto --budget-bytes 400MiB",
-        Run,
+        Instead("wgoose convert model.gguf mixed.gguf --to auto --budget-bytes 400MiB --text text.txt"),
         &["mixed.gguf: ", "| matrices | ", "| auto | "],
     ),
     ("pip install .", Left("minutes; test_readme.py has the wheel"), &[]),
