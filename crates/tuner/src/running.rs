@@ -117,5 +117,14 @@ mod tests {
         let chunked = Plan { prefill_chunk: 1024, ..default.clone() };
         assert_eq!(alike(&chunked), [true, true, true, false, false]);
         assert!(!problem.run_alike([default; 2], Scenario { from_start: true, ..Scenario::prefill(32) }));
+
+        let mut fused = default.clone();
+        fused.fusions.decode.pop_first();
+        let persistent = Plan { persistent: Some(132), hand_over: HandOver::Announced, ..default.clone() };
+        let decoding = [default, &of_layers, &fused, &persistent];
+        assert!(decoding.into_iter().all(|plan| changes_only_decode(default, plan)));
+        let interleaved = Plan { interleave: [Format::Q6_K].into(), ..default.clone() };
+        let others = [&interleaved, &chunked, &with(Scenario::prefill(32), "matmul", 3072)];
+        assert!(others.into_iter().all(|plan| !changes_only_decode(default, plan)));
     }
 }

@@ -100,13 +100,16 @@ fn every_mutation_changes_the_hash() {
         let mut graph = rwkv7::forward(model.shape()).unwrap();
         mutate(&mut graph, layer);
         let executor = CpuExecutor::with_graph(Arc::clone(&model), graph, Reference::SLOTS).unwrap();
-        let quality = reference.evaluate(&mut Engine::new(Box::new(executor), 64)).unwrap();
-        println!(
-            "{name}, layer {layer}: {} of {:?} disagree, rms {:.1e}",
-            quality.disagreements, quality.certified, quality.rms
-        );
-        if quality.hash == reference.hash() || quality.passed(Precision::F32) {
-            survivors.push(name);
+        let mut engine = Engine::new(Box::new(executor), 64);
+        let (all, decode) = (reference.evaluate(&mut engine).unwrap(), reference.evaluate_decode(&mut engine).unwrap());
+        for (quality, what) in [(all, "all"), (decode, "decode")] {
+            println!(
+                "{name}, layer {layer}, {what}: {} of {:?} disagree, rms {:.1e}",
+                quality.disagreements, quality.certified, quality.rms
+            );
+            if quality.hash == reference.hash() || quality.passed(Precision::F32) {
+                survivors.push((name, what));
+            }
         }
     }
     assert!(survivors.is_empty(), "not noticed: {survivors:?}");
@@ -122,6 +125,9 @@ fn correct_plans_share_the_hash() {
 
     let mut cpu = Engine::cpu(Arc::clone(&model), Reference::SLOTS).unwrap();
     assert_eq!(reference.evaluate(&mut cpu).unwrap().hash, reference.hash());
+    let decode = reference.evaluate_decode(&mut cpu).unwrap();
+    assert_eq!((decode.hash, decode.disagreements), (reference.hash(), 0));
+    assert!(decode.certified.0 > 10 && decode.certified.1 < positions, "{:?}", decode.certified);
 
     let device = Device::open(None).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
