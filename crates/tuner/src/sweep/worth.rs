@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use std::collections::BTreeSet;
 use wgoose_kernels::Plan;
-use wgoose_kernels::plan::{TuningKey, default_kernel};
+use wgoose_kernels::plan::{Choice, TuningKey, default_kernel};
 
 /// A choice of a plan, and the time that it saves in a pass.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +56,8 @@ impl Sweep<'_> {
                 };
                 let Some(before) = default.iter().find(is_same) else { continue };
                 let ns = [self.ns_in(&self.default, before), self.ns_in(plan, group)];
-                let (Some(choice), [Some(from), Some(to)]) = (plan.choices.iter().find(|c| c.key == group.key), ns)
-                else {
+                let is_relaid = before.key.formats != group.key.formats;
+                let (Some(kernel), [Some(from), Some(to)]) = (self.kernel_in(plan, group, is_relaid), ns) else {
                     continue;
                 };
                 if from > to {
@@ -65,8 +65,8 @@ impl Sweep<'_> {
                         scenario,
                         of: before.key.clone(),
                         count: group.count,
-                        kernel: choice.to_string(),
-                        is_relaid: before.key.formats != group.key.formats,
+                        kernel,
+                        is_relaid,
                         us: [from / 1e3, to / 1e3],
                         share: (from - to) / whole.max(1.0),
                     });
@@ -75,6 +75,17 @@ impl Sweep<'_> {
         }
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
         Ok(all)
+    }
+
+    /// The kernel that a plan has chosen for a kind of instance, or the default of weights that it lays out in another way.
+    fn kernel_in(&self, plan: &Plan, group: &InstanceGroup, is_relaid: bool) -> Option<String> {
+        if let Some(choice) = plan.choices.iter().find(|choice| choice.key == group.key) {
+            return Some(choice.to_string());
+        }
+        let (limits, catalogue) = (&self.problem.limits, &self.options.catalogue);
+        let default = default_kernel(&group.instance, plan.precision, limits, catalogue).ok().filter(|_| is_relaid);
+        let (variant, config, _) = default?;
+        Choice::new(group.key.clone(), variant, &config).ok().map(|choice| choice.to_string())
     }
 
     /// Nanoseconds of all instances of a kind in a pass, by the kernel that a plan has for it, where that was timed.
