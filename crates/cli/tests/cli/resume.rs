@@ -82,6 +82,18 @@ fn an_interrupted_sweep_says_so_and_goes_on() {
     assert!(plan.exists());
 }
 
+/// The jobs that ended by these lines of a ledger, and how often each did.
+fn ended(lines: &[String]) -> BTreeMap<String, u32> {
+    let mut ended: BTreeMap<String, u32> = BTreeMap::new();
+    for (key, kind) in lines.iter().filter_map(|line| trial(line)) {
+        // Kernels of a site are compiled ahead several times, others each time.
+        if !["intent", "control", "interrupted", "done"].contains(&kind.as_str()) {
+            *ended.entry(key).or_default() += 1;
+        }
+    }
+    ended
+}
+
 #[test]
 fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +109,7 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let (ledger, plan) = (store.ledger(&name), store.path(&name));
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while lines(&ledger).len() < 60 {
+    while ended(&lines(&ledger)).len() < 12 {
         assert!(first.try_wait().unwrap().is_none(), "the sweep ended before it could be killed");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -120,19 +132,9 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     assert_eq!(after[..before.len()], before[..], "what was acknowledged has changed");
 
     // No job that had ended was run again; the control kernel is timed again and again, that is its use.
-    let mut ended: BTreeMap<String, u32> = BTreeMap::new();
-    for (key, kind) in after.iter().filter_map(|line| trial(line)) {
-        // Kernels of a site are compiled ahead several times, others each time.
-        if !["intent", "control", "interrupted", "done"].contains(&kind.as_str()) {
-            *ended.entry(key).or_default() += 1;
-        }
-    }
+    let ended = ended(&after);
     let twice: Vec<_> = ended.iter().filter(|(_, n)| **n > 1).collect();
-    assert!(
-        ended.len() > 10 && twice.is_empty(),
-        "measured twice ({} lines were there before): {twice:#?}",
-        before.len()
-    );
+    assert!(twice.is_empty(), "measured twice ({} lines were there before): {twice:#?}", before.len());
 
     let verified = succeed(wgoose(folder, &["verify", "m.gguf", "--cache", "plans"]));
     let found = String::from_utf8_lossy(&verified.stderr).into_owned();
