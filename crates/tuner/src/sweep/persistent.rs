@@ -9,6 +9,7 @@ use crate::memo::TrialError;
 use crate::paired::Effort;
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
+use std::cmp::Reverse;
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
@@ -65,7 +66,7 @@ impl Sweep<'_> {
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.problem.limits.is_cpu;
         let most = if is_cpu { THREADS[THREADS.len() - 1] } else { self.problem.limits.workgroup_threads };
-        let widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).collect();
+        let mut widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).collect();
         self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
             return self.done(Step::NotPersistent(*missing));
@@ -80,6 +81,12 @@ impl Sweep<'_> {
         if !is_cpu {
             fused.fusions.decode.append(&mut bindable_fusions(&self.problem.shape, &self.problem.limits));
         }
+        // The width comes first that known plans have for such op instances: a short search has time for one.
+        let groups = MergedStep::of(self.problem, &fused, PersistentGrid { workgroups: 1, threads: THREADS[0] }).groups;
+        let hints: Vec<&Choice> = groups.iter().flat_map(|group| tuner.hints_for(&group.key)).collect();
+        let has =
+            |choice: &Choice, threads: u32| choice.config.get("WG").is_some_and(|width| *width == threads.to_string());
+        widths.sort_by_key(|threads| Reverse(hints.iter().filter(|choice| has(choice, *threads)).count()));
         let mut resident = Resident { most: u32::MAX, is_known: false };
         let (mut untried, mut forms, mut grids, mut won) = (Vec::new(), Forms::new(), Vec::new(), false);
         for (i, threads) in widths.iter().copied().enumerate() {
