@@ -27,7 +27,7 @@ use wgoose_kernels::plan::Choice;
 /// Kernels that are kept where whole steps decide: the fastest alone need not be the fastest there.
 const KEPT: usize = 4;
 
-/// By so many times two kernels may seem to differ on a busy machine that were not timed in turns.
+/// Two kernels that were not timed in turns may seem to differ by this factor on a busy machine.
 const NOISY: f64 = 2.0;
 
 /// What was found for one kind of instance.

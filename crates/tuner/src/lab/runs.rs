@@ -32,9 +32,10 @@ pub(super) enum Purpose {
     /// To choose: ratios matter. Of the parts of a sample the fastest counts: what a busy machine adds comes a few milliseconds at a
     /// time, to one part and not to the next, and to either plan alike.
     Choice,
-    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other, weigh less;
-    /// of some short prompts, and of steps that take long, the median counts, as in `wgoose bench`: the first finds the caches full of what another plan has left
-    /// there, and a busy machine holds up one or two. A warm-up lasts as long as that of `wgoose bench`.
+    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other,
+    /// weigh less. The median counts of short prompts, as in `wgoose bench`, and of steps that take long: the first finds the
+    /// caches full of what another plan has left there, and a busy machine holds up one or two. A warm-up lasts as long as
+    /// that of `wgoose bench`.
     Report,
 }
 

@@ -80,10 +80,9 @@ impl Climb<'_, '_, '_> {
                 self.moves.retain(|other| !matches!(other.what, What::Known(_)));
                 continue;
             }
-            let is_kernels = made.is_of_kernels();
-            made.gain = AGAIN * gained.unwrap_or(if is_kernels { made.gain } else { 0.0 });
             // Kernels can be varied further; a fusion, a layout or a chunk is there or is not.
-            if is_kernels {
+            if made.is_of_kernels() {
+                made.gain = AGAIN * gained.unwrap_or(made.gain);
                 self.moves.push(made);
             }
         }
