@@ -51,7 +51,8 @@ fn activate(kind: u32, x: f32) -> f32 {
         // costs absolute error only (1e-7), where the op's tolerance is absolute too.
         case TANH: { return 1.0 - 2.0 / (exp(2.0 * x) + 1.0); }
         case SIGMOID: { return sigmoid(x); }
-        case RELU_SQUARED: { let p = max(x, 0.0); return p * p; }
+        // Times x itself: a maximum may forget NaN.
+        case RELU_SQUARED: { return max(x, 0.0) * x; }
         // exp(-1/2) = 0.6065306597
         case DECAY: { return exp(-0.6065306597 * sigmoid(x)); }
         default: { return x; }

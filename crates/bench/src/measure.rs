@@ -74,9 +74,9 @@ pub fn measure(
         None => Reference::compute_while(&opened, &mut goes_on)?,
     };
     let reference = reference.ok_or(BenchError::Stopped)?;
-    let quality = reference.evaluate(&mut configured.engine)?;
-    if !quality.passed(configured.precision) {
-        return Err(BenchError::Wrong { disagreements: quality.disagreements, rms: quality.rms });
+    let quality = reference.evaluate(&mut configured.engine, configured.class)?;
+    if !quality.passed() {
+        return Err(BenchError::Wrong(quality.to_string()));
     }
     let rate = |tokens: usize, times: &[f64]| tokens as f64 / median(times).unwrap_or(f64::NAN) * 1e3;
     Ok(Record {
@@ -97,7 +97,8 @@ pub fn measure(
         prefill_tok_s: rate(load.prefill_tokens, &prefill_ms),
         decode_tok_s: rate(load.decode_tokens * load.sequences, &decoded.ms),
         peak_memory_mib,
-        quality_hash: quality.hash,
+        quality_hash: quality.hash().to_owned(),
+        quality_class: Some(configured.class),
         prefill_ms,
         decode_ms: decoded.ms,
     })

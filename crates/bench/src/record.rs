@@ -1,5 +1,6 @@
 //! One benchmark, as it is appended to `benchmarks.jsonl`, and files of such lines.
 
+use wgoose_kernels::PrecisionClass;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -47,6 +48,9 @@ pub struct Record {
     pub peak_memory_mib: Option<f64>,
     /// What the quality gate says of its answers.
     pub quality_hash: String,
+    /// The class of precision that the hash is of; absent in records from before there were any.
+    #[serde(default)]
+    pub quality_class: Option<PrecisionClass>,
     /// Milliseconds of each reading of the prompt.
     pub prefill_ms: Vec<f64>,
     /// Milliseconds of each generation.

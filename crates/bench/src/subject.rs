@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use wgoose_kernels::{Plan, Precision};
+use wgoose_kernels::{Plan, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_runtime::{Device, Engine, GpuExecutor};
 use wgoose_session::{Backend, Chosen, PlanReport, SessionBuilder, SessionError};
@@ -26,8 +26,10 @@ pub struct Configured {
     pub plan: Option<Plan>,
     /// The plan's name or file; None for a default plan.
     pub plan_name: Option<String>,
-    /// The least precise arithmetic of the plan's kernels.
-    pub precision: Precision,
+    /// The plan's class of precision.
+    pub class: PrecisionClass,
+    /// Whether a CPU runs the kernels, or the reference.
+    pub is_cpu: bool,
     /// Adapter and driver.
     pub device: String,
 }
@@ -58,13 +60,14 @@ impl Subject {
         if self.backend == Backend::Cpu {
             let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
             let device = "CPU reference".to_owned();
-            return Ok(Configured { engine, plan: None, plan_name: None, precision: Precision::F32, device });
+            let class = PrecisionClass::default();
+            return Ok(Configured { engine, plan: None, plan_name: None, class, is_cpu: true, device });
         }
         let (executor, report) = self.planned(model, slots)?;
-        let (plan, precision, device) =
-            (executor.plan().clone(), executor.precision(), executor.device().fingerprint());
+        let (plan, class, is_cpu) = (executor.plan().clone(), executor.class(), executor.device().is_cpu());
+        let device = executor.device().fingerprint();
         let device = format!("{}, {}", device.adapter, device.driver);
         let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-        Ok(Configured { engine, plan: Some(plan), plan_name: report.name(), precision, device })
+        Ok(Configured { engine, plan: Some(plan), plan_name: report.name(), class, is_cpu, device })
     }
 }

@@ -3,6 +3,7 @@
 use crate::Record;
 use serde::Deserialize;
 use serde_json::Value;
+use wgoose_kernels::PrecisionClass;
 
 /// One piece of work with its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Timed {
     pub samples_ms: Vec<f64>,
     /// What the quality gate said of the answers, where it was asked.
     pub quality_hash: Option<String>,
+    /// The class of precision that the hash is of, if that was recorded.
+    pub quality_class: Option<PrecisionClass>,
 }
 
 impl Timed {
@@ -67,7 +70,7 @@ impl Saved {
         match self {
             Saved::Session(record) => {
                 let Record {
-                    device, model, fingerprint, prefill_tokens, decode_tokens, sequences, quality_hash, ..
+                    device, model, fingerprint, prefill_tokens, decode_tokens, sequences, quality_hash, quality_class, ..
                 } = &**record;
                 let timed = |what, samples_ms: &[f64]| Timed {
                     device: device.clone(),
@@ -76,6 +79,7 @@ impl Saved {
                     what,
                     samples_ms: samples_ms.to_vec(),
                     quality_hash: Some(quality_hash.clone()),
+                    quality_class: *quality_class,
                 };
                 let written = match sequences {
                     1 => format!("{decode_tokens} tokens written"),
@@ -92,6 +96,7 @@ impl Saved {
                     what: row.what.clone(),
                     samples_ms: row.samples_ms.clone(),
                     quality_hash: None,
+                    quality_class: None,
                 };
                 rows.iter().map(timed).collect()
             }

@@ -37,13 +37,17 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
         listln!("  {:<42} {choice}{rounds}", choice.key.to_string());
     }
     if let Some(e) = &plan.evidence {
+        let (certified, positions) = e.certified;
+        let class = e.class.map_or("a class that was not recorded".to_owned(), |class| class.to_string());
         listln!(
-            "quality hash {}, {} of {} positions certified, rms error {:.2e}",
+            "quality hash {} of {class}, {certified} of {positions} positions certified, rms error {:.2e}",
             e.quality_hash,
-            e.certified.0,
-            e.certified.1,
             e.rms_error
         );
+        match e.class {
+            Some(_) => listln!("not checked beyond {}", e.checked),
+            None => listln!("checked by the gate before classes of precision: wgoose verify checks it again"),
+        }
         if !e.without_op.is_empty() {
             listln!("not tried, as it has no such op: {}", e.without_op.join(", "));
         }

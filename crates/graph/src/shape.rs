@@ -63,13 +63,15 @@ pub enum ShapeError {
 }
 
 impl ModelShape {
-    /// The published sizes: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B (source: the checkpoints' own tensors).
-    pub const PRESETS: [(&'static str, ModelShape); 5] = [
+    /// The published sizes: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B, 13.3B (source: the checkpoints' own tensors; of 13.3B the ranks in
+    /// configurations of G1f).
+    pub const PRESETS: [(&'static str, ModelShape); 6] = [
         ("0.1B", ModelShape::published(12, 768, [64, 64, 32, 128])),
         ("0.4B", ModelShape::published(24, 1024, [64, 64, 32, 128])),
         ("1.5B", ModelShape::published(24, 2048, [96, 96, 64, 256])),
         ("2.9B", ModelShape::published(32, 2560, [96, 96, 64, 320])),
         ("7.2B", ModelShape::published(32, 4096, [128, 128, 96, 480])),
+        ("13.3B", ModelShape::published(61, 4096, [192, 192, 128, 384])),
     ];
 
     const fn published(layers: u32, width: u32, [decay, iclr, value, gate]: [u32; 4]) -> Self {
@@ -83,7 +85,7 @@ impl ModelShape {
         ModelShape { layers, width, ffn, ..Self::published(0, 0, [64, 64, 32, 128]) }
     }
 
-    /// The published size of that name (`"0.1B"` ... `"7.2B"`, any case).
+    /// The published size of that name (`"0.1B"` ... `"13.3B"`, any case).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, s)| *s)
     }

@@ -11,7 +11,7 @@ mod world;
 pub use seeds::{Seed, seeds};
 use std::path::Path;
 use wgoose_graph::Weight;
-use wgoose_kernels::{Catalogue, Kernel, Plan};
+use wgoose_kernels::{Catalogue, Kernel, Plan, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 use wgoose_session::{EmbeddingCacheOptions, state_file};
@@ -116,8 +116,8 @@ pub fn reference(bytes: &[u8]) {
     let world = World::get();
     World::with_file(&world.reference_name, bytes, |path| {
         let Some(folder) = path.parent() else { return };
-        let hash = Reference::cached(&world.model, folder).map(|reference| reference.hash());
-        assert_eq!(hash.ok(), Some(world.reference.hash()));
+        let hash = Reference::cached(&world.model, folder).map(|reference| reference.expected(PrecisionClass::default()));
+        assert_eq!(hash.ok(), Some(world.reference.expected(PrecisionClass::default())));
     });
 }
 

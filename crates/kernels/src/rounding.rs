@@ -1,10 +1,34 @@
 //! What rounding the activations inside a product may change.
 
-use crate::{Instance, Precision};
+use crate::{Instance, Precision, StateFormat};
 use wgoose_graph::{Activation, Format, Op};
 
 /// Root mean square of the relative error of an f16: 2^-12.3.
 const F16_ERROR: f32 = 2.0e-4;
+
+impl Precision {
+    /// Standard deviation of the error that rounding the operands adds to a product's output, over that of the output;
+    /// [`Instance::rounding_error`] has the derivation. `has_f16_weights`: the weights are stored as f16.
+    pub const fn rounding(self, has_f16_weights: bool) -> f32 {
+        match self {
+            Precision::F32 => 0.0,
+            Precision::Q15 => 1.0 / (2.0 * 16256.0),
+            Precision::F16 if has_f16_weights => F16_ERROR,
+            Precision::F16 => 3.2 * F16_ERROR,
+            Precision::Q8 => 1.0 / (2.0 * 127.0),
+        }
+    }
+}
+
+impl StateFormat {
+    /// Root mean square of the relative error of a value as it is stored.
+    pub const fn rounding(self) -> f32 {
+        match self {
+            StateFormat::F32 => 0.0,
+            StateFormat::F16 => F16_ERROR,
+        }
+    }
+}
 
 impl Instance {
     fn has_f16_weights(&self) -> bool {
@@ -28,13 +52,7 @@ impl Instance {
     ///
     /// A scale per 128 values is no larger than the range of x allows, one per 16 hardly smaller: the bound holds for both.
     pub fn rounding_error(&self, precision: Precision) -> f32 {
-        let step = match precision {
-            Precision::F32 => return 0.0,
-            Precision::Q15 => 1.0 / (2.0 * 16256.0),
-            Precision::F16 if self.has_f16_weights() => F16_ERROR,
-            Precision::F16 => 3.2 * F16_ERROR,
-            Precision::Q8 => 1.0 / (2.0 * 127.0),
-        };
+        let step = precision.rounding(self.has_f16_weights());
         let activation = match self.op {
             Op::Matmul { activation } | Op::NormMatmul { activation, .. } => activation,
             _ => Activation::None,

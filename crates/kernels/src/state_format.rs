@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 /// How the WKV matrices are stored. Kernels compute in f32 whatever it is: a pass loads them, and rounds them once as it stores
 /// them, so that in f16 the bits of a result depend on where passes end. The rows of the token shift are f32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum StateFormat {
     /// f32.
     #[default]
     F32,
-    /// f16, two to a word, without a scale: values beyond [`StateFormat::LARGEST_F16`] become that.
+    /// f16, two to a word, without a scale: finite values beyond [`StateFormat::LARGEST_F16`] become that.
     F16,
 }
 

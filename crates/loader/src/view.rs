@@ -123,6 +123,16 @@ impl<'a> TensorView<'a> {
         }
     }
 
+    /// Row, column and value of the first number that is NaN or infinite.
+    pub fn find_not_finite(&self) -> Option<(usize, usize, f32)> {
+        let mut numbers = vec![0.0; self.cols];
+        (0..self.rows).find_map(|row| {
+            self.row_f32(row, &mut numbers);
+            let column = numbers.iter().position(|number| !number.is_finite())?;
+            Some((row, column, numbers[column]))
+        })
+    }
+
     /// All numbers, row by row.
     pub fn to_f32(&self) -> Vec<f32> {
         let mut numbers = vec![0.0; self.rows * self.cols];

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use wgoose_graph::FusionSet;
 use wgoose_kernels::Plan;
+use wgoose_kernels::plan::Evidence;
 
 /// One thing in which two plans differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,11 @@ impl Differences {
             };
             self.add(format_args!("{scenario}, {tokens} tokens"), says(&in_a), says(&in_b));
         }
-        let hash = |plan: &Plan| plan.evidence.as_ref().map_or("none".to_owned(), |e| e.quality_hash.clone());
+        let hash = |plan: &Plan| match &plan.evidence {
+            None => "none".to_owned(),
+            Some(Evidence { quality_hash, class: None, .. }) => quality_hash.clone(),
+            Some(Evidence { quality_hash, class: Some(class), .. }) => format!("{quality_hash} ({class})"),
+        };
         let is_one_model = |a: &Plan, b: &Plan| {
             let model = |plan: &Plan| plan.evidence.as_ref().map(|e| e.model.clone());
             model(a) == model(b)

@@ -41,6 +41,8 @@ pub(crate) fn evidence(gain: f64) -> Evidence {
         plan: String::new(),
         model: "m".into(),
         quality_hash: "h".into(),
+            class: None,
+            checked: wgoose_kernels::plan::Checked::default(),
         certified: (1, 1),
         rms_error: 0.0,
         scenarios: vec![decode],

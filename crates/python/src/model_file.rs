@@ -115,7 +115,7 @@ fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> P
 /// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and weights of the file, and
 /// its mix of formats.
 ///
-/// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B' or '7.2B'; or layers and width for a size of your own. ffn: width of the channel
+/// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your own. ffn: width of the channel
 /// mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding and of the head, 65536 if None. ranks: of
 /// the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of
 /// zeros among the squares that ffn.value is multiplied with, 0.5 to 0.99. listen: as in `convert`.

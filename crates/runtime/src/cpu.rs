@@ -215,6 +215,10 @@ impl Executor for CpuExecutor {
         Ok(Box::new(CpuExecutor::with_graph(Arc::clone(&self.model), graph, 1)?))
     }
 
+    fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError> {
+        Ok(Box::new(CpuExecutor::new(Arc::clone(&self.model), slots)?))
+    }
+
     fn set_state(&mut self, slot: usize, state: &StateData) -> Result<(), RuntimeError> {
         state.check(self.model.shape())?;
         for (tensor, data) in &state.0 {

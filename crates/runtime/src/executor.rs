@@ -128,6 +128,12 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError>;
 
+    /// Another executor with that many states, which are zero, that computes in f32 by the default kernels of its device.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError>;
+
     /// Itself, where it can choose tokens on its device.
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {
         None

@@ -33,7 +33,7 @@ pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, 
 pub use device::{
     AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir,
 };
-pub use engine::Engine;
+pub use engine::{Engine, NotFinite};
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Decoder, Executor, StateData};
 pub use gpu::{GpuExecutor, Graphs, Planned};

@@ -26,9 +26,11 @@ pub(crate) fn pack_state(values: &[f32], format: StateFormat) -> Cow<'_, [u8]> {
         StateFormat::F32 => Cow::Borrowed(bytemuck::cast_slice(values)),
         StateFormat::F16 => {
             let largest = StateFormat::LARGEST_F16;
-            let finite: Vec<f32> = values.iter().map(|value| value.clamp(-largest, largest)).collect();
+            // What is no number, or infinite, stays so.
+            let bounded = |value: &f32| if value.is_finite() { value.clamp(-largest, largest) } else { *value };
+            let bounded: Vec<f32> = values.iter().map(bounded).collect();
             let mut bytes = vec![0; values.len() * 2];
-            blocks::encode(Format::F16, &finite, &mut bytes);
+            blocks::encode(Format::F16, &bounded, &mut bytes);
             Cow::Owned(bytes)
         }
     }
@@ -62,10 +64,11 @@ mod tests {
     }
 
     #[test]
-    fn a_state_beyond_f16_stays_finite() {
-        let given = [1e9, -65520.0, f32::INFINITY, 65504.0, 1.0 / 3.0];
+    fn a_state_beyond_f16_stays_finite_and_nothing_else_becomes_so() {
+        let given = [1e9, -65520.0, 65504.0, 1.0 / 3.0, f32::NAN, f32::INFINITY];
         let values = unpack_state(&pack_state(&given, StateFormat::F16), StateFormat::F16);
-        assert_eq!(values[..4], [65504.0, -65504.0, 65504.0, 65504.0]);
-        assert!((values[4] * 3.0 - 1.0).abs() <= 1.0 / 2048.0);
+        assert_eq!(values[..3], [65504.0, -65504.0, 65504.0]);
+        assert!((values[3] * 3.0 - 1.0).abs() <= 1.0 / 2048.0);
+        assert!(values[4].is_nan() && values[5] == f32::INFINITY);
     }
 }

@@ -355,11 +355,11 @@ pub fn model_class(model: &Model) -> ModelClass {
     ModelClass::of(model.shape(), |weight| model.tensor(weight).format())
 }
 
-/// The vocabulary in the file; without one, as much of the World vocabulary as the model has rows. An error if that does
-/// not even cover the single bytes: such a model can only be given token ids.
+/// The vocabulary in the file; without one, 256 rows are the bytes, and other models have as much of the World vocabulary as they have
+/// rows. An error if that does not even cover the single bytes: such a model can only be given token ids.
 fn tokenizer_of(model: &Model) -> Result<Tokenizer, crate::tokenizer::VocabularyError> {
     match model.vocabulary() {
         Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),
-        None => Tokenizer::world().truncated(model.shape().vocab as usize),
+        None => Tokenizer::of_size(model.shape().vocab as usize),
     }
 }

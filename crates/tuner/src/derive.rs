@@ -237,6 +237,14 @@ impl<'a> Known<'a> {
                     *known = gate.clone();
                 }
             }
+            (Job::ExtendedGate { plan, .. }, Outcome::Gate(gate)) => {
+                if let Some(known) = self.gates.get_mut(plan) {
+                    match gate.passed {
+                        true => known.checked = gate.checked,
+                        false => *known = gate.clone(),
+                    }
+                }
+            }
             (Job::Steps { plans: [default, plan], scenario, held_out }, Outcome::Pair { samples_ns, .. })
                 if *default == self.session.default =>
             {
@@ -354,6 +362,8 @@ impl<'a> Known<'a> {
             plan: String::new(),
             model: self.session.model.clone(),
             quality_hash: gate.quality_hash.clone().unwrap_or_default(),
+            class: gate.class,
+            checked: gate.checked.unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),
             rms_error: gate.rms,
             scenarios,

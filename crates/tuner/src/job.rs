@@ -102,6 +102,14 @@ pub enum Job {
         #[serde(default, skip_serializing_if = "is_false")]
         only_decode: bool,
     },
+    /// Hold long prompts and full batches of a plan against f32 kernels on the same device.
+    ExtendedGate {
+        /// Which.
+        plan: PlanId,
+        /// As in [`Job::Gate`].
+        #[serde(default, skip_serializing_if = "is_false")]
+        only_decode: bool,
+    },
     /// See whether the persistent kernel that a plan asks for runs.
     Resident {
         /// Which.
@@ -148,6 +156,7 @@ impl Job {
             Job::Compile { .. } => "compile",
             Job::Control { .. } => "control",
             Job::Gate { .. } => "gate",
+            Job::ExtendedGate { .. } => "extended gate",
             Job::Resident { .. } => "resident",
             Job::Prepare { .. } => "prepare",
             Job::Screen { .. } => "screen",
@@ -159,7 +168,7 @@ impl Job {
     /// The plans that it runs.
     pub fn plans(&self) -> &[PlanId] {
         match self {
-            Job::Gate { plan, .. } | Job::Resident { plan } => std::slice::from_ref(plan),
+            Job::Gate { plan, .. } | Job::ExtendedGate { plan, .. } | Job::Resident { plan } => std::slice::from_ref(plan),
             Job::Prepare { plans } => plans,
             Job::Screen { plans, .. } | Job::Steps { plans, .. } | Job::Confirm { plans, .. } => plans,
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => &[],

@@ -90,7 +90,9 @@ impl Suspect {
         match job {
             Job::Kernel { site, kernel } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
             Job::Kernels { site, kernels: [_, kernel], .. } => Some(Suspect::Kernel(site.clone(), kernel.clone())),
-            Job::Gate { plan, .. } | Job::Resident { plan } => Some(Suspect::Plan(plan.clone())),
+            Job::Gate { plan, .. } | Job::ExtendedGate { plan, .. } | Job::Resident { plan } => {
+                Some(Suspect::Plan(plan.clone()))
+            }
             Job::Screen { plans: [_, plan], .. }
             | Job::Steps { plans: [_, plan], .. }
             | Job::Confirm { plans: [_, plan], .. } => Some(Suspect::Plan(plan.clone())),

@@ -67,11 +67,14 @@ fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Ord
             own += weight;
         }
     }
+    let random = philox(vec4(progress[sequence].step, 0u, how.stream, 0u), how.seed).x;
     partials[tid] = own;
     if tid == 0u {
         atomicStore(&first_thread, NONE);
         atomicStore(&last_thread, 0u);
     }
+    // Other threads read these scores, and one of them then changes the progress.
+    storageBarrier();
     workgroupBarrier();
     for (var distance = 1u; distance < WG; distance *= 2u) {
         var sum = partials[tid];
@@ -82,7 +85,6 @@ fn draw(tid: u32, sequence: u32, row: u32, how: Settings, best: Best, order: Ord
         partials[tid] = sum;
         workgroupBarrier();
     }
-    let random = philox(vec4(progress[sequence].step, 0u, how.stream, 0u), how.seed).x;
     let point = f32(random >> 8u) * 0x1p-24 * partials[WG - 1u];
     if own > 0.0 {
         atomicMax(&last_thread, tid);

@@ -45,15 +45,14 @@ struct HalfBlock {
 // Rounds the VEC4S_PER_LANE vec4s of number `i` among groups of as many, if they are there. All threads call this together: a
 // shuffle under non-uniform control flow compiles to a slow call.
 fn stage_vec4s(i: u32, is_there: bool, values: array<vec4<f32>, VEC4S_PER_LANE>) {
-    var largest = 0.0;
+    var largest = 0u;
     for (var v = 0u; v < VEC4S_PER_LANE; v++) {     // unroll
-        let sizes = abs(values[v]);
-        largest = max(largest, max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
+        largest = max(largest, magnitude(values[v]));
     }
     for (var mask = 1u; mask < LANES_PER_GROUP; mask *= 2u) {
         largest = max(largest, subgroupShuffleXor(largest, mask));
     }
-    let scale = largest / 16256.0;
+    let scale = bitcast<f32>(largest) / 16256.0;
     let steps = reciprocal(scale);
     let half = i / LANES_PER_GROUP;
     var words: array<vec2<u32>, VEC4S_PER_LANE>;

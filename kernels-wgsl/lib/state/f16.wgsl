@@ -10,6 +10,9 @@ fn weight_load(i: u32) -> vec4<f32> {
 }
 
 fn weight_store(i: u32, values: vec4<f32>) {
-    let finite = clamp(values, vec4(-weight_largest), vec4(weight_largest));
-    weight[i] = vec2(pack2x16float(finite.xy), pack2x16float(finite.zw));
+    let bounded = clamp(values, vec4(-weight_largest), vec4(weight_largest));
+    // What is no number, or infinite, stays so.
+    let is_broken = (bitcast<vec4<u32>>(values) & vec4(0x7f800000u)) == vec4(0x7f800000u);
+    let stored = select(bounded, values, is_broken);
+    weight[i] = vec2(pack2x16float(stored.xy), pack2x16float(stored.zw));
 }

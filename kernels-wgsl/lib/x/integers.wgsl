@@ -18,12 +18,17 @@ fn dot_words(a: vec4<u32>, b: vec4<u32>) -> i32 {
     return dot4I8Packed(a.x, b.x) + dot4I8Packed(a.y, b.y) + dot4I8Packed(a.z, b.z) + dot4I8Packed(a.w, b.w);
 }
 
+// |x| as an integer, in the same order; NaN is the largest, where a maximum of floats may forget it.
+fn magnitude(value: vec4<f32>) -> u32 {
+    let four = bitcast<vec4<u32>>(value) & vec4(0x7fffffffu);
+    return max(max(four.x, four.y), max(four.z, four.w));
+}
+
 // The largest |x| of a sub-block, of which four adjacent lanes have a vec4 each.
 fn largest_of_16(value: vec4<f32>) -> f32 {
-    let four = abs(value);
-    var largest = max(max(four.x, four.y), max(four.z, four.w));
+    var largest = magnitude(value);
     largest = max(largest, subgroupShuffleXor(largest, 1u));
-    return max(largest, subgroupShuffleXor(largest, 2u));
+    return bitcast<f32>(max(largest, subgroupShuffleXor(largest, 2u)));
 }
 
 // The words of a sub-block, of which four adjacent lanes have one each, for the first of them.

@@ -6,7 +6,7 @@ use wgoose_tuner::experiment::{Findings, Found, Timed};
 
 /// The names of the columns.
 const COLUMNS: &str = "experiment,device,driver,version,arm,model,plan,precision,tokens,sequences,baseline_tokens_per_s,arm_tokens_per_s,\
-                       times_as_fast,low,high,pairs,verdict,quality_hash,refused";
+                       times_as_fast,low,high,pairs,verdict,class,agreeing,decisions,quality_hash,refused";
 
 /// Comma-separated values (RFC 4180) with a line of names: a line for each arm in each scenario, and one for each that
 /// was refused.
@@ -45,7 +45,14 @@ fn line(findings: &Findings, found: &Found, timed: Option<&Timed>) -> String {
         }
         None => cells.extend(std::iter::repeat_n(String::new(), 9)),
     }
-    cells.push(found.gate.as_ref().and_then(|gate| gate.quality_hash.clone()).unwrap_or_default());
+    let gate = found.gate.as_ref();
+    let agreeing = gate.and_then(|gate| gate.agreeing);
+    cells.push(gate.and_then(|gate| gate.class).map(|class| class.to_string()).unwrap_or_default());
+    cells.extend(match agreeing {
+        Some((agreeing, decisions)) => [agreeing, decisions].map(|n| n.to_string()),
+        None => [String::new(), String::new()],
+    });
+    cells.push(gate.and_then(|gate| gate.quality_hash.clone()).unwrap_or_default());
     cells.push(found.refused.as_ref().map(ToString::to_string).unwrap_or_default());
     let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
     cells.join(",") + "\n"

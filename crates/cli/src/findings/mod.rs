@@ -12,6 +12,7 @@ pub(crate) use markdown::{heading, markdown, verdict};
 use clap::ValueEnum;
 use table::Table;
 use wgoose_tuner::experiment::{Findings, Timed};
+use wgoose_tuner::ledger::Gate;
 
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -62,7 +63,8 @@ fn place(findings: &Findings) -> String {
 /// What is to be known of an arm besides its times, line by line.
 fn remarks(findings: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
-    let hash = |i: usize| findings.found.get(i).and_then(|found| found.gate.as_ref()?.quality_hash.clone());
+    let of_first = findings.found.first().and_then(|found| found.gate.as_ref());
+    let is_other = |gate: &Gate| of_first.is_none_or(|first| first.quality_hash != gate.quality_hash);
     for (i, found) in findings.found.iter().enumerate() {
         let name = &found.arm.name;
         if let Some(reason) = &found.refused {
@@ -80,8 +82,9 @@ fn remarks(findings: &Findings) -> Vec<String> {
         for (scenario, reason) in &found.failed {
             lines.push(format!("{name} in {scenario} failed: {reason}"));
         }
-        if let Some(own) = hash(i).filter(|own| i == 0 || Some(own) != hash(0).as_ref()) {
-            lines.push(format!("{name} passed the gate: {}, quality hash {own}", found.arm.precision));
+        if let Some(gate) = found.gate.as_ref().filter(|gate| i == 0 || is_other(gate)) {
+            let hash = gate.quality_hash.as_deref().unwrap_or("none");
+            lines.push(format!("{name} passed the gate: {}; quality hash {hash}", gate.detail));
         }
     }
     let left_out = findings.left_out.iter().map(|arm| format!("{} is left out: {}", arm.name, arm.reason));

@@ -15,7 +15,7 @@ use wgoose_session::{SynthFileOptions, synth_file};
 pub(crate) struct Args {
     /// File to write: .gguf, or .st / .safetensors.
     out: PathBuf,
-    /// A published size: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B.
+    /// A published size: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B, 13.3B.
     #[arg(long, value_parser = preset, conflicts_with_all = ["layers", "width"])]
     preset: Option<ModelShape>,
     /// Layers, for a size of your own.

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let model = Model::open(path)?;
             match model.vocabulary() {
                 Some(vocabulary) => Some(Tokenizer::from_vocabulary(&vocabulary)?),
-                None => Some(Tokenizer::world().truncated(model.shape().vocab as usize)?),
+                None => Some(Tokenizer::of_size(model.shape().vocab as usize)?),
             }
         }
         None => None,

@@ -4,8 +4,13 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use std::path::PathBuf;
+use std::sync::Arc;
+use wgoose_bench::Configured;
 use wgoose_loader::Model;
-use wgoose_tuner::quality::Reference;
+use wgoose_runtime::Engine;
+use wgoose_tuner::quality::{
+    Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, LEAST_CERTIFIED, Quality, QualityError, Reference,
+};
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
 #[derive(clap::Args)]
@@ -19,6 +24,10 @@ pub(crate) struct Args {
     /// Where the reference is kept between runs; computing it takes a while for large models.
     #[arg(long)]
     cache: Option<PathBuf>,
+    /// Also check long prompts and full batches where a CPU runs the kernels, which takes minutes there. On a GPU they are always
+    /// checked.
+    #[arg(long)]
+    extended: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -28,48 +37,81 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let moving = Moving::spinner("opening the model and the device")?;
-    let mut configured = args.options.engine(&args.model, Reference::SLOTS)?;
+    let Configured { mut engine, plan, class, is_cpu, .. } = args.options.engine(&args.model, Reference::SLOTS)?;
     moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
-    let model = std::sync::Arc::new(Model::open(&args.model)?);
+    let model = Arc::new(Model::open(&args.model)?);
     let reference = match &args.cache {
         Some(folder) => Reference::cached(&model, folder)?,
         None => Reference::compute(&model)?,
     };
     moving.say("computing the same on the device");
-    let quality = reference.evaluate(&mut configured.engine)?;
-    drop(moving);
-    if args.json {
-        let mut quality_json = serde_json::to_value(&quality)?;
-        quality_json["passed"] = quality.passed(configured.precision).into();
-        outln!("{}", serde_json::to_string_pretty(&quality_json)?);
+    let quality = reference.evaluate(&mut engine, class)?;
+    let extended = if quality.passed() && (args.extended || !is_cpu) {
+        moving.say("long prompts and full batches, against f32 kernels of the same device");
+        Some(extended(args, &model, &reference, &mut engine, &quality)?)
     } else {
-        let (certified, positions) = quality.certified;
-        outln!("quality hash {} ({certified} of {positions} positions certified)", quality.hash);
-        outln!("reference    {}, {} positions disagree", reference.hash(), quality.disagreements);
-        outln!(
-            "logits: rms error {:.1e} ({:.1e} at first tokens), largest {:.1e}\nKL {:.1e} nats",
-            quality.rms,
-            quality.first_rms,
-            quality.max,
-            quality.kl
-        );
+        None
+    };
+    drop(moving);
+    let has_passed = quality.passed() && extended.as_ref().is_none_or(ExtendedQuality::passed);
+    if args.json {
+        let mut found = serde_json::to_value(&quality)?;
+        found["passed"] = has_passed.into();
+        found["extended"] = serde_json::to_value(&extended)?;
+        outln!("{}", serde_json::to_string_pretty(&found)?);
+    } else {
+        print(&quality, extended.as_ref())?;
     }
-    let precision = configured.precision;
     // The hash is of one model file; a plan may serve others of the same shape.
-    let evidence = configured.plan.and_then(|p| p.evidence).filter(|e| e.model == model.fingerprint().to_string());
-    let evidence = evidence.filter(|_| !args.options.forces_variants());
-    if let Some(promised) = evidence.map(|e| e.quality_hash).filter(|h| *h != quality.hash) {
-        return Err(format!("the plan was tuned with quality hash {promised}, it now gives {}", quality.hash).into());
+    let evidence = plan.and_then(|p| p.evidence).filter(|e| e.model == model.fingerprint().to_string());
+    let evidence = evidence.filter(|e| e.class == Some(class) && !args.options.forces_variants());
+    if let Some(promised) = evidence.map(|e| e.quality_hash).filter(|h| h != quality.hash()) {
+        return Err(format!("the plan was tuned with quality hash {promised}, it now gives {}", quality.hash()).into());
     }
-    if !quality.passed(precision) {
-        return Err(format!(
-            "the plan fails the quality gate for {precision}: {} positions disagree, rms {:.1e}",
-            quality.disagreements, quality.rms
-        )
-        .into());
+    if !has_passed {
+        let why = extended.filter(|_| quality.passed()).map_or_else(|| quality.to_string(), |e| e.to_string());
+        return Err(format!("the plan fails the quality gate: {why}").into());
     }
     if !args.json {
         outln!("passed");
+    }
+    Ok(())
+}
+
+fn extended(
+    args: &Args,
+    model: &Model,
+    reference: &Reference,
+    engine: &mut Engine,
+    quality: &Quality,
+) -> Result<ExtendedQuality, QualityError> {
+    let slots = engine.grow(ExtendedWorkload::SLOTS)?;
+    let workload = ExtendedWorkload::new(engine.chunk(), slots, false);
+    let expected = match &args.cache {
+        Some(folder) => ExtendedReference::cached(model, reference, engine, workload, folder)?,
+        None => ExtendedReference::compute(model, reference, engine, workload)?,
+    };
+    expected.evaluate(engine, quality.own().class)
+}
+
+fn print(quality: &Quality, extended: Option<&ExtendedQuality>) -> std::io::Result<()> {
+    outln!("{:<20} {:>20} {:>21}  quality hash", "class of precision", "certified positions", "decisions that agree");
+    for Agreement { class, hash, certified: (certified, positions), decisions, disagreements } in &quality.agreements {
+        let agreeing = format!("{} of {decisions}", decisions - disagreements);
+        // Where too little is certain, a hash says nothing.
+        let hash = if *certified < LEAST_CERTIFIED { "none: judged by KL only" } else { hash };
+        outln!("{:<20} {:>20} {agreeing:>21}  {hash}", class.to_string(), format!("{certified} of {positions}"));
+    }
+    outln!(
+        "logits: rms error {:.1e} ({:.1e} at first tokens), largest {:.1e}; KL {:.1e} nats",
+        quality.rms,
+        quality.first_rms,
+        quality.max,
+        quality.kl
+    );
+    match extended {
+        Some(extended) => outln!("against f32 kernels: {extended}"),
+        None => outln!("not checked beyond {}", quality.checked),
     }
     Ok(())
 }

@@ -44,6 +44,8 @@ impl Tuned {
             plan: String::new(),
             model: model.fingerprint().to_string(),
             quality_hash: "h".into(),
+            class: None,
+            checked: wgoose_kernels::plan::Checked::default(),
             certified: (1, 1),
             rms_error: 0.0,
             scenarios: vec![decode],

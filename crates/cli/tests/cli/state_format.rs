@@ -50,7 +50,8 @@ fn it_is_measured_without_editing_a_plan() {
 
     let quality = json(folder, "verify tiny.gguf --json --cache reference --state-format f16");
     let exact = json(folder, "verify tiny.gguf --json --cache reference --state-format f16 --precision f32");
-    assert_eq!(quality["disagreements"], 0);
+    assert_eq!(quality["agreements"][0]["class"], "f32 with f16 state");
+    assert_eq!(quality["agreements"][0]["disagreements"], 0);
     let rms = |quality: &serde_json::Value| quality["rms"].as_f64().unwrap();
     assert!(rms(&quality) > rms(&exact), "{quality} {exact}");
 

@@ -27,7 +27,8 @@ pub(super) fn activation(kind: Activation, x: f64) -> f64 {
         Activation::None => x,
         Activation::Tanh => x.tanh(),
         Activation::Sigmoid => sigmoid(x),
-        Activation::ReluSquared => x.max(0.0) * x.max(0.0),
+        // Not the maximum's square: it is 0 for NaN.
+        Activation::ReluSquared => x.max(0.0) * x,
         Activation::Decay => (-(-0.5f64).exp() * sigmoid(x)).exp(),
     }
 }

@@ -1,7 +1,9 @@
 //! The evidence in a plan.
 
 use super::Plan;
+use crate::PrecisionClass;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What the tuner measured for a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,8 +15,14 @@ pub struct Evidence {
     pub plan: String,
     /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
     pub model: String,
-    /// Hash of the greedy tokens at the certified positions.
+    /// Hash of the certified decisions, which every correct plan of the class has.
     pub quality_hash: String,
+    /// Class of precision that the hash is of; `None` for plans tuned when hashes differed from plan to plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<PrecisionClass>,
+    /// Longest prompt and largest batch that were checked.
+    #[serde(default)]
+    pub checked: Checked,
     /// How many positions were certified, and of how many.
     pub certified: (u32, u32),
     /// Root-mean-square error of the logits relative to the reference, token 0 apart.
@@ -26,6 +34,23 @@ pub struct Evidence {
     /// Variants that were brought along, as `op/variant`, and not tried: the plan has no such op, by its fusions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_op: Vec<String>,
+}
+
+/// How much of what a plan may be asked for was held against a reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checked {
+    /// Tokens of the longest prompt.
+    pub tokens: u32,
+    /// Sequences of the largest batch.
+    pub sequences: u32,
+}
+
+/// `4611 tokens, 128 sequences`.
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens, {} sequences", self.tokens, self.sequences)
+    }
 }
 
 /// One scenario, default against this plan, measured in interleaved pairs.

@@ -12,7 +12,7 @@ mod tuning_key;
 pub use bindable::bindable_fusions;
 pub use default_kernel::default_kernel;
 pub use error::PlanError;
-pub use evidence::{Evidence, ScenarioEvidence};
+pub use evidence::{Checked, Evidence, ScenarioEvidence};
 pub use tuning_key::TuningKey;
 
 use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, SpelledConfig, StateFormat, Variant};
@@ -324,13 +324,10 @@ impl Plan {
         k_major.or(interleaved).unwrap_or(in_file)
     }
 
-    /// The least precise of what its kernels compute with, of what it allows those that it does not name, and of how it stores
-    /// the state; choices that there are no more do not count, and no plan with them is used.
+    /// The precision of its class: that of its products, or of its state where that is coarser.
     pub fn least_precise(&self, catalogue: &Catalogue) -> Precision {
-        self.choices
-            .iter()
-            .map(|choice| choice.precision(catalogue))
-            .fold(self.precision.max(self.state.precision()), Precision::max)
+        let class = self.class(catalogue);
+        class.products.max(class.state.precision())
     }
 
     /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a layer's

@@ -489,7 +489,7 @@ def synth(
     """Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and
     weights of the file, and its mix of formats.
 
-    preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B' or '7.2B'; or layers and width for a size of your own. ffn:
+    preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your own. ffn:
     width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding
     and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot:
     let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is multiplied with,

@@ -47,7 +47,7 @@ class TuneReport(TypedDict):
 
 
 class BenchReport(TypedDict):
-    """`bench`: medians, and the milliseconds of every run."""
+    """`bench`: medians, the milliseconds of every run, and the quality hash, which every correct plan of its class has."""
 
     at: int
     model: str
@@ -65,6 +65,7 @@ class BenchReport(TypedDict):
     decode_tok_s: float
     peak_memory_mib: float | None
     quality_hash: str
+    quality_class: str
     prefill_ms: list[float]
     decode_ms: list[float]
 

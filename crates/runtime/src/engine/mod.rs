@@ -1,7 +1,10 @@
 //! The engine: sequences of any length in, split into passes of the plan's chunk size.
 
 mod hidden;
+mod not_finite;
 mod trace;
+
+pub use not_finite::NotFinite;
 
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::report::LoadReport;
@@ -352,6 +355,15 @@ impl Engine {
     /// The device has no memory left.
     pub fn grow(&mut self, slots: usize) -> Result<usize, RuntimeError> {
         self.executor.grow(slots)
+    }
+
+    /// Another engine with the same weights and chunk, and that many slots, which are zero, that computes in f32 by the default kernels of
+    /// its device: what coarser plans are held against.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    pub fn in_f32(&self, slots: usize) -> Result<Engine, RuntimeError> {
+        Ok(Engine::new(self.executor.in_f32(slots)?, self.chunk))
     }
 
     /// How many rows of logits one pass can give.

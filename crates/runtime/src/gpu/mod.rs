@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use step::Step;
 use wgoose_graph::{BatchShape, ModelShape, State, Target};
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::{Catalogue, Plan, Precision, PrecisionClass};
 use wgoose_loader::Model;
 
 /// Passes kept ready to be replayed.
@@ -187,9 +187,9 @@ impl GpuExecutor {
         &self.planner.plan
     }
 
-    /// The least precise arithmetic of its kernels.
-    pub fn precision(&self) -> Precision {
-        self.planner.plan.least_precise(&self.planner.catalogue)
+    /// The class of precision of its plan.
+    pub fn class(&self) -> PrecisionClass {
+        self.planner.plan.class(&self.planner.catalogue)
     }
 
     /// What a pass over a batch of that shape does.
@@ -340,6 +340,13 @@ impl Executor for GpuExecutor {
         let mut other = self.sharing_weights(self.planner.plan.clone(), 1)?;
         other.steps.most = self.steps.most;
         Ok(Box::new(other))
+    }
+
+    fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError> {
+        let (own, device) = (&self.planner.plan, &self.shared.device);
+        let default = Plan::default_for(device.fingerprint().clone(), *self.shape(), device.limits());
+        let plan = Plan { prefill_chunk: own.prefill_chunk, ..default };
+        Ok(Box::new(self.sharing_weights(plan.at_most(Precision::F32, &self.planner.catalogue), slots)?))
     }
 
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {

@@ -47,8 +47,22 @@ impl Tokenizer {
         &WORLD
     }
 
+    /// The tokenizer of a model with that many ids whose file has no vocabulary: of 256 ids each is a byte; others are as many of the World.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::truncated`].
+    pub fn of_size(vocab: usize) -> Result<Tokenizer, VocabularyError> {
+        if vocab == 256 { Ok(Tokenizer::bytes()) } else { Tokenizer::world().truncated(vocab) }
+    }
+
+    /// The 256 bytes, each its own token.
+    pub fn bytes() -> Tokenizer {
+        let entries: Vec<[u8; 1]> = (0..=u8::MAX).map(|byte| [byte]).collect();
+        Tokenizer::from_vocabulary(&entries).expect("it knows every byte: a test builds it")
+    }
+
     /// A tokenizer over `entries`: entry i holds the bytes of token i, an empty entry is an unused id, entry 0 is
-    /// [`END_OF_TEXT`]. Where two entries hold the same bytes, both decode and the later is encoded, as in the
+    /// [`END_OF_TEXT`], or the byte 0 of 256 bytes. Where two entries hold the same bytes, both decode and the later is encoded, as in the
     /// reference.
     ///
     /// # Errors
@@ -105,7 +119,7 @@ impl Tokenizer {
         self.vocabulary.iter()
     }
 
-    /// Number of ids, unused ones included. At least 257, as every byte has a token.
+    /// Number of ids, unused ones included. At least 256, as every byte has a token.
     #[allow(clippy::len_without_is_empty)] // none is empty
     pub fn len(&self) -> usize {
         self.vocabulary.len()

@@ -1,6 +1,7 @@
 //! The checked list of tokens: all bytes in one buffer, one offset per id.
 
-/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it.
+/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it. In a vocabulary of 256
+/// bytes it is the byte 0 too.
 pub const END_OF_TEXT: u32 = 0;
 
 /// Why a list of byte strings is no vocabulary.
@@ -35,7 +36,8 @@ impl Vocabulary {
         vocabulary.offsets.push(0);
         let mut known = [false; 256];
         for (id, entry) in entries.enumerate() {
-            if id == END_OF_TEXT as usize && !entry.is_empty() {
+            let is_byte_0 = count == 256 && entry == [0];
+            if id == END_OF_TEXT as usize && !entry.is_empty() && !is_byte_0 {
                 return Err(VocabularyError::EndOfText(entry.len()));
             }
             if id >= LIMIT || entry.len() > LIMIT - vocabulary.bytes.len() {

@@ -196,6 +196,23 @@ proptest! {
 }
 
 #[test]
+fn a_model_of_bytes_reads_text() {
+    let model = tiny_of(ModelShape { vocab: 256, ..SHAPE }, 1, None);
+    let mut session = on_cpu(&model);
+    let mut text = String::new();
+    session
+        .generate(PROMPT, &options(5, 0.0, 0), &mut |piece| {
+            text += piece;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let mut by_ids = on_cpu(&model);
+    let ids: Vec<u32> = PROMPT.iter().copied().map(u32::from).collect();
+    let best = wgoose_runtime::logits::best(&by_ids.prefill(&ids).unwrap()) as u8;
+    assert!(text.starts_with(&String::from_utf8_lossy(&[best])[..]) || !best.is_ascii(), "{text:?}, {best}");
+}
+
+#[test]
 fn a_model_without_all_bytes_takes_token_ids_only() {
     let model = tiny_of(ModelShape { vocab: 100, ..SHAPE }, 1, None);
     let mut session = on_cpu(&model);

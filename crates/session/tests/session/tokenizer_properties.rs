@@ -87,6 +87,19 @@ fn every_single_byte_must_have_a_token() {
 }
 
 #[test]
+fn bytes_are_their_own_tokens() {
+    let every: Vec<u8> = (0..=u8::MAX).collect();
+    let tokenizer = Tokenizer::bytes();
+    let ids = tokenizer.encode(&every);
+    assert!(ids.iter().copied().eq(0..256) && tokenizer.decode(&ids).unwrap() == every);
+    assert_eq!(tokenizer.len(), 256);
+    // One more token, and entry 0 is end-of-text alone.
+    let mut entries: Vec<Vec<u8>> = every.iter().map(|byte| vec![*byte]).collect();
+    entries.push(b"goose".to_vec());
+    assert_eq!(Tokenizer::from_vocabulary(&entries).unwrap_err(), VocabularyError::EndOfText(1));
+}
+
+#[test]
 fn entry_0_is_end_of_text() {
     let mut entries = bytes_only();
     entries[0] = b"<s>".to_vec();

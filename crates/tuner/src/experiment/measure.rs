@@ -125,7 +125,7 @@ impl Measuring<'_> {
     fn lab(&self, records: &[ArmRecord]) -> Result<GpuLab, LabError> {
         let device = self.device;
         let default = |arm: &Arm| Plan::default_for(device.fingerprint().clone(), *arm.model.shape(), device.limits());
-        let reference = |arm: &Arm| PendingReference::Filed(Arc::clone(&arm.model), self.references.to_owned());
+        let reference = |arm: &Arm| PendingReference::filed(&arm.model, self.references.to_owned());
         let first = &self.arms[0];
         let of_first = (&first.catalogue, reference(first));
         let mut lab = GpuLab::new(device, &first.model, &default(first), of_first, Instant::now())?;

@@ -71,7 +71,7 @@ impl GpuLab {
         begun: Instant,
     ) -> Result<Self, LabError> {
         let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-        let reference = PendingReference::Filed(Arc::clone(model), reference.to_owned());
+        let reference = PendingReference::filed(model, reference.to_owned());
         GpuLab::new(device, model, &default, (catalogue, reference), begun)
     }
 
@@ -111,6 +111,10 @@ impl GpuLab {
             Job::Gate { plan, only_decode } => {
                 let Subject { plans, catalogue } = self.subject_mut(plan);
                 Ok(Outcome::Gate(plans.gate(find(plan)?, *only_decode, catalogue, assignment.progress)?))
+            }
+            Job::ExtendedGate { plan, only_decode } => {
+                let Subject { plans, catalogue } = self.subject_mut(plan);
+                Ok(Outcome::Gate(plans.extended_gate(find(plan)?, *only_decode, catalogue, assignment.progress)?))
             }
             Job::Resident { plan } => Ok(match self.subject(plan).plans.resident(find(plan)?)? {
                 PersistentStatus::Used { .. } => Outcome::Done,
@@ -172,7 +176,7 @@ impl Lab for GpuLab {
         };
         let seconds = lap.end();
         let cost = match assignment.job {
-            Job::Gate { .. } => Cost { check: seconds, ..Cost::default() },
+            Job::Gate { .. } | Job::ExtendedGate { .. } => Cost { check: seconds, ..Cost::default() },
             Job::Resident { .. } | Job::Prepare { .. } => Cost { compile: seconds, ..Cost::default() },
             _ => Cost { timed: seconds, ..Cost::default() },
         };
@@ -201,7 +205,6 @@ mod tests {
     use super::*;
     use crate::job::Plans;
     use crate::paired::Effort;
-    use crate::quality::Reference;
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_loader::Container;
     use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
@@ -217,7 +220,7 @@ mod tests {
         write(&options, &path, &mut unwatched).unwrap();
         let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
         let default = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
-        let reference = PendingReference::from(Reference::cached(&model, folder.path()).unwrap());
+        let reference = PendingReference::ready(&model, folder.path().to_owned()).unwrap();
         let catalogue = Catalogue::embedded();
         let mut lab = GpuLab::new(&device, &model, &default, (&catalogue, reference), Instant::now()).unwrap();
         let ids = [16, 32].map(|prefill_chunk| Plan { prefill_chunk, ..default.clone() });

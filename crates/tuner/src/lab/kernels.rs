@@ -194,7 +194,7 @@ impl KernelLab {
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
         let (max, bits) = (worst, Some(deviation.bits));
-        let gate = Gate { passed: true, rms: worst, max, quality_hash: None, certified: None, bits, detail };
+        let gate = Gate { passed: true, rms: worst, max, quality_hash: None, class: None, certified: None, agreeing: None, checked: None, bits, detail };
         let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
@@ -319,6 +319,7 @@ impl Lab for KernelLab {
             Job::Control { kernel, .. } => self.control(known()?, kernel),
             Job::Compile { .. } => Ok((Outcome::Done, Cost::default())),
             Job::Gate { .. }
+            | Job::ExtendedGate { .. }
             | Job::Resident { .. }
             | Job::Prepare { .. }
             | Job::Screen { .. }

@@ -6,12 +6,12 @@ use crate::drive::Drive;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
-use crate::quality::{PendingReference, Quality, QualityError, Reference};
+use crate::quality::{ExtendedQuality, ExtendedWorkload, PendingReference, Quality, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::{is_decided, is_worth_more};
 use std::time::{Duration, Instant};
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
 /// Steps of a sample where a few samples are to tell whether a plan is worth a comparison.
@@ -62,11 +62,29 @@ impl PlanLab {
         // The first pass uploads what is not on the device yet.
         engine.forward(&[Sequence { slot: 0, tokens: &[0], outputs: Outputs::Last }])?;
         progress(Phase::Running);
+        let class = plan.class(catalogue);
         let quality = match only_decode {
-            false => reference.evaluate(&mut engine)?,
-            true => reference.evaluate_decode(&mut engine)?,
+            false => reference.evaluate(&mut engine, class)?,
+            true => reference.evaluate_decode(&mut engine, class)?,
         };
-        Ok(gate_of(&quality, plan.least_precise(catalogue)))
+        Ok(gate_of(&quality))
+    }
+
+    /// The gate of a plan's long prompts and full batches, or of its decoding for longer than the reference does. The device's f32 kernels
+    /// are run first where no file has what they come to.
+    pub(super) fn extended_gate(
+        &mut self,
+        plan: &Plan,
+        only_decode: bool,
+        catalogue: &Catalogue,
+        progress: &dyn Fn(Phase),
+    ) -> Result<Gate, QualityError> {
+        let mut engine = self.engine(plan, 1)?;
+        let slots = if only_decode { 1 } else { engine.grow(ExtendedWorkload::SLOTS)? };
+        let workload = ExtendedWorkload::new(engine.chunk(), slots, only_decode);
+        progress(Phase::Running);
+        let quality = self.reference.extended(&engine, workload)?.evaluate(&mut engine, plan.class(catalogue))?;
+        Ok(extended_gate_of(&quality))
     }
 
     /// Whether the persistent kernels that a plan asks for work here, or why not.
@@ -222,20 +240,35 @@ pub(super) fn pair(
     Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
 }
 
-fn gate_of(q: &Quality, precision: Precision) -> Gate {
-    let (certified, positions) = q.certified;
-    let detail = format!(
-        "{precision}; {certified} of {positions} positions certified, {} disagree; first tokens rms {:.1e}; KL {:.1e} nats",
-        q.disagreements, q.first_rms, q.kl
-    );
+fn gate_of(q: &Quality) -> Gate {
+    let own = q.own();
     Gate {
-        passed: q.passed(precision),
+        passed: q.passed(),
         rms: q.rms,
         max: q.max,
-        quality_hash: Some(q.hash.clone()),
-        certified: Some(q.certified),
+        quality_hash: Some(own.hash.clone()),
+        class: Some(own.class),
+        certified: Some(own.certified),
+        agreeing: Some((own.decisions - own.disagreements, own.decisions)),
+        checked: Some(q.checked),
         bits: None,
-        detail,
+        detail: q.to_string(),
+    }
+}
+
+fn extended_gate_of(q: &ExtendedQuality) -> Gate {
+    let own = q.own();
+    Gate {
+        passed: q.passed(),
+        rms: q.rms,
+        max: q.max,
+        quality_hash: Some(own.hash.clone()),
+        class: Some(own.class),
+        certified: Some(own.certified),
+        agreeing: Some((own.decisions - own.disagreements, own.decisions)),
+        checked: Some(q.checked),
+        bits: None,
+        detail: q.to_string(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::job::{Configured, Job, PlanId, Plans};
 use crate::ledger::Outcome;
 use crate::memo::{paired, site_id};
 use crate::paired::Effort;
-use crate::quality::{PendingReference, Reference};
+use crate::quality::PendingReference;
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use crate::stats::verdict::{Comparison, Criteria, Verdict, compare};
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     fn lab(&self, catalogue: &Arc<Catalogue>) -> GpuLab {
-        let reference = PendingReference::from(Reference::cached(&self.model, self.folder.path()).unwrap());
+        let reference = PendingReference::ready(&self.model, self.folder.path().to_owned()).unwrap();
         GpuLab::new(&self.device, &self.model, &self.default(), (catalogue, reference), Instant::now()).unwrap()
     }
 }

@@ -8,7 +8,8 @@ use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wgoose_graph::ModelShape;
-use wgoose_kernels::{DeviceFingerprint, Limits, Plan, Precision};
+use wgoose_kernels::plan::Checked;
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan, Precision, PrecisionClass};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -290,9 +291,18 @@ pub struct Gate {
     /// Largest absolute error. May be infinite or NaN.
     #[serde(with = "number")]
     pub max: f64,
-    /// Hash of the certified greedy tokens, for whole models.
+    /// Hash of the certified decisions, for whole models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_hash: Option<String>,
+    /// Class of precision by whose measure they are certified. Ledgers from before lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<PrecisionClass>,
+    /// Decisions that agree with the reference, and decisions in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreeing: Option<(u32, u32)>,
+    /// Longest prompt and largest batch that were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
     /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<(u32, u32)>,

@@ -27,6 +27,19 @@ impl Memo<'_> {
         }
     }
 
+    /// The gate of a plan's long prompts and full batches, or of its decoding for longer.
+    ///
+    /// # Errors
+    /// As [`Memo::gate`].
+    pub(crate) fn extended_gate(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
+        let plan = self.know(plan)?;
+        match self.run(&Job::ExtendedGate { plan, only_decode }, None, Effort::none())? {
+            Outcome::Gate(gate) => Ok(gate),
+            Outcome::Failed(reason) => Err(TrialError::Failed(reason)),
+            _ => Err(TrialError::Kind { job: "extended gate" }),
+        }
+    }
+
     /// The gate of a plan, if it was taken: that of all it does, or of its decoding.
     pub(crate) fn known_gate(&self, plan: &Plan) -> Option<Gate> {
         [false, true].into_iter().find_map(|only_decode| {

@@ -58,7 +58,8 @@ impl Memo<'_> {
     /// # Errors
     /// The time is over.
     pub(super) fn in_time(&self, job: &Job, effort: Effort) -> Result<Effort, TrialError> {
-        let is_bound = matches!(job, Job::Gate { .. } | Job::Steps { .. } | Job::Screen { .. } | Job::Confirm { .. });
+        let is_of_plans = matches!(job, Job::Steps { .. } | Job::Screen { .. } | Job::Confirm { .. });
+        let is_bound = is_of_plans || matches!(job, Job::Gate { .. } | Job::ExtendedGate { .. });
         let effort = Effort { share: effort.share.or(self.share), ..effort };
         match self.end.filter(|_| is_bound && effort.most.is_none()) {
             None => Ok(effort),

@@ -1,12 +1,13 @@
 //! References in files. They say what is right, so a file is not believed: it has a hash of its content, and what it holds is held
 //! against the model and the prompts, number by number where that is cheap. Whatever is wrong with it, it is made again.
 
-use super::{BEST, CONTINUATION, PROMPTS, QualityError, Ranking, Reference, id, probed, prompts, rank};
+use super::{BEST, CONTINUATION, LEAST_CERTIFIED, PROMPTS, QualityError, Ranking, Reference, Rounding, id, probed, prompts};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wgoose_graph::ModelShape;
+use wgoose_kernels::PrecisionClass;
 use wgoose_loader::Model;
 
 /// What stands in a file.
@@ -20,7 +21,7 @@ struct Filed<R> {
 
 /// Why a file is not used.
 #[derive(Debug, thiserror::Error)]
-enum Unusable {
+pub(super) enum Unusable {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     #[error("it is no reference: {0}")]
@@ -53,24 +54,24 @@ impl Reference {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Reference>, QualityError> {
         let (id, path) = (id(model), path(model, folder));
-        match read(&path, &id, model.shape()) {
-            Ok(reference) => return Ok(Some(reference)),
-            Err(Unusable::Io(e)) if e.kind() == ErrorKind::NotFound => {}
-            Err(why) => tracing::warn!("{}: the quality reference is computed again: {why}", path.display()),
-        }
-        let Some(reference) = Reference::compute_while(model, goes_on)? else { return Ok(None) };
-        let fail = |why: String| QualityError::Cache { path: path.display().to_string(), why };
-        std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
-        write(&path, &reference).map_err(|e| fail(e.to_string()))?;
-        Ok(Some(reference))
+        let filed = read::<Reference>(&path).and_then(|filed| filed.check(&id, model).map(|()| filed));
+        let mut has_ended = false;
+        let made = or_made(filed, &path, || {
+            let made = Reference::compute_while(model, goes_on)?;
+            has_ended = made.is_none();
+            made.ok_or(QualityError::Failed)
+        });
+        if has_ended { Ok(None) } else { made.map(Some) }
     }
 
     /// That it is one of a model of that shape, as far as can be seen without running it.
-    fn check(&self, id: &str, shape: &ModelShape) -> Result<(), Unusable> {
+    fn check(&self, id: &str, model: &Model) -> Result<(), Unusable> {
+        let shape = model.shape();
         let holds = |is_so: bool, what| if is_so { Ok(()) } else { Err(Unusable::Content(what)) };
         if self.id != id {
             return Err(Unusable::Id);
         }
+        holds(self.rounding == Rounding::of(model), "what decides its rounding")?;
         let is_token = |token: &u32| *token < shape.vocab;
         let prompts = prompts(shape);
         holds(self.sequences.len() == PROMPTS.len(), "the number of sequences")?;
@@ -79,19 +80,21 @@ impl Reference {
             holds(sequence.len() == prompt.len() + CONTINUATION, "the length of a sequence")?;
             holds(sequence.starts_with(prompt) && sequence.iter().all(is_token), "the tokens of a sequence")?;
             holds(rankings.len() == sequence.len(), "the rankings of a sequence")?;
-            for Ranking { tokens, certain } in rankings {
+            for Ranking { tokens, gaps } in rankings {
                 let count = BEST.min(shape.vocab as usize);
-                holds(tokens.len() == count && certain.len() + 1 == count, "the length of a ranking")?;
+                holds(tokens.len() == count && gaps.len() + 1 == count, "the length of a ranking")?;
                 holds(tokens.iter().all(is_token), "the tokens of a ranking")?;
+                holds(gaps.iter().all(|gap| *gap >= 0.0), "the distances of a ranking")?;
             }
         }
         holds(self.probes.iter().map(|(i, t, _)| (*i, *t)).eq(probed()), "the positions of its logits")?;
         for (i, t, row) in &self.probes {
             holds(row.len() == shape.vocab as usize, "the number of its logits")?;
             holds(row.iter().all(|logit| logit.is_finite()), "a logit is not finite")?;
-            holds(rank(row, *t == 0) == self.rankings[*i][*t], "a ranking is not that of its logits")?;
+            holds(Ranking::of(row) == self.rankings[*i][*t], "a ranking is not that of its logits")?;
         }
-        holds(self.certified().0 > 0, "no position is certified")
+        let is_certified = self.expected(PrecisionClass::default()).certified.0 >= LEAST_CERTIFIED;
+        holds(is_certified, "too few positions are certified")
     }
 }
 
@@ -99,29 +102,46 @@ fn path(model: &Model, folder: &Path) -> PathBuf {
     folder.join(format!("reference-{}.json", &id(model)[..16]))
 }
 
-fn read(path: &Path, id: &str, shape: &ModelShape) -> Result<Reference, Unusable> {
-    let Filed::<Reference> { hash: promised, reference } = serde_json::from_slice(&wgoose_files::read(path)?)?;
-    if hash(&reference)? != promised {
-        return Err(Unusable::Hash);
+/// What a file holds, or what is made in its place and kept there; why it is made is said as a warning, unless there is no file.
+pub(super) fn or_made<R: Serialize>(
+    filed: Result<R, Unusable>,
+    path: &Path,
+    make: impl FnOnce() -> Result<R, QualityError>,
+) -> Result<R, QualityError> {
+    match filed {
+        Ok(filed) => return Ok(filed),
+        Err(Unusable::Io(e)) if e.kind() == ErrorKind::NotFound => {}
+        Err(why) => tracing::warn!("{}: the quality reference is computed again: {why}", path.display()),
     }
-    reference.check(id, shape)?;
-    Ok(reference)
+    let made = make()?;
+    let fail = |why: std::io::Error| QualityError::Cache { path: path.display().to_string(), why: why.to_string() };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    write(path, &made).map_err(fail)?;
+    Ok(made)
+}
+
+/// What a file holds, if it has the hash that it says.
+pub(super) fn read<R: Serialize + DeserializeOwned>(path: &Path) -> Result<R, Unusable> {
+    let Filed::<R> { hash: promised, reference } = serde_json::from_slice(&wgoose_files::read(path)?)?;
+    if hash(&reference)? == promised { Ok(reference) } else { Err(Unusable::Hash) }
 }
 
 /// Two sweeps may make it at once.
-fn write(path: &Path, reference: &Reference) -> std::io::Result<()> {
+fn write<R: Serialize>(path: &Path, reference: &R) -> std::io::Result<()> {
     let text = serde_json::to_vec(&Filed { hash: hash(reference)?, reference })?;
     wgoose_files::replace(path, |file| file.write_all(&text)).map(drop)
 }
 
-fn hash(reference: &Reference) -> Result<String, serde_json::Error> {
+fn hash<R: Serialize>(reference: &R) -> Result<String, serde_json::Error> {
     Ok(blake3::hash(&serde_json::to_vec(reference)?).to_hex().to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wgoose_graph::LoraRanks;
+    use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_loader::Container;
     use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write as synth};
 
@@ -138,7 +158,7 @@ mod tests {
     type Edit = (&'static str, fn(&mut Reference));
 
     /// By someone who knows how to make a hash.
-    const EDITS: [Edit; 16] = [
+    const EDITS: [Edit; 18] = [
         ("another model", |r| r.id.push('0')),
         ("number of sequences", |r| r.sequences.clear()),
         ("number of sequences", |r| drop(r.sequences.pop())),
@@ -148,7 +168,9 @@ mod tests {
         ("number of rankings", |r| r.rankings.clear()),
         ("rankings of a sequence", |r| r.rankings[2].clear()),
         ("length of a ranking", |r| r.rankings[0][1].tokens.clear()),
-        ("length of a ranking", |r| r.rankings[0][1].certain.clear()),
+        ("length of a ranking", |r| r.rankings[0][1].gaps.clear()),
+        ("distances of a ranking", |r| r.rankings[0][1].gaps[3] = -1.0),
+        ("decides its rounding", |r| r.rounding.layers = 9),
         ("tokens of a ranking", |r| r.rankings[0][1].tokens[3] = 40),
         ("positions of its logits", |r| r.probes.clear()),
         ("positions of its logits", |r| r.probes[0].0 = 9),
@@ -162,10 +184,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (model, cache) = (model(folder.path()), folder.path().join("cache"));
         let reference = Reference::cached(&model, &cache).unwrap();
-        assert!(reference.certified().0 > 10 && reference == Reference::compute(&model).unwrap());
+        assert!(reference.expected(PrecisionClass::default()).certified.0 > 10 && reference == Reference::compute(&model).unwrap());
         let path = path(&model, &cache);
         let whole = std::fs::read(&path).unwrap();
-        let found = || read(&path, &reference.id, model.shape());
+        let found = || read::<Reference>(&path).and_then(|filed| filed.check(&reference.id, &model).map(|()| filed));
         assert_eq!(found().unwrap(), reference);
         for (why, edit) in EDITS {
             let mut edited = reference.clone();
@@ -178,7 +200,7 @@ mod tests {
         }
         // A disarmed one: nothing is certain, and no logit contradicts it.
         let mut edited = reference.clone();
-        edited.rankings.iter_mut().flatten().for_each(|r| r.certain.fill(false));
+        edited.rankings.iter_mut().flatten().for_each(|r| r.gaps.fill(0.0));
         edited.probes.iter_mut().for_each(|(_, _, row)| row.fill(0.0));
         write(&path, &edited).unwrap();
         assert_eq!(Reference::cached(&model, &cache).unwrap(), reference);
@@ -196,7 +218,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[at] = if damaged[at] == b'1' { b'2' } else { b'1' };
             std::fs::write(&path, &damaged).unwrap();
-            match read(&path, &reference.id, model.shape()) {
+            match read::<Reference>(&path).and_then(|filed| filed.check(&reference.id, &model).map(|()| filed)) {
                 // Digits beyond a float's.
                 Ok(same) => assert_eq!(same, reference, "byte {at}"),
                 Err(_) => assert_eq!(Reference::cached(&model, &cache).unwrap(), reference, "byte {at}"),

@@ -1,60 +1,35 @@
-//! The quality gate of a whole model: numbers against the reference, and a hash of what greedy decoding says.
+//! The quality gate of a whole model: numbers against the reference, and hashes of what greedy decoding says.
 //!
-//! The reference continues a fixed set of prompts greedily. A position is *certified* where the reference's best logit
-//! leads by more than `MARGIN` of the logits' spread: there every correct implementation must choose the same token,
-//! whatever its rounding. In the same way the order of the next best tokens is certified where they lie far enough
-//! apart, which makes small mistakes (a wrong epsilon in one layer) visible too. The hash covers the tokens chosen at the
-//! certified positions and every certified order, given the reference's tokens before them (so that one doubtful
-//! position does not derail the rest), the model's and the prompts' ids.
+//! The reference continues a fixed set of prompts greedily on the CPU, in f32, and keeps the best tokens of every position with
+//! the distances of their logits. A decision (which token is best; which of two of the next best comes first) is *certified* for
+//! a class of precision where that distance is beyond what the class may round (`rounding`). There every correct plan of the
+//! class, and of every finer one, decides alike, on every device. The hash of a class covers its certified decisions, given
+//! the reference's tokens before them (so that one doubtful position does not derail the rest), the model's and the prompts' ids.
+//!
+//! The CPU is too slow for long prompts and many sequences: `extended` holds these against f32 kernels on the same device.
 
+mod extended;
 mod filed;
 mod pending;
+mod ranking;
+mod rounding;
 
+pub use extended::{ExtendedReference, ExtendedQuality, ExtendedWorkload};
 pub use pending::PendingReference;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use ranking::{Answer, BEST, Position, Ranking, judge};
+pub use ranking::Agreement;
+use rayon::prelude::*;
+use rounding::Rounding;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use wgoose_graph::ModelShape;
-use wgoose_kernels::Precision;
+use wgoose_graph::{ModelShape, Weight};
+use wgoose_kernels::plan::Checked;
+use wgoose_kernels::{Precision, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_runtime::logits::{best, divergence, relative_rms};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
-
-/// Distance of two logits, in standard deviations of the position's logits, beyond which their order is certain. The
-/// error of a correct implementation in f32 is 1e-5 of them.
-const MARGIN: f32 = 1e-3;
-
-/// The same at the first token of a sequence, which is ill-conditioned.
-const FIRST_MARGIN: f32 = 2e-2;
-
-/// How many of the best tokens are compared at each position.
-const BEST: usize = 32;
-
-/// Largest root-mean-square error of the logits, relative to the reference's, past the first token of a sequence.
-const RMS_LIMIT: f64 = 1e-3;
-
-/// The same for the first token, which is ill-conditioned: the state is of rank one, and its norm amplifies rounding.
-const FIRST_RMS_LIMIT: f64 = 1e-2;
-
-/// [`RMS_LIMIT`] of a plan that multiplies in f16.
-const F16_RMS_LIMIT: f64 = 1e-2;
-
-/// [`FIRST_RMS_LIMIT`] of a plan that multiplies in f16.
-const F16_FIRST_RMS_LIMIT: f64 = 1e-1;
-
-/// Largest mean Kullback-Leibler divergence of a plan that multiplies in f16, in nats.
-const F16_KL_LIMIT: f64 = 1e-3;
-
-/// [`RMS_LIMIT`] of a plan that rounds activations to int8. Each product is off by about 1/254 of its values (see
-/// `Instance::rounding_error`), and a layer has seven that follow one another; tests of tiny models see up to 2e-2.
-const INT8_RMS_LIMIT: f64 = 5e-2;
-
-/// [`FIRST_RMS_LIMIT`] of a plan that rounds activations to int8.
-const INT8_FIRST_RMS_LIMIT: f64 = 2e-1;
-
-/// Largest mean Kullback-Leibler divergence of a plan that rounds activations to int8, in nats.
-const INT8_KL_LIMIT: f64 = 5e-3;
 
 /// Lengths of the prompts, packed into passes: segments that begin and end inside chunks.
 const PROMPTS: [usize; 4] = [81, 47, 23, 9];
@@ -68,11 +43,17 @@ const DECODED: usize = 2;
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;
 
+/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only its
+/// Kullback-Leibler divergence and its errors are judged, which is said.
+pub const LEAST_CERTIFIED: u32 = 8;
+
 /// What the reference says about the prompts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reference {
     /// Id of the model and of the prompts.
     id: String,
+    rounding: Rounding,
     /// Prompt and greedy continuation of each sequence.
     sequences: Vec<Vec<u32>>,
     /// The best tokens at each position of each sequence.
@@ -81,24 +62,11 @@ pub struct Reference {
     probes: Vec<(usize, usize, Vec<f32>)>,
 }
 
-/// The best tokens at one position.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Ranking {
-    /// Best first.
-    tokens: Vec<u32>,
-    /// For each token but the last, whether it certainly precedes the next.
-    certain: Vec<bool>,
-}
-
 /// How an engine compares with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// Hash of the certified choices and orders, as the engine has them.
-    pub hash: String,
-    /// Certified positions, and positions in all.
-    pub certified: (u32, u32),
-    /// Certified choices and orders where the engine differs.
-    pub disagreements: u32,
+    /// By the measure of its class, then of each coarser one.
+    pub agreements: Vec<Agreement>,
     /// Root-mean-square error relative to the reference, first tokens apart.
     pub rms: f64,
     /// The same at the first tokens.
@@ -107,24 +75,66 @@ pub struct Quality {
     pub max: f64,
     /// Mean Kullback-Leibler divergence from the reference, in nats per position.
     pub kl: f64,
+    /// The most that each of these classes may have of `rms`, `first_rms` and `kl`.
+    pub limits: Vec<[f64; 3]>,
+    /// Longest prompt and largest batch.
+    pub checked: Checked,
+    /// Where logits are NaN or infinite, what makes them so.
+    pub broken: Option<String>,
 }
 
 impl Quality {
-    /// Whether the numbers are those of a correct implementation that computes with these precision. What is certified
-    /// is so for f32, and asked of 15 bits too; of operands rounded further nothing is asked but that the logits stay
-    /// close.
-    pub fn passed(&self, precision: Precision) -> bool {
-        // A gate that looks at nothing lets everything through.
-        let within = |rms: f64, first: f64, kl: f64| {
-            self.certified.0 > 0 && self.rms <= rms && self.first_rms <= first && self.kl <= kl
-        };
-        match precision {
-            Precision::F32 | Precision::Q15 => {
-                self.disagreements == 0 && within(RMS_LIMIT, FIRST_RMS_LIMIT, f64::INFINITY)
-            }
-            Precision::F16 => within(F16_RMS_LIMIT, F16_FIRST_RMS_LIMIT, F16_KL_LIMIT),
-            Precision::Q8 => within(INT8_RMS_LIMIT, INT8_FIRST_RMS_LIMIT, INT8_KL_LIMIT),
+    /// By the measure of its own class.
+    pub fn own(&self) -> &Agreement {
+        &self.agreements[0]
+    }
+
+    /// Hash of its own class.
+    pub fn hash(&self) -> &str {
+        &self.own().hash
+    }
+
+    /// Whether its class certifies too little for a hash to mean anything, so that errors alone are judged.
+    pub fn is_by_kl_only(&self) -> bool {
+        is_by_kl_only(self.own())
+    }
+
+    /// Whether these are the numbers and the decisions of a correct plan of its class.
+    pub fn passed(&self) -> bool {
+        self.passed_by(self.own().class)
+    }
+
+    /// The same by the measure of a coarser class.
+    pub fn passed_by(&self, class: PrecisionClass) -> bool {
+        let measures = self.agreements.iter().zip(&self.limits);
+        let mut of_class = measures.filter(|(agreement, _)| agreement.class == class);
+        let Some((agreement, limits)) = of_class.next() else { return false };
+        let found = [self.rms, self.first_rms, self.kl];
+        // Not `>`: what is no number is beyond a limit.
+        let is_within = found.iter().zip(limits).all(|(found, limit)| found <= limit);
+        let is_certified = agreement.certified.0 >= LEAST_CERTIFIED || is_by_kl_only(agreement);
+        self.broken.is_none() && agreement.disagreements == 0 && is_certified && is_within
+    }
+}
+
+fn is_by_kl_only(agreement: &Agreement) -> bool {
+    agreement.class.products == Precision::Q8 && agreement.certified.0 < LEAST_CERTIFIED
+}
+
+/// `f16: 5012 of 5012 decisions agree, 171 of 184 positions certified; rms error 1.2e-3 (7.2e-3 at first tokens), KL 2.3e-5 nats`.
+impl std::fmt::Display for Quality {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(broken) = &self.broken {
+            return write!(f, "the model computes no finite logits: {broken}");
         }
+        let Agreement { class, certified: (certified, positions), decisions, disagreements, .. } = self.own();
+        let agree = decisions - disagreements;
+        write!(f, "{class}: {agree} of {decisions} decisions agree, {certified} of {positions} positions certified; ")?;
+        write!(f, "rms error {:.1e} ({:.1e} at first tokens), KL {:.1e} nats", self.rms, self.first_rms, self.kl)?;
+        if self.is_by_kl_only() {
+            f.write_str("; judged by KL only")?;
+        }
+        Ok(())
     }
 }
 
@@ -134,6 +144,24 @@ pub enum QualityError {
     /// Running a model.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// A weight of the model.
+    #[error("{weight} has {value} in row {row}, column {column}: a model with such a weight computes nothing")]
+    Weight {
+        /// Its name.
+        weight: String,
+        /// NaN or an infinity.
+        value: f32,
+        /// Its row, from 0.
+        row: usize,
+        /// Its column, from 0.
+        column: usize,
+    },
+    /// The model's arithmetic breaks on the CPU, in f32.
+    #[error("the model computes no finite logits: {0}")]
+    NotFinite(String),
+    /// The device's f32 kernels, which long prompts and full batches are held against.
+    #[error("the device's f32 kernels do not pass the gate: {0}")]
+    F32(String),
     /// The cached reference cannot be written.
     #[error("reference {path}: {why}")]
     Cache {
@@ -151,7 +179,7 @@ impl Reference {
     /// Computes the reference on the CPU.
     ///
     /// # Errors
-    /// The model cannot be run.
+    /// The model cannot be run, or one of its weights or logits is NaN or infinite.
     pub fn compute(model: &Arc<Model>) -> Result<Reference, QualityError> {
         Reference::compute_while(model, &mut || true)?.ok_or(QualityError::Failed)
     }
@@ -164,41 +192,40 @@ impl Reference {
         model: &Arc<Model>,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Reference>, QualityError> {
+        check_weights(model)?;
         let shape = *model.shape();
         let mut sequences = prompts(&shape);
         let mut engine = Engine::cpu(Arc::clone(model), sequences.len())?;
         let vocab = shape.vocab as usize;
-        let mut forward = |tokens: &[Vec<u32>]| -> Result<Vec<Vec<f32>>, RuntimeError> {
-            let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::All };
-            engine.forward(&tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect::<Vec<_>>())
-        };
-        let mut logits = forward(&sequences)?;
+        let mut logits = forward(&mut engine, &sequences)?;
         for _ in 0..CONTINUATION {
             if !goes_on() {
                 return Ok(None);
             }
             let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..])]).collect();
-            for (i, row) in forward(&next)?.into_iter().enumerate() {
+            for (i, row) in forward(&mut engine, &next)?.into_iter().enumerate() {
                 sequences[i].extend(&next[i]);
                 logits[i].extend(row);
             }
         }
-        let rows = |i: usize| logits[i].chunks_exact(vocab).enumerate();
-        let rankings = (0..sequences.len()).map(|i| rows(i).map(|(t, row)| rank(row, t == 0)).collect()).collect();
+        if let Some(broken) = broken(&mut engine, &sequences, &logits)? {
+            return Err(QualityError::NotFinite(broken));
+        }
+        let rows = |i: usize| logits[i].chunks_exact(vocab);
+        let rankings = (0..sequences.len()).map(|i| rows(i).map(Ranking::of).collect()).collect();
         let probes = probed().map(|(i, t)| (i, t, logits[i][t * vocab..][..vocab].to_vec())).collect();
-        Ok(Some(Reference { id: id(model), sequences, rankings, probes }))
+        Ok(Some(Reference { id: id(model), rounding: Rounding::of(model), sequences, rankings, probes }))
     }
 
     /// State slots that an engine needs for [`Reference::evaluate`].
     pub const SLOTS: usize = PROMPTS.len();
 
-    /// Runs an engine over the prompts, packed, as prefill, then token by token as decode, by turns one sequence after
+    /// Runs an engine of a class over the prompts, packed, as prefill, then token by token as decode, by turns one sequence after
     /// another and all together, and compares.
     ///
     /// # Errors
     /// The device fails.
-    pub fn evaluate(&self, engine: &mut Engine) -> Result<Quality, QualityError> {
-        let vocab = engine.shape().vocab as usize;
+    pub fn evaluate(&self, engine: &mut Engine, class: PrecisionClass) -> Result<Quality, QualityError> {
         let zero = StateData::zero(engine.shape());
         for slot in 0..Self::SLOTS {
             engine.set_state(slot, &zero)?;
@@ -224,16 +251,16 @@ impl Reference {
                 }
             }
         }
-        Ok(self.compare(&logits, vocab))
+        self.compare(engine, &logits, class)
     }
 
-    /// Runs an engine over the shortest prompts and what follows them as decode, token by token, and compares: of a plan that reads
-    /// prompts and batches as one that people run anyway. The hash takes the reference's answers for all that was not run.
+    /// Runs an engine of a class over the shortest prompts and what follows them as decode, token by token, and compares: of a plan that
+    /// reads prompts and batches as one that people run anyway. The hashes take the reference's answers for all that was not run.
     ///
     /// # Errors
     /// The device fails.
-    pub fn evaluate_decode(&self, engine: &mut Engine) -> Result<Quality, QualityError> {
-        let (vocab, zero) = (engine.shape().vocab as usize, StateData::zero(engine.shape()));
+    pub fn evaluate_decode(&self, engine: &mut Engine, class: PrecisionClass) -> Result<Quality, QualityError> {
+        let zero = StateData::zero(engine.shape());
         let mut logits = vec![Vec::new(); Self::SLOTS];
         for (slot, tokens) in self.sequences.iter().enumerate().skip(Self::SLOTS - DECODED) {
             engine.set_state(slot, &zero)?;
@@ -242,76 +269,117 @@ impl Reference {
                 logits[slot].extend(engine.forward(&[sequence])?.into_iter().flatten());
             }
         }
-        Ok(self.compare(&logits, vocab))
+        self.compare(engine, &logits, class)
     }
 
-    /// Certified positions, and positions in all.
-    pub fn certified(&self) -> (u32, u32) {
-        self.certified_of(&|_, _| true)
+    /// What every correct plan of a class comes to, by the class's measure.
+    pub fn expected(&self, class: PrecisionClass) -> Agreement {
+        judge(&self.id, &self.rounding, class, self.positions(&|_, _| Answer::Reference))
     }
 
-    /// The same of some positions, by sequence and place.
-    fn certified_of(&self, counts: &dyn Fn(usize, usize) -> bool) -> (u32, u32) {
-        let sequences = self.rankings.iter().enumerate();
-        let positions = sequences.flat_map(|(i, all)| all.iter().enumerate().map(move |(t, ranking)| (i, t, ranking)));
-        positions.filter(|(i, t, _)| counts(*i, *t)).fold((0, 0), |(certified, all), (.., ranking)| {
-            (certified + u32::from(ranking.certain.first() == Some(&true)), all + 1)
+    fn positions<'a>(
+        &'a self,
+        answer: &'a dyn Fn(usize, usize) -> Answer<'a>,
+    ) -> impl Iterator<Item = Position<'a>> {
+        self.rankings.iter().enumerate().flat_map(move |(i, rankings)| {
+            let position = move |(t, ranking)| Position { ranking, is_first: t == 0, answer: answer(i, t) };
+            rankings.iter().enumerate().map(position)
         })
     }
 
-    /// The hash of every correct implementation.
-    pub fn hash(&self) -> String {
-        self.judge(&|_, _, ranking| ranking.tokens[0], &|_, _, _, _| true).0
-    }
-
-    /// Hash, and number of disagreements, of an engine: its choice at a position, and whether it puts one token before
-    /// another.
-    fn judge(
+    /// Holds logits of an engine against the reference: of each sequence, those of its first positions, or none.
+    fn compare(
         &self,
-        chosen: &dyn Fn(usize, usize, &Ranking) -> u32,
-        precedes: &dyn Fn(usize, usize, u32, u32) -> bool,
-    ) -> (String, u32) {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(self.id.as_bytes());
-        let mut disagreements = 0;
-        for (i, sequence) in self.rankings.iter().enumerate() {
-            for (t, ranking) in sequence.iter().enumerate() {
-                let pairs = ranking.tokens.windows(2).zip(&ranking.certain).filter(|(_, certain)| **certain);
-                let orders: Vec<u8> = pairs.map(|(pair, _)| u8::from(precedes(i, t, pair[0], pair[1]))).collect();
-                disagreements += orders.iter().filter(|o| **o == 0).count() as u32;
-                hasher.update(&orders);
-                if ranking.certain.first() == Some(&true) {
-                    let token = chosen(i, t, ranking);
-                    disagreements += u32::from(token != ranking.tokens[0]);
-                    hasher.update(&token.to_le_bytes());
-                }
+        engine: &mut Engine,
+        logits: &[Vec<f32>],
+        class: PrecisionClass,
+    ) -> Result<Quality, QualityError> {
+        let vocab = engine.shape().vocab as usize;
+        let row = |i: usize, t: usize| logits[i].get(t * vocab..(t + 1) * vocab);
+        let answer = |i: usize, t: usize| row(i, t).map_or(Answer::Unseen, Answer::Engine);
+        let judge = |class| judge(&self.id, &self.rounding, class, self.positions(&answer));
+        let agreements = class.and_coarser().map(judge).collect();
+        let mut errors = Errors::default();
+        for (i, t, want) in &self.probes {
+            if let Some(got) = row(*i, *t) {
+                errors.add(want, got, *t == 0);
             }
         }
-        (hasher.finalize().to_hex()[..16].to_owned(), disagreements)
+        let limits = class.and_coarser().map(|class| errors.limits(&self.rounding, class)).collect();
+        let Errors { rms, first_rms, max, .. } = errors;
+        let tokens = logits.iter().map(|logits| logits.len() / vocab).max().unwrap_or(0) as u32;
+        let is_batched = logits.iter().all(|logits| !logits.is_empty());
+        let checked = Checked { tokens, sequences: if is_batched { logits.len() as u32 } else { 1 } };
+        let broken = broken(engine, &self.sequences, logits)?;
+        Ok(Quality { agreements, rms, first_rms, max, kl: errors.kl(), limits, checked, broken })
+    }
+}
+
+/// Errors of whole rows of logits.
+#[derive(Default)]
+struct Errors {
+    rms: f64,
+    first_rms: f64,
+    max: f64,
+    kl: f64,
+    rows: u32,
+    /// Sums over rows of half the mean square of the logits, at first tokens and at others: what KL may be where errors are as large as
+    /// the logits.
+    half_squares: [f64; 2],
+}
+
+impl Errors {
+    fn add(&mut self, want: &[f32], got: &[f32], is_first: bool) {
+        let error = relative_rms(got, want);
+        let worst = if is_first { &mut self.first_rms } else { &mut self.rms };
+        *worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        self.max = got.iter().zip(want).map(|(g, w)| f64::from((g - w).abs())).fold(self.max, f64::max);
+        self.kl += divergence(want, got);
+        self.rows += 1;
+        let squares: f64 = want.iter().map(|logit| f64::from(*logit).powi(2)).sum();
+        self.half_squares[usize::from(is_first)] += squares / want.len() as f64 / 2.0;
     }
 
-    /// Holds logits against the reference: of each sequence, those of its first positions, or none.
-    fn compare(&self, logits: &[Vec<f32>], vocab: usize) -> Quality {
-        let row = |i: usize, t: usize| logits[i].get(t * vocab..(t + 1) * vocab);
-        let precedes = |i, t, a: u32, b: u32| row(i, t).is_none_or(|row| row[a as usize] > row[b as usize]);
-        let (hash, disagreements) = self.judge(&|i, t, ranking| row(i, t).map_or(ranking.tokens[0], best), &precedes);
-        let certified = self.certified_of(&|i, t| row(i, t).is_some());
-        let (mut rms, mut first_rms, mut max, mut kl) = (0f64, 0f64, 0f64, 0f64);
-        let probes = || self.probes.iter().filter_map(|(i, t, want)| Some((t, want, row(*i, *t)?)));
-        for (t, want, got) in probes() {
-            let error = relative_rms(got, want);
-            let worst = if *t == 0 { &mut first_rms } else { &mut rms };
-            *worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
-            max = got.iter().zip(want).map(|(g, w)| f64::from((g - w).abs())).fold(max, f64::max);
-            kl += divergence(want, got);
-        }
-        kl /= probes().count().max(1) as f64;
-        // Rows that are compared as a whole are few.
-        if logits.iter().flatten().any(|logit| !logit.is_finite()) {
-            rms = f64::INFINITY;
-        }
-        Quality { hash, certified, disagreements, rms, first_rms, max, kl }
+    /// Mean divergence.
+    fn kl(&self) -> f64 {
+        self.kl / f64::from(self.rows.max(1))
     }
+
+    /// The most that a class may have of rms, of rms at first tokens, and of KL: of errors e of logits it is half the variance of e
+    /// under the distribution of the next token.
+    fn limits(&self, rounding: &Rounding, class: PrecisionClass) -> [f64; 3] {
+        let [rms, first_rms] = [false, true].map(|is_first| rounding.rms_limit(class, is_first));
+        let kl = self.half_squares[0] * rms.powi(2) + self.half_squares[1] * first_rms.powi(2);
+        [rms, first_rms, kl / f64::from(self.rows.max(1))]
+    }
+}
+
+fn forward(engine: &mut Engine, tokens: &[Vec<u32>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
+    let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::All };
+    engine.forward(&tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect::<Vec<_>>())
+}
+
+/// Where logits are NaN or infinite, the first op that makes such a number.
+fn broken(
+    engine: &mut Engine,
+    sequences: &[Vec<u32>],
+    logits: &[Vec<f32>],
+) -> Result<Option<String>, QualityError> {
+    let is_broken = |logits: &Vec<f32>| !logits.iter().all(|logit| logit.is_finite());
+    let Some(slot) = logits.par_iter().position_first(is_broken) else { return Ok(None) };
+    engine.set_state(slot, &StateData::zero(engine.shape()))?;
+    let found = engine.first_not_finite(slot, &sequences[slot])?;
+    Ok(Some(found.map_or_else(|| "no op of a trace shows where".to_owned(), |found| found.to_string())))
+}
+
+/// Refuses a model with a weight that is NaN or infinite: an op may take it for a number, as a sigmoid does.
+fn check_weights(model: &Model) -> Result<(), QualityError> {
+    let weights: Vec<Weight> = Weight::all(model.shape()).collect();
+    let found = weights.par_iter().find_map_first(|weight| {
+        let (row, column, value) = model.tensor(*weight).find_not_finite()?;
+        Some(QualityError::Weight { weight: weight.to_string(), value, row, column })
+    });
+    found.map_or(Ok(()), Err)
 }
 
 /// Sequence and position of the rows of logits that are kept.
@@ -321,28 +389,31 @@ fn probed() -> impl Iterator<Item = (usize, usize)> {
 }
 
 fn id(model: &Model) -> String {
-    let setup = format!("{} {PROMPTS:?} {CONTINUATION} {BEST} {MARGIN} {FIRST_MARGIN}", model.fingerprint());
+    let setup = format!("{} {PROMPTS:?} {CONTINUATION} {BEST} {:?}", model.fingerprint(), Rounding::of(model));
     blake3::hash(setup.as_bytes()).to_hex().to_string()
 }
 
 /// The fixed prompts: pseudo-random tokens (splitmix64), the same for every model with that vocabulary size.
 fn prompts(shape: &ModelShape) -> Vec<Vec<u32>> {
-    let mut rng = SplitMix64::seed_from_u64(7);
-    let mut token = || (1 + rng.next_u64() % u64::from(shape.vocab - 1).max(1)) as u32 % shape.vocab;
-    PROMPTS.map(|len| (0..len).map(|_| token()).collect()).to_vec()
+    let mut random = RandomTokens::new(7, shape);
+    PROMPTS.map(|len| random.take(len)).to_vec()
 }
 
-/// The best tokens of a position, and which of their orders are certain.
-fn rank(logits: &[f32], is_first: bool) -> Ranking {
-    let n = logits.len() as f32;
-    let mean = logits.iter().sum::<f32>() / n;
-    let spread = (logits.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / n).sqrt();
-    let margin = spread * if is_first { FIRST_MARGIN } else { MARGIN };
-    let mut tokens: Vec<u32> = (0..logits.len() as u32).collect();
-    tokens.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
-    tokens.truncate(BEST);
-    let certain = tokens.windows(2).map(|w| logits[w[0] as usize] - logits[w[1] as usize] > margin).collect();
-    Ranking { tokens, certain }
+/// Pseudo-random tokens (splitmix64), none of them 0 where there are others.
+struct RandomTokens {
+    rng: SplitMix64,
+    vocab: u32,
+}
+
+impl RandomTokens {
+    fn new(seed: u64, shape: &ModelShape) -> Self {
+        RandomTokens { rng: SplitMix64::seed_from_u64(seed), vocab: shape.vocab }
+    }
+
+    fn take(&mut self, count: usize) -> Vec<u32> {
+        let others = u64::from(self.vocab - 1).max(1);
+        (0..count).map(|_| (1 + self.rng.next_u64() % others) as u32 % self.vocab).collect()
+    }
 }
 
 #[cfg(test)]
@@ -357,20 +428,39 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_certifies_nothing_does_not_pass() {
-        let found = |certified| Quality {
-            hash: String::new(),
-            certified,
-            disagreements: 0,
-            rms: 0.0,
-            first_rms: 0.0,
-            max: 0.0,
-            kl: 0.0,
+    fn a_gate_that_certifies_too_little_does_not_pass() {
+        let found = |products, certified| {
+            let class = PrecisionClass { products, ..PrecisionClass::default() };
+            let (hash, decisions) = (String::new(), certified);
+            let own = Agreement { class, hash, certified: (certified, 184), decisions, disagreements: 0 };
+            let (agreements, limits) = (vec![own], vec![[1.0; 3]]);
+            let checked = Checked::default();
+            Quality { agreements, rms: 0.5, first_rms: 0.5, max: 0.0, kl: 0.5, limits, checked, broken: None }
         };
-        for precision in [Precision::F32, Precision::Q15, Precision::F16, Precision::Q8] {
-            assert!(
-                found((1, 9)).passed(precision) && !found((0, 9)).passed(precision) && !found((0, 0)).passed(precision)
-            );
+        for products in [Precision::F32, Precision::Q15, Precision::F16, Precision::Q8] {
+            assert!(found(products, LEAST_CERTIFIED).passed());
+            let few = found(products, LEAST_CERTIFIED - 1);
+            assert_eq!((few.passed(), few.is_by_kl_only()), (products == Precision::Q8, products == Precision::Q8));
+            let far = Quality { kl: 1.1, ..few };
+            assert!(!far.passed() && !Quality { kl: f64::NAN, ..far }.passed());
+        }
+    }
+
+    #[test]
+    fn one_disagreement_refuses_in_every_class() {
+        for class in PrecisionClass::all() {
+            let own = Agreement { class, hash: String::new(), certified: (99, 184), decisions: 999, disagreements: 1 };
+            let quality = Quality {
+                agreements: vec![own],
+                rms: 0.0,
+                first_rms: 0.0,
+                max: 0.0,
+                kl: 0.0,
+                limits: vec![[1.0; 3]],
+                checked: Checked::default(),
+                broken: None,
+            };
+            assert!(!quality.passed(), "{class}");
         }
     }
 }

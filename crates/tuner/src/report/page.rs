@@ -163,9 +163,11 @@ fn whole(derived: &Derived, name: &str) -> String {
     if let Some(evidence) = &derived.plan.evidence {
         let (certified, of) = evidence.certified;
         html += &format!(
-            "<div>\n<dl><dt>Quality hash</dt><dd><code>{}</code></dd>\n<dt>Certified positions</dt><dd>{certified} of {of}</dd>\n\
-             <dt>Error of the logits</dt><dd>{:.1e} of their root mean square</dd></dl>\n</div>",
+            "<div>\n<dl><dt>Quality hash</dt><dd><code>{}</code></dd>\n<dt>Class of precision</dt><dd>{}</dd>\n\
+             <dt>Certified positions</dt><dd>{certified} of {of}</dd>\n<dt>Checked up to</dt><dd>{}</dd>\n<dt>Error of the logits</dt><dd>{:.1e} of their root mean square</dd></dl>\n</div>",
             escape(&evidence.quality_hash, 64),
+            evidence.class.map_or("not recorded".to_owned(), |class| class.to_string()),
+            evidence.checked,
             evidence.rms_error
         );
     }

@@ -212,6 +212,8 @@ impl Sweep<'_> {
             plan: String::new(),
             model: self.problem.model.clone(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
+            class: gate.class,
+            checked: gate.checked.unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),
             rms_error: gate.rms,
             scenarios: Vec::new(),
@@ -224,7 +226,7 @@ impl Sweep<'_> {
     /// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What a start
     /// takes is counted: one merged kernel more costs tens of milliseconds once, and gains as much with every hundred tokens.
     fn qualifies(&mut self, plan: &Plan, candidate: Candidate, effort: Effort) -> Result<bool, SweepError> {
-        if !self.passes(plan, &candidate)? {
+        if !self.passes(plan, &candidate)? || !self.passes_extended(plan, &candidate)? {
             return Ok(false);
         }
         let processes = self.processes();

@@ -329,10 +329,10 @@ impl<'a> Sweep<'a> {
         Ok(gate)
     }
 
-    /// Whether a plan's answers in the gate have the hash of the default's, where both were looked at.
+    /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it was not looked at.
     fn answers_alike(&self, plan: &Plan) -> Option<bool> {
-        let hash = |plan: &Plan| self.memo.known_gate(plan).and_then(|gate| gate.quality_hash);
-        Some(hash(plan)? == hash(&self.default)?)
+        let (agreeing, decisions) = self.memo.known_gate(plan)?.agreeing?;
+        Some(decisions > 0 && agreeing == decisions)
     }
 
     /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.
@@ -473,8 +473,28 @@ impl<'a> Sweep<'a> {
 
     /// Whether a plan passes the gate; one that there is no time for does not.
     fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        let (candidate, only_decode) = (candidate.clone(), self.looks_at_decode_only(plan));
-        match self.memo.gate(plan, only_decode) {
+        let gate = self.memo.gate(plan, self.looks_at_decode_only(plan));
+        self.has_passed(gate, plan, candidate)
+    }
+
+    /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU plays the device these take too long: the plan
+    /// says how far it was checked.
+    fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
+        if self.problem.limits.is_cpu {
+            return Ok(true);
+        }
+        let gate = self.memo.extended_gate(plan, self.looks_at_decode_only(plan));
+        self.has_passed(gate, plan, candidate)
+    }
+
+    fn has_passed(
+        &mut self,
+        gate: Result<Gate, TrialError>,
+        plan: &Plan,
+        candidate: &Candidate,
+    ) -> Result<bool, SweepError> {
+        let candidate = candidate.clone();
+        match gate {
             Ok(gate) if gate.passed => return Ok(true),
             Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
             Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,

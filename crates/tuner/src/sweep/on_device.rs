@@ -5,7 +5,7 @@ use super::{Event, Listener, Note, Problem, SweepError, SweepOptions, Swept, sea
 use crate::lab::{ChildLab, ChildSetup, GpuLab, Lab};
 use crate::ledger::Ledger;
 use crate::memo::Memo;
-use crate::quality::{PendingReference, Reference};
+use crate::quality::PendingReference;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wgoose_loader::Model;
@@ -71,7 +71,7 @@ fn lab<'a>(
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     // A CPU that plays the device has no cores to spare.
     let reference = match device.is_cpu() {
-        true => Reference::cached(model, &folder)?.into(),
+        true => PendingReference::ready(model, folder.clone())?,
         false => PendingReference::start(model, folder.clone()),
     };
     let (catalogue, begun) = (&options.catalogue, options.begun);

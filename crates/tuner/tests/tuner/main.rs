@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod aa_rate;
+mod extended;
 mod ledger;
 mod made_up;
 mod quality;

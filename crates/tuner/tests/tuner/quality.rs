@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
 use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Feature, Kernel, Plan, Precision};
+use wgoose_kernels::{Catalogue, Config, Feature, Kernel, Plan, Precision, PrecisionClass};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
@@ -17,7 +17,7 @@ fn model(folder: &tempfile::TempDir) -> Arc<Model> {
     model_of(folder, shape, Mix::F16)
 }
 
-fn model_of(folder: &tempfile::TempDir, shape: ModelShape, mix: Mix) -> Arc<Model> {
+pub(crate) fn model_of(folder: &tempfile::TempDir, shape: ModelShape, mix: Mix) -> Arc<Model> {
     let options = SynthOptions {
         shape,
         seed: 11,
@@ -89,30 +89,42 @@ const MUTATIONS: [Mutation; 12] = [
     }),
 ];
 
+/// Mutations that hide below what products of a class may round: this one changes little but the first token (rms error 0.19, 8e-4 past
+/// it), of which int8 may change 0.36.
+const HIDDEN: [(&str, Precision); 1] = [("group norm's eps multiplied by more than the head size", Precision::Q8)];
+
+/// The mutations by the measure of every class: those that none of its checks notices, with the error that they make.
+fn survivors(quality: &Quality, name: &str) -> Vec<String> {
+    let hides = |class: PrecisionClass| HIDDEN.contains(&(name, class.products));
+    let passed = quality.agreements.iter().map(|agreement| agreement.class).filter(|class| quality.passed_by(*class));
+    passed.filter(|class| !hides(*class)).map(|class| format!("{name} by {class}, rms {:.1e}", quality.rms)).collect()
+}
+
 #[test]
-fn every_mutation_changes_the_hash() {
+fn every_mutation_is_noticed_in_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(&folder);
     let reference = Reference::compute(&model).unwrap();
-    let mut survivors = Vec::new();
+    let finest = PrecisionClass::default();
+    let mut unnoticed = Vec::new();
     for (seed, (name, mutate)) in MUTATIONS.into_iter().enumerate() {
         let layer = seed % model.shape().layers as usize;
         let mut graph = rwkv7::forward(model.shape()).unwrap();
         mutate(&mut graph, layer);
         let executor = CpuExecutor::with_graph(Arc::clone(&model), graph, Reference::SLOTS).unwrap();
         let mut engine = Engine::new(Box::new(executor), 64);
-        let (all, decode) = (reference.evaluate(&mut engine).unwrap(), reference.evaluate_decode(&mut engine).unwrap());
+        let all = reference.evaluate(&mut engine, finest).unwrap();
+        let decode = reference.evaluate_decode(&mut engine, finest).unwrap();
         for (quality, what) in [(all, "all"), (decode, "decode")] {
-            println!(
-                "{name}, layer {layer}, {what}: {} of {:?} disagree, rms {:.1e}",
-                quality.disagreements, quality.certified, quality.rms
-            );
-            if quality.hash == reference.hash() || quality.passed(Precision::F32) {
-                survivors.push((name, what));
+            println!("{name}, layer {layer}, {what}: {quality}");
+            for agreement in &quality.agreements {
+                println!("  {}: {} of {} disagree", agreement.class, agreement.disagreements, agreement.decisions);
             }
+            assert_eq!(quality.agreements.len(), 8);
+            unnoticed.extend(survivors(&quality, name));
         }
     }
-    assert!(survivors.is_empty(), "not noticed: {survivors:?}");
+    assert!(unnoticed.is_empty(), "not noticed: {unnoticed:#?}");
 }
 
 #[test]
@@ -120,14 +132,18 @@ fn correct_plans_share_the_hash() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(&folder);
     let reference = Reference::compute(&model).unwrap();
-    let (certified, positions) = reference.certified();
+    let finest = PrecisionClass::default();
+    let (certified, positions) = reference.expected(finest).certified;
     assert!(certified * 2 > positions, "{certified} of {positions} certified");
+    let expected: Vec<String> = PrecisionClass::all().map(|class| reference.expected(class).hash).collect();
+    let hashes = |quality: &Quality| -> Vec<String> { quality.agreements.iter().map(|a| a.hash.clone()).collect() };
 
     let mut cpu = Engine::cpu(Arc::clone(&model), Reference::SLOTS).unwrap();
-    assert_eq!(reference.evaluate(&mut cpu).unwrap().hash, reference.hash());
-    let decode = reference.evaluate_decode(&mut cpu).unwrap();
-    assert_eq!((decode.hash, decode.disagreements), (reference.hash(), 0));
-    assert!(decode.certified.0 > 10 && decode.certified.1 < positions, "{:?}", decode.certified);
+    assert_eq!(hashes(&reference.evaluate(&mut cpu, finest).unwrap()), expected);
+    let decode = reference.evaluate_decode(&mut cpu, finest).unwrap();
+    assert!(hashes(&decode) == expected && decode.passed(), "{decode}");
+    let (certified, looked_at) = decode.own().certified;
+    assert!(certified > 10 && looked_at < positions, "{decode}");
 
     let device = Device::open(None).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
@@ -144,14 +160,14 @@ fn correct_plans_share_the_hash() {
         let chunk = plan.prefill_chunk as usize;
         let (device, model) = (Arc::clone(&device), Arc::clone(&model));
         let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
-        let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap();
-        assert!(quality.passed(Precision::F32), "{quality:?}");
-        assert_eq!(quality.hash, reference.hash());
+        let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk), finest).unwrap();
+        assert!(quality.passed(), "{quality:?}");
+        assert_eq!(hashes(&quality), expected);
     }
 }
 
 /// The plan that takes a variant for every product that admits it, with its tunable `x` where it has one.
-fn plan_of(device: &Device, model: &Model, catalogue: &Catalogue, variant: &str, x: &str) -> Plan {
+pub(crate) fn plan_of(device: &Device, model: &Model, catalogue: &Catalogue, variant: &str, x: &str) -> Plan {
     let mut plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     plan.interleave.extend([Format::Q8_0, Format::Q4_0, Format::Q6_K]);
     let format = |w| plan.format_on_gpu(w, model.tensor(w).format());
@@ -171,7 +187,7 @@ fn plan_of(device: &Device, model: &Model, catalogue: &Catalogue, variant: &str,
 }
 
 #[test]
-fn plans_pass_the_gate_of_their_numerics() {
+fn plans_pass_the_gate_of_their_class() {
     let device = Device::open(None).unwrap();
     let lacks_subgroups = !device.limits().features.contains(&Feature::Subgroups);
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
@@ -184,7 +200,7 @@ fn plans_pass_the_gate_of_their_numerics() {
             let chunk = plan.prefill_chunk as usize;
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
             let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
-            reference.evaluate(&mut Engine::new(Box::new(gpu), chunk)).unwrap()
+            reference.evaluate(&mut Engine::new(Box::new(gpu), chunk), PrecisionClass::default()).unwrap()
         };
         let mut judged = 0;
         for (name, x) in [
@@ -199,19 +215,23 @@ fn plans_pass_the_gate_of_their_numerics() {
         ] {
             let catalogue = Catalogue::embedded();
             let plan = plan_of(&device, &model, &catalogue, name, x);
-            let (precision, choices) = (plan.least_precise(&catalogue), plan.choices.len());
+            let (class, choices) = (plan.class(&catalogue), plan.choices.len());
             let variant = catalogue.variant("matmul", name).unwrap();
             if choices == 0 && lacks_subgroups && variant.may_need(Feature::Subgroups) {
                 eprintln!("skipped: {name}, for the device has no subgroups");
                 continue;
             }
             let quality = judge(plan);
-            println!("{mix} {name} x={x} {precision}, {choices} kernels: {quality:?}");
+            println!("{mix} {name} x={x} {class}, {choices} kernels: {quality}");
             assert!(choices > 0, "{mix} {name}");
-            assert!(quality.passed(precision), "{mix} {name}: {quality:?}");
+            for coarser in class.and_coarser() {
+                let expected = reference.expected(coarser).hash;
+                let agreement = quality.agreements.iter().find(|agreement| agreement.class == coarser).unwrap();
+                assert!(quality.passed_by(coarser) && agreement.hash == expected, "{mix} {name}: {quality:?}");
+            }
             // Activations in int8 are no f32, and the gate of f32 sees it.
-            let is_rough = precision == Precision::Q8;
-            assert_eq!(quality.passed(Precision::F32), !is_rough, "{mix} {name}: {quality:?}");
+            let is_f32 = quality.passed_by(PrecisionClass::default());
+            assert!(!(is_f32 && class.products == Precision::Q8), "{mix} {name}: {quality:?}");
             judged += 1;
         }
         assert!(judged > 0, "{mix}");

@@ -161,7 +161,8 @@ fn median(samples: &[f64]) -> f64 {
 
 /// Whether the gate says that answers are not what they were.
 fn other_answers(before: &Timed, now: &Timed) -> bool {
-    before.quality_hash.is_some() && now.quality_hash.is_some() && before.quality_hash != now.quality_hash
+    let are_known = before.quality_hash.is_some() && now.quality_hash.is_some();
+    are_known && before.quality_class == now.quality_class && before.quality_hash != now.quality_hash
 }
 
 fn line(before: &Timed, now: &Timed, comparison: &Comparison) -> String {

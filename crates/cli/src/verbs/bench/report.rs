@@ -55,7 +55,8 @@ fn markdown(records: &[Record], picture: Option<&str>) -> String {
             let ratio = |gain: f64| before.map(|_| format!(" (x{gain:.2})")).unwrap_or_default();
             let slower = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| then(b) / now));
             let faster = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| now / then(b)));
-            let other_answers = before.is_some_and(|b| b.quality_hash != r.quality_hash);
+            let is_alike = |b: &Record| b.quality_class != r.quality_class || b.quality_hash == r.quality_hash;
+            let other_answers = before.is_some_and(|b| !is_alike(b));
             let _ = writeln!(
                 out,
                 "| {} | {} | {} | {:.1}{} | {:.0}{} | {:.1}{} | {:.1}{} | {} | {}{} |",

@@ -74,6 +74,7 @@ fn print(result: &Record) -> Result<(), Failure> {
     if let Some(peak) = result.peak_memory_mib {
         outln!("peak memory     {peak:>10.1} MiB");
     }
-    outln!("quality hash    {}", result.quality_hash);
+    let class = result.quality_class.map(|class| format!(" ({class})")).unwrap_or_default();
+    outln!("quality hash    {}{class}", result.quality_hash);
     Ok(())
 }

@@ -8,6 +8,7 @@ mod hidden;
 mod layouts;
 mod laziness;
 mod lesser_devices;
+mod not_finite;
 mod numbers;
 mod packing;
 mod persistent;

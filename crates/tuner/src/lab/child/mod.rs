@@ -281,7 +281,7 @@ impl Lab for ChildLab {
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
         let Assignment { job, site, plans, effort, .. } = assignment;
         let waited = match job {
-            Job::Gate { .. } => self.wait_for_reference()?,
+            Job::Gate { .. } | Job::ExtendedGate { .. } => self.wait_for_reference()?,
             _ => 0.0,
         };
         self.begin_afresh(job);

@@ -22,7 +22,8 @@ use std::f64::consts::TAU;
 use std::time::Duration;
 use truth::made_up_bits;
 use wgoose_graph::{Format, ModelShape, Weight};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, PlanError};
+use wgoose_kernels::plan::Checked;
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, PlanError, PrecisionClass};
 
 /// What a gate that looks at decoding only takes of a whole one: lavapipe takes 8 of 25 s.
 const DECODE_PART: f64 = 0.33;
@@ -335,7 +336,7 @@ impl<'a> SyntheticLab<'a> {
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
         let cost = self.spend(Cost { compile, check, timed, waited: 0.0 });
         let (bits, detail) = (Some(made_up_bits(which)), String::new());
-        let gate = Gate { passed: true, rms: 0.0, max: 0.0, quality_hash: None, certified: None, bits, detail };
+        let gate = Gate { passed: true, rms: 0.0, max: 0.0, quality_hash: None, class: None, certified: None, agreeing: None, checked: None, bits, detail };
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
     }
 
@@ -468,14 +469,16 @@ impl Lab for SyntheticLab<'_> {
             }
             Job::Gate { plan: id, only_decode } => {
                 let part = if *only_decode { DECODE_PART } else { 1.0 };
-                let detail = "f32; 183 of 184 positions certified, 0 disagree".to_owned();
-                let (quality_hash, rms) = (Some("0123456789abcdef".to_owned()), 1e-6);
                 let compile = part * self.prepare(&plan(id, plans)?);
                 let waited = (costs.reference - self.now - self.waited).max(0.0);
                 self.waited += waited;
                 let cost = self.spend(Cost { compile, check: part * costs.gate, waited, ..Cost::default() });
-                let certified = Some((183, 184));
-                (Outcome::Gate(Gate { passed: true, rms, max: rms, quality_hash, certified, bits: None, detail }), cost)
+                (Outcome::Gate(passed(Checked { tokens: 87, sequences: 4 })), cost)
+            }
+            Job::ExtendedGate { only_decode, .. } => {
+                let part = if *only_decode { DECODE_PART } else { 1.0 };
+                let cost = self.spend(Cost { check: part * costs.gate, ..Cost::default() });
+                (Outcome::Gate(passed(Checked { tokens: 4611, sequences: 128 })), cost)
             }
             Job::Resident { plan: id } => {
                 let plan = plan(id, plans)?;
@@ -542,4 +545,20 @@ fn normal(rng: &mut SplitMix64) -> f64 {
         rng.next_u64();
     };
     radius * (TAU * unit(rng)).cos()
+}
+
+/// A gate that is passed.
+fn passed(checked: Checked) -> Gate {
+    Gate {
+        passed: true,
+        rms: 1e-6,
+        max: 1e-6,
+        quality_hash: Some("0123456789abcdef".to_owned()),
+        class: Some(PrecisionClass::default()),
+        certified: Some((183, 184)),
+        agreeing: Some((5000, 5000)),
+        checked: Some(checked),
+        bits: None,
+        detail: "f32: 5000 of 5000 decisions agree, 183 of 184 positions certified".to_owned(),
+    }
 }

@@ -10,8 +10,8 @@ use crate::ledger::{
 use crate::scenario::Scenario;
 use proptest::prelude::*;
 use wgoose_graph::{Format, ModelShape};
-use wgoose_kernels::plan::TuningKey;
-use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
+use wgoose_kernels::plan::{Checked, TuningKey};
+use wgoose_kernels::{DeviceFingerprint, Limits, Plan, PrecisionClass};
 
 fn device() -> impl Strategy<Value = DeviceFingerprint> {
     (any::<[String; 4]>(), any::<[u32; 2]>()).prop_map(|([adapter, driver, backend, wgpu], [vendor, device])| {
@@ -49,6 +49,7 @@ fn job() -> impl Strategy<Value = Job> {
         site().prop_map(|site| Job::Compile { site }),
         (site(), configured()).prop_map(|(site, kernel)| Job::Control { site, kernel }),
         (plan(), any::<bool>()).prop_map(|(plan, only_decode)| Job::Gate { plan, only_decode }),
+        (plan(), any::<bool>()).prop_map(|(plan, only_decode)| Job::ExtendedGate { plan, only_decode }),
         plan().prop_map(|plan| Job::Resident { plan }),
         prop::collection::vec(plan(), 0..3).prop_map(|plans| Job::Prepare { plans }),
         ([plan(), plan()], scenario()).prop_map(|(plans, scenario)| Job::Screen { plans, scenario }),
@@ -94,14 +95,20 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let finite = prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO;
     let samples = prop::collection::vec(finite, 0..20);
     let error = || prop::num::f64::ANY.prop_filter("NaN is not equal to itself", |x| !x.is_nan());
-    let whole = (any::<Option<String>>(), any::<Option<(u32, u32)>>(), any::<Option<String>>());
+    let class = prop::option::of(prop::sample::select(PrecisionClass::all().collect::<Vec<_>>()));
+    let checked = any::<Option<(u32, u32)>>().prop_map(|c| c.map(|(tokens, sequences)| Checked { tokens, sequences }));
+    let counts = (any::<Option<(u32, u32)>>(), any::<Option<(u32, u32)>>(), checked);
+    let whole = (any::<Option<String>>(), class, counts, any::<Option<String>>());
     let gate = (any::<bool>(), error(), error(), whole, any::<String>()).prop_map(
-        |(passed, rms, max, (quality_hash, certified, bits), detail)| Gate {
+        |(passed, rms, max, (quality_hash, class, (certified, agreeing, checked), bits), detail)| Gate {
             passed,
             rms,
             max,
             quality_hash,
+            class,
             certified,
+            agreeing,
+            checked,
             bits,
             detail,
         },

@@ -1,0 +1,352 @@
+//! Long prompts and full batches, held against f32 kernels on the same device: the CPU is too slow for them.
+//!
+//! The f32 kernels must pass the CPU's gate themselves. What they come to is right for every device, so it is kept beside the
+//! reference and computed once.
+
+use super::ranking::{Agreement, Answer, Position, Ranking, judge};
+use super::rounding::Rounding;
+use super::filed::{self, Unusable};
+use super::{Errors, LEAST_CERTIFIED, QualityError, RandomTokens, Reference};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use wgoose_graph::{ModelShape, State};
+use wgoose_kernels::plan::Checked;
+use wgoose_kernels::{Precision, PrecisionClass};
+use wgoose_loader::Model;
+use wgoose_runtime::logits::relative_rms;
+use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
+
+/// Tokens of a pass of f32 kernels: no kernel runs that the CPU's gate has not looked at, as it would for more rows than its prompts
+/// have.
+const F32_CHUNK: usize = 64;
+
+/// Sequences that decode together, each batch two steps.
+const BATCHES: [usize; 3] = [8, 32, 128];
+
+/// Tokens that one sequence decodes.
+const DECODED: usize = 64;
+
+/// Values of each tensor of a state that are compared.
+const STATE_VALUES: usize = 128;
+
+/// How many times as far off as the logits a tensor of the state may be: a product of two roundings, and the one that is furthest off of
+/// three a layer.
+const STATE_LIMIT: f64 = 4.0;
+
+/// Slots of sequences whose states are compared after a batch.
+const STATES_OF_BATCH: [usize; 4] = [0, 7, 31, 127];
+
+/// What is run: it depends on how a plan divides prompts, and on how many sequences a device has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedWorkload {
+    chunk: usize,
+    sequences: usize,
+    /// Whether all that is run is one sequence that decodes.
+    only_decode: bool,
+}
+
+impl ExtendedWorkload {
+    /// For an engine's chunk and slots.
+    pub fn new(chunk: usize, slots: usize, only_decode: bool) -> Self {
+        let sequences = BATCHES.into_iter().rfind(|batch| *batch <= slots).unwrap_or(1);
+        ExtendedWorkload { chunk, sequences: if only_decode { 1 } else { sequences }, only_decode }
+    }
+
+    /// Slots that it takes at most.
+    pub const SLOTS: usize = BATCHES[BATCHES.len() - 1];
+
+    /// Tokens of the longest prompt: two chunks and a rest.
+    fn tokens(&self) -> usize {
+        if self.only_decode { DECODED } else { 2 * self.chunk + self.chunk / 4 + 3 }
+    }
+
+    /// Longest prompt and largest batch.
+    pub fn checked(&self) -> Checked {
+        Checked { tokens: self.tokens() as u32, sequences: self.sequences as u32 }
+    }
+
+    /// Tokens of one pass for each range of rows that may have kernels of its own, the longest first: 299 tokens for 257 to 1,024.
+    fn passes(&self) -> Vec<usize> {
+        let mut bucket = 4;
+        let mut all = Vec::new();
+        while bucket / 4 < self.chunk {
+            all.push((bucket / 4 + bucket / 24 + 1).min(self.chunk));
+            bucket *= 4;
+        }
+        all.reverse();
+        all
+    }
+}
+
+/// What a workload comes to.
+#[derive(Default)]
+struct Results {
+    /// Logits, in the order in which they were asked for.
+    rows: Vec<Vec<f32>>,
+    /// Which of them end a pass.
+    ends: Vec<usize>,
+    /// Values of the tensors of some states.
+    states: Vec<Vec<f32>>,
+}
+
+/// One engine that runs a workload.
+struct Run<'a> {
+    engine: &'a mut Engine,
+    random: RandomTokens,
+    results: Results,
+}
+
+impl Run<'_> {
+    fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
+        let zero = StateData::zero(self.engine.shape());
+        slots.into_iter().try_for_each(|slot| self.engine.set_state(slot, &zero))
+    }
+
+    /// One call with random tokens for slots from 0 on, so many each.
+    fn read(&mut self, lengths: &[usize]) -> Result<(), RuntimeError> {
+        let tokens: Vec<Vec<u32>> = lengths.iter().map(|length| self.random.take(*length)).collect();
+        let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
+        let sequences: Vec<Sequence<'_>> = tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
+        self.results.rows.extend(self.engine.forward(&sequences)?);
+        self.results.ends.push(self.results.rows.len() - 1);
+        Ok(())
+    }
+
+    fn keep_states(&mut self, slots: impl Iterator<Item = usize>) -> Result<(), RuntimeError> {
+        let shape = *self.engine.shape();
+        for slot in slots {
+            let tensors: Vec<(usize, State)> = State::all(&shape).map(|tensor| (slot, tensor)).collect();
+            for values in self.engine.state_tensors(&tensors)? {
+                let every = values.len().div_ceil(STATE_VALUES) | 1;
+                self.results.states.push(values.into_iter().step_by(every).collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(workload: &ExtendedWorkload, engine: &mut Engine) -> Result<Results, RuntimeError> {
+    let random = RandomTokens::new(11, engine.shape());
+    let mut run = Run { engine, random, results: Results::default() };
+    run.reset(0..workload.sequences.min(3))?;
+    if !workload.only_decode {
+        run.read(&[workload.tokens()])?;
+        run.keep_states(0..1)?;
+        if workload.sequences >= 3 {
+            for tokens in workload.passes() {
+                let first = tokens.div_ceil(6);
+                let second = (tokens / 3).min(tokens - first);
+                let lengths = [first, second, tokens - first - second];
+                let is_some = lengths.iter().take_while(|length| **length > 0).count();
+                run.read(&lengths[..is_some])?;
+            }
+            run.keep_states(0..3)?;
+            run.reset(0..workload.sequences)?;
+            // Each has a state of its own: one that is taken for another's shows.
+            let lengths: Vec<usize> = (0..workload.sequences).map(|i| 3 + i % 5).collect();
+            run.read(&lengths)?;
+            for batch in BATCHES.into_iter().filter(|batch| *batch <= workload.sequences) {
+                for _ in 0..2 {
+                    run.read(&vec![1; batch])?;
+                }
+            }
+            run.keep_states(STATES_OF_BATCH.into_iter().filter(|slot| *slot < workload.sequences))?;
+        }
+    }
+    for _ in 0..DECODED {
+        run.read(&[1])?;
+    }
+    run.keep_states(0..1)?;
+    Ok(run.results)
+}
+
+/// What f32 kernels come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedReference {
+    id: String,
+    workload: ExtendedWorkload,
+    rounding: Rounding,
+    rankings: Vec<Ranking>,
+    /// Whole rows of logits, by their number.
+    probes: Vec<(usize, Vec<f32>)>,
+    states: Vec<Vec<f32>>,
+}
+
+/// How an engine compares with f32 kernels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedQuality {
+    /// By the measure of its class, then of each coarser one.
+    pub agreements: Vec<Agreement>,
+    /// Largest root-mean-square error of a row of logits, relative to the logits.
+    pub rms: f64,
+    /// Largest absolute error of a logit.
+    pub max: f64,
+    /// Largest root-mean-square error of a tensor of a state, relative to the tensor.
+    pub state_rms: f64,
+    /// Mean Kullback-Leibler divergence, in nats per row.
+    pub kl: f64,
+    /// The most that each of these classes may have of `rms`, `state_rms` and `kl`.
+    pub limits: Vec<[f64; 3]>,
+    /// Longest prompt and largest batch.
+    pub checked: Checked,
+}
+
+impl ExtendedQuality {
+    /// By the measure of its own class.
+    pub fn own(&self) -> &Agreement {
+        &self.agreements[0]
+    }
+
+    /// Whether these are the numbers and the decisions of a correct plan of its class.
+    pub fn passed(&self) -> bool {
+        self.passed_by(self.own().class)
+    }
+
+    /// The same by the measure of a coarser class.
+    pub fn passed_by(&self, class: PrecisionClass) -> bool {
+        let measures = self.agreements.iter().zip(&self.limits);
+        let mut of_class = measures.filter(|(agreement, _)| agreement.class == class);
+        let Some((agreement, limits)) = of_class.next() else { return false };
+        let found = [self.rms, self.state_rms, self.kl];
+        // Not `>`: what is no number is beyond a limit.
+        let is_within = found.iter().zip(limits).all(|(found, limit)| found <= limit);
+        let is_certified = agreement.certified.0 >= LEAST_CERTIFIED || agreement.class.products == Precision::Q8;
+        is_within && agreement.disagreements == 0 && is_certified
+    }
+}
+
+/// `4611 tokens, 128 sequences: 9120 of 9120 decisions agree; rms error 1.2e-3, of states 2.0e-3, KL 2.3e-5 nats`.
+impl fmt::Display for ExtendedQuality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Agreement { decisions, disagreements, .. } = self.own();
+        write!(f, "{}: {} of {decisions} decisions agree; ", self.checked, decisions - disagreements)?;
+        write!(f, "rms error {:.1e}, of states {:.1e}, KL {:.1e} nats", self.rms, self.state_rms, self.kl)
+    }
+}
+
+impl ExtendedReference {
+    /// As [`ExtendedReference::compute`], keeping the result in a file of `folder`; one that is not right in everything is made again.
+    ///
+    /// # Errors
+    /// As [`ExtendedReference::compute`], or the folder cannot be written.
+    pub fn cached(
+        model: &Model,
+        reference: &Reference,
+        engine: &Engine,
+        workload: ExtendedWorkload,
+        folder: &Path,
+    ) -> Result<ExtendedReference, QualityError> {
+        let id = id(model, &workload);
+        let path = folder.join(format!("extended-{}.json", &id[..16]));
+        let filed = filed::read::<ExtendedReference>(&path);
+        let checked = filed.and_then(|filed| filed.check(&id, model).map(|()| filed).map_err(Unusable::Content));
+        filed::or_made(checked, &path, || ExtendedReference::compute(model, reference, engine, workload))
+    }
+
+    /// What f32 kernels come to on an engine's device, once they have passed the CPU's gate.
+    ///
+    /// # Errors
+    /// The device fails, or the f32 kernels do not pass.
+    pub fn compute(
+        model: &Model,
+        reference: &Reference,
+        engine: &Engine,
+        workload: ExtendedWorkload,
+    ) -> Result<ExtendedReference, QualityError> {
+        let mut f32 = engine.in_f32(workload.sequences.max(Reference::SLOTS))?.with_chunk(F32_CHUNK);
+        let quality = reference.evaluate(&mut f32, PrecisionClass::default())?;
+        if !quality.passed() {
+            return Err(QualityError::F32(quality.to_string()));
+        }
+        let Results { rows, ends, states } = run(&workload, &mut f32)?;
+        if !rows.iter().chain(&states).flatten().all(|value| value.is_finite()) {
+            return Err(QualityError::F32("NaN or an infinity in a long prompt or a full batch".to_owned()));
+        }
+        let rankings = rows.par_iter().map(|row| Ranking::of(row)).collect();
+        let probes = probed(&ends).map(|row| (row, rows[row].clone())).collect();
+        Ok(ExtendedReference { id: id(model, &workload), workload, rounding: Rounding::of(model), rankings, probes, states })
+    }
+
+    /// Runs an engine of a class over the same, and compares.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn evaluate(&self, engine: &mut Engine, class: PrecisionClass) -> Result<ExtendedQuality, QualityError> {
+        let Results { rows, states, .. } = run(&self.workload, engine)?;
+        let positions = self.rankings.iter().zip(&rows).map(|(ranking, row)| Position {
+            ranking,
+            is_first: false,
+            answer: Answer::Engine(row),
+        });
+        let judge = |class| judge(&self.id, &self.rounding, class, positions.clone());
+        let agreements = class.and_coarser().map(judge).collect();
+        let mut errors = Errors::default();
+        for (row, want) in &self.probes {
+            errors.add(want, &rows[*row], false);
+        }
+        let of_states = states.iter().zip(&self.states).map(|(got, want)| relative_rms(got, want));
+        let state_rms = of_states.fold(0.0, |worst: f64, rms| if rms.is_nan() { f64::INFINITY } else { worst.max(rms) });
+        let limits = class.and_coarser().map(|class| {
+            let [rms, _, kl] = errors.limits(&self.rounding, class);
+            [rms, STATE_LIMIT * rms, kl]
+        });
+        let is_finite = rows.par_iter().all(|row| row.iter().all(|logit| logit.is_finite()));
+        Ok(ExtendedQuality {
+            agreements,
+            rms: if is_finite { errors.rms } else { f64::INFINITY },
+            max: errors.max,
+            state_rms,
+            kl: errors.kl(),
+            limits: limits.collect(),
+            checked: self.workload.checked(),
+        })
+    }
+
+    /// That it is of that model and workload, as far as can be seen without running them.
+    fn check(&self, id: &str, model: &Model) -> Result<(), &'static str> {
+        let holds = |is_so: bool, what| if is_so { Ok(()) } else { Err(what) };
+        let shape: &ModelShape = model.shape();
+        holds(self.id == id, "the model or the workload")?;
+        holds(self.rounding == Rounding::of(model), "what decides its rounding")?;
+        holds(self.rankings.iter().all(|ranking| ranking.fits(shape.vocab)), "a ranking")?;
+        holds(!self.probes.is_empty() && !self.states.is_empty(), "the number of its logits or states")?;
+        for (row, logits) in &self.probes {
+            let is_whole = logits.len() == shape.vocab as usize && logits.iter().all(|logit| logit.is_finite());
+            holds(is_whole, "a row of logits")?;
+            holds(self.rankings.get(*row) == Some(&Ranking::of(logits)), "a ranking is not that of its logits")?;
+        }
+        holds(self.states.iter().flatten().all(|value| value.is_finite()), "a state")
+    }
+}
+
+/// The rows that are kept whole: of the ends of passes, the first ones, which differ most, and every 16th.
+fn probed(ends: &[usize]) -> impl Iterator<Item = usize> {
+    ends.iter().enumerate().filter(|(i, _)| *i < 16 || i % 16 == 0).map(|(_, row)| *row)
+}
+
+fn id(model: &Model, workload: &ExtendedWorkload) -> String {
+    let lengths = (BATCHES, DECODED, STATE_VALUES, STATES_OF_BATCH, workload.passes());
+    let setup = format!("{} {workload:?} {lengths:?} {:?}", model.fingerprint(), Rounding::of(model));
+    blake3::hash(setup.as_bytes()).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_range_of_rows_has_a_pass() {
+        assert_eq!(ExtendedWorkload::new(2048, 128, false).passes(), [1195, 299, 75, 19, 5, 2]);
+        assert_eq!(ExtendedWorkload::new(64, 128, false).passes(), [19, 5, 2]);
+        assert_eq!(ExtendedWorkload::new(65, 128, false).passes(), [65, 19, 5, 2]);
+        let checked = |chunk, slots| ExtendedWorkload::new(chunk, slots, false).checked();
+        assert_eq!(checked(2048, 128), Checked { tokens: 2 * 2048 + 515, sequences: 128 });
+        assert_eq!((checked(64, 40).sequences, checked(64, 4).sequences), (32, 1));
+    }
+}
