@@ -1,10 +1,10 @@
 //! One benchmark, as it is appended to `benchmarks.jsonl`, and files of such lines.
 
-use wgoose_kernels::PrecisionClass;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wgoose_files::{Lines, LinesError};
+use wgoose_kernels::PrecisionClass;
 
 /// One benchmark of one configuration; medians, with the raw samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]

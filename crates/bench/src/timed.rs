@@ -70,7 +70,15 @@ impl Saved {
         match self {
             Saved::Session(record) => {
                 let Record {
-                    device, model, fingerprint, prefill_tokens, decode_tokens, sequences, quality_hash, quality_class, ..
+                    device,
+                    model,
+                    fingerprint,
+                    prefill_tokens,
+                    decode_tokens,
+                    sequences,
+                    quality_hash,
+                    quality_class,
+                    ..
                 } = &**record;
                 let timed = |what, samples_ms: &[f64]| Timed {
                     device: device.clone(),

@@ -116,7 +116,8 @@ pub fn reference(bytes: &[u8]) {
     let world = World::get();
     World::with_file(&world.reference_name, bytes, |path| {
         let Some(folder) = path.parent() else { return };
-        let hash = Reference::cached(&world.model, folder).map(|reference| reference.expected(PrecisionClass::default()));
+        let hash =
+            Reference::cached(&world.model, folder).map(|reference| reference.expected(PrecisionClass::default()));
         assert_eq!(hash.ok(), Some(world.reference.expected(PrecisionClass::default())));
     });
 }

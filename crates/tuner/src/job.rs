@@ -168,7 +168,9 @@ impl Job {
     /// The plans that it runs.
     pub fn plans(&self) -> &[PlanId] {
         match self {
-            Job::Gate { plan, .. } | Job::ExtendedGate { plan, .. } | Job::Resident { plan } => std::slice::from_ref(plan),
+            Job::Gate { plan, .. } | Job::ExtendedGate { plan, .. } | Job::Resident { plan } => {
+                std::slice::from_ref(plan)
+            }
             Job::Prepare { plans } => plans,
             Job::Screen { plans, .. } | Job::Steps { plans, .. } | Job::Confirm { plans, .. } => plans,
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => &[],

@@ -58,7 +58,7 @@ fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
 
     assert!(wrong["timed"].as_array().unwrap().is_empty(), "a wrong arm is not timed");
     let why = wrong["refused"].as_str().unwrap();
-    assert!(why.starts_with("wrong result: f32; ") && why.contains("disagree"), "{why}");
+    assert!(why.starts_with("wrong result: f32: ") && why.contains("decisions agree"), "{why}");
     assert_ne!(wrong["gate"]["quality_hash"], baseline["gate"]["quality_hash"]);
 
     // Every sample is in the ledger, which other verbs read.
@@ -100,7 +100,7 @@ fn arms_are_rows_of_every_form_and_marks_of_a_picture() {
     }
     assert_eq!(both.matches("\n| chunk 4 | decode | ").count(), 2, "{both}");
 
-    assert!(both.contains("- default plan passed the gate: f32, quality hash "), "{both}");
+    assert!(both.contains("- default plan passed the gate: f32: ") && both.contains("; quality hash "), "{both}");
     let table = compare(folder.path(), "--without norm-shift");
     assert!(table.contains("\ndecode\n  without norm-shift") && table.contains("\nprefill of 9\n"), "{table}");
     assert!(table.lines().skip(2).take(6).all(|line| line.len() <= 80), "{table}");

@@ -1,7 +1,8 @@
 //! The tokens of a GGUF file as bytes.
 //!
 //! llama.cpp's converter writes a token as Python prints it: `repr(bytes)` without the quotes. Entry 0 is `<s>`, the
-//! end-of-text marker, which no text contains; entries past the real vocabulary are `[PADn]`. Both become empty.
+//! end-of-text marker, which no text contains; entries past the real vocabulary are `[PADn]`. Both become empty. Entry 0 of 256 bytes
+//! is the byte 0.
 
 use super::cursor::Cursor;
 use crate::contents::Strings;
@@ -11,6 +12,7 @@ use crate::contents::Strings;
 pub(crate) fn decode(file: &[u8], strings: Strings) -> Vec<Vec<u8>> {
     let mut cursor = Cursor::new(file, strings.offset);
     let token = |id| match cursor.string("token") {
+        Ok(text) if id == 0 && strings.count == 256 && text == br"\x00" => vec![0],
         Ok(text) if id == 0 || text == format!("[PAD{id}]").as_bytes() => Vec::new(),
         Ok(text) => unescape(text),
         Err(_) => Vec::new(),

@@ -1,14 +1,14 @@
 //! A byte trie in one flat array (a double array): the child of node n for byte b is slot `n.children ^ b`, if that
 //! slot says that n is its parent. One step is one array access; no search, no hashing.
 
-use super::vocabulary::{END_OF_TEXT, Vocabulary};
+use super::vocabulary::Vocabulary;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 const ROOT: u32 = 0;
 const NO_PARENT: u32 = u32::MAX;
 /// No token ends at this node. End-of-text has no bytes, so its id is free to say so.
-const NO_TOKEN: u32 = END_OF_TEXT;
+const NO_TOKEN: u32 = u32::MAX;
 
 /// Slots that differ in the byte only: all children of a node lie in one block.
 const BLOCK: usize = 256;

@@ -194,7 +194,18 @@ impl KernelLab {
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
         let (max, bits) = (worst, Some(deviation.bits));
-        let gate = Gate { passed: true, rms: worst, max, quality_hash: None, class: None, certified: None, agreeing: None, checked: None, bits, detail };
+        let gate = Gate {
+            passed: true,
+            rms: worst,
+            max,
+            quality_hash: None,
+            class: None,
+            certified: None,
+            agreeing: None,
+            checked: None,
+            bits,
+            detail,
+        };
         let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }

@@ -3,9 +3,9 @@
 //! The f32 kernels must pass the CPU's gate themselves. What they come to is right for every device, so it is kept beside the
 //! reference and computed once.
 
+use super::filed::{self, Unusable};
 use super::ranking::{Agreement, Answer, Position, Ranking, judge};
 use super::rounding::Rounding;
-use super::filed::{self, Unusable};
 use super::{Errors, LEAST_CERTIFIED, QualityError, RandomTokens, Reference};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -270,7 +270,14 @@ impl ExtendedReference {
         }
         let rankings = rows.par_iter().map(|row| Ranking::of(row)).collect();
         let probes = probed(&ends).map(|row| (row, rows[row].clone())).collect();
-        Ok(ExtendedReference { id: id(model, &workload), workload, rounding: Rounding::of(model), rankings, probes, states })
+        Ok(ExtendedReference {
+            id: id(model, &workload),
+            workload,
+            rounding: Rounding::of(model),
+            rankings,
+            probes,
+            states,
+        })
     }
 
     /// Runs an engine of a class over the same, and compares.
@@ -291,7 +298,8 @@ impl ExtendedReference {
             errors.add(want, &rows[*row], false);
         }
         let of_states = states.iter().zip(&self.states).map(|(got, want)| relative_rms(got, want));
-        let state_rms = of_states.fold(0.0, |worst: f64, rms| if rms.is_nan() { f64::INFINITY } else { worst.max(rms) });
+        let state_rms =
+            of_states.fold(0.0, |worst: f64, rms| if rms.is_nan() { f64::INFINITY } else { worst.max(rms) });
         let limits = class.and_coarser().map(|class| {
             let [rms, _, kl] = errors.limits(&self.rounding, class);
             [rms, STATE_LIMIT * rms, kl]

@@ -1,7 +1,9 @@
 //! References in files. They say what is right, so a file is not believed: it has a hash of its content, and what it holds is held
 //! against the model and the prompts, number by number where that is cheap. Whatever is wrong with it, it is made again.
 
-use super::{BEST, CONTINUATION, LEAST_CERTIFIED, PROMPTS, QualityError, Ranking, Reference, Rounding, id, probed, prompts};
+use super::{
+    BEST, CONTINUATION, LEAST_CERTIFIED, PROMPTS, QualityError, Ranking, Reference, Rounding, id, probed, prompts,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Write};
@@ -184,7 +186,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (model, cache) = (model(folder.path()), folder.path().join("cache"));
         let reference = Reference::cached(&model, &cache).unwrap();
-        assert!(reference.expected(PrecisionClass::default()).certified.0 > 10 && reference == Reference::compute(&model).unwrap());
+        assert!(
+            reference.expected(PrecisionClass::default()).certified.0 > 10
+                && reference == Reference::compute(&model).unwrap()
+        );
         let path = path(&model, &cache);
         let whole = std::fs::read(&path).unwrap();
         let found = || read::<Reference>(&path).and_then(|filed| filed.check(&reference.id, &model).map(|()| filed));

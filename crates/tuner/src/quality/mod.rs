@@ -14,12 +14,12 @@ mod pending;
 mod ranking;
 mod rounding;
 
-pub use extended::{ExtendedReference, ExtendedQuality, ExtendedWorkload};
+pub use extended::{ExtendedQuality, ExtendedReference, ExtendedWorkload};
 pub use pending::PendingReference;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use ranking::{Answer, BEST, Position, Ranking, judge};
 pub use ranking::Agreement;
+use ranking::{Answer, BEST, Position, Ranking, judge};
 use rayon::prelude::*;
 use rounding::Rounding;
 use serde::{Deserialize, Serialize};
@@ -277,10 +277,7 @@ impl Reference {
         judge(&self.id, &self.rounding, class, self.positions(&|_, _| Answer::Reference))
     }
 
-    fn positions<'a>(
-        &'a self,
-        answer: &'a dyn Fn(usize, usize) -> Answer<'a>,
-    ) -> impl Iterator<Item = Position<'a>> {
+    fn positions<'a>(&'a self, answer: &'a dyn Fn(usize, usize) -> Answer<'a>) -> impl Iterator<Item = Position<'a>> {
         self.rankings.iter().enumerate().flat_map(move |(i, rankings)| {
             let position = move |(t, ranking)| Position { ranking, is_first: t == 0, answer: answer(i, t) };
             rankings.iter().enumerate().map(position)
@@ -360,11 +357,7 @@ fn forward(engine: &mut Engine, tokens: &[Vec<u32>]) -> Result<Vec<Vec<f32>>, Ru
 }
 
 /// Where logits are NaN or infinite, the first op that makes such a number.
-fn broken(
-    engine: &mut Engine,
-    sequences: &[Vec<u32>],
-    logits: &[Vec<f32>],
-) -> Result<Option<String>, QualityError> {
+fn broken(engine: &mut Engine, sequences: &[Vec<u32>], logits: &[Vec<f32>]) -> Result<Option<String>, QualityError> {
     let is_broken = |logits: &Vec<f32>| !logits.iter().all(|logit| logit.is_finite());
     let Some(slot) = logits.par_iter().position_first(is_broken) else { return Ok(None) };
     engine.set_state(slot, &StateData::zero(engine.shape()))?;

@@ -46,7 +46,7 @@ impl Sweep<'_> {
     /// Takes the plan in use through the gate.
     pub(super) fn gate_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.clone() else { return Ok(()) };
-        if !self.passes(&plan, &Candidate::InUse)? {
+        if !self.passes(&plan, &Candidate::InUse)? || !self.passes_extended(&plan, &Candidate::InUse)? {
             self.in_use = None;
             self.is_unjudged = self.is_over();
         }

@@ -148,6 +148,9 @@ fn edited(folder: &Path, file: &str, from: &str, to: &str) -> Arc<Catalogue> {
     Catalogue::with_folder(&folder.join("kernels")).unwrap()
 }
 
+/// Slots where a device compiles slowly.
+const SLOTS: usize = 8;
+
 #[test]
 fn wrong_kernels_of_many_rows_are_noticed_in_every_class() {
     let device = Device::open(None).unwrap();
@@ -156,25 +159,28 @@ fn wrong_kernels_of_many_rows_are_noticed_in_every_class() {
     let reference = Reference::compute(&model).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), SHAPE, device.limits());
     let finest = PrecisionClass::default();
-    let drops_a_row = ("matmul/gemm_tiled", "at_token < params.rows", "at_token + select(0u, 1u, params.rows > 256u) < params.rows");
+    let drops_a_row =
+        ("matmul/gemm_tiled", "at_token < params.rows", "at_token + select(0u, 1u, params.rows > 256u) < params.rows");
     let leaves_out_a_part = ("matmul/gemm_tiled_splitk", "p < SPLIT_K;", "p < SPLIT_K - 1u;");
-    for (name, (variant, from, to)) in
-        [("a tile's last row dropped at 300 tokens", drops_a_row), ("split-K parts summed without one", leaves_out_a_part)]
-    {
+    for (name, (variant, from, to)) in [
+        ("a tile's last row dropped at 300 tokens", drops_a_row),
+        ("split-K parts summed without one", leaves_out_a_part),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = edited(folder.path(), &format!("ops/{variant}.wgsl"), from, to);
         let variant = variant.rsplit('/').next().unwrap();
         let chosen = plan_of(&device, &model, &Catalogue::embedded(), variant, "");
         assert!(!chosen.choices.is_empty(), "{variant}");
         let engine = |catalogue: &Arc<Catalogue>, plan: &Plan| {
-            let choices = plan.choices.iter().map(|choice| choice.clone().for_key(choice.key.clone(), catalogue).unwrap());
+            let choices =
+                plan.choices.iter().map(|choice| choice.clone().for_key(choice.key.clone(), catalogue).unwrap());
             let plan = Plan { choices: choices.collect(), prefill_chunk: 304, ..default.clone() };
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            let gpu = GpuExecutor::new(device, model, plan, Arc::clone(catalogue), ExtendedWorkload::SLOTS).unwrap();
+            let gpu = GpuExecutor::new(device, model, plan, Arc::clone(catalogue), SLOTS).unwrap();
             Engine::new(Box::new(gpu), 304)
         };
         let mut right = engine(&Catalogue::embedded(), &chosen);
-        let workload = ExtendedWorkload::new(304, ExtendedWorkload::SLOTS, false);
+        let workload = ExtendedWorkload::new(304, SLOTS, false);
         let extended = ExtendedReference::compute(&model, &reference, &right, workload).unwrap();
         let own = extended.evaluate(&mut right, finest).unwrap();
         assert!(own.passed(), "{variant}: {own}");

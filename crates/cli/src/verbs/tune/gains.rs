@@ -1,7 +1,7 @@
 //! What tuning has gained, for people.
 
 use std::fmt;
-use wgoose_kernels::plan::ScenarioEvidence;
+use wgoose_kernels::plan::{Evidence, ScenarioEvidence};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_tuner::sweep::{Candidate, Timed};
 
@@ -48,6 +48,11 @@ impl fmt::Display for Gains<'_> {
             Some(false) => writeln!(f, "{:<34}{:>22}", "answers", "within the tolerance of the precision")?,
             _ => {}
         }
+        if let Some(Evidence { class: Some(_), checked, .. }) = &plan.evidence
+            && !scenarios.is_empty()
+        {
+            writeln!(f, "not checked beyond {checked}")?;
+        }
         let least = plan.least_precise(catalogue);
         write!(f, "precision: {least}")?;
         if least != Precision::F32 {
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn rates_are_of_all_tokens_and_the_table_fits_a_terminal() {
-        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h200/24x2048-f16.ron");
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h100-80gb-hbm3/24x2048-f16.ron");
         let mut plan = Plan::load(shipped.as_ref()).unwrap();
         let scenario = |scenario: &str, tokens, default_us, tuned_us| ScenarioEvidence {
             scenario: scenario.to_owned(),
@@ -100,6 +105,7 @@ mod tests {
         assert!(lines[2].contains("prefill, 512 tokens") && lines[2].contains("20000.0"), "{text}");
         assert!(lines[3].contains(", ms ") && lines[3].contains("400.0      320.0"), "{text}");
         assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>(), ["answers", "identical"]);
-        assert!(lines[5].starts_with("precision: "), "{text}");
+        assert_eq!(lines[5], "not checked beyond 4611 tokens, 128 sequences");
+        assert!(lines[6].starts_with("precision: "), "{text}");
     }
 }

@@ -14,7 +14,11 @@ pub(super) fn tokens(outline: &Outline<'_>) -> Result<Vec<(String, i32)>, WriteE
     if given.len() > rows as usize {
         return Err(WriteError::Vocabulary { tokens: given.len(), rows });
     }
+    // Of 256 tokens each is a byte, 0 too, unless the vocabulary says otherwise.
+    let is_bytes =
+        rows == 256 && outline.vocabulary.is_none_or(|given| given.first().is_some_and(|first| first == &[0]));
     let token = |id: u32| match (id, &outline.vocabulary) {
+        (id, _) if is_bytes => (python_repr(&[id as u8]), NORMAL),
         (0, _) => ("<s>".to_owned(), CONTROL),
         (1..=256, None) => (python_repr(&[(id - 1) as u8]), NORMAL),
         _ => match given.get(id as usize) {

@@ -1,6 +1,6 @@
 //! NaN and infinities: no op takes them for numbers, and what is wrong is named with its op and layer.
 
-use crate::model::world::{SHAPE, all, cpu, device, fused, gpu, model};
+use crate::model::world::{SHAPE, all, cpu, device, fused, model};
 use std::sync::Arc;
 use wgoose_graph::{Format, FusionSet, ModelShape, Weight};
 use wgoose_kernels::plan::bindable_fusions;
@@ -44,7 +44,9 @@ const TOKENS: [u32; 5] = [0, SHAPE.vocab - 1, 5, 17, 230];
 fn logits(engine: &mut Engine) -> Vec<f32> {
     let mut logits = engine.forward(&[all(0, &TOKENS)]).unwrap().remove(0);
     for token in TOKENS {
-        logits.extend(engine.forward(&[Sequence { slot: 0, tokens: &[token], outputs: Outputs::Last }]).unwrap().remove(0));
+        logits.extend(
+            engine.forward(&[Sequence { slot: 0, tokens: &[token], outputs: Outputs::Last }]).unwrap().remove(0),
+        );
     }
     logits
 }
@@ -53,18 +55,14 @@ fn is_finite(logits: &[f32]) -> bool {
     logits.iter().all(|logit| logit.is_finite())
 }
 
-/// The engines that run a model: the CPU's, and a device's. What is at the beginning of a weight is run by the default plan and with all
-/// fusions that the device can bind, what is at its end without any.
-fn engines(device: &Arc<Device>, model: &Arc<Model>, place: &str) -> Vec<(&'static str, Engine)> {
-    let mut engines = vec![("CPU", cpu(model, 1))];
-    if place == "first" {
-        let every = bindable_fusions(&SHAPE, device.limits());
-        engines.push(("default", gpu(device, model, 1)));
-        engines.push(("all fusions", fused(device, model, every, 1).unwrap()));
-    } else {
-        engines.push(("no fusions", fused(device, model, FusionSet::new(), 1).unwrap()));
-    }
-    engines
+/// The engines that run a model: the CPU's, and a device's. What is at the beginning of a weight is run with all fusions that the device
+/// can bind, what is at its end without any.
+fn engines(device: &Arc<Device>, model: &Arc<Model>, place: &str) -> [(&'static str, Engine); 2] {
+    let on_device = match place {
+        "first" => ("all fusions", fused(device, model, bindable_fusions(&SHAPE, device.limits()), 1).unwrap()),
+        _ => ("no fusions", fused(device, model, FusionSet::new(), 1).unwrap()),
+    };
+    [("CPU", cpu(model, 1)), on_device]
 }
 
 #[test]
@@ -75,6 +73,10 @@ fn nan_in_a_weight_reaches_the_logits_and_its_op_is_named() {
             let broken = with_value(&whole, weight, place, f32::NAN);
             for (name, mut engine) in engines(&device, &broken, place) {
                 assert!(!is_finite(&logits(&mut engine)), "{weight}, {place}, {name}: NaN is swallowed");
+                // A trace takes as long again.
+                if place == "last" {
+                    continue;
+                }
                 let found = engine.fork().unwrap().first_not_finite(0, &TOKENS).unwrap();
                 let found = found.unwrap_or_else(|| panic!("{weight}, {place}, {name}: no op is named"));
                 let layer = if let Weight::Layer(layer, _) = weight { Some(layer) } else { None };
@@ -94,19 +96,16 @@ fn an_infinity_that_reaches_the_logits_of_the_reference_reaches_all() {
     for weight in weights(&SHAPE) {
         for place in PLACES {
             let broken = with_value(&whole, weight, place, f32::INFINITY);
-            let mut engines = engines(&device, &broken, place).into_iter();
-            let (_, mut reference) = engines.next().unwrap();
+            let [(_, mut reference), (name, mut engine)] = engines(&device, &broken, place);
             if is_finite(&logits(&mut reference)) {
                 finite.push(weight.to_string());
                 continue;
             }
-            for (name, mut engine) in engines {
-                assert!(!is_finite(&logits(&mut engine)), "{weight}, {place}, {name}: an infinity is swallowed");
-            }
+            assert!(!is_finite(&logits(&mut engine)), "{weight}, {place}, {name}: an infinity is swallowed");
         }
     }
-    finite.dedup();
-    // A sigmoid of an infinity is 0 or 1: the gate of whole models refuses the weight itself.
-    println!("an infinity makes finite logits in {finite:?}");
-    assert!(finite.len() <= 8, "{finite:?}");
+    // What is made of these goes through a sigmoid, which is 0 or 1 then: the gate of whole models refuses the weight itself.
+    let bounded = ["x_rwkvag", "w0", "w1", "w2", "a0", "a1", "a2", "v0", "v1", "v2", "g1"];
+    let is_bounded = |weight: &String| bounded.iter().any(|name| weight.ends_with(&format!(".att.{name}")));
+    assert!(finite.iter().all(is_bounded), "{finite:?}");
 }

@@ -336,7 +336,18 @@ impl<'a> SyntheticLab<'a> {
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
         let cost = self.spend(Cost { compile, check, timed, waited: 0.0 });
         let (bits, detail) = (Some(made_up_bits(which)), String::new());
-        let gate = Gate { passed: true, rms: 0.0, max: 0.0, quality_hash: None, class: None, certified: None, agreeing: None, checked: None, bits, detail };
+        let gate = Gate {
+            passed: true,
+            rms: 0.0,
+            max: 0.0,
+            quality_hash: None,
+            class: None,
+            certified: None,
+            agreeing: None,
+            checked: None,
+            bits,
+            detail,
+        };
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
     }
 
