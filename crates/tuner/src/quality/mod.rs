@@ -73,7 +73,7 @@ pub struct Quality {
     pub first_rms: f64,
     /// Largest absolute error of a logit.
     pub max: f64,
-    /// Mean Kullback-Leibler divergence from the reference, in nats per position.
+    /// Mean Kullback-Leibler divergence from the reference past first tokens, in nats per position.
     pub kl: f64,
     /// The most that each of these classes may have of `rms`, `first_rms` and `kl`.
     pub limits: Vec<[f64; 3]>,
@@ -319,10 +319,10 @@ struct Errors {
     first_rms: f64,
     max: f64,
     kl: f64,
+    /// Rows past first tokens.
     rows: u32,
-    /// Sums over rows of half the mean square of the logits, at first tokens and at others: what KL may be where errors are as large as
-    /// the logits.
-    half_squares: [f64; 2],
+    /// Sum over these rows of half the mean square of the logits: what KL may be where errors are as large as the logits.
+    half_squares: f64,
 }
 
 impl Errors {
@@ -331,10 +331,12 @@ impl Errors {
         let worst = if is_first { &mut self.first_rms } else { &mut self.rms };
         *worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
         self.max = got.iter().zip(want).map(|(g, w)| f64::from((g - w).abs())).fold(self.max, f64::max);
-        self.kl += divergence(want, got);
-        self.rows += 1;
-        let squares: f64 = want.iter().map(|logit| f64::from(*logit).powi(2)).sum();
-        self.half_squares[usize::from(is_first)] += squares / want.len() as f64 / 2.0;
+        if !is_first {
+            self.kl += divergence(want, got);
+            self.rows += 1;
+            let squares: f64 = want.iter().map(|logit| f64::from(*logit).powi(2)).sum();
+            self.half_squares += squares / want.len() as f64 / 2.0;
+        }
     }
 
     /// Mean divergence.
@@ -346,8 +348,7 @@ impl Errors {
     /// under the distribution of the next token.
     fn limits(&self, rounding: &Rounding, class: PrecisionClass) -> [f64; 3] {
         let [rms, first_rms] = [false, true].map(|is_first| rounding.rms_limit(class, is_first));
-        let kl = self.half_squares[0] * rms.powi(2) + self.half_squares[1] * first_rms.powi(2);
-        [rms, first_rms, kl / f64::from(self.rows.max(1))]
+        [rms, first_rms, self.half_squares * rms.powi(2) / f64::from(self.rows.max(1))]
     }
 }
 
