@@ -6,8 +6,10 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 /// The first op of a pass that makes NaN or an infinity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NotFinite {
+    /// What it makes.
+    pub value: f32,
     /// The op's name in its layer.
     pub name: String,
     /// The op.
@@ -32,8 +34,8 @@ impl Engine {
     pub fn first_not_finite(&mut self, slot: usize, tokens: &[u32]) -> Result<Option<NotFinite>, RuntimeError> {
         let mut found = None;
         let mut look = |value: &Traced<'_>| {
-            if value.values.iter().any(is_broken) {
-                found = Some(NotFinite { name: value.name.to_owned(), op: value.op, layer: value.layer });
+            if let Some(broken) = value.values.iter().copied().find(is_broken) {
+                found = Some(NotFinite { value: broken, name: value.name.to_owned(), op: value.op, layer: value.layer });
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())

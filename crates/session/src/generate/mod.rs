@@ -72,7 +72,7 @@ impl Session {
         };
         let (rest, generated) = text.finish(prompt.len());
         self.note(chosen.is_ok(), generated.read());
-        chosen?;
+        chosen.map_err(|error| self.with_breaking_op(error, prompt))?;
         if !broken {
             let _ = on_text(&rest);
         }

@@ -4,7 +4,7 @@ use crate::support::{SHAPE, Tiny, on_cpu, tiny, tiny_of};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use wgoose_graph::ModelShape;
+use wgoose_graph::{LayerWeight, ModelShape, Weight};
 use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{BatchError, Device, RuntimeError, StateData};
 use wgoose_session::sampling::SamplerOptions;
@@ -192,6 +192,21 @@ proptest! {
         for ((piece, got), (_, want)) in parts.state().unwrap().0.iter().zip(&whole.state().unwrap().0) {
             prop_assert!(deviation(got, want) < 1e-6, "{}", piece);
         }
+    }
+}
+
+#[test]
+fn text_of_a_model_with_nan_is_refused_with_the_op_that_makes_it() {
+    let model = tiny(1);
+    let key = Weight::Layer(1, LayerWeight::FfnKey);
+    let range = Model::open(&model.path).unwrap().tensor(key).file_range().unwrap();
+    let mut bytes = std::fs::read(&model.path).unwrap();
+    bytes[range.start..range.start + 2].copy_from_slice(&0x7e00u16.to_le_bytes());
+    std::fs::write(&model.path, bytes).unwrap();
+    for mut session in [on_cpu(&model), Session::builder().open(&model.path).unwrap()] {
+        let refused = session.generate(PROMPT, &options(3, 0.0, 0), &mut |_| ControlFlow::Continue(()));
+        let why = refused.unwrap_err().to_string();
+        assert!(why.contains("computes NaN: 'ffn.key") && why.contains(" of layer 1 is the first op"), "{why}");
     }
 }
 
