@@ -26,7 +26,8 @@ pub struct Load {
     pub runs: usize,
 }
 
-/// Benchmarks one configuration. `cache` is a folder where the quality reference is kept; `watch` is told what is going on.
+/// Benchmarks one configuration. `cache` is a folder where the quality reference is kept; `watch` is told what is going
+/// on.
 ///
 /// # Errors
 /// It cannot be run, or gives wrong results.

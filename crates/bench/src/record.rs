@@ -33,7 +33,8 @@ pub struct Record {
     /// Sequences of batched decode.
     #[serde(default = "one")]
     pub sequences: usize,
-    /// Share of the decoding time that the CPU spent encoding steps; absent where tokens are chosen from logits read back.
+    /// Share of the decoding time that the CPU spent encoding steps; absent where tokens are chosen from logits read
+    /// back.
     #[serde(default)]
     pub encode_share: Option<f64>,
     /// Opening the file and the device, until a session is there.

@@ -31,7 +31,8 @@ impl Timed {
     }
 }
 
-/// A line of a file of records. Those of workloads may have fields that their writers added, such as the name of an arm.
+/// A line of a file of records. Those of workloads may have fields that their writers added, such as the name of an
+/// arm.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Saved {

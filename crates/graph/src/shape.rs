@@ -63,8 +63,8 @@ pub enum ShapeError {
 }
 
 impl ModelShape {
-    /// The published sizes: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B, 13.3B (source: the checkpoints' own tensors; of 13.3B the ranks in
-    /// configurations of G1f).
+    /// The published sizes: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B, 13.3B (source: the checkpoints' own tensors; of 13.3B the
+    /// ranks in configurations of G1f).
     pub const PRESETS: [(&'static str, ModelShape); 6] = [
         ("0.1B", ModelShape::published(12, 768, [64, 64, 32, 128])),
         ("0.4B", ModelShape::published(24, 1024, [64, 64, 32, 128])),

@@ -1,5 +1,6 @@
-//! What reads bytes of strangers, one function a format. None may panic, hang or take memory out of proportion, whatever the bytes:
-//! fuzzers look for some that make one do so (`fuzz/`), and what they found are inputs of a test here (`inputs/`).
+//! What reads bytes of strangers, one function a format. None may panic, hang or take memory out of proportion,
+//! whatever the bytes: fuzzers look for some that make one do so (`fuzz/`), and what they found are inputs of a test
+//! here (`inputs/`).
 //!
 //! A refusal is an answer like any other. Where a reader promises more than to survive, that is asserted.
 

@@ -3,7 +3,8 @@
 //! - An **op instance** ([`Instance`]) is an op of a graph at its place, for one batch: every size, the format of every
 //!   matrix, the rows of this dispatch. Instances of one op, sizes, formats and bucket of rows share a **tuning key**
 //!   ([`plan::TuningKey`]), for which a plan makes one choice.
-//! - A **variant** ([`Variant`]) is one way to compute an op: one WGSL file, complete by itself. It says its idea, the device
+//! - A **variant** ([`Variant`]) is one way to compute an op: one WGSL file, complete by itself. It says its idea, the
+//!   device
 //!   features it needs, its grid, what may be chosen (*tunables*), what must hold (*rules of legality*, `const_assert`) and
 //!   what is hardly worth trying (*hunches*, `// prune:`). `kernels-wgsl/README.md` defines the directives.
 //! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
@@ -15,8 +16,8 @@
 //! - A **stage** is a kernel within the [`persistent`] kernel of a run of layers.
 //! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
 //!
-//! [`ops`] defines each op: maths, CPU reference, tolerance. `wgsl` reads kernel text, and nothing else does. No file of this
-//! crate knows a device handle.
+//! [`ops`] defines each op: maths, CPU reference, tolerance. `wgsl` reads kernel text, and nothing else does. No file
+//! of this crate knows a device handle.
 
 #![deny(missing_docs)]
 

@@ -4,8 +4,8 @@ use crate::{Catalogue, Plan, Precision, StateFormat};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How coarsely a plan computes. The results of a class are right to within what it rounds, so that a plan of a finer class is
-/// also right by the measure of a coarser one.
+/// How coarsely a plan computes. The results of a class are right to within what it rounds, so that a plan of a finer
+/// class is also right by the measure of a coarser one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PrecisionClass {
@@ -64,8 +64,8 @@ impl From<PrecisionClass> for String {
 }
 
 impl Plan {
-    /// Its class: the least precise of what its kernels compute with and of what it allows ops that it does not name, and how it
-    /// stores the state. Choices whose variants no longer exist do not count, and no plan with them is used.
+    /// Its class: the least precise of what its kernels compute with and of what it allows ops that it does not name,
+    /// and how it stores the state. Choices whose variants no longer exist do not count, and no plan with them is used.
     pub fn class(&self, catalogue: &Catalogue) -> PrecisionClass {
         let choices = self.choices.iter().map(|choice| choice.precision(catalogue));
         PrecisionClass { products: choices.fold(self.precision, Precision::max), state: self.state }

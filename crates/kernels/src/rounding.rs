@@ -35,22 +35,26 @@ impl Instance {
         self.inputs.iter().all(|input| input.format.is_none_or(|format| format == Format::F16))
     }
 
-    /// Largest error that the rounding adds, relative to the root mean square of y, for activations as random cases draw
-    /// them: `6 s`, with `s` the standard deviation of an output's error over that of the output.
+    /// Largest error that the rounding adds, relative to the root mean square of y, for activations as random cases
+    /// draw them: `6 s`, with `s` the standard deviation of an output's error over that of the output.
     ///
-    /// - A step is `max |x| / 127` (q8; `/ 16256` for q15), the error of a value uniform over it: `s = max / (127 sqrt(12))`
+    /// - A step is `max |x| / 127` (q8; `/ 16256` for q15), the error of a value uniform over it: `s = max / (127
+    ///   sqrt(12))`
     ///   of `rms(x)`. Errors are independent, so a sum's error stands to the sum as this to `rms(x)`.
-    /// - An f16 is off by at most 2^-11 of itself, 2^-12.3 as a root mean square: as many standard deviations of a sum. Weights
+    /// - An f16 is off by at most 2^-11 of itself, 2^-12.3 as a root mean square: as many standard deviations of a sum.
+    ///   Weights
     ///   that are not f16 are rounded to it: scale, offset and the weight, each by as much, the first two of values up to twice
     ///   the weights'; with x `sqrt(1 + 4 + 4 + 1) < 3.2` times as much.
     /// - x is uniform about 0, `max / rms = sqrt(3)`: `s = sqrt(3) / (127 sqrt(12)) = 1 / 254`. Six of them cover the
     ///   largest of as many normal errors as a model has outputs.
-    /// - Squared outputs (`relu^2`): `dy = 2 y e`, with 4 deviations of y and 6 of e, over the root mean square of a squared,
+    /// - Squared outputs (`relu^2`): `dy = 2 y e`, with 4 deviations of y and 6 of e, over the root mean square of a
+    ///   squared,
     ///   clipped normal, `sqrt(3 / 2)`.
     /// - Planes of y that may be next to nothing raise the rest's share: `sqrt(4 / 3)` for `project`, `sqrt(5 / 3)` for
     ///   `norm_project`, `sqrt(2)` for `norm_matmul`, at most 2 for `lora_up`, whose sums are beside three planes of activations. After a norm, scales and mixes `max / rms` is up to twice `sqrt(3)`.
     ///
-    /// A scale per 128 values is no larger than the range of x allows, one per 16 hardly smaller: the bound holds for both.
+    /// A scale per 128 values is no larger than the range of x allows, one per 16 hardly smaller: the bound holds for
+    /// both.
     pub fn rounding_error(&self, precision: Precision) -> f32 {
         let step = precision.rounding(self.has_f16_weights());
         let activation = match self.op {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the WKV matrices are stored. Kernels compute in f32 whatever it is: a pass loads them, and rounds them once as it stores
-/// them, so that in f16 the bits of a result depend on where passes end. The rows of the token shift are f32.
+/// How the WKV matrices are stored. Kernels compute in f32 whatever it is: a pass loads them, and rounds them once as
+/// it stores them, so that in f16 the bits of a result depend on where passes end. The rows of the token shift are f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum StateFormat {
     /// f32.

@@ -1,8 +1,9 @@
-//! Stamps the choices of plan files with the kernels as they are now, after an edit that changes no plan: `restamp PLAN..`.
+//! Stamps the choices of plan files with the kernels as they are now, after an edit that changes no plan: `restamp
+//! PLAN..`.
 //!
-//! A plan whose kernels' files have changed loses their choices. Where the change is known not to matter for speed, its choices and their
-//! evidence can stay. The evidence then says that no gate has looked at the kernels as they are now, until `wgoose tune`, for which
-//! the stamped plan is the one in use, has measured it again.
+//! A plan whose kernels' files have changed loses their choices. Where the change is known not to matter for speed, its
+//! choices and their evidence can stay. The evidence then says that no gate has looked at the kernels as they are now,
+//! until `wgoose tune`, for which the stamped plan is the one in use, has measured it again.
 
 use std::error::Error;
 use std::path::Path;

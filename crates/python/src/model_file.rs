@@ -18,22 +18,23 @@ use wgoose_loader::writer::{Mix, Setting, UnknownSetting, WriteError};
 use wgoose_session::bit_allocation::{AllocationError, AllocationGoal, AllocationOptions, AllocationStep, allocate};
 use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, convert_file, one_line, synth_file};
 
-/// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes, tensors and weights of
-/// the file, its mix of formats, source_bytes, and, where it was checked, checked (weights compared), rounding (the largest error that
-/// rounding has made of one weight, relative, rms) and worst (which).
+/// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
+/// tensors and weights of the file, its mix of formats, source_bytes, and, where it was checked, checked (weights
+/// compared), rounding (the largest error that rounding has made of one weight, relative, rms) and worst (which).
 ///
-/// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the source, F16 if it
-/// is quantised. 'auto' runs the model, measures every matrix in every format, and writes the smallest file whose mean KL divergence from
-/// the source is at most target_kl nats a token, or the file of least divergence that has at most budget_bytes (an int, or text such as
-/// '400MiB'); the dict then has allocation: tokens, kl (measured), estimated_kl, mixes (Q4_K_M, auto and source, with bytes and
-/// divergence) and tensors (every matrix with its format and what each format costs). text: a str or bytes, or the path of a file (an
-/// os.PathLike), to measure on; None has the model write one. limit: most tokens to measure on, 1024 if None. plan, device, gpu_budget,
+/// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
+/// source, F16 if it is quantised. 'auto' runs the model, measures every matrix in every format, and writes the
+/// smallest file whose mean KL divergence from the source is at most target_kl nats a token, or the file of least
+/// divergence that has at most budget_bytes (an int, or text such as '400MiB'); the dict then has allocation: tokens,
+/// kl (measured), estimated_kl, mixes (Q4_K_M, auto and source, with bytes and divergence) and tensors (every matrix
+/// with its format and what each format costs). text: a str or bytes, or the path of a file (an os.PathLike), to
+/// measure on; None has the model write one. limit: most tokens to measure on, 1024 if None. plan, device, gpu_budget,
 /// cpu, foreign_plan, chunk: as in `Model.load`.
 ///
-/// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its place.
-/// force: replace a file of that name. check: read the file back and compare every tensor before it appears. listen: called with the
-/// bytes done and in total, of the writing and then of the check, with 'auto' before that with the measurements; what it raises, and
-/// KeyboardInterrupt, leave no file.
+/// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
+/// place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
+/// listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
+/// the measurements; what it raises, and KeyboardInterrupt, leave no file.
 ///
 /// Raises LoadError, InputError (a name, a format, a goal), Error; with 'auto' also DeviceError and PlanError.
 #[pyfunction]
@@ -112,13 +113,14 @@ fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> P
     }
 }
 
-/// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and weights of the file, and
-/// its mix of formats.
+/// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and
+/// weights of the file, and its mix of formats.
 ///
-/// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your own. ffn: width of the channel
-/// mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding and of the head, 65536 if None. ranks: of
-/// the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of
-/// zeros among the squares that ffn.value is multiplied with, 0.5 to 0.99. listen: as in `convert`.
+/// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your
+/// own. ffn: width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the
+/// embedding and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. mix: formats as in
+/// `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is
+/// multiplied with, 0.5 to 0.99. listen: as in `convert`.
 ///
 /// Raises InputError (a size, a format, a name), Error.
 #[pyfunction]

@@ -56,9 +56,10 @@ pub trait Executor: Send {
     /// The model has no such layer, no kernel serves an op, or the device fails.
     fn run(&mut self, batch: &Batch) -> Result<Vec<f32>, RuntimeError>;
 
-    /// Runs batches in their order, and then copies tensors of states out: of these slots, as they are after the last one.
-    /// `on_result` is given what each batch returns, in the same order. A device is given passes ahead of the results
-    /// that come back, so that it does not wait for the host between them; so does `batches` run ahead of `on_result`.
+    /// Runs batches in their order, and then copies tensors of states out: of these slots, as they are after the last
+    /// one. `on_result` is given what each batch returns, in the same order. A device is given passes ahead of the
+    /// results that come back, so that it does not wait for the host between them; so does `batches` run ahead of
+    /// `on_result`.
     ///
     /// # Errors
     /// As [`Executor::run`]; then some of the batches were run.
@@ -102,8 +103,8 @@ pub trait Executor: Send {
         self.shape().state_len() as u64 * 4
     }
 
-    /// Overwrites a slot's state. Values that the executor stores as f16 are rounded to it; those that it gave out stay as they
-    /// are.
+    /// Overwrites a slot's state. Values that the executor stores as f16 are rounded to it; those that it gave out stay
+    /// as they are.
     ///
     /// # Errors
     /// The state is not of this model, or the device fails.
@@ -115,8 +116,8 @@ pub trait Executor: Send {
     /// The device fails.
     fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError>;
 
-    /// Makes room for that many sequences, with states of zero; returns how many there are then. Within a memory budget,
-    /// or where the device binds no more, that is as many as before.
+    /// Makes room for that many sequences, with states of zero; returns how many there are then. Within a memory
+    /// budget, or where the device binds no more, that is as many as before.
     ///
     /// # Errors
     /// The device has no memory left.
@@ -128,7 +129,8 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn fork(&self) -> Result<Box<dyn Executor>, RuntimeError>;
 
-    /// Another executor with that many states, which are zero, that computes in f32 by the default kernels of its device.
+    /// Another executor with that many states, which are zero, that computes in f32 by the default kernels of its
+    /// device.
     ///
     /// # Errors
     /// The device has no memory left.

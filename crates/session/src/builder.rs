@@ -99,14 +99,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Which plan to run with. Default: [`PlanChoice::Default`], the one that every device has, so that what a program does
-    /// depends on no file that it does not name. [`PlanChoice::Find`] is what `wgoose` does.
+    /// Which plan to run with. Default: [`PlanChoice::Default`], the one that every device has, so that what a program
+    /// does depends on no file that it does not name. [`PlanChoice::Find`] is what `wgoose` does.
     pub fn plan(mut self, plan: PlanChoice) -> Self {
         self.plan = plan;
         self
     }
 
-    /// The store that [`PlanChoice::Find`] looks into; `None`: only plans that ship are found. Default: [`Store::of_user`].
+    /// The store that [`PlanChoice::Find`] looks into; `None`: only plans that ship are found. Default:
+    /// [`Store::of_user`].
     pub fn plan_store(mut self, store: Option<Store>) -> Self {
         self.plan_store = store;
         self
@@ -130,7 +131,8 @@ impl SessionBuilder {
         self
     }
 
-    /// How the device stores the WKV state, instead of the plan's choice; [`SessionBuilder::precision`] below f16 keeps it f32.
+    /// How the device stores the WKV state, instead of the plan's choice; [`SessionBuilder::precision`] below f16 keeps
+    /// it f32.
     pub fn state_format(mut self, format: Option<StateFormat>) -> Self {
         self.state = format;
         self
@@ -256,8 +258,8 @@ impl SessionBuilder {
         Ok(Session { model, engine, device: Some(device), plan: Some(report), tokenizer, prefixes, embeddings })
     }
 
-    /// As [`SessionBuilder::open_model`], of a model that differs from the one of an executor in formats only: on its device,
-    /// with the weights that both have in common there once.
+    /// As [`SessionBuilder::open_model`], of a model that differs from the one of an executor in formats only: on its
+    /// device, with the weights that both have in common there once.
     ///
     /// # Errors
     /// The plan, or the device.
@@ -303,12 +305,12 @@ impl SessionBuilder {
         DeviceOptions { adapter, limits, cache, timeline, patience, ..DeviceOptions::default() }
     }
 
-    /// The plan that a session of that model on that device would run, and where it is from: a file's, checked; the best that is
-    /// found; or the default.
+    /// The plan that a session of that model on that device would run, and where it is from: a file's, checked; the
+    /// best that is found; or the default.
     ///
     /// # Errors
-    /// The file is no plan, or for another device, model or kernels. Whatever is wrong with plans that are found, the default
-    /// stands in for them, and the report says so.
+    /// The file is no plan, or for another device, model or kernels. Whatever is wrong with plans that are found, the
+    /// default stands in for them, and the report says so.
     pub fn plan_for(&self, device: &Device, model: &Model) -> Result<Chosen, SessionError> {
         self.plan_at(device.fingerprint(), device.limits(), model)
     }
@@ -355,8 +357,9 @@ pub fn model_class(model: &Model) -> ModelClass {
     ModelClass::of(model.shape(), |weight| model.tensor(weight).format())
 }
 
-/// The vocabulary in the file; without one, 256 rows are the bytes, and other models have as much of the World vocabulary as they have
-/// rows. An error if that does not even cover the single bytes: such a model can only be given token ids.
+/// The vocabulary in the file; without one, 256 rows are the bytes, and other models have as much of the World
+/// vocabulary as they have rows. An error if that does not even cover the single bytes: such a model can only be given
+/// token ids.
 fn tokenizer_of(model: &Model) -> Result<Tokenizer, crate::tokenizer::VocabularyError> {
     match model.vocabulary() {
         Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),

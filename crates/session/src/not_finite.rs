@@ -32,8 +32,8 @@ impl Session {
         }
     }
 
-    /// The first op that makes such a number of these tokens, in a sequence of its own, as people call it; `None` where no op does,
-    /// since the state made the difference, or where there is no memory for it.
+    /// The first op that makes such a number of these tokens, in a sequence of its own, as people call it; `None` where
+    /// no op does, since the state made the difference, or where there is no memory for it.
     fn breaking_op(&self, tokens: &[u32]) -> Option<NotFinite> {
         self.engine.fork().ok()?.first_not_finite(0, tokens).ok()?
     }

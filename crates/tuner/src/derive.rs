@@ -1,11 +1,12 @@
-//! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a device.
+//! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a
+//! device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is faster in something and slower in nothing
-//! that a running process does. A scenario that it runs as the default does need not be compared, and samples of another plan that runs
-//! a scenario in the same way hold for it. Of those that do, the one that is best for the objective is
-//! derived; where several lie within the noise of the best, the one with the fewest choices, then the smallest id: two tunings of one
-//! machine come to the same plan more often than the clock does. Where none qualifies, the plan is put together from kernels that beat
-//! their defaults, and what was not measured is named.
+//! A plan qualifies if it passed the gate and the comparisons with the default say that it is faster in something and
+//! slower in nothing that a running process does. A scenario that it runs as the default does need not be compared, and
+//! samples of another plan that runs a scenario in the same way hold for it. Of those that do, the one that is best for
+//! the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
+//! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies,
+//! the plan is put together from kernels that beat their defaults, and what was not measured is named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, Session, Trial};
@@ -55,8 +56,8 @@ pub struct Derived {
 pub struct Gain {
     /// What was timed.
     pub scenario: Scenario,
-    /// How much it counts for the objective: all shares add up to 1, with those of prompts that were not compared because the default
-    /// reads them by the same kernels.
+    /// How much it counts for the objective: all shares add up to 1, with those of prompts that were not compared
+    /// because the default reads them by the same kernels.
     pub share: f64,
     /// What the comparison found; the default is the incumbent.
     pub result: PairedResult,
@@ -112,8 +113,8 @@ pub fn derive(
     Ok(derived)
 }
 
-/// The best plan of the newest sweep that passed the gate, if any but the default did: what can be used of a sweep that was broken
-/// off. The gains of one that was not compared with the default in everything are not known.
+/// The best plan of the newest sweep that passed the gate, if any but the default did: what can be used of a sweep that
+/// was broken off. The gains of one that was not compared with the default in everything are not known.
 ///
 /// # Errors
 /// The default plan cannot be made under this policy.

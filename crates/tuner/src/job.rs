@@ -1,4 +1,5 @@
-//! What a lab can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and the model.
+//! What a lab can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and the
+//! model.
 
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -136,7 +137,8 @@ pub enum Job {
         /// Whether these samples are held out: they judge what others chose.
         held_out: bool,
     },
-    /// The same in a process that has run nothing else: what is said of a plan. Where the time is that of a start, of several.
+    /// The same in a process that has run nothing else: what is said of a plan. Where the time is that of a start, of
+    /// several.
     Confirm {
         /// The default plan and the candidate.
         plans: [PlanId; 2],

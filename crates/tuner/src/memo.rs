@@ -22,7 +22,8 @@ pub(crate) use time::late;
 use unasked::Unasked;
 use wgoose_kernels::{DeviceFingerprint, Plan};
 
-/// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a failure instead.
+/// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a
+/// failure instead.
 const ATTEMPTS: usize = 2;
 
 /// Why a trial gives no result: the candidate's fault, or what stops a search.
@@ -260,8 +261,8 @@ impl<'a> Memo<'a> {
         Ok(())
     }
 
-    /// Has kernels of a site that are not known yet compiled on all cores, before they are asked for one by one. Where that once took
-    /// the process with it, each is compiled alone.
+    /// Has kernels of a site that are not known yet compiled on all cores, before they are asked for one by one. Where
+    /// that once took the process with it, each is compiled alone.
     ///
     /// # Errors
     /// The lab or the ledger fails.
@@ -296,8 +297,8 @@ impl<'a> Memo<'a> {
         self.run(&Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
 
-    /// The kernels of a site that this search has timed, and median nanoseconds. A sweep that goes on knows no more than the one before
-    /// it did.
+    /// The kernels of a site that this search has timed, and median nanoseconds. A sweep that goes on knows no more
+    /// than the one before it did.
     pub(crate) fn timed(&self, site: &InstanceGroup) -> Vec<(Configured, f64)> {
         let site = site_id(site);
         let mut timed = Vec::new();

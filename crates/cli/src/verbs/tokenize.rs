@@ -8,8 +8,8 @@ use wgoose_session::tokenizer::Tokenizer;
 
 /// Turn a text into token ids, or ids into their text.
 ///
-/// The vocabulary is the model's, or that of the World models without one. Ids are printed as a JSON list, as `logits` and
-/// `trace` take them.
+/// The vocabulary is the model's, or that of the World models without one. Ids are printed as a JSON list, as `logits`
+/// and `trace` take them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tokenize \"The goose flies\"

@@ -24,8 +24,8 @@ pub(crate) struct Args {
     /// Where the reference is kept between runs; computing it takes a while for large models.
     #[arg(long)]
     cache: Option<PathBuf>,
-    /// Also check long prompts and full batches where a CPU runs the kernels, which takes minutes there. On a GPU they are always
-    /// checked.
+    /// Also check long prompts and full batches where a CPU runs the kernels, which takes minutes there. On a GPU they
+    /// are always checked.
     #[arg(long)]
     extended: bool,
     /// Print JSON.

@@ -1,5 +1,5 @@
-//! Every format gives the same certified answers with what every WebGPU device has, through OpenGL, and on the reference; and
-//! people can do there what they do elsewhere.
+//! Every format gives the same certified answers with what every WebGPU device has, through OpenGL, and on the
+//! reference; and people can do there what they do elsewhere.
 
 use crate::binary::{printed, wgoose};
 use std::path::Path;
@@ -35,7 +35,8 @@ fn the_quality_hash_is_the_same_on_every_back_end_and_with_the_least_limits() {
         };
         let own = verified("");
         assert!(own.passed() && own.own().class == PrecisionClass::default(), "{mix}: {own:?}");
-        // The kernels of WebGPU's limits are those of low ones but for tiles, which depend on the class of a format alone.
+        // The kernels of WebGPU's limits are those of low ones but for tiles, which depend on the class of a format
+        // alone.
         let is_class = ["F16", "Q8_0", "Q4_K_M"].contains(&mix);
         for way in ways.iter().filter(|way| is_class || **way != "--limits webgpu") {
             let quality = verified(way);

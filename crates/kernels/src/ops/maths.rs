@@ -33,8 +33,8 @@ pub(super) fn activation(kind: Activation, x: f64) -> f64 {
     }
 }
 
-/// Eight partial sums, so that the compiler can use vectors, of whatever width the processor has; each is exact to f64. A product of
-/// two f32 is exact, so that every processor comes to the same sum.
+/// Eight partial sums, so that the compiler can use vectors, of whatever width the processor has; each is exact to f64.
+/// A product of two f32 is exact, so that every processor comes to the same sum.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let product = |(a, b): (&f32, &f32)| f64::from(*a) * f64::from(*b);
@@ -57,8 +57,8 @@ pub(super) fn moments(row: &[f32], eps: f32) -> (f64, f64) {
     (mean, 1.0 / (variance + f64::from(eps)).sqrt())
 }
 
-/// Tolerance of an op that norms its x itself: errors of the norm, of which a product has its part, and of the sums; a third
-/// of y has none.
+/// Tolerance of an op that norms its x itself: errors of the norm, of which a product has its part, and of the sums; a
+/// third of y has none.
 pub(super) fn normed_tolerance(instance: &Instance) -> f32 {
     2.0 * (sum_tolerance(instance.k) + NORM(instance))
 }

@@ -72,28 +72,29 @@ pub struct Plan {
     pub prefill_chunk: u32,
     /// Fusions of the graphs.
     pub fusions: Fusions,
-    /// Multiprocessors of the device, as measured when the plan was made ([`Limits::multiprocessors`]): the fixed grids of
-    /// its kernels are multiples of this.
+    /// Multiprocessors of the device, as measured when the plan was made ([`Limits::multiprocessors`]): the fixed grids
+    /// of its kernels are multiples of this.
     pub multiprocessors: u32,
-    /// Formats of the file whose blocks are interleaved by eight on the GPU; the others stay as they are in the file. A plan
-    /// that interleaves none does not name the field.
+    /// Formats of the file whose blocks are interleaved by eight on the GPU; the others stay as they are in the file. A
+    /// plan that interleaves none does not name the field.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub interleave: BTreeSet<Format>,
-    /// Workgroups of the persistent kernel: decoding of one sequence runs the stages of many layers as one dispatch of so
-    /// many workgroups, all resident, where the device was seen to keep them so. `None`: one dispatch per op.
+    /// Workgroups of the persistent kernel: decoding of one sequence runs the stages of many layers as one dispatch of
+    /// so many workgroups, all resident, where the device was seen to keep them so. `None`: one dispatch per op.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<u32>,
     /// How the stages of the persistent kernel hand values over. Not named where that is behind barriers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hand_over: crate::HandOver,
-    /// Matrices of a layer that are K-major on the GPU, where their format has such a layout; this goes before interleaving.
-    /// Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
+    /// Matrices of a layer that are K-major on the GPU, where their format has such a layout; this goes before
+    /// interleaving. Only `FfnValue` can be: most of its x is zeros. Not named where there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub k_major: BTreeSet<LayerWeight>,
     /// The least precise arithmetic of kernels that it does not name. Not named where that is f32.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
-    /// How the WKV matrices of the state are stored. f16 belongs to the f16 class, whatever the kernels. Not named where it is f32.
+    /// How the WKV matrices of the state are stored. f16 belongs to the f16 class, whatever the kernels. Not named
+    /// where it is f32.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: StateFormat,
     /// Kernels chosen; an instance not named here takes the default.
@@ -235,9 +236,9 @@ impl Plan {
         }
     }
 
-    /// Every fusion but those that only a tuner can tell to pay. In prefill, matrix units are too fast for a recurrence that does
-    /// all of a time mix: what can be done for all tokens at once is split from it. Without them each of the adapters and
-    /// projections fills a tiled product of its own.
+    /// Every fusion but those that only a tuner can tell to pay. In prefill, matrix units are too fast for a recurrence
+    /// that does all of a time mix: what can be done for all tokens at once is split from it. Without them each of the
+    /// adapters and projections fills a tiled product of its own.
     pub fn default_fusions(has_matrix_units: bool) -> Fusions {
         let for_tuners = [Fusion::TimeMixHeads, Fusion::TimeMixSplit];
         let default = |fusion: &Fusion| !fusion.is_for_decode() && !for_tuners.contains(fusion);
@@ -330,9 +331,9 @@ impl Plan {
         class.products.max(class.state.precision())
     }
 
-    /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a layer's
-    /// matrices at once, those whose weights f16 holds go alone: adapters, in other formats as a rule, would keep the others from
-    /// the units.
+    /// The plan without kernels less precise than that, nor such a state. Where it now takes matrix units for all of a
+    /// layer's matrices at once, those whose weights f16 holds go alone: adapters, in other formats as a rule, would
+    /// keep the others from the units.
     #[must_use]
     pub fn at_most(mut self, precision: Precision, catalogue: &Catalogue) -> Plan {
         self.choices.retain(|choice| choice.precision(catalogue) <= precision);
@@ -414,9 +415,9 @@ impl Plan {
         self.choices.push(choice);
     }
 
-    /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a single
-    /// row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the instance's
-    /// own bucket.
+    /// What the plan chose for instances like this one: for its own bucket, then for the larger ones that it names; a
+    /// single row has nothing in common with larger buckets and takes its own only. The boolean says whether it is the
+    /// instance's own bucket.
     fn choices_for(&self, instance: &Instance, catalogue: &Catalogue) -> Vec<(&Choice, bool)> {
         let key = TuningKey::of(instance);
         let serves = |bucket: u32| bucket == key.up_to_rows || (bucket > key.up_to_rows && key.up_to_rows > 1);
@@ -427,8 +428,8 @@ impl Plan {
         found.into_iter().map(|c| (c, c.key.up_to_rows == key.up_to_rows)).collect()
     }
 
-    /// The variant and configuration that an instance takes, as far as can be told without a text: a device whose limits
-    /// refuse its kernel takes another.
+    /// The variant and configuration that an instance takes, as far as can be told without a text: a device whose
+    /// limits refuse its kernel takes another.
     ///
     /// # Errors
     /// As [`Plan::choose`].
@@ -449,8 +450,8 @@ impl Plan {
         Ok(default_kernel::first_admitted(instance, self.precision, limits, catalogue, None)?)
     }
 
-    /// The variant and configuration for an instance that have the bits of another one's: the first of the defaults that adds up
-    /// in this order ([`Variant::sums`]); `None` if none does.
+    /// The variant and configuration for an instance that have the bits of another one's: the first of the defaults
+    /// that adds up in this order ([`Variant::sums`]); `None` if none does.
     ///
     /// # Errors
     /// A file is wrong.
@@ -476,7 +477,8 @@ impl Plan {
     ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
         for (choice, is_own_bucket) in self.choices_for(instance, catalogue) {
             let (variant, config) = choice.resolve(catalogue)?;
-            // Hunches are about the bucket that was measured; a smaller one is for the default where they speak against it.
+            // Hunches are about the bucket that was measured; a smaller one is for the default where they speak against
+            // it.
             let admitted = if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) };
             match admitted.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
                 Ok(kernel) => return Ok((catalogue.taken(instance.op.name(), variant), config, kernel)),

@@ -1,8 +1,8 @@
 //! The tokens of a GGUF file as bytes.
 //!
 //! llama.cpp's converter writes a token as Python prints it: `repr(bytes)` without the quotes. Entry 0 is `<s>`, the
-//! end-of-text marker, which no text contains; entries past the real vocabulary are `[PADn]`. Both become empty. Entry 0 of 256 bytes
-//! is the byte 0.
+//! end-of-text marker, which no text contains; entries past the real vocabulary are `[PADn]`. Both become empty. Entry
+//! 0 of 256 bytes is the byte 0.
 
 use super::cursor::Cursor;
 use crate::contents::Strings;

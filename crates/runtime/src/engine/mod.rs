@@ -127,7 +127,8 @@ impl Engine {
     }
 
     /// As [`Engine::forward_part`], where generation follows: the logits after the last token stay on the device, and
-    /// [`Start::Kept`] begins with them. Returns how many tokens were read; when it returns, the device may not be done.
+    /// [`Start::Kept`] begins with them. Returns how many tokens were read; when it returns, the device may not be
+    /// done.
     ///
     /// # Errors
     /// As [`Engine::forward`]; [`DecodeError::Unsupported`] unless [`Engine::can_decode`].
@@ -176,9 +177,10 @@ impl Engine {
         Ok(Forwarded { rows, states, passes })
     }
 
-    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the device, then
-    /// copies tensors of states out; returns these, and how many passes were run. `on_rows` is given the result rows of each piece,
-    /// with its sequence's index. After a failure the states of all sequences of the call are invalidated.
+    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the
+    /// device, then copies tensors of states out; returns these, and how many passes were run. `on_rows` is given the
+    /// result rows of each piece, with its sequence's index. After a failure the states of all sequences of the call
+    /// are invalidated.
     fn run_each(
         &mut self,
         sequences: &[Sequence<'_>],
@@ -300,8 +302,8 @@ impl Engine {
     /// Copies one tensor of a slot's state out.
     ///
     /// # Errors
-    /// There is no such slot, the model has no such layer, or the device fails. A state that was invalidated because layers
-    /// were left out may be asked for tensors of the others.
+    /// There is no such slot, the model has no such layer, or the device fails. A state that was invalidated because
+    /// layers were left out may be asked for tensors of the others.
     pub fn state_tensor(&mut self, slot: usize, tensor: State) -> Result<Vec<f32>, RuntimeError> {
         Ok(self.state_tensors(&[(slot, tensor)])?.pop().unwrap_or_default())
     }
@@ -357,8 +359,8 @@ impl Engine {
         self.executor.grow(slots)
     }
 
-    /// Another engine with the same weights and chunk, and that many slots, which are zero, that computes in f32 by the default kernels of
-    /// its device: what coarser plans are held against.
+    /// Another engine with the same weights and chunk, and that many slots, which are zero, that computes in f32 by the
+    /// default kernels of its device: what coarser plans are held against.
     ///
     /// # Errors
     /// The device has no memory left.
@@ -405,8 +407,8 @@ fn append(rows: &mut Vec<f32>, own: Vec<f32>) {
     }
 }
 
-/// Packs sequences into passes of at most `chunk` tokens and `most_outputs` rows of logits, in the order given; one that
-/// does not fit into what is left of a pass goes on in the next.
+/// Packs sequences into passes of at most `chunk` tokens and `most_outputs` rows of logits, in the order given; one
+/// that does not fit into what is left of a pass goes on in the next.
 fn divide<'a>(sequences: &[Sequence<'a>], chunk: usize, most_outputs: usize) -> Vec<Vec<Piece<'a>>> {
     let most_outputs = most_outputs.max(1);
     let (mut passes, mut pass) = (Vec::new(), Vec::new());

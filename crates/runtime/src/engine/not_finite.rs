@@ -26,8 +26,8 @@ impl fmt::Display for NotFinite {
 }
 
 impl Engine {
-    /// The first op that makes NaN or an infinity as a slot reads tokens; `None` where no op of a trace does, as a persistent kernel
-    /// may. The state of the slot is of no use afterwards.
+    /// The first op that makes NaN or an infinity as a slot reads tokens; `None` where no op of a trace does, as a
+    /// persistent kernel may. The state of the slot is of no use afterwards.
     ///
     /// # Errors
     /// As [`Engine::trace`].
@@ -35,7 +35,8 @@ impl Engine {
         let mut found = None;
         let mut look = |value: &Traced<'_>| {
             if let Some(broken) = value.values.iter().copied().find(is_broken) {
-                found = Some(NotFinite { value: broken, name: value.name.to_owned(), op: value.op, layer: value.layer });
+                found =
+                    Some(NotFinite { value: broken, name: value.name.to_owned(), op: value.op, layer: value.layer });
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())

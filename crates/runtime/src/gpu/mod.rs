@@ -151,8 +151,9 @@ impl GpuExecutor {
         self.sharing_with(Arc::clone(&self.shared.model), plan, slots)
     }
 
-    /// As [`GpuExecutor::sharing_weights`], for a model that has some weights in other formats and is otherwise this one's:
-    /// weights of one format must have the same numbers in both. What only one of them has is uploaded beside the rest.
+    /// As [`GpuExecutor::sharing_weights`], for a model that has some weights in other formats and is otherwise this
+    /// one's: weights of one format must have the same numbers in both. What only one of them has is uploaded beside
+    /// the rest.
     ///
     /// # Errors
     /// As [`GpuExecutor::new`].
@@ -171,8 +172,8 @@ impl GpuExecutor {
         self.shared.weights.lock().forget();
     }
 
-    /// From now on divides the groups of a pass whose kernels and weights are there into so many submissions. Of its own it makes
-    /// two for a device that is idle, the first a short one, else one. The results are the same.
+    /// From now on divides the groups of a pass whose kernels and weights are there into so many submissions. Of its
+    /// own it makes two for a device that is idle, the first a short one, else one. The results are the same.
     pub fn submit_in(&mut self, submissions: NonZeroUsize) {
         self.steps.submissions = Some(submissions);
     }

@@ -15,11 +15,11 @@ pub(crate) use text::Text;
 use wgoose_runtime::{Engine, IN_FLIGHT, Outputs, Sequence, Start};
 
 impl Session {
-    /// Continues with a prompt, as it is (no end-of-text stands before it), and generates until a stop token, a stop string, `max_tokens`, or `on_text` breaks; it is
-    /// called for every token, and between the passes of a long prompt with no text. On a device whose memory holds all
-    /// weights, tokens are chosen there, by random numbers of its own; however it ends, the state is that after the prompt
-    /// and all tokens but the last one chosen. If it breaks within the prompt, so much of that was read as
-    /// [`Generated::prompt_tokens`] says.
+    /// Continues with a prompt, as it is (no end-of-text stands before it), and generates until a stop token, a stop
+    /// string, `max_tokens`, or `on_text` breaks; it is called for every token, and between the passes of a long prompt
+    /// with no text. On a device whose memory holds all weights, tokens are chosen there, by random numbers of its own;
+    /// however it ends, the state is that after the prompt and all tokens but the last one chosen. If it breaks within
+    /// the prompt, so much of that was read as [`Generated::prompt_tokens`] says.
     ///
     /// # Errors
     /// An empty prompt, options that make no sense, or the device fails.
@@ -33,8 +33,8 @@ impl Session {
         self.generate_after(&prompt, options, on_text)
     }
 
-    /// Does what [`Session::generate`] does, after a prompt of tokens: they need not be those that the tokenizer makes of
-    /// their text.
+    /// Does what [`Session::generate`] does, after a prompt of tokens: they need not be those that the tokenizer makes
+    /// of their text.
     ///
     /// # Errors
     /// As of [`Session::generate`], and a token that the model lacks.

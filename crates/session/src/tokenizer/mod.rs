@@ -47,7 +47,8 @@ impl Tokenizer {
         &WORLD
     }
 
-    /// The tokenizer of a model with that many ids whose file has no vocabulary: of 256 ids each is a byte; others are as many of the World.
+    /// The tokenizer of a model with that many ids whose file has no vocabulary: of 256 ids each is a byte; others are
+    /// as many of the World.
     ///
     /// # Errors
     /// As [`Tokenizer::truncated`].
@@ -62,8 +63,8 @@ impl Tokenizer {
     }
 
     /// A tokenizer over `entries`: entry i holds the bytes of token i, an empty entry is an unused id, entry 0 is
-    /// [`END_OF_TEXT`], or the byte 0 of 256 bytes. Where two entries hold the same bytes, both decode and the later is encoded, as in the
-    /// reference.
+    /// [`END_OF_TEXT`], or the byte 0 of 256 bytes. Where two entries hold the same bytes, both decode and the later is
+    /// encoded, as in the reference.
     ///
     /// # Errors
     /// Entry 0 is not empty, a byte has no token of its own (so that some text could not be encoded), or the

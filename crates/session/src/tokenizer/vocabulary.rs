@@ -1,7 +1,7 @@
 //! The checked list of tokens: all bytes in one buffer, one offset per id.
 
-/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it. In a vocabulary of 256
-/// bytes it is the byte 0 too.
+/// The token that ends a text. It stands for no bytes: decoding it gives nothing, encoding never gives it. In a
+/// vocabulary of 256 bytes it is the byte 0 too.
 pub const END_OF_TEXT: u32 = 0;
 
 /// Why a list of byte strings is no vocabulary.

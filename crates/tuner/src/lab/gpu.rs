@@ -37,8 +37,8 @@ struct Subject {
 }
 
 impl GpuLab {
-    /// A lab for a model on a device; all plans share its weights with the default one's. Its clock is tested on the largest
-    /// kernel of decoding. Its budget is spent from `begun` on.
+    /// A lab for a model on a device; all plans share its weights with the default one's. Its clock is tested on the
+    /// largest kernel of decoding. Its budget is spent from `begun` on.
     ///
     /// # Errors
     /// The device fails.
@@ -59,7 +59,8 @@ impl GpuLab {
         Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
     }
 
-    /// The lab of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or will.
+    /// The lab of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or
+    /// will.
     ///
     /// # Errors
     /// The device fails.

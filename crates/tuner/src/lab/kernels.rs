@@ -156,7 +156,8 @@ impl KernelLab {
             // What another site held makes room first.
             self.place = None;
         }
-        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; few rows are not timed.
+        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; few rows are not
+        // timed.
         let copies = match instance.rows == site.instance.rows {
             true => rotate_bytes(self.device.limits()) / instance.held_bytes().max(1),
             false => 1,
@@ -210,8 +211,8 @@ impl KernelLab {
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }
 
-    /// What is wrong with a kernel of a site where a pass has fewer rows, if anything. Where its file says that it has no kernel for so
-    /// few, another one stands there.
+    /// What is wrong with a kernel of a site where a pass has fewer rows, if anything. Where its file says that it has
+    /// no kernel for so few, another one stands there.
     fn fault_of_rest(
         &mut self,
         site: &InstanceGroup,
@@ -266,8 +267,8 @@ impl KernelLab {
             }
         }
         cost.timed += lap.end();
-        // A race that is seldom lost was right when it was checked; it is looked for in what has won, which is compared twice. The
-        // fastest sample says how many runs there is time for, however busy this machine is.
+        // A race that is seldom lost was right when it was checked; it is looked for in what has won, which is compared
+        // twice. The fastest sample says how many runs there is time for, however busy this machine is.
         progress(Phase::Running);
         let ns = samples_ns[1].iter().copied().fold(f64::INFINITY, f64::min);
         let is_steady = !held_out || is_steady(&benches[1], ns)?;

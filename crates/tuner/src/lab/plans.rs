@@ -70,8 +70,8 @@ impl PlanLab {
         Ok(gate_of(&quality))
     }
 
-    /// The gate of a plan's long prompts and full batches, or of its decoding for longer than the reference does. The device's f32 kernels
-    /// are run first where no file has what they come to.
+    /// The gate of a plan's long prompts and full batches, or of its decoding for longer than the reference does. The
+    /// device's f32 kernels are run first where no file has what they come to.
     pub(super) fn extended_gate(
         &mut self,
         plan: &Plan,
@@ -98,8 +98,8 @@ impl PlanLab {
         Ok(engine.report().persistent.unwrap_or_else(none))
     }
 
-    /// Compiles what decoding with plans takes, on all cores. A plan that cannot be used says so when it is asked for. What they are
-    /// screened against is set up anew: one instance that lies well in memory must not judge them all.
+    /// Compiles what decoding with plans takes, on all cores. A plan that cannot be used says so when it is asked for.
+    /// What they are screened against is set up anew: one instance that lies well in memory must not judge them all.
     pub(super) fn prepare(&mut self, plans: &[&Plan]) {
         self.screened = None;
         let root = &self.root;
@@ -175,8 +175,8 @@ impl End {
 }
 
 /// Interleaved samples of two plans, each made ready by its number. Each may have several instances: where its memory
-/// lies makes one half a percent faster than the next. Where these take longer than the comparison may, the pairs that are left are
-/// those of the instances that there are. One that goes on for too long is interrupted.
+/// lies makes one half a percent faster than the next. Where these take longer than the comparison may, the pairs that
+/// are left are those of the instances that there are. One that goes on for too long is interrupted.
 pub(super) fn pair(
     ready: &dyn Fn(usize) -> Result<Runs, StepError>,
     (effort, purpose): (Effort, Purpose),

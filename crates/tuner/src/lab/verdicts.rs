@@ -1,8 +1,9 @@
-//! How often a comparison on a device is wrong: a kernel and a plan against themselves, and against what was made 3 % slower, while
-//! all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for its host at times, and a slower
-//! kernel costs less of it. Minutes on a GPU:
+//! How often a comparison on a device is wrong: a kernel and a plan against themselves, and against what was made 3 %
+//! slower, while all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for
+//! its host at times, and a slower kernel costs less of it. Minutes on a GPU:
 //!
-//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture --test-threads=1 verdicts`
+//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture --test-threads=1
+//! verdicts`
 //!
 //! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison,
 //! with its samples.
@@ -57,8 +58,8 @@ impl Bench {
         Plan::default_for(self.device.fingerprint().clone(), *self.model.shape(), self.device.limits())
     }
 
-    /// What is made slower: the larger one of the ops of a layer that add a product to the residual. With both, a single round is more
-    /// than three per cent of a step on some GPUs.
+    /// What is made slower: the larger one of the ops of a layer that add a product to the residual. With both, a
+    /// single round is more than three per cent of a step on some GPUs.
     fn site(&self) -> InstanceGroup {
         let plan = self.default();
         let format = |weight| plan.format_on_gpu(weight, self.model.tensor(weight).format());
@@ -172,8 +173,8 @@ fn samples(lab: &mut GpuLab, job: &Job, site: Option<&InstanceGroup>, plans: &Pl
     samples_ns
 }
 
-/// A pair of which the slower one takes as much longer as it is to, or nearly, by the median of some comparisons: its rounds, and how
-/// much longer it takes.
+/// A pair of which the slower one takes as much longer as it is to, or nearly, by the median of some comparisons: its
+/// rounds, and how much longer it takes.
 fn calibrated<P: Pair>(make: impl Fn(f64) -> P) -> (P, f64, f64) {
     let off = |slower: f64| (slower / PLANTED - 1.0).abs();
     // Memory hides some rounds, so that time does not grow as they do.
@@ -204,8 +205,8 @@ fn calibrated<P: Pair>(make: impl Fn(f64) -> P) -> (P, f64, f64) {
     nearest
 }
 
-/// Compares over and over, by turns with itself and with what is slower: how often it was said that a thing is not as fast as itself, and
-/// that what is slower is.
+/// Compares over and over, by turns with itself and with what is slower: how often it was said that a thing is not as
+/// fast as itself, and that what is slower is.
 fn judge(what: &str, (mut pair, rounds, planted): (impl Pair, f64, f64)) -> [usize; 2] {
     let comparisons: usize = var("WGOOSE_COMPARISONS").map_or(200, |n| n.parse().unwrap());
     let mut called = [0, 0];

@@ -1,4 +1,5 @@
-//! What a ledger remembers: what was tried, on what, and what came of it; the plans that were tried; why what was left out was.
+//! What a ledger remembers: what was tried, on what, and what came of it; the plans that were tried; why what was left
+//! out was.
 
 use super::identity::Identity;
 use super::number;
@@ -207,7 +208,8 @@ pub struct Decision {
     pub best: PlanId,
 }
 
-/// A scenario that a plan runs as another plan does, by the same kernels from the same weights: samples of that one hold for it.
+/// A scenario that a plan runs as another plan does, by the same kernels from the same weights: samples of that one
+/// hold for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alike {
@@ -303,10 +305,12 @@ pub struct Gate {
     /// Longest prompt and largest batch that were looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
-    /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in words alone.
+    /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in
+    /// words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<(u32, u32)>,
-    /// Hash of the very bits of the results, for kernels: those with the same one are interchangeable. Ledgers from before lack it.
+    /// Hash of the very bits of the results, for kernels: those with the same one are interchangeable. Ledgers from
+    /// before lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<String>,
     /// What was compared, or where it went wrong.

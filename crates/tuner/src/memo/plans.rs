@@ -51,8 +51,8 @@ impl Memo<'_> {
         })
     }
 
-    /// Nanoseconds of a step of each scenario in which this search has compared plans, of the candidate in the last comparison, and
-    /// how many steps a sample has.
+    /// Nanoseconds of a step of each scenario in which this search has compared plans, of the candidate in the last
+    /// comparison, and how many steps a sample has.
     pub(crate) fn samples(&self) -> BTreeMap<Scenario, (f64, u32)> {
         let mut samples = BTreeMap::new();
         for (job, _) in self.took() {
@@ -77,8 +77,8 @@ impl Memo<'_> {
         }
     }
 
-    /// Has plans compiled on all cores before they are asked for one by one. Where that once took the process with it, each is compiled
-    /// when it is asked for.
+    /// Has plans compiled on all cores before they are asked for one by one. Where that once took the process with it,
+    /// each is compiled when it is asked for.
     ///
     /// # Errors
     /// The lab or the ledger fails.

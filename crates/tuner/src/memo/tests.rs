@@ -66,7 +66,8 @@ fn with_memo(ledger: &Path, is_apart: bool, run: impl FnOnce(&mut Memo<'_>, &dyn
     lab.ran
 }
 
-/// A sweep that was killed leaves an intent. Where the trial runs in another process, it was not the trial that ended it.
+/// A sweep that was killed leaves an intent. Where the trial runs in another process, it was not the trial that ended
+/// it.
 #[test]
 fn a_kill_is_held_against_a_trial_only_where_it_could_have_done_it() {
     for (is_apart, cause) in [(true, Cause::Timeout), (false, Cause::Crash)] {
@@ -194,8 +195,8 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     assert_eq!(most, [Some(40), Some(u64::MAX), Some(20), Some(11), Some(u64::MAX), Some(20)]);
 }
 
-/// A sweep that goes on chooses as the one that was interrupted would have: it learns from what it asked for, not from all that is in the
-/// ledger.
+/// A sweep that goes on chooses as the one that was interrupted would have: it learns from what it asked for, not from
+/// all that is in the ledger.
 #[test]
 fn kernels_are_known_that_this_search_asked_for() {
     let folder = tempfile::tempdir().unwrap();

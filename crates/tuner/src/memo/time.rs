@@ -7,8 +7,8 @@ use crate::paired::Effort;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 
-/// How long after the end of its time a comparison that has begun may go on at the most, and how long after it what won may be
-/// confirmed.
+/// How long after the end of its time a comparison that has begun may go on at the most, and how long after it what won
+/// may be confirmed.
 const LATE: Duration = Duration::from_secs(10);
 
 /// The same as a part of the budget.
@@ -19,19 +19,19 @@ pub(crate) fn late(budget: Duration) -> Duration {
     LATE.min(budget / LATE_PART)
 }
 
-/// The share of a search that one comparison may take: a candidate that cannot be told from the incumbent by then must not cost the
-/// others their turn.
+/// The share of a search that one comparison may take: a candidate that cannot be told from the incumbent by then must
+/// not cost the others their turn.
 const SHARE: u32 = 8;
 
 impl Memo<'_> {
-    /// The jobs that this search has asked for, with the seconds that each instance took. A sweep that goes on knows no more than the one
-    /// before it did.
+    /// The jobs that this search has asked for, with the seconds that each instance took. A sweep that goes on knows no
+    /// more than the one before it did.
     pub(crate) fn took(&self) -> impl Iterator<Item = (&Job, f64)> {
         self.took.iter().map(|(job, seconds)| (job, *seconds))
     }
 
-    /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is broken off soon
-    /// after.
+    /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is
+    /// broken off soon after.
     pub(crate) fn end_at(&mut self, end: Duration) {
         self.end = Some(end);
         self.share = Some(end / SHARE);

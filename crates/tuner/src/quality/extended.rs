@@ -1,7 +1,7 @@
 //! Long prompts and full batches, held against f32 kernels on the same device: the CPU is too slow for them.
 //!
-//! The f32 kernels must pass the CPU's gate themselves. What they come to is right for every device, so it is kept beside the
-//! reference and computed once.
+//! The f32 kernels must pass the CPU's gate themselves. What they come to is right for every device, so it is kept
+//! beside the reference and computed once.
 
 use super::filed::{self, Unusable};
 use super::ranking::{Agreement, Answer, Position, Ranking, judge};
@@ -19,8 +19,8 @@ use wgoose_loader::Model;
 use wgoose_runtime::logits::relative_rms;
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
 
-/// Tokens of a pass of f32 kernels: no kernel runs that the CPU's gate has not looked at, as it would for more rows than its prompts
-/// have.
+/// Tokens of a pass of f32 kernels: no kernel runs that the CPU's gate has not looked at, as it would for more rows
+/// than its prompts have.
 const F32_CHUNK: usize = 64;
 
 /// Sequences that decode together, each batch two steps.
@@ -32,8 +32,8 @@ const DECODED: usize = 64;
 /// Values of each tensor of a state that are compared.
 const STATE_VALUES: usize = 128;
 
-/// How many times as far off as the logits a tensor of the state may be: a product of two roundings, and the one that is furthest off of
-/// three a layer.
+/// How many times as far off as the logits a tensor of the state may be: a product of two roundings, and the one that
+/// is furthest off of three a layer.
 const STATE_LIMIT: f64 = 4.0;
 
 /// Slots of sequences whose states are compared after a batch.
@@ -69,7 +69,8 @@ impl ExtendedWorkload {
         Checked { tokens: self.tokens() as u32, sequences: self.sequences as u32 }
     }
 
-    /// Tokens of one pass for each range of rows that may have kernels of its own, the longest first: 299 tokens for 257 to 1,024.
+    /// Tokens of one pass for each range of rows that may have kernels of its own, the longest first: 299 tokens for
+    /// 257 to 1,024.
     fn passes(&self) -> Vec<usize> {
         let mut bucket = 4;
         let mut all = Vec::new();
@@ -231,7 +232,8 @@ impl fmt::Display for ExtendedQuality {
 }
 
 impl ExtendedReference {
-    /// As [`ExtendedReference::compute`], keeping the result in a file of `folder`; one that is not right in everything is made again.
+    /// As [`ExtendedReference::compute`], keeping the result in a file of `folder`; one that is not right in everything
+    /// is made again.
     ///
     /// # Errors
     /// As [`ExtendedReference::compute`], or the folder cannot be written.

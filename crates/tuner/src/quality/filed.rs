@@ -1,5 +1,6 @@
-//! References in files. They say what is right, so a file is not believed: it has a hash of its content, and what it holds is held
-//! against the model and the prompts, number by number where that is cheap. Whatever is wrong with it, it is made again.
+//! References in files. They say what is right, so a file is not believed: it has a hash of its content, and what it
+//! holds is held against the model and the prompts, number by number where that is cheap. Whatever is wrong with it, it
+//! is made again.
 
 use super::{
     BEST, CONTINUATION, LEAST_CERTIFIED, PROMPTS, QualityError, Ranking, Reference, Rounding, id, probed, prompts,
@@ -37,8 +38,8 @@ pub(super) enum Unusable {
 }
 
 impl Reference {
-    /// As [`Reference::compute`], keeping the result in a file of `folder`; a file that is not right in everything is made again, which
-    /// is said as a warning.
+    /// As [`Reference::compute`], keeping the result in a file of `folder`; a file that is not right in everything is
+    /// made again, which is said as a warning.
     ///
     /// # Errors
     /// The model cannot be run, or the folder cannot be written.
@@ -104,7 +105,8 @@ fn path(model: &Model, folder: &Path) -> PathBuf {
     folder.join(format!("reference-{}.json", &id(model)[..16]))
 }
 
-/// What a file holds, or what is made in its place and kept there; why it is made is said as a warning, unless there is no file.
+/// What a file holds, or what is made in its place and kept there; why it is made is said as a warning, unless there is
+/// no file.
 pub(super) fn or_made<R: Serialize>(
     filed: Result<R, Unusable>,
     path: &Path,

@@ -1,12 +1,14 @@
 //! The quality gate of a whole model: numbers against the reference, and hashes of what greedy decoding says.
 //!
-//! The reference continues a fixed set of prompts greedily on the CPU, in f32, and keeps the best tokens of every position with
-//! the distances of their logits. A decision (which token is best; which of two of the next best comes first) is *certified* for
-//! a class of precision where that distance is beyond what the class may round (`rounding`). There every correct plan of the
-//! class, and of every finer one, decides alike, on every device. The hash of a class covers its certified decisions, given
-//! the reference's tokens before them (so that one doubtful position does not derail the rest), the model's and the prompts' ids.
+//! The reference continues a fixed set of prompts greedily on the CPU, in f32, and keeps the best tokens of every
+//! position with the distances of their logits. A decision (which token is best; which of two of the next best comes
+//! first) is *certified* for a class of precision where that distance is beyond what the class may round (`rounding`).
+//! There every correct plan of the class, and of every finer one, decides alike, on every device. The hash of a class
+//! covers its certified decisions, given the reference's tokens before them (so that one doubtful position does not
+//! derail the rest), the model's and the prompts' ids.
 //!
-//! The CPU is too slow for long prompts and many sequences: `extended` holds these against f32 kernels on the same device.
+//! The CPU is too slow for long prompts and many sequences: `extended` holds these against f32 kernels on the same
+//! device.
 
 mod extended;
 mod filed;
@@ -43,8 +45,8 @@ const DECODED: usize = 2;
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;
 
-/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only its
-/// Kullback-Leibler divergence and its errors are judged, which is said.
+/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only
+/// its Kullback-Leibler divergence and its errors are judged, which is said.
 pub const LEAST_CERTIFIED: u32 = 8;
 
 /// What the reference says about the prompts.
@@ -121,7 +123,8 @@ fn is_by_kl_only(agreement: &Agreement) -> bool {
     agreement.class.products == Precision::Q8 && agreement.certified.0 < LEAST_CERTIFIED
 }
 
-/// `f16: 5012 of 5012 decisions agree, 171 of 184 positions certified; rms error 1.2e-3 (7.2e-3 at first tokens), KL 2.3e-5 nats`.
+/// `f16: 5012 of 5012 decisions agree, 171 of 184 positions certified; rms error 1.2e-3 (7.2e-3 at first tokens), KL
+/// 2.3e-5 nats`.
 impl std::fmt::Display for Quality {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(broken) = &self.broken {
@@ -184,7 +187,8 @@ impl Reference {
         Reference::compute_while(model, &mut || true)?.ok_or(QualityError::Failed)
     }
 
-    /// As [`Reference::compute`], for as long as `goes_on` says so between two passes over all prompts; `None` if it has ended that.
+    /// As [`Reference::compute`], for as long as `goes_on` says so between two passes over all prompts; `None` if it
+    /// has ended that.
     ///
     /// # Errors
     /// As [`Reference::compute`].
@@ -220,8 +224,8 @@ impl Reference {
     /// State slots that an engine needs for [`Reference::evaluate`].
     pub const SLOTS: usize = PROMPTS.len();
 
-    /// Runs an engine of a class over the prompts, packed, as prefill, then token by token as decode, by turns one sequence after
-    /// another and all together, and compares.
+    /// Runs an engine of a class over the prompts, packed, as prefill, then token by token as decode, by turns one
+    /// sequence after another and all together, and compares.
     ///
     /// # Errors
     /// The device fails.
@@ -254,8 +258,9 @@ impl Reference {
         self.compare(engine, &logits, class)
     }
 
-    /// Runs an engine of a class over the shortest prompts and what follows them as decode, token by token, and compares: of a plan that
-    /// reads prompts and batches as one that people run anyway. The hashes take the reference's answers for all that was not run.
+    /// Runs an engine of a class over the shortest prompts and what follows them as decode, token by token, and
+    /// compares: of a plan that reads prompts and batches as one that people run anyway. The hashes take the
+    /// reference's answers for all that was not run.
     ///
     /// # Errors
     /// The device fails.
@@ -321,7 +326,8 @@ struct Errors {
     kl: f64,
     /// Rows past first tokens.
     rows: u32,
-    /// Sum over these rows of half the mean square of the logits: what KL may be where errors are as large as the logits.
+    /// Sum over these rows of half the mean square of the logits: what KL may be where errors are as large as the
+    /// logits.
     half_squares: f64,
 }
 
@@ -344,8 +350,8 @@ impl Errors {
         self.kl / f64::from(self.rows.max(1))
     }
 
-    /// The most that a class may have of rms, of rms at first tokens, and of KL: of errors e of logits it is half the variance of e
-    /// under the distribution of the next token.
+    /// The most that a class may have of rms, of rms at first tokens, and of KL: of errors e of logits it is half the
+    /// variance of e under the distribution of the next token.
     fn limits(&self, rounding: &Rounding, class: PrecisionClass) -> [f64; 3] {
         let [rms, first_rms] = [false, true].map(|is_first| rounding.rms_limit(class, is_first));
         [rms, first_rms, self.half_squares * rms.powi(2) / f64::from(self.rows.max(1))]

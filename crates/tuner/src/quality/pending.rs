@@ -1,4 +1,5 @@
-//! A reference in the making: it takes a CPU half a minute for a model of 3 billion weights, in which a GPU can time much.
+//! A reference in the making: it takes a CPU half a minute for a model of 3 billion weights, in which a GPU can time
+//! much.
 
 use super::{ExtendedReference, ExtendedWorkload, QualityError, Reference};
 use std::collections::HashMap;

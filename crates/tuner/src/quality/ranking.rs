@@ -12,7 +12,8 @@ pub(super) const BEST: usize = 32;
 pub(super) struct Ranking {
     /// Best first.
     pub(super) tokens: Vec<u32>,
-    /// For each token but the last, how far its logit is above the next one's, in standard deviations of the position's logits.
+    /// For each token but the last, how far its logit is above the next one's, in standard deviations of the position's
+    /// logits.
     pub(super) gaps: Vec<f32>,
 }
 

@@ -18,12 +18,14 @@ const PROCESSES: u32 = 3;
 /// The share of the budget that these may take: one is all that a short one has time for.
 const CONFIRMED: f64 = 0.5;
 
-/// The share of the budget that starts of processes may take for their first tokens. Where they take more, none is timed.
+/// The share of the budget that starts of processes may take for their first tokens. Where they take more, none is
+/// timed.
 const STARTS: f64 = 0.12;
 
 impl Sweep<'_> {
-    /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
-    /// structure that won with default kernels. What then fails the gate, or is slower than the default in anything, is no plan.
+    /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has
+    /// the structure that won with default kernels. What then fails the gate, or is slower than the default in
+    /// anything, is no plan.
     pub(super) fn confirm(&mut self, found: Found) -> Result<Plan, SweepError> {
         let Found { structure, mut plan, alone: tuned } = found;
         let objective = &self.options.objective;
@@ -107,8 +109,8 @@ impl Sweep<'_> {
         other + each * self.processes()
     }
 
-    /// What the end of a sweep takes, by what the longest of such comparisons took until now: one for what kernels are tuned for, first
-    /// tokens; and each scenario, in each process.
+    /// What the end of a sweep takes, by what the longest of such comparisons took until now: one for what kernels are
+    /// tuned for, first tokens; and each scenario, in each process.
     fn takes(&self) -> (Duration, Duration) {
         let objective = &self.options.objective;
         let (mut screened, mut compared) = (BTreeMap::new(), BTreeMap::new());
@@ -149,8 +151,8 @@ impl Sweep<'_> {
         if fits || !self.ends.is_short { PROCESSES } else { 1 }
     }
 
-    /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each process. Each
-    /// takes half as long again as a process takes to begin: weights are read, too, and the process ends.
+    /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each
+    /// process. Each takes half as long again as a process takes to begin: weights are read, too, and the process ends.
     fn starting(&self, scenarios: usize) -> Duration {
         self.memo.start().unwrap_or_default() * (3 * (1 + 2 * PROCESSES) * scenarios as u32)
     }
@@ -188,7 +190,8 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is no time.
+    /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is
+    /// no time.
     fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
         match self.memo.screen(pair, scenario) {
             Err(TrialError::Failed(_) | TrialError::OutOfTime) => Ok(None),
@@ -223,8 +226,9 @@ impl Sweep<'_> {
         Ok(default.with_evidence(evidence))
     }
 
-    /// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What a start
-    /// takes is counted: one merged kernel more costs tens of milliseconds once, and gains as much with every hundred tokens.
+    /// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What
+    /// a start takes is counted: one merged kernel more costs tens of milliseconds once, and gains as much with every
+    /// hundred tokens.
     fn qualifies(&mut self, plan: &Plan, candidate: Candidate, effort: Effort) -> Result<bool, SweepError> {
         if !self.passes(plan, &candidate)? || !self.passes_extended(plan, &candidate)? {
             return Ok(false);

@@ -1,5 +1,6 @@
-//! The plan that the device runs the model with today. It stays unless another is faster in something and slower in nothing: tuning makes
-//! nothing worse, and two tunings of one machine come to the same bits where nothing faster was found meanwhile.
+//! The plan that the device runs the model with today. It stays unless another is faster in something and slower in
+//! nothing: tuning makes nothing worse, and two tunings of one machine come to the same bits where nothing faster was
+//! found meanwhile.
 
 use super::ends::{share_of, working};
 use super::merged::COMPARISON;
@@ -22,8 +23,8 @@ pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
 }
 
 impl Sweep<'_> {
-    /// Compares the plan in use with the default, unless the ledger has that. If it is slower in something or faster in nothing, it is
-    /// in use no more; if there is no time for that, it stays.
+    /// Compares the plan in use with the default, unless the ledger has that. If it is slower in something or faster in
+    /// nothing, it is in use no more; if there is no time for that, it stays.
     pub(super) fn compare_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.take() else { return Ok(()) };
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
@@ -57,8 +58,8 @@ impl Sweep<'_> {
         self.memo.spent() >= working(self.options.budget)
     }
 
-    /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads prompts more slowly
-    /// may have the prompts of the plan in use.
+    /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads
+    /// prompts more slowly may have the prompts of the plan in use.
     pub(super) fn against_in_use(
         &mut self,
         found: &Plan,

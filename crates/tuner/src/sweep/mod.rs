@@ -1,9 +1,10 @@
 //! The sweep: from a device and a model to a plan.
 //!
-//! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no device. What it found
-//! passes the gate and is compared with the device's default plan in all that people run, in three fresh processes, and by the first tokens
-//! of others. Where time is short one process does, and prompts that both plans read by the same kernels are left out. What is not faster
-//! leaves the default kernels where they were; what is slower in something that a process does is no plan.
+//! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no
+//! device. What it found passes the gate and is compared with the device's default plan in all that people run, in
+//! three fresh processes, and by the first tokens of others. Where time is short one process does, and prompts that
+//! both plans read by the same kernels are left out. What is not faster leaves the default kernels where they were;
+//! what is slower in something that a process does is no plan.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
@@ -101,7 +102,8 @@ pub enum SweepError {
     /// The device computes wrong results whatever is chosen.
     #[error("the default plan fails the quality gate on this device: {0}; nothing is tuned on wrong results")]
     Gate(String),
-    /// The listener broke it off, or the user. What was measured until then is in the ledger, and another sweep goes on from there.
+    /// The listener broke it off, or the user. What was measured until then is in the ledger, and another sweep goes on
+    /// from there.
     #[error("the sweep was stopped; it goes on from its ledger when it is run again")]
     Stopped,
 }
@@ -138,7 +140,8 @@ impl From<KernelTuningError> for SweepError {
 pub struct Swept {
     /// The plan, with its evidence.
     pub plan: Plan,
-    /// Whether that is the plan in use because there was no time to compare it with anything. Its evidence is what it came with.
+    /// Whether that is the plan in use because there was no time to compare it with anything. Its evidence is what it
+    /// came with.
     pub is_unjudged: bool,
     /// What its choices are worth, the most valuable first.
     pub worth: Vec<Worth>,
@@ -162,8 +165,8 @@ fn tell(listen: Listener<'_>, event: Event) -> Result<(), SweepError> {
 /// Runs a sweep in a lab.
 ///
 /// # Errors
-/// The ledger or the lab fails, nothing right can be run, or the listener breaks; what was measured until then is in the
-/// ledger.
+/// The ledger or the lab fails, nothing right can be run, or the listener breaks; what was measured until then is in
+/// the ledger.
 pub fn search<'a>(
     problem: &'a Problem,
     options: &'a SweepOptions,
@@ -182,7 +185,8 @@ pub fn search<'a>(
         is_unjudged: false,
         open: Vec::new(),
         ends: Ends::of(problem, options),
-        // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a plan to show.
+        // Where a CPU plays the device the reference was computed first, and a sweep that is broken off early has a
+        // plan to show.
         gated: problem.limits.is_cpu,
         gates_are_narrow: false,
         without_op: Vec::new(),
@@ -239,8 +243,8 @@ pub struct Sweep<'a> {
     ends: Ends,
     /// Whether what wins must pass the gate at once: the reference may still be computed.
     gated: bool,
-    /// Whether of a plan that changes nothing but decoding the gate looks at decoding only: where steps are slow, all the rest would
-    /// take what a search has.
+    /// Whether of a plan that changes nothing but decoding the gate looks at decoding only: where steps are slow, all
+    /// the rest would take what a search has.
     gates_are_narrow: bool,
     /// Variants from beside the binary whose op is in no pass of the plan.
     without_op: Vec<String>,
@@ -290,8 +294,8 @@ impl<'a> Sweep<'a> {
         self.note(Note::Untried(names))
     }
 
-    /// When a stage before the last one ends, in time of the budget. The last one has what it takes, but for half of a budget that is
-    /// too short for both; kernels have a little in any case.
+    /// When a stage before the last one ends, in time of the budget. The last one has what it takes, but for half of a
+    /// budget that is too short for both; kernels have a little in any case.
     fn end(&self, share: f64) -> Duration {
         let budget = working(self.options.budget);
         let kernels = if share < self.ends.kernels { share_of(budget, Ends::KERNELS) } else { Duration::ZERO };
@@ -329,7 +333,8 @@ impl<'a> Sweep<'a> {
         Ok(gate)
     }
 
-    /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it was not looked at.
+    /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it
+    /// was not looked at.
     fn answers_alike(&self, plan: &Plan) -> Option<bool> {
         let (agreeing, decisions) = self.memo.known_gate(plan)?.agreeing?;
         Some(decisions > 0 && agreeing == decisions)
@@ -377,8 +382,8 @@ impl<'a> Sweep<'a> {
         Ok(best)
     }
 
-    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice in one of the scenarios, and
-    /// slower in none.
+    /// Lets a candidate take the incumbent's place if it passes the gate and is faster twice in one of the scenarios,
+    /// and slower in none.
     fn challenge(
         &mut self,
         incumbent: &mut Plan,
@@ -392,8 +397,8 @@ impl<'a> Sweep<'a> {
         for scenario in scenarios.iter().copied() {
             let has_won = timed.iter().any(|timed: &Timed| timed.verdict.replaces_incumbent());
             let compared = match self.memo.steps(pair, scenario, false, effort) {
-                // The second comparison decides, on samples that did not choose; where it has won, losing is all that is left to do. In
-                // a short time that of the process that confirms it is the second.
+                // The second comparison decides, on samples that did not choose; where it has won, losing is all that
+                // is left to do. In a short time that of the process that confirms it is the second.
                 Ok(first) if first.comparison.verdict == Verdict::Fast && !has_won && !self.ends.is_short => {
                     self.memo.steps(pair, scenario, true, effort)
                 }
@@ -436,8 +441,8 @@ impl<'a> Sweep<'a> {
         Ok(ended)
     }
 
-    /// Whether a few samples say that a candidate is so slow that a comparison would only say it again. Where steps take as long as
-    /// on a CPU, a comparison takes no more samples.
+    /// Whether a few samples say that a candidate is so slow that a comparison would only say it again. Where steps
+    /// take as long as on a CPU, a comparison takes no more samples.
     fn is_screened_out(
         &mut self,
         pair: [&Plan; 2],
@@ -477,8 +482,8 @@ impl<'a> Sweep<'a> {
         self.has_passed(gate, plan, candidate)
     }
 
-    /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU runs the kernels, or steps are slow, these take
-    /// minutes: the plan then says how far it was checked.
+    /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU runs the kernels, or steps are
+    /// slow, these take minutes: the plan then says how far it was checked.
     fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
         if self.problem.limits.is_cpu || self.gates_are_narrow {
             return Ok(true);
@@ -504,7 +509,8 @@ impl<'a> Sweep<'a> {
         Ok(false)
     }
 
-    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still compared.
+    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still
+    /// compared.
     fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {

@@ -14,8 +14,8 @@ use wgoose_runtime::Device;
 /// Runs a sweep.
 ///
 /// # Errors
-/// The ledger or the device fails, nothing right can be run, or the listener breaks; what was measured until then is in the
-/// ledger.
+/// The ledger or the device fails, nothing right can be run, or the listener breaks; what was measured until then is in
+/// the ledger.
 pub fn sweep(
     device: &Arc<Device>,
     model: &Arc<Model>,
@@ -35,8 +35,9 @@ pub fn sweep(
     search(&problem, options, memo, listen)
 }
 
-/// Times every kernel that decoding could run, of the `part`th of `of` shares of all kinds of op instances, and chooses nothing: how
-/// many. Ledgers of all shares are the whole space, on which searches are scored ([`Synthetic`](crate::lab::Synthetic)).
+/// Times every kernel that decoding could run, of the `part`th of `of` shares of all kinds of op instances, and chooses
+/// nothing: how many. Ledgers of all shares are the whole space, on which searches are scored
+/// ([`Synthetic`](crate::lab::Synthetic)).
 ///
 /// # Errors
 /// As [`sweep`].

@@ -90,8 +90,8 @@ const MUTATIONS: [Mutation; 12] = [
     }),
 ];
 
-/// Mutations that hide below what products of a class may round: this one changes little but the first token (rms error 0.19, 8e-4 past
-/// it), of which int8 may change more.
+/// Mutations that hide below what products of a class may round: this one changes little but the first token (rms error
+/// 0.19, 8e-4 past it), of which int8 may change more.
 const HIDDEN: [(&str, Precision); 1] = [("group norm's eps multiplied by more than the head size", Precision::Q8)];
 
 /// The mutations by the measure of every class: those that none of its checks notices, with the error that they make.

@@ -55,8 +55,8 @@ fn is_finite(logits: &[f32]) -> bool {
     logits.iter().all(|logit| logit.is_finite())
 }
 
-/// The engines that run a model: the CPU's, and a device's. What is at the beginning of a weight is run with all fusions that the device
-/// can bind, what is at its end without any.
+/// The engines that run a model: the CPU's, and a device's. What is at the beginning of a weight is run with all
+/// fusions that the device can bind, what is at its end without any.
 fn engines(device: &Arc<Device>, model: &Arc<Model>, place: &str) -> [(&'static str, Engine); 2] {
     let on_device = match place {
         "first" => ("all fusions", fused(device, model, bindable_fusions(&SHAPE, device.limits()), 1).unwrap()),
@@ -104,7 +104,8 @@ fn an_infinity_that_reaches_the_logits_of_the_reference_reaches_all() {
             assert!(!is_finite(&logits(&mut engine)), "{weight}, {place}, {name}: an infinity is swallowed");
         }
     }
-    // What is made of these goes through a sigmoid, which is 0 or 1 then: the gate of whole models refuses the weight itself.
+    // What is made of these goes through a sigmoid, which is 0 or 1 then: the gate of whole models refuses the weight
+    // itself.
     let bounded = ["x_rwkvag", "w0", "w1", "w2", "a0", "a1", "a2", "v0", "v1", "v2", "g1"];
     let is_bounded = |weight: &String| bounded.iter().any(|name| weight.ends_with(&format!(".att.{name}")));
     assert!(finite.iter().all(is_bounded), "{finite:?}");

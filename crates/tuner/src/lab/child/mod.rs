@@ -1,5 +1,5 @@
-//! A lab in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a failure like
-//! any other, and the next job finds a fresh process. The device's memory is that process' alone.
+//! A lab in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a
+//! failure like any other, and the next job finds a fresh process. The device's memory is that process' alone.
 
 mod bundle;
 mod process;
@@ -47,7 +47,8 @@ pub struct ChildCommand {
 }
 
 impl ChildCommand {
-    /// A program that runs the trials of a model on a device that was opened with those options; the reference lies in a folder.
+    /// A program that runs the trials of a model on a device that was opened with those options; the reference lies in
+    /// a folder.
     ///
     /// # Errors
     /// There is no current folder, to which paths are relative.
@@ -87,7 +88,8 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Many times what a candidate takes that is worth its time. A CPU that plays the device has few hundredths of a GPU's speed.
+    /// Many times what a candidate takes that is worth its time. A CPU that plays the device has few hundredths of a
+    /// GPU's speed.
     pub fn usual(is_cpu: bool) -> Self {
         let [compile, run] = if is_cpu { [1800, 1800] } else { [180, 60] };
         Deadlines { compile: Duration::from_secs(compile), run: Duration::from_secs(run) }

@@ -1,5 +1,5 @@
-//! A made-up device: every job has a true time, samples scatter around it, and a virtual clock says what it all took. What a
-//! search is worth can be told without a GPU, in milliseconds, and against the truth.
+//! A made-up device: every job has a true time, samples scatter around it, and a virtual clock says what it all took.
+//! What a search is worth can be told without a GPU, in milliseconds, and against the truth.
 
 mod optimum;
 mod truth;
@@ -50,7 +50,8 @@ pub struct Synthetic {
     pub announced_ns: f64,
     /// How much one choice of a tunable is worth.
     pub spread: f64,
-    /// How much two choices are worth together, beside what each is alone: what hides an optimum from coordinate descent.
+    /// How much two choices are worth together, beside what each is alone: what hides an optimum from coordinate
+    /// descent.
     pub interaction: f64,
     /// How much a kernel is worth more or less for passes of other lengths.
     pub lengths: f64,
@@ -132,8 +133,8 @@ impl Synthetic {
 }
 
 impl Synthetic {
-    /// A software adapter on two cores, as Mesa's lavapipe was seen to be with the demo's model: a step of decode takes 20 ms, a prompt of
-    /// 64 tokens a second, the gate and a comparison of prompts much of a minute.
+    /// A software adapter on two cores, as Mesa's lavapipe was seen to be with the demo's model: a step of decode takes
+    /// 20 ms, a prompt of 64 tokens a second, the gate and a comparison of prompts much of a minute.
     pub fn software(seed: u64) -> Self {
         Synthetic {
             bandwidth: 0.9,
@@ -158,8 +159,8 @@ impl Synthetic {
         }
     }
 
-    /// A GPU that shares its memory with a processor and whose driver takes long to compile: steps of some billion weights take 30 ms to
-    /// half a second, by how many bytes these have.
+    /// A GPU that shares its memory with a processor and whose driver takes long to compile: steps of some billion
+    /// weights take 30 ms to half a second, by how many bytes these have.
     pub fn integrated(seed: u64, kernel_seconds: f64) -> Self {
         Synthetic {
             bandwidth: 30.0,
@@ -189,7 +190,8 @@ impl Synthetic {
     }
 }
 
-/// What there is to tune on a made-up device for a model whose file has such formats: it can do what an H200 can, but for matrix units.
+/// What there is to tune on a made-up device for a model whose file has such formats: it can do what an H200 can, but
+/// for matrix units.
 pub fn made_up(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem {
     let limits = Limits {
         workgroup_threads: 1024,
@@ -287,8 +289,9 @@ impl<'a> SyntheticLab<'a> {
         }
     }
 
-    /// The same with the kernels that a ledger has of some sites: they take what they took, and those that failed do again. What they are
-    /// worth more or less in a merged step stays made up, as there are too many steps to time them all.
+    /// The same with the kernels that a ledger has of some sites: they take what they took, and those that failed do
+    /// again. What they are worth more or less in a merged step stays made up, as there are too many steps to time them
+    /// all.
     #[must_use]
     pub fn with_records(mut self, records: &Records) -> Self {
         for (_, trial) in records.trials().filter(|(_, trial)| trial.outcome.is_known()) {
