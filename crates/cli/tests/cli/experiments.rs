@@ -97,7 +97,7 @@ fn one_file_and_one_command_answer_a_question() {
     for part in [
         "# Is a thing as fast as itself?\n\nYes, and what is wrong is refused.\n",
         "| wrong | decode | 1.000 | 0.001, 1000 | not measured |",
-        "- wrong is refused: wrong result: f32;",
+        "- wrong is refused: wrong result: f32:",
         "| apart | prefill of 9 | ",
         "- impossible is left out: constraint: the plan that it differs from does not have the fusion norm-matmul",
         "wgoose experiment run experiments/001-itself\n",
@@ -109,7 +109,7 @@ fn one_file_and_one_command_answer_a_question() {
     run(folder.path(), "experiment render experiments/001-itself");
     assert_eq!(read_to_string(own.join("README.md")).unwrap(), readme);
     assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
-    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32;"));
+    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32:"));
     // A run that was broken off leaves what was answered before.
     let text = read_to_string(ledger).unwrap();
     let lines: Vec<&str> = text.lines().collect();

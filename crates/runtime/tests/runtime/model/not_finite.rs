@@ -12,7 +12,7 @@ use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 const PLACES: [&str; 2] = ["first", "last"];
 
 /// The model with one value of a weight replaced.
-fn with_value(model: &Model, weight: Weight, place: &str, value: f32) -> Arc<Model> {
+pub(super) fn with_value(model: &Model, weight: Weight, place: &str, value: f32) -> Arc<Model> {
     let tensor = model.tensor(weight);
     let bytes = match tensor.format() {
         Format::F32 => value.to_le_bytes().to_vec(),
@@ -68,13 +68,13 @@ fn engines(device: &Arc<Device>, model: &Arc<Model>, place: &str) -> [(&'static 
 #[test]
 fn nan_in_a_weight_reaches_the_logits_and_its_op_is_named() {
     let (device, whole) = (device(), model(Mix::F16));
-    for weight in weights(&SHAPE) {
+    for (number, weight) in weights(&SHAPE).enumerate() {
         for place in PLACES {
             let broken = with_value(&whole, weight, place, f32::NAN);
             for (name, mut engine) in engines(&device, &broken, place) {
                 assert!(!is_finite(&logits(&mut engine)), "{weight}, {place}, {name}: NaN is swallowed");
-                // A trace takes as long again.
-                if place == "last" {
+                // A trace of the device takes as long again.
+                if name != "CPU" && number % 6 > 0 {
                     continue;
                 }
                 let found = engine.fork().unwrap().first_not_finite(0, &TOKENS).unwrap();
