@@ -89,13 +89,14 @@ def test_a_listener_ends_a_sweep(path: Path, tmp_path: Path) -> None:
 
 
 def test_bench(path: Path, cpu: bool, tmp_path: Path) -> None:
-    """One sample a run, and the answers' hash, which is the same everywhere."""
+    """One sample a run, and the answers' hash, which every device has in one class of precision."""
     result = wgoose.bench(path, cpu=cpu, prefill_tokens=8, decode_tokens=4, runs=2, cache=tmp_path)
     assert len(result["prefill_ms"]) == len(result["decode_ms"]) == 2 and result["decode_tokens"] == 4
     assert min(result["load_ms"], result["first_token_ms"], result["prefill_tok_s"], result["decode_tok_s"]) > 0
     assert result["fingerprint"] == wgoose.Model.load(path, cpu=True).info["fingerprint"]
     other = wgoose.bench(path, cpu=not cpu, prefill_tokens=1, decode_tokens=1, runs=1, cache=tmp_path)
-    assert result["quality_hash"] == other["quality_hash"]
+    if result["quality_class"] == other["quality_class"]:
+        assert result["quality_hash"] == other["quality_hash"]
     with pytest.raises(wgoose.InputError, match="at least 1"):
         wgoose.bench(path, runs=0)
     with pytest.raises(wgoose.LoadError):

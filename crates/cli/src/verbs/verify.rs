@@ -85,8 +85,7 @@ fn extended(
     engine: &mut Engine,
     quality: &Quality,
 ) -> Result<ExtendedQuality, QualityError> {
-    let slots = engine.grow(ExtendedWorkload::SLOTS)?;
-    let workload = ExtendedWorkload::new(engine.chunk(), slots, false);
+    let workload = ExtendedWorkload::fitting(engine, false);
     let expected = match &args.cache {
         Some(folder) => ExtendedReference::cached(model, reference, engine, workload, folder)?,
         None => ExtendedReference::compute(model, reference, engine, workload)?,

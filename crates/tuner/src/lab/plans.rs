@@ -80,8 +80,7 @@ impl PlanLab {
         progress: &dyn Fn(Phase),
     ) -> Result<Gate, QualityError> {
         let mut engine = self.engine(plan, 1)?;
-        let slots = if only_decode { 1 } else { engine.grow(ExtendedWorkload::SLOTS)? };
-        let workload = ExtendedWorkload::new(engine.chunk(), slots, only_decode);
+        let workload = ExtendedWorkload::fitting(&mut engine, only_decode);
         progress(Phase::Running);
         let quality = self.reference.extended(&engine, workload)?.evaluate(&mut engine, plan.class(catalogue))?;
         Ok(extended_gate_of(&quality))

@@ -56,6 +56,17 @@ impl ExtendedWorkload {
         ExtendedWorkload { chunk, sequences: if only_decode { 1 } else { sequences }, only_decode }
     }
 
+    /// The largest that an engine and its f32 form have memory for.
+    pub fn fitting(engine: &mut Engine, only_decode: bool) -> Self {
+        let mut has_room =
+            |slots: usize| engine.grow(slots).is_ok_and(|there| there >= slots) && engine.in_f32(slots).is_ok();
+        let slots = match only_decode {
+            true => 1,
+            false => BATCHES.into_iter().rfind(|slots| has_room(*slots)).unwrap_or(1),
+        };
+        ExtendedWorkload::new(engine.chunk(), slots, only_decode)
+    }
+
     /// Slots that it takes at most.
     pub const SLOTS: usize = BATCHES[BATCHES.len() - 1];
 

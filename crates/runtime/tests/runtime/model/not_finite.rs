@@ -1,4 +1,5 @@
-//! NaN and infinities: no op takes them for numbers, and what is wrong is named with its op and layer.
+//! NaN and infinities: no op takes them for numbers, and what is wrong is named with its op and layer. A persistent kernel is compared
+//! with its stages before it is used, where NaN is no agreement: with such weights the stages run.
 
 use crate::model::world::{SHAPE, all, cpu, device, fused, model};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 const PLACES: [&str; 2] = ["first", "last"];
 
 /// The model with one value of a weight replaced.
-pub(super) fn with_value(model: &Model, weight: Weight, place: &str, value: f32) -> Arc<Model> {
+fn with_value(model: &Model, weight: Weight, place: &str, value: f32) -> Arc<Model> {
     let tensor = model.tensor(weight);
     let bytes = match tensor.format() {
         Format::F32 => value.to_le_bytes().to_vec(),
