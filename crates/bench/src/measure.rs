@@ -100,6 +100,7 @@ pub fn measure(
         peak_memory_mib,
         quality_hash: quality.hash().to_owned(),
         quality_class: Some(configured.class),
+        quality_decisions: Some(quality.own().decisions),
         prefill_ms,
         decode_ms: decoded.ms,
     })

@@ -52,6 +52,9 @@ pub struct Record {
     /// The class of precision that the hash is of; absent in records from before there were any.
     #[serde(default)]
     pub quality_class: Option<PrecisionClass>,
+    /// Certified decisions, all of which agree with the reference's; absent in records from before.
+    #[serde(default)]
+    pub quality_decisions: Option<u32>,
     /// Milliseconds of each reading of the prompt.
     pub prefill_ms: Vec<f64>,
     /// Milliseconds of each generation.

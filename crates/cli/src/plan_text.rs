@@ -45,7 +45,7 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
             e.rms_error
         );
         match e.class {
-            Some(_) => listln!("not checked beyond {}", e.checked),
+            Some(_) => listln!("{0} of {0} decisions agree; not checked beyond {1}", e.decisions, e.checked),
             None => listln!("checked by the gate before classes of precision: wgoose verify checks it again"),
         }
         if !e.without_op.is_empty() {

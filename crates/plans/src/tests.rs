@@ -42,6 +42,7 @@ pub(crate) fn evidence(gain: f64) -> Evidence {
         model: "m".into(),
         quality_hash: "h".into(),
         class: None,
+        decisions: 0,
         checked: wgoose_kernels::plan::Checked::default(),
         certified: (1, 1),
         rms_error: 0.0,

@@ -45,6 +45,7 @@ impl Tuned {
             model: model.fingerprint().to_string(),
             quality_hash: "h".into(),
             class: None,
+            decisions: 0,
             checked: wgoose_kernels::plan::Checked::default(),
             certified: (1, 1),
             rms_error: 0.0,

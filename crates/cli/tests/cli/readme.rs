@@ -35,7 +35,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose tune model.gguf --budget 1 --chunks 16"),
         &["now:  wgoose generate model.gguf"],
     ),
-    ("wgoose verify model.gguf", Run, &["quality hash", "reference", "passed"]),
+    ("wgoose verify model.gguf", Run, &["quality hash", "decisions that agree", "passed"]),
     (
         "wgoose generate model.gguf --prompt \"The goose flies over\" --max-tokens 64",
         Run,

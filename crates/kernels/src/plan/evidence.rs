@@ -20,6 +20,9 @@ pub struct Evidence {
     /// Class of precision that the hash is of; `None` for plans tuned when hashes differed from plan to plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<PrecisionClass>,
+    /// Certified decisions, all of which agree with the reference's.
+    #[serde(default)]
+    pub decisions: u32,
     /// Longest prompt and largest batch that were checked.
     #[serde(default)]
     pub checked: Checked,

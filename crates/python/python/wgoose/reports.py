@@ -66,6 +66,7 @@ class BenchReport(TypedDict):
     peak_memory_mib: float | None
     quality_hash: str
     quality_class: str
+    quality_decisions: int
     prefill_ms: list[float]
     decode_ms: list[float]
 

@@ -216,6 +216,7 @@ impl Sweep<'_> {
             model: self.problem.model.clone(),
             quality_hash: gate.quality_hash.unwrap_or_default(),
             class: gate.class,
+            decisions: gate.agreeing.map_or(0, |(_, decisions)| decisions),
             checked: gate.checked.unwrap_or_default(),
             certified: gate.certified.unwrap_or_default(),
             rms_error: gate.rms,

@@ -74,7 +74,8 @@ fn print(result: &Record) -> Result<(), Failure> {
     if let Some(peak) = result.peak_memory_mib {
         outln!("peak memory     {peak:>10.1} MiB");
     }
-    let class = result.quality_class.map(|class| format!(" ({class})")).unwrap_or_default();
+    let agree = result.quality_decisions.map(|n| format!(", {n} of {n} decisions agree")).unwrap_or_default();
+    let class = result.quality_class.map(|class| format!(" ({class}{agree})")).unwrap_or_default();
     outln!("quality hash    {}{class}", result.quality_hash);
     Ok(())
 }

@@ -48,9 +48,10 @@ impl fmt::Display for Gains<'_> {
             Some(false) => writeln!(f, "{:<34}{:>22}", "answers", "within the tolerance of the precision")?,
             _ => {}
         }
-        if let Some(Evidence { class: Some(_), checked, .. }) = &plan.evidence
+        if let Some(Evidence { class: Some(class), decisions, checked, .. }) = &plan.evidence
             && !scenarios.is_empty()
         {
+            writeln!(f, "{class}: {decisions} of {decisions} decisions agree with the reference")?;
             writeln!(f, "not checked beyond {checked}")?;
         }
         let least = plan.least_precise(catalogue);
@@ -105,7 +106,8 @@ mod tests {
         assert!(lines[2].contains("prefill, 512 tokens") && lines[2].contains("20000.0"), "{text}");
         assert!(lines[3].contains(", ms ") && lines[3].contains("400.0      320.0"), "{text}");
         assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>(), ["answers", "identical"]);
-        assert_eq!(lines[5], "not checked beyond 4611 tokens, 128 sequences");
-        assert!(lines[6].starts_with("precision: "), "{text}");
+        assert_eq!(lines[5], "f16: 687 of 687 decisions agree with the reference");
+        assert_eq!(lines[6], "not checked beyond 4611 tokens, 128 sequences");
+        assert!(lines[7].starts_with("precision: "), "{text}");
     }
 }
