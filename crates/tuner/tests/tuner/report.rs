@@ -47,21 +47,28 @@ fn check(html: &str) {
 
 #[test]
 fn a_recorded_sweep_is_told_whole() {
-    let report = gather(&recorded());
-    let derived = report.derived.as_ref().unwrap();
+    // A plan is derived of kernels that are those that were measured.
+    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h100-80gb-hbm3/32x2560-q4_k_m.jsonl.gz");
+    let of_shipped = gather(&ledger::read(ledger.as_ref()).unwrap().0);
+    let derived = of_shipped.derived.as_ref().unwrap();
     assert_eq!(derived.gains.len(), 5);
     assert!((derived.gains.iter().map(|gain| gain.share).sum::<f64>() - 1.0).abs() < 1e-12);
     let decode = &derived.gains[0].result;
-    assert!(decode.comparison.interval.low > 0.69 && decode.comparison.log_ratio.exp() < 2.05);
+    assert!(decode.comparison.interval.low > 0.69 && decode.comparison.log_ratio.exp() < 2.1);
+    assert!(html(&of_shipped, "shipped.jsonl").contains("×2.0"));
+
+    // Those of an older sweep were edited since: what it measured is told all the same.
+    let report = gather(&recorded());
+    assert!(report.derived.as_ref().unwrap().gains.is_empty());
 
     // The head: the default, what the plan takes, and what bounds both.
     let head = report.sites.iter().find(|site| site.name.starts_with("matmul 2560 to 65536")).unwrap();
     assert_eq!(head.points.len(), 90);
     assert!(head.points.windows(2).all(|pair| pair[0].ns.median <= pair[1].ns.median));
-    let marked = |mark: &Option<(String, Option<usize>)>| mark.as_ref().unwrap().1.unwrap();
-    let [default, chosen] = [marked(&head.default), marked(&head.chosen)].map(|i| &head.points[i]);
+    let default = &head.points[head.default.as_ref().unwrap().1.unwrap()];
     assert_eq!(default.label(), "gemv_subgroup ROWS=2 STAGED=0 THREADS_PER_ROW=32 UNROLL=1 WG=64");
-    assert!(chosen.ns.median < default.ns.median / 1.9 && chosen.variant == "gemv_fixed_grid_k");
+    let fastest = &head.points[0];
+    assert!(fastest.ns.median < default.ns.median / 1.9 && fastest.variant == "gemv_fixed_grid_k");
     let (least, bytes) = (head.least_ns.unwrap(), head.bytes.unwrap());
     // 2,560 x 65,536 weights of 6.5625 bits, which take at least as long as the best kernel anywhere takes for as much.
     assert!((bytes / (2560.0 * 65536.0 * 6.5625 / 8.0) - 1.0).abs() < 0.01 && least <= head.points[0].ns.median);
@@ -83,10 +90,10 @@ fn a_recorded_sweep_is_told_whole() {
     assert!(decode.attempts.len() > 60 && decode.best.windows(2).all(|pair| pair[0].0 <= pair[1].0));
     assert!((decode.best.last().unwrap().1 - 2.03).abs() < 0.01, "{:?}", decode.best);
     assert_eq!((report.failures.len(), report.failures[0].cause), (1, Some(Cause::NotResident)));
-    assert!(!report.failures[0].is_kept && report.decisions.len() == 12 && report.left_out.refusals.len() > 20);
+    assert!(!report.failures[0].is_kept && !report.decisions.is_empty() && report.left_out.refusals.len() > 20);
 
     let html = html(&report, "a b's.jsonl");
-    for part in ["#sites", "×2.03", "constraint", "not resident", " % of the roofline", "line 3 is skipped"] {
+    for part in ["#sites", "constraint", "not resident", " % of the roofline", "line 3 is skipped"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(html.contains("wgoose plan --from &#39;a b&#39;\\&#39;&#39;s.jsonl&#39; --out plan.ron"));
