@@ -84,7 +84,12 @@ fn remarks(findings: &Findings) -> Vec<String> {
         }
         if let Some(gate) = found.gate.as_ref().filter(|gate| i == 0 || is_other(gate)) {
             let hash = gate.quality_hash.as_deref().unwrap_or("none");
-            lines.push(format!("{name} passed the gate: {}; quality hash {hash}", gate.detail));
+            lines.push(match (gate.class, gate.agreeing) {
+                (Some(class), Some((agreeing, decisions))) => format!(
+                    "{name} passed the gate: {class}, {agreeing} of {decisions} decisions agree, quality hash {hash}"
+                ),
+                _ => format!("{name} passed a gate without classes: {}, quality hash {hash}", found.arm.precision),
+            });
         }
     }
     let left_out = findings.left_out.iter().map(|arm| format!("{} is left out: {}", arm.name, arm.reason));

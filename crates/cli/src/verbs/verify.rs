@@ -9,7 +9,7 @@ use wgoose_bench::Configured;
 use wgoose_loader::Model;
 use wgoose_runtime::Engine;
 use wgoose_tuner::quality::{
-    Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, LEAST_CERTIFIED, Quality, QualityError, Reference,
+    Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, Quality, QualityError, Reference,
 };
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
@@ -95,10 +95,10 @@ fn extended(
 
 fn print(quality: &Quality, extended: Option<&ExtendedQuality>) -> std::io::Result<()> {
     outln!("{:<20} {:>20} {:>21}  quality hash", "class of precision", "certified positions", "decisions that agree");
-    for Agreement { class, hash, certified: (certified, positions), decisions, disagreements } in &quality.agreements {
+    for agreement in &quality.agreements {
+        let Agreement { class, hash, certified: (certified, positions), decisions, disagreements, .. } = agreement;
         let agreeing = format!("{} of {decisions}", decisions - disagreements);
-        // Where too little is certain, a hash says nothing.
-        let hash = if *certified < LEAST_CERTIFIED { "none: judged by KL only" } else { hash };
+        let hash = if agreement.is_by_errors_only() { "none: judged by KL only" } else { hash };
         outln!("{:<20} {:>20} {agreeing:>21}  {hash}", class.to_string(), format!("{certified} of {positions}"));
     }
     outln!(

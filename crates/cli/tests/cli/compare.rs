@@ -100,7 +100,10 @@ fn arms_are_rows_of_every_form_and_marks_of_a_picture() {
     }
     assert_eq!(both.matches("\n| chunk 4 | decode | ").count(), 2, "{both}");
 
-    assert!(both.contains("- default plan passed the gate: f32: ") && both.contains("; quality hash "), "{both}");
+    assert!(
+        both.contains("- default plan passed the gate: f32, ") && both.contains(" decisions agree, quality hash "),
+        "{both}"
+    );
     let table = compare(folder.path(), "--without norm-shift");
     assert!(table.contains("\ndecode\n  without norm-shift") && table.contains("\nprefill of 9\n"), "{table}");
     assert!(table.lines().skip(2).take(6).all(|line| line.len() <= 80), "{table}");

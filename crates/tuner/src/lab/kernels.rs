@@ -194,19 +194,7 @@ impl KernelLab {
         let repeats = self.repeats(&bench)?;
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
-        let (max, bits) = (worst, Some(deviation.bits));
-        let gate = Gate {
-            passed: true,
-            rms: worst,
-            max,
-            quality_hash: None,
-            class: None,
-            certified: None,
-            agreeing: None,
-            checked: None,
-            bits,
-            detail,
-        };
+        let gate = Gate { bits: Some(deviation.bits), ..Gate::passed([worst; 2], detail) };
         let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
         Ok((outcome, Cost { timed: lap.end(), ..cost }))
     }

@@ -6,11 +6,12 @@ use crate::drive::Drive;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
-use crate::quality::{ExtendedQuality, ExtendedWorkload, PendingReference, Quality, QualityError, Reference};
+use crate::quality::{Agreement, ExtendedWorkload, PendingReference, QualityError, Reference};
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::{is_decided, is_worth_more};
 use std::time::{Duration, Instant};
+use wgoose_kernels::plan::Checked;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_runtime::{Engine, GpuExecutor, NotPersistent, Outputs, PersistentStatus, RuntimeError, Sequence};
 
@@ -67,7 +68,8 @@ impl PlanLab {
             false => reference.evaluate(&mut engine, class)?,
             true => reference.evaluate_decode(&mut engine, class)?,
         };
-        Ok(gate_of(&quality))
+        let gate = gate_of(quality.own(), quality.checked, [quality.rms, quality.max], quality.to_string());
+        Ok(Gate { passed: quality.passed(), ..gate })
     }
 
     /// The gate of a plan's long prompts and full batches, or of its decoding for longer than the reference does. The
@@ -83,7 +85,8 @@ impl PlanLab {
         let workload = ExtendedWorkload::fitting(&mut engine, only_decode);
         progress(Phase::Running);
         let quality = self.reference.extended(&engine, workload)?.evaluate(&mut engine, plan.class(catalogue))?;
-        Ok(extended_gate_of(&quality))
+        let gate = gate_of(quality.own(), quality.checked, [quality.rms, quality.max], quality.to_string());
+        Ok(Gate { passed: quality.passed(), ..gate })
     }
 
     /// Whether the persistent kernels that a plan asks for work here, or why not.
@@ -239,35 +242,15 @@ pub(super) fn pair(
     Ok(Outcome::Pair { samples_ns, repeats: steps.unwrap_or(1), copies: 0 })
 }
 
-fn gate_of(q: &Quality) -> Gate {
-    let own = q.own();
+/// What the ledger says of a gate that a plan passes, with the root mean square and the largest of the errors.
+fn gate_of(own: &Agreement, checked: Checked, errors: [f64; 2], detail: String) -> Gate {
     Gate {
-        passed: q.passed(),
-        rms: q.rms,
-        max: q.max,
         quality_hash: Some(own.hash.clone()),
         class: Some(own.class),
         certified: Some(own.certified),
         agreeing: Some((own.decisions - own.disagreements, own.decisions)),
-        checked: Some(q.checked),
-        bits: None,
-        detail: q.to_string(),
-    }
-}
-
-fn extended_gate_of(q: &ExtendedQuality) -> Gate {
-    let own = q.own();
-    Gate {
-        passed: q.passed(),
-        rms: q.rms,
-        max: q.max,
-        quality_hash: Some(own.hash.clone()),
-        class: Some(own.class),
-        certified: Some(own.certified),
-        agreeing: Some((own.decisions - own.disagreements, own.decisions)),
-        checked: Some(q.checked),
-        bits: None,
-        detail: q.to_string(),
+        checked: Some(checked),
+        ..Gate::passed(errors, detail)
     }
 }
 

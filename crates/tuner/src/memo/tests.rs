@@ -126,18 +126,7 @@ impl Lab for Slow {
         self.spent += TEN;
         self.most.push(assignment.effort.most);
         let outcome = match assignment.job {
-            Job::Gate { .. } => Outcome::Gate(Gate {
-                passed: true,
-                rms: 0.0,
-                max: 0.0,
-                quality_hash: None,
-                class: None,
-                certified: None,
-                agreeing: None,
-                checked: None,
-                bits: None,
-                detail: String::new(),
-            }),
+            Job::Gate { .. } => Outcome::Gate(Gate::passed([0.0; 2], String::new())),
             _ if assignment.effort.most.is_some_and(|most| most < TEN + TEN) => Outcome::Interrupted,
             _ => Outcome::Pair { samples_ns: [vec![2.0; 8], vec![1.0; 8]], repeats: 1, copies: 0 },
         };

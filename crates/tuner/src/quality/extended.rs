@@ -4,17 +4,17 @@
 //! beside the reference and computed once.
 
 use super::filed::{self, Unusable};
-use super::ranking::{Agreement, Answer, Position, Ranking, judge};
+use super::ranking::{Agreement, Answer, Position, Ranking, judge, of_class};
 use super::rounding::Rounding;
-use super::{Errors, LEAST_CERTIFIED, QualityError, RandomTokens, Reference};
+use super::{Errors, QualityError, RandomTokens, Reference};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use wgoose_graph::{ModelShape, State};
+use wgoose_kernels::PrecisionClass;
 use wgoose_kernels::plan::Checked;
-use wgoose_kernels::{Precision, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_runtime::logits::relative_rms;
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
@@ -80,8 +80,7 @@ impl ExtendedWorkload {
         Checked { tokens: self.tokens() as u32, sequences: self.sequences as u32 }
     }
 
-    /// Tokens of one pass for each range of rows that may have kernels of its own, the longest first: 299 tokens for
-    /// 257 to 1,024.
+    /// Tokens of one pass for each row bucket, the longest first: 299 tokens for 257 to 1,024.
     fn passes(&self) -> Vec<usize> {
         let mut bucket = 4;
         let mut all = Vec::new();
@@ -158,7 +157,7 @@ fn run(workload: &ExtendedWorkload, engine: &mut Engine) -> Result<Results, Runt
             }
             run.keep_states(0..3)?;
             run.reset(0..workload.sequences)?;
-            // Each has a state of its own: one that is taken for another's shows.
+            // No two have the same state: a swapped one shows.
             let lengths: Vec<usize> = (0..workload.sequences).map(|i| 3 + i % 5).collect();
             run.read(&lengths)?;
             for batch in BATCHES.into_iter().filter(|batch| *batch <= workload.sequences) {
@@ -193,7 +192,7 @@ pub struct ExtendedReference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendedQuality {
-    /// By the measure of its class, then of each coarser one.
+    /// By the measure of its class, then of each coarser one; limits are of `rms`, `state_rms` and `kl`.
     pub agreements: Vec<Agreement>,
     /// Largest root-mean-square error of a row of logits, relative to the logits.
     pub rms: f64,
@@ -203,8 +202,6 @@ pub struct ExtendedQuality {
     pub state_rms: f64,
     /// Mean Kullback-Leibler divergence, in nats per row.
     pub kl: f64,
-    /// The most that each of these classes may have of `rms`, `state_rms` and `kl`.
-    pub limits: Vec<[f64; 3]>,
     /// Longest prompt and largest batch.
     pub checked: Checked,
 }
@@ -222,14 +219,8 @@ impl ExtendedQuality {
 
     /// The same by the measure of a coarser class.
     pub fn passed_by(&self, class: PrecisionClass) -> bool {
-        let measures = self.agreements.iter().zip(&self.limits);
-        let mut of_class = measures.filter(|(agreement, _)| agreement.class == class);
-        let Some((agreement, limits)) = of_class.next() else { return false };
-        let found = [self.rms, self.state_rms, self.kl];
-        // Not `>`: what is no number is beyond a limit.
-        let is_within = found.iter().zip(limits).all(|(found, limit)| found <= limit);
-        let is_certified = agreement.certified.0 >= LEAST_CERTIFIED || agreement.class.products == Precision::Q8;
-        is_within && agreement.disagreements == 0 && is_certified
+        let errors = [self.rms, self.state_rms, self.kl];
+        of_class(&self.agreements, class).is_some_and(|agreement| agreement.passes(errors))
     }
 }
 
@@ -304,8 +295,6 @@ impl ExtendedReference {
             is_first: false,
             answer: Answer::Engine(row),
         });
-        let judge = |class| judge(&self.id, &self.rounding, class, positions.clone());
-        let agreements = class.and_coarser().map(judge).collect();
         let mut errors = Errors::default();
         for (row, want) in &self.probes {
             errors.add(want, &rows[*row], false);
@@ -313,10 +302,11 @@ impl ExtendedReference {
         let of_states = states.iter().zip(&self.states).map(|(got, want)| relative_rms(got, want));
         let state_rms =
             of_states.fold(0.0, |worst: f64, rms| if rms.is_nan() { f64::INFINITY } else { worst.max(rms) });
-        let limits = class.and_coarser().map(|class| {
+        let judge = |class| {
             let [rms, _, kl] = errors.limits(&self.rounding, class);
-            [rms, STATE_LIMIT * rms, kl]
-        });
+            judge(&self.id, &self.rounding, (class, [rms, STATE_LIMIT * rms, kl]), positions.clone())
+        };
+        let agreements = class.and_coarser().map(judge).collect();
         let is_finite = rows.par_iter().all(|row| row.iter().all(|logit| logit.is_finite()));
         Ok(ExtendedQuality {
             agreements,
@@ -324,7 +314,6 @@ impl ExtendedReference {
             max: errors.max,
             state_rms,
             kl: errors.kl(),
-            limits: limits.collect(),
             checked: self.workload.checked(),
         })
     }

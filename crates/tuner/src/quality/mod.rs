@@ -20,15 +20,15 @@ pub use extended::{ExtendedQuality, ExtendedReference, ExtendedWorkload};
 pub use pending::PendingReference;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-pub use ranking::Agreement;
-use ranking::{Answer, BEST, Position, Ranking, judge};
+pub use ranking::{Agreement, LEAST_CERTIFIED};
+use ranking::{Answer, BEST, Position, Ranking, judge, of_class};
 use rayon::prelude::*;
 use rounding::Rounding;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wgoose_graph::{ModelShape, Weight};
+use wgoose_kernels::PrecisionClass;
 use wgoose_kernels::plan::Checked;
-use wgoose_kernels::{Precision, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_runtime::logits::{best, divergence, relative_rms};
 use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
@@ -44,10 +44,6 @@ const DECODED: usize = 2;
 
 /// Every that many positions the whole row of logits is kept for comparison.
 const PROBE_EVERY: usize = 8;
-
-/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only
-/// its Kullback-Leibler divergence and its errors are judged, which is said.
-pub const LEAST_CERTIFIED: u32 = 8;
 
 /// What the reference says about the prompts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +63,7 @@ pub struct Reference {
 /// How an engine compares with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
-    /// By the measure of its class, then of each coarser one.
+    /// By the measure of its class, then of each coarser one; limits are of `rms`, `first_rms` and `kl`.
     pub agreements: Vec<Agreement>,
     /// Root-mean-square error relative to the reference, first tokens apart.
     pub rms: f64,
@@ -77,8 +73,6 @@ pub struct Quality {
     pub max: f64,
     /// Mean Kullback-Leibler divergence from the reference past first tokens, in nats per position.
     pub kl: f64,
-    /// The most that each of these classes may have of `rms`, `first_rms` and `kl`.
-    pub limits: Vec<[f64; 3]>,
     /// Longest prompt and largest batch.
     pub checked: Checked,
     /// Where logits are NaN or infinite, what makes them so.
@@ -96,11 +90,6 @@ impl Quality {
         &self.own().hash
     }
 
-    /// Whether its class certifies too little for a hash to mean anything, so that errors alone are judged.
-    pub fn is_by_kl_only(&self) -> bool {
-        is_by_kl_only(self.own())
-    }
-
     /// Whether these are the numbers and the decisions of a correct plan of its class.
     pub fn passed(&self) -> bool {
         self.passed_by(self.own().class)
@@ -108,19 +97,9 @@ impl Quality {
 
     /// The same by the measure of a coarser class.
     pub fn passed_by(&self, class: PrecisionClass) -> bool {
-        let measures = self.agreements.iter().zip(&self.limits);
-        let mut of_class = measures.filter(|(agreement, _)| agreement.class == class);
-        let Some((agreement, limits)) = of_class.next() else { return false };
-        let found = [self.rms, self.first_rms, self.kl];
-        // Not `>`: what is no number is beyond a limit.
-        let is_within = found.iter().zip(limits).all(|(found, limit)| found <= limit);
-        let is_certified = agreement.certified.0 >= LEAST_CERTIFIED || is_by_kl_only(agreement);
-        self.broken.is_none() && agreement.disagreements == 0 && is_certified && is_within
+        let errors = [self.rms, self.first_rms, self.kl];
+        self.broken.is_none() && of_class(&self.agreements, class).is_some_and(|agreement| agreement.passes(errors))
     }
-}
-
-fn is_by_kl_only(agreement: &Agreement) -> bool {
-    agreement.class.products == Precision::Q8 && agreement.certified.0 < LEAST_CERTIFIED
 }
 
 /// `f16: 5012 of 5012 decisions agree, 171 of 184 positions certified; rms error 1.2e-3 (7.2e-3 at first tokens), KL
@@ -134,7 +113,7 @@ impl std::fmt::Display for Quality {
         let agree = decisions - disagreements;
         write!(f, "{class}: {agree} of {decisions} decisions agree, {certified} of {positions} positions certified; ")?;
         write!(f, "rms error {:.1e} ({:.1e} at first tokens), KL {:.1e} nats", self.rms, self.first_rms, self.kl)?;
-        if self.is_by_kl_only() {
+        if self.own().is_by_errors_only() {
             f.write_str("; judged by KL only")?;
         }
         Ok(())
@@ -279,7 +258,12 @@ impl Reference {
 
     /// What every correct plan of a class comes to, by the class's measure.
     pub fn expected(&self, class: PrecisionClass) -> Agreement {
-        judge(&self.id, &self.rounding, class, self.positions(&|_, _| Answer::Reference))
+        let errors = self.probes.iter().fold(Errors::default(), |mut errors, (_, t, row)| {
+            errors.add(row, row, *t == 0);
+            errors
+        });
+        let limits = errors.limits(&self.rounding, class);
+        judge(&self.id, &self.rounding, (class, limits), self.positions(&|_, _| Answer::Reference))
     }
 
     fn positions<'a>(&'a self, answer: &'a dyn Fn(usize, usize) -> Answer<'a>) -> impl Iterator<Item = Position<'a>> {
@@ -299,21 +283,23 @@ impl Reference {
         let vocab = engine.shape().vocab as usize;
         let row = |i: usize, t: usize| logits[i].get(t * vocab..(t + 1) * vocab);
         let answer = |i: usize, t: usize| row(i, t).map_or(Answer::Unseen, Answer::Engine);
-        let judge = |class| judge(&self.id, &self.rounding, class, self.positions(&answer));
-        let agreements = class.and_coarser().map(judge).collect();
         let mut errors = Errors::default();
         for (i, t, want) in &self.probes {
             if let Some(got) = row(*i, *t) {
                 errors.add(want, got, *t == 0);
             }
         }
-        let limits = class.and_coarser().map(|class| errors.limits(&self.rounding, class)).collect();
+        let judge = |class| {
+            let limits = errors.limits(&self.rounding, class);
+            judge(&self.id, &self.rounding, (class, limits), self.positions(&answer))
+        };
+        let agreements = class.and_coarser().map(judge).collect();
         let Errors { rms, first_rms, max, .. } = errors;
         let tokens = logits.iter().map(|logits| logits.len() / vocab).max().unwrap_or(0) as u32;
         let is_batched = logits.iter().all(|logits| !logits.is_empty());
         let checked = Checked { tokens, sequences: if is_batched { logits.len() as u32 } else { 1 } };
         let broken = broken(engine, &self.sequences, logits)?;
-        Ok(Quality { agreements, rms, first_rms, max, kl: errors.kl(), limits, checked, broken })
+        Ok(Quality { agreements, rms, first_rms, max, kl: errors.kl(), checked, broken })
     }
 }
 
@@ -419,6 +405,7 @@ impl RandomTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wgoose_kernels::Precision;
 
     #[test]
     fn the_prompts_are_pinned() {
@@ -427,20 +414,20 @@ mod tests {
         assert_eq!(prompts[0][..4], [103, 25, 217, 199]);
     }
 
+    fn found(class: PrecisionClass, certified: u32, disagreements: u32) -> Quality {
+        let (hash, certified, limits) = (String::new(), (certified, 184), [1.0; 3]);
+        let own = Agreement { class, hash, certified, decisions: 999, disagreements, limits };
+        let checked = Checked::default();
+        Quality { agreements: vec![own], rms: 0.5, first_rms: 0.5, max: 0.0, kl: 0.5, checked, broken: None }
+    }
+
     #[test]
     fn a_gate_that_certifies_too_little_does_not_pass() {
-        let found = |products, certified| {
-            let class = PrecisionClass { products, ..PrecisionClass::default() };
-            let (hash, decisions) = (String::new(), certified);
-            let own = Agreement { class, hash, certified: (certified, 184), decisions, disagreements: 0 };
-            let (agreements, limits) = (vec![own], vec![[1.0; 3]]);
-            let checked = Checked::default();
-            Quality { agreements, rms: 0.5, first_rms: 0.5, max: 0.0, kl: 0.5, limits, checked, broken: None }
-        };
-        for products in [Precision::F32, Precision::Q15, Precision::F16, Precision::Q8] {
-            assert!(found(products, LEAST_CERTIFIED).passed());
-            let few = found(products, LEAST_CERTIFIED - 1);
-            assert_eq!((few.passed(), few.is_by_kl_only()), (products == Precision::Q8, products == Precision::Q8));
+        for class in PrecisionClass::all() {
+            let is_q8 = class.products == Precision::Q8;
+            assert!(found(class, LEAST_CERTIFIED, 0).passed());
+            let few = found(class, LEAST_CERTIFIED - 1, 0);
+            assert_eq!((few.passed(), few.own().is_by_errors_only()), (is_q8, is_q8), "{class}");
             let far = Quality { kl: 1.1, ..few };
             assert!(!far.passed() && !Quality { kl: f64::NAN, ..far }.passed());
         }
@@ -449,18 +436,7 @@ mod tests {
     #[test]
     fn one_disagreement_refuses_in_every_class() {
         for class in PrecisionClass::all() {
-            let own = Agreement { class, hash: String::new(), certified: (99, 184), decisions: 999, disagreements: 1 };
-            let quality = Quality {
-                agreements: vec![own],
-                rms: 0.0,
-                first_rms: 0.0,
-                max: 0.0,
-                kl: 0.0,
-                limits: vec![[1.0; 3]],
-                checked: Checked::default(),
-                broken: None,
-            };
-            assert!(!quality.passed(), "{class}");
+            assert!(found(class, 99, 0).passed() && !found(class, 99, 1).passed(), "{class}");
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use super::rounding::Rounding;
 use serde::{Deserialize, Serialize};
-use wgoose_kernels::PrecisionClass;
+use wgoose_kernels::{Precision, PrecisionClass};
+
+/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only its
+/// Kullback-Leibler divergence and its errors are judged, which is said.
+pub const LEAST_CERTIFIED: u32 = 8;
 
 /// How many of the best tokens are compared at each position.
 pub(super) const BEST: usize = 32;
@@ -69,8 +73,8 @@ pub(super) enum Answer<'a> {
     Unseen,
 }
 
-/// How an engine agrees with the reference where a class is certain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How an engine agrees with the reference where a class is certain, and how far off the class may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agreement {
     /// The class.
@@ -83,19 +87,42 @@ pub struct Agreement {
     pub decisions: u32,
     /// How many of these the engine makes otherwise.
     pub disagreements: u32,
+    /// The most that the class may have of each of the errors that are looked at.
+    pub limits: [f64; 3],
 }
 
-/// Holds positions against the reference, by the measure of a class.
+impl Agreement {
+    /// Whether the class certifies too little for a hash to mean anything, so that errors alone are judged.
+    pub fn is_by_errors_only(&self) -> bool {
+        self.class.products == Precision::Q8 && self.certified.0 < LEAST_CERTIFIED
+    }
+
+    /// Whether these are the decisions, and those the errors, of a correct plan of the class.
+    pub(super) fn passes(&self, errors: [f64; 3]) -> bool {
+        // Not `>`: what is no number is beyond a limit.
+        let is_within = errors.iter().zip(self.limits).all(|(error, limit)| *error <= limit);
+        let is_certified = self.certified.0 >= LEAST_CERTIFIED || self.is_by_errors_only();
+        is_within && self.disagreements == 0 && is_certified
+    }
+}
+
+/// The one of a class.
+pub(super) fn of_class(agreements: &[Agreement], class: PrecisionClass) -> Option<&Agreement> {
+    agreements.iter().find(|agreement| agreement.class == class)
+}
+
+/// Holds positions against the reference, by the measure of a class whose errors have these limits.
 pub(super) fn judge<'a>(
     id: &str,
     rounding: &Rounding,
-    class: PrecisionClass,
+    (class, limits): (PrecisionClass, [f64; 3]),
     positions: impl Iterator<Item = Position<'a>>,
 ) -> Agreement {
     let mut hasher = blake3::Hasher::new();
     hasher.update(id.as_bytes());
     hasher.update(class.to_string().as_bytes());
-    let mut agreement = Agreement { class, hash: String::new(), certified: (0, 0), decisions: 0, disagreements: 0 };
+    let (hash, certified) = (String::new(), (0, 0));
+    let mut agreement = Agreement { class, hash, certified, decisions: 0, disagreements: 0, limits };
     let margins = [false, true].map(|is_first| rounding.margin(class, is_first));
     for Position { ranking, is_first, answer } in positions {
         let margin = margins[usize::from(is_first)];

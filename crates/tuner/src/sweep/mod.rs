@@ -14,6 +14,7 @@ mod ends;
 mod event;
 mod find_forms;
 mod forms;
+mod gates;
 mod in_use;
 mod incremental;
 mod kernels;
@@ -47,21 +48,19 @@ pub use worth::Worth;
 use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
 use crate::lab::LabError;
-use crate::ledger::{Gate, LedgerError, Session};
+use crate::ledger::{LedgerError, Session};
 use crate::memo::{Memo, TrialError};
 use crate::paired::Effort;
 use crate::quality::QualityError;
-use crate::running::changes_only_decode;
 use crate::scenario::Scenario;
 use crate::seeds::Planted;
 use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::Format;
 use wgoose_kernels::plan::bindable_fusions;
-use wgoose_kernels::{Plan, PlanError, Precision, StateFormat};
+use wgoose_kernels::{Plan, PlanError};
 
 /// What stops a sweep.
 #[derive(Debug, thiserror::Error)]
@@ -307,39 +306,6 @@ impl<'a> Sweep<'a> {
         self.end(share).saturating_sub(self.memo.spent())
     }
 
-    /// That the default plan passes the gate, and whether the plan in use does.
-    fn check_default(&mut self) -> Result<(), SweepError> {
-        self.begin(Stage::Reference, 1)?;
-        let gate = self.default_gate()?;
-        if !gate.passed {
-            return Err(SweepError::Gate(gate.detail));
-        }
-        let hash = gate.quality_hash.unwrap_or_default();
-        self.done(Step::Reference { hash, detail: gate.detail })?;
-        self.gate_in_use()
-    }
-
-    /// The gate of the default plan, without which nothing is known to be right. It may wait for the reference.
-    fn default_gate(&mut self) -> Result<Gate, SweepError> {
-        let before = self.memo.waited();
-        let gate = match self.memo.gate_in_any_case(&self.default, self.gates_are_narrow) {
-            Err(TrialError::Failed(reason)) => return Err(SweepError::Gate(reason.to_string())),
-            gate => gate?,
-        };
-        let waited = self.memo.waited().saturating_sub(before);
-        if waited >= Duration::from_secs(1) {
-            tell(self.listen, Event::Waited(waited))?;
-        }
-        Ok(gate)
-    }
-
-    /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it
-    /// was not looked at.
-    fn answers_alike(&self, plan: &Plan) -> Option<bool> {
-        let (agreeing, decisions) = self.memo.known_gate(plan)?.agreeing?;
-        Some(decisions > 0 && agreeing == decisions)
-    }
-
     /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.
     fn checked(&mut self, structure: Plan) -> Result<Plan, SweepError> {
         if structure.hash() == self.default.hash() || self.passes(&structure, &Candidate::Structure)? {
@@ -469,65 +435,5 @@ impl<'a> Sweep<'a> {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Whether the gate of a plan looks at decoding only.
-    fn looks_at_decode_only(&self, plan: &Plan) -> bool {
-        self.gates_are_narrow && changes_only_decode(&self.default, plan)
-    }
-
-    /// Whether a plan passes the gate; one that there is no time for does not.
-    fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        let gate = self.memo.gate(plan, self.looks_at_decode_only(plan));
-        self.has_passed(gate, plan, candidate)
-    }
-
-    /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU runs the kernels, or steps are
-    /// slow, these take minutes: the plan then says how far it was checked.
-    fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        if self.problem.limits.is_cpu || self.gates_are_narrow {
-            return Ok(true);
-        }
-        let gate = self.memo.extended_gate(plan, self.looks_at_decode_only(plan));
-        self.has_passed(gate, plan, candidate)
-    }
-
-    fn has_passed(
-        &mut self,
-        gate: Result<Gate, TrialError>,
-        plan: &Plan,
-        candidate: &Candidate,
-    ) -> Result<bool, SweepError> {
-        let candidate = candidate.clone();
-        match gate {
-            Ok(gate) if gate.passed => return Ok(true),
-            Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
-            Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
-            Err(TrialError::OutOfTime) => self.leave_untried(vec![candidate.to_string()], plan)?,
-            Err(error) => return Err(error.into()),
-        }
-        Ok(false)
-    }
-
-    /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still
-    /// compared.
-    fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
-        let catalogue = Arc::clone(&self.options.catalogue);
-        while plan.least_precise(&catalogue) > Precision::F32 {
-            let only_decode = self.looks_at_decode_only(plan);
-            let detail = match self.memo.gate(plan, only_decode) {
-                Ok(gate) if gate.passed => break,
-                Ok(gate) => gate.detail,
-                Err(TrialError::Failed(reason)) => reason.to_string(),
-                Err(TrialError::OutOfTime) => break,
-                Err(error) => return Err(error.into()),
-            };
-            let least = plan.least_precise(&catalogue);
-            plan.choices.retain(|c| c.precision(&catalogue) < least);
-            plan.precision = Precision::F32;
-            plan.state = StateFormat::F32;
-            self.note(Note::Dropped { precision: least, detail })?;
-        }
-        Ok(())
     }
 }

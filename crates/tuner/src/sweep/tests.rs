@@ -3,6 +3,7 @@
 use super::forms::Forms;
 use super::merged_step::weight;
 use super::*;
+use wgoose_kernels::Precision;
 use crate::interrupt::Interrupt;
 use crate::kernel_tuning::PersistentGrid;
 use crate::lab::{Costs, Synthetic, SyntheticLab, made_up};
