@@ -3,7 +3,6 @@
 use super::forms::Forms;
 use super::merged_step::weight;
 use super::*;
-use wgoose_kernels::Precision;
 use crate::interrupt::Interrupt;
 use crate::kernel_tuning::PersistentGrid;
 use crate::lab::{Costs, Synthetic, SyntheticLab, made_up};
@@ -14,6 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::Catalogue;
+use wgoose_kernels::Precision;
 use wgoose_loader::synth::Mix;
 
 const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
