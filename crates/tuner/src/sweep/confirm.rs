@@ -127,6 +127,8 @@ impl Sweep<'_> {
                 _ => {}
             }
         }
+        // The extended one takes about as long.
+        let gate = if self.has_extended_gate() { 2.0 * gate } else { gate };
         // A few samples take about half as long as a comparison.
         let screened = |scenario: &Scenario| screened.get(scenario).map(|cost| 2.0 * cost);
         // Of what nothing is known it is guessed that it takes about as long as a process to begin.

@@ -53,13 +53,20 @@ impl Sweep<'_> {
         self.has_passed(gate, plan, candidate)
     }
 
+    /// Whether there is time for a gate of long prompts and full batches.
+    pub(super) fn has_extended_gate(&self) -> bool {
+        !self.problem.limits.is_cpu && !self.gates_are_narrow
+    }
+
     /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU runs the kernels, or steps are
-    /// slow, these take minutes: the plan then says how far it was checked.
+    /// slow, these take minutes, and a short search has seconds for a plan that reads prompts by the default's kernels:
+    /// the plan then says how far it was checked.
     pub(super) fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        if self.problem.limits.is_cpu || self.gates_are_narrow {
+        if !self.has_extended_gate() {
             return Ok(true);
         }
-        let gate = self.memo.extended_gate(plan, self.looks_at_decode_only(plan));
+        let only_decode = self.ends.is_short && changes_only_decode(&self.default, plan);
+        let gate = self.memo.extended_gate(plan, only_decode);
         self.has_passed(gate, plan, candidate)
     }
 
