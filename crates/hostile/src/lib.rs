@@ -26,7 +26,7 @@ use world::{SHAPE, World};
 pub type Reads = fn(&[u8]);
 
 /// Every format by name.
-pub const ALL: [(&str, Reads); 11] = [
+pub const ALL: [(&str, Reads); 12] = [
     ("gguf", gguf),
     ("safetensors", safetensors),
     ("pth", pth),
@@ -35,6 +35,7 @@ pub const ALL: [(&str, Reads); 11] = [
     ("state", state),
     ("store", store),
     ("reference", reference),
+    ("extended", extended),
     ("kernel", kernel),
     ("vocabulary", vocabulary),
     ("tokens", tokens),
@@ -120,6 +121,19 @@ pub fn reference(bytes: &[u8]) {
         let hash =
             Reference::cached(&world.model, folder).map(|reference| reference.expected(PrecisionClass::default()));
         assert_eq!(hash.ok(), Some(world.reference.expected(PrecisionClass::default())));
+    });
+}
+
+/// A reference of long prompts and full batches in a cache, likewise.
+///
+/// # Panics
+/// What comes of it is something else.
+pub fn extended(bytes: &[u8]) {
+    let world = World::get();
+    World::with_file(&world.extended_name, bytes, |path| {
+        let Some(folder) = path.parent() else { return };
+        let found = World::extended(&world.model, &world.reference, folder);
+        assert!(found.is_ok_and(|found| found == world.extended), "it is not what the model comes to");
     });
 }
 

@@ -58,6 +58,7 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         ("state", fs::read(path("state"))?),
         ("store", fs::read(path("store"))?),
         ("reference", fs::read(path("cache").join(&world.reference_name))?),
+        ("extended", fs::read(path("extended").join(&world.extended_name))?),
         ("kernel", kernel("ops/matmul/naive.wgsl")?),
         ("kernel", kernel("ops/matmul/gemv_subgroup.wgsl")?),
         ("kernel", kernel("ops/matmul/gemm_tiled.wgsl")?),

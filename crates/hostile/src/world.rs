@@ -8,8 +8,9 @@ use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, rwkv7};
 use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
+use wgoose_runtime::{CpuExecutor, Engine};
 use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
-use wgoose_tuner::quality::Reference;
+use wgoose_tuner::quality::{ExtendedReference, ExtendedWorkload, Reference};
 
 /// The smallest model whose quality can be told.
 pub(crate) const SHAPE: ModelShape = ModelShape {
@@ -29,6 +30,9 @@ pub(crate) struct World {
     pub(crate) reference: Reference,
     /// The file of the reference in a cache.
     pub(crate) reference_name: String,
+    /// What long prompts and full batches come to, by the CPU.
+    pub(crate) extended: ExtendedReference,
+    pub(crate) extended_name: String,
     pub(crate) folder: TempDir,
 }
 
@@ -50,14 +54,32 @@ impl World {
         let cache = folder.path().join("cache");
         let reference = Reference::cached(&model, &cache)?;
         let name = fs::read_dir(&cache)?.next().ok_or("no reference is kept")??.file_name();
+        let beside = folder.path().join("extended");
+        let extended = World::extended(&model, &reference, &beside)?;
+        let extended_name = fs::read_dir(&beside)?.next().ok_or("no extended reference is kept")??.file_name();
         Ok(World {
             fingerprint: model.fingerprint().to_string(),
             model,
             catalogue: Catalogue::embedded(),
             reference,
             reference_name: name.to_string_lossy().into_owned(),
+            extended,
+            extended_name: extended_name.to_string_lossy().into_owned(),
             folder,
         })
+    }
+
+    /// What a small workload comes to, kept in a folder.
+    pub(crate) fn extended(
+        model: &Arc<Model>,
+        reference: &Reference,
+        folder: &Path,
+    ) -> Result<ExtendedReference, Box<dyn std::error::Error>> {
+        const SLOTS: usize = 8;
+        const CHUNK: usize = 32;
+        let engine = Engine::new(Box::new(CpuExecutor::new(Arc::clone(model), SLOTS)?), CHUNK);
+        let workload = ExtendedWorkload::new(CHUNK, SLOTS, true);
+        Ok(ExtendedReference::cached(model, reference, &engine, workload, folder)?)
     }
 
     /// A session on the CPU.

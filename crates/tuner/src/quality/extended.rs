@@ -4,7 +4,7 @@
 //! beside the reference and computed once.
 
 use super::filed::{self, Unusable};
-use super::ranking::{Agreement, Answer, Position, Ranking, judge, of_class};
+use super::ranking::{Agreement, Answer, LEAST_CERTIFIED, Position, Ranking, judge, of_class};
 use super::rounding::Rounding;
 use super::{Errors, QualityError, RandomTokens, Reference};
 use rayon::prelude::*;
@@ -93,86 +93,109 @@ impl ExtendedWorkload {
     }
 }
 
+/// What is done to an engine, one after another.
+enum Step {
+    /// States are zero again.
+    Reset(Range<usize>),
+    /// One call with random tokens for slots from 0 on, so many each: a row of logits for each.
+    Read(Vec<usize>),
+    /// Values of the states of slots are kept.
+    KeepStates(Vec<usize>),
+}
+
+impl ExtendedWorkload {
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = vec![Step::Reset(0..self.sequences.min(3))];
+        if !self.only_decode {
+            steps.extend([Step::Read(vec![self.tokens()]), Step::KeepStates(vec![0])]);
+        }
+        if !self.only_decode && self.sequences >= 3 {
+            for tokens in self.passes() {
+                let first = tokens.div_ceil(6);
+                let second = (tokens / 3).min(tokens - first);
+                let lengths = [first, second, tokens - first - second];
+                steps.push(Step::Read(lengths.into_iter().take_while(|length| *length > 0).collect()));
+            }
+            steps.extend([Step::KeepStates(vec![0, 1, 2]), Step::Reset(0..self.sequences)]);
+            // No two have the same state: a swapped one shows.
+            steps.push(Step::Read((0..self.sequences).map(|i| 3 + i % 5).collect()));
+            for batch in BATCHES.into_iter().filter(|batch| *batch <= self.sequences) {
+                steps.extend([Step::Read(vec![1; batch]), Step::Read(vec![1; batch])]);
+            }
+            let kept = STATES_OF_BATCH.into_iter().filter(|slot| *slot < self.sequences);
+            steps.push(Step::KeepStates(kept.collect()));
+        }
+        steps.extend((0..DECODED).map(|_| Step::Read(vec![1])));
+        steps.push(Step::KeepStates(vec![0]));
+        steps
+    }
+
+    /// Rows of logits, and the last row of each call.
+    fn rows(&self) -> (usize, Vec<usize>) {
+        let (mut rows, mut ends) = (0, Vec::new());
+        for step in self.steps() {
+            if let Step::Read(lengths) = step {
+                rows += lengths.len();
+                ends.push(rows - 1);
+            }
+        }
+        (rows, ends)
+    }
+
+    /// How many values of each kept tensor of a state of a model there are, in the order in which they are kept.
+    fn state_values(&self, shape: &ModelShape) -> Vec<usize> {
+        let kept = self.steps().into_iter().filter_map(|step| match step {
+            Step::KeepStates(slots) => Some(slots.len()),
+            _ => None,
+        });
+        let of_slot = State::all(shape).map(|tensor| {
+            let len = tensor.len(shape);
+            len.div_ceil(every(len))
+        });
+        let of_slot: Vec<usize> = of_slot.collect();
+        of_slot.repeat(kept.sum())
+    }
+}
+
+/// Of a tensor of so many values of a state, one of so many is compared: an odd number, so that no column is left out.
+fn every(len: usize) -> usize {
+    len.div_ceil(STATE_VALUES) | 1
+}
+
 /// What a workload comes to.
 #[derive(Default)]
 struct Results {
     /// Logits, in the order in which they were asked for.
     rows: Vec<Vec<f32>>,
-    /// Which of them end a pass.
-    ends: Vec<usize>,
     /// Values of the tensors of some states.
     states: Vec<Vec<f32>>,
 }
 
-/// One engine that runs a workload.
-struct Run<'a> {
-    engine: &'a mut Engine,
-    random: RandomTokens,
-    results: Results,
-}
-
-impl Run<'_> {
-    fn reset(&mut self, slots: Range<usize>) -> Result<(), RuntimeError> {
-        let zero = StateData::zero(self.engine.shape());
-        slots.into_iter().try_for_each(|slot| self.engine.set_state(slot, &zero))
-    }
-
-    /// One call with random tokens for slots from 0 on, so many each.
-    fn read(&mut self, lengths: &[usize]) -> Result<(), RuntimeError> {
-        let tokens: Vec<Vec<u32>> = lengths.iter().map(|length| self.random.take(*length)).collect();
-        let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
-        let sequences: Vec<Sequence<'_>> = tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
-        self.results.rows.extend(self.engine.forward(&sequences)?);
-        self.results.ends.push(self.results.rows.len() - 1);
-        Ok(())
-    }
-
-    fn keep_states(&mut self, slots: impl Iterator<Item = usize>) -> Result<(), RuntimeError> {
-        let shape = *self.engine.shape();
-        for slot in slots {
-            let tensors: Vec<(usize, State)> = State::all(&shape).map(|tensor| (slot, tensor)).collect();
-            for values in self.engine.state_tensors(&tensors)? {
-                let every = values.len().div_ceil(STATE_VALUES) | 1;
-                self.results.states.push(values.into_iter().step_by(every).collect());
-            }
-        }
-        Ok(())
-    }
-}
-
 fn run(workload: &ExtendedWorkload, engine: &mut Engine) -> Result<Results, RuntimeError> {
-    let random = RandomTokens::new(11, engine.shape());
-    let mut run = Run { engine, random, results: Results::default() };
-    run.reset(0..workload.sequences.min(3))?;
-    if !workload.only_decode {
-        run.read(&[workload.tokens()])?;
-        run.keep_states(0..1)?;
-        if workload.sequences >= 3 {
-            for tokens in workload.passes() {
-                let first = tokens.div_ceil(6);
-                let second = (tokens / 3).min(tokens - first);
-                let lengths = [first, second, tokens - first - second];
-                let is_some = lengths.iter().take_while(|length| **length > 0).count();
-                run.read(&lengths[..is_some])?;
+    let shape = *engine.shape();
+    let (zero, mut random) = (StateData::zero(&shape), RandomTokens::new(11, &shape));
+    let mut results = Results::default();
+    for step in workload.steps() {
+        match step {
+            Step::Reset(slots) => slots.into_iter().try_for_each(|slot| engine.set_state(slot, &zero))?,
+            Step::Read(lengths) => {
+                let tokens: Vec<Vec<u32>> = lengths.iter().map(|length| random.take(*length)).collect();
+                let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
+                let sequences: Vec<Sequence<'_>> = tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
+                results.rows.extend(engine.forward(&sequences)?);
             }
-            run.keep_states(0..3)?;
-            run.reset(0..workload.sequences)?;
-            // No two have the same state: a swapped one shows.
-            let lengths: Vec<usize> = (0..workload.sequences).map(|i| 3 + i % 5).collect();
-            run.read(&lengths)?;
-            for batch in BATCHES.into_iter().filter(|batch| *batch <= workload.sequences) {
-                for _ in 0..2 {
-                    run.read(&vec![1; batch])?;
+            Step::KeepStates(slots) => {
+                for slot in slots {
+                    let tensors: Vec<(usize, State)> = State::all(&shape).map(|tensor| (slot, tensor)).collect();
+                    for values in engine.state_tensors(&tensors)? {
+                        let every = every(values.len());
+                        results.states.push(values.into_iter().step_by(every).collect());
+                    }
                 }
             }
-            run.keep_states(STATES_OF_BATCH.into_iter().filter(|slot| *slot < workload.sequences))?;
         }
     }
-    for _ in 0..DECODED {
-        run.read(&[1])?;
-    }
-    run.keep_states(0..1)?;
-    Ok(run.results)
+    Ok(results)
 }
 
 /// What f32 kernels come to.
@@ -249,7 +272,7 @@ impl ExtendedReference {
         let id = id(model, &workload);
         let path = folder.join(format!("extended-{}.json", &id[..16]));
         let filed = filed::read::<ExtendedReference>(&path);
-        let checked = filed.and_then(|filed| filed.check(&id, model).map(|()| filed).map_err(Unusable::Content));
+        let checked = filed.and_then(|filed| filed.check(workload, model).map(|()| filed).map_err(Unusable::Content));
         filed::or_made(checked, &path, || ExtendedReference::compute(model, reference, engine, workload))
     }
 
@@ -268,11 +291,12 @@ impl ExtendedReference {
         if !quality.passed() {
             return Err(QualityError::F32(quality.to_string()));
         }
-        let Results { rows, ends, states } = run(&workload, &mut f32)?;
+        let Results { rows, states } = run(&workload, &mut f32)?;
         if !rows.iter().chain(&states).flatten().all(|value| value.is_finite()) {
             return Err(QualityError::F32("NaN or an infinity in a long prompt or a full batch".to_owned()));
         }
         let rankings = rows.par_iter().map(|row| Ranking::of(row)).collect();
+        let (_, ends) = workload.rows();
         let probes = probed(&ends).map(|row| (row, rows[row].clone())).collect();
         Ok(ExtendedReference {
             id: id(model, &workload),
@@ -289,7 +313,7 @@ impl ExtendedReference {
     /// # Errors
     /// The device fails.
     pub fn evaluate(&self, engine: &mut Engine, class: PrecisionClass) -> Result<ExtendedQuality, QualityError> {
-        let Results { rows, states, .. } = run(&self.workload, engine)?;
+        let Results { rows, states } = run(&self.workload, engine)?;
         let positions = self.rankings.iter().zip(&rows).map(|(ranking, row)| Position {
             ranking,
             is_first: false,
@@ -319,19 +343,28 @@ impl ExtendedReference {
     }
 
     /// That it is of that model and workload, as far as can be seen without running them.
-    fn check(&self, id: &str, model: &Model) -> Result<(), &'static str> {
+    fn check(&self, workload: ExtendedWorkload, model: &Model) -> Result<(), &'static str> {
         let holds = |is_so: bool, what| if is_so { Ok(()) } else { Err(what) };
         let shape: &ModelShape = model.shape();
-        holds(self.id == id, "the model or the workload")?;
+        let (rows, ends) = workload.rows();
+        holds(self.id == id(model, &workload) && self.workload == workload, "the model or the workload")?;
         holds(self.rounding == Rounding::of(model), "what decides its rounding")?;
+        holds(self.rankings.len() == rows, "the number of rankings")?;
         holds(self.rankings.iter().all(|ranking| ranking.fits(shape.vocab)), "a ranking")?;
-        holds(!self.probes.is_empty() && !self.states.is_empty(), "the number of its logits or states")?;
+        holds(self.probes.iter().map(|(row, _)| *row).eq(probed(&ends)), "the rows of its logits")?;
         for (row, logits) in &self.probes {
             let is_whole = logits.len() == shape.vocab as usize && logits.iter().all(|logit| logit.is_finite());
             holds(is_whole, "a row of logits")?;
-            holds(self.rankings.get(*row) == Some(&Ranking::of(logits)), "a ranking is not that of its logits")?;
+            holds(self.rankings[*row] == Ranking::of(logits), "a ranking is not that of its logits")?;
         }
-        holds(self.states.iter().flatten().all(|value| value.is_finite()), "a state")
+        let lengths = self.states.iter().map(Vec::len);
+        holds(lengths.eq(workload.state_values(shape)), "the number of values of a state")?;
+        holds(self.states.iter().flatten().all(|value| value.is_finite()), "a value of a state")?;
+        let class = PrecisionClass::default();
+        let positions =
+            self.rankings.iter().map(|ranking| Position { ranking, is_first: false, answer: Answer::Reference });
+        let expected = judge(&self.id, &self.rounding, (class, [0.0; 3]), positions);
+        holds(expected.certified.0 >= LEAST_CERTIFIED, "too few positions are certified")
     }
 }
 
@@ -349,6 +382,65 @@ fn id(model: &Model, workload: &ExtendedWorkload) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use wgoose_graph::LoraRanks;
+    use wgoose_loader::Container;
+    use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write as synth};
+    use wgoose_runtime::CpuExecutor;
+
+    type Edit = (&'static str, fn(&mut ExtendedReference));
+
+    /// By someone who knows how to make a hash.
+    const EDITS: [Edit; 12] = [
+        ("the model or the workload", |r| r.id.push('0')),
+        ("the model or the workload", |r| r.workload.sequences = 3),
+        ("decides its rounding", |r| r.rounding.layers = 9),
+        ("number of rankings", |r| drop(r.rankings.pop())),
+        ("number of rankings", |r| r.rankings.push(r.rankings[0].clone())),
+        ("a ranking", |r| r.rankings[2].gaps.clear()),
+        ("rows of its logits", |r| r.probes.clear()),
+        ("rows of its logits", |r| r.probes[1].0 = usize::MAX),
+        ("row of logits", |r| r.probes[1].1.truncate(1)),
+        ("not that of its logits", |r| r.probes[1].1.reverse()),
+        ("number of values of a state", |r| drop(r.states.pop())),
+        ("number of values of a state", |r| r.states[3].truncate(1)),
+    ];
+
+    #[test]
+    fn an_edited_file_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
+        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 32, vocab: 40, ranks };
+        let (container, mix) = (Container::Gguf, Mix::F32);
+        let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
+        let path = folder.path().join("model.gguf");
+        synth(&options, &path, &mut unwatched).unwrap();
+        let model = Arc::new(Model::open(path).unwrap());
+        let engine = Engine::new(Box::new(CpuExecutor::new(Arc::clone(&model), 8).unwrap()), 32);
+        let cache = folder.path().join("cache");
+        let reference = Reference::compute(&model).unwrap();
+        let workload = ExtendedWorkload::new(32, 8, false);
+        let made = || ExtendedReference::cached(&model, &reference, &engine, workload, &cache).unwrap();
+        let right = made();
+        let path = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+        let found = || filed::read::<ExtendedReference>(&path).unwrap();
+        assert_eq!((found(), right.check(workload, &model)), (right.clone(), Ok(())));
+        for (why, edit) in EDITS {
+            let mut edited = right.clone();
+            edit(&mut edited);
+            filed::write(&path, &edited).unwrap();
+            let refused = found().check(workload, &model).unwrap_err();
+            assert!(refused.contains(why), "{why}: {refused}");
+            assert_eq!(made(), right, "{why}");
+            assert_eq!(found(), right, "{why}");
+        }
+        // A disarmed one: nothing is certain, and no logit contradicts it.
+        let mut edited = right.clone();
+        edited.rankings.iter_mut().for_each(|ranking| ranking.gaps.fill(0.0));
+        edited.probes.iter_mut().for_each(|(_, row)| row.fill(0.0));
+        filed::write(&path, &edited).unwrap();
+        assert_eq!(made(), right);
+    }
 
     #[test]
     fn every_range_of_rows_has_a_pass() {

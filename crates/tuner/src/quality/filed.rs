@@ -133,7 +133,7 @@ pub(super) fn read<R: Serialize + DeserializeOwned>(path: &Path) -> Result<R, Un
 }
 
 /// Two sweeps may make it at once.
-fn write<R: Serialize>(path: &Path, reference: &R) -> std::io::Result<()> {
+pub(super) fn write<R: Serialize>(path: &Path, reference: &R) -> std::io::Result<()> {
     let text = serde_json::to_vec(&Filed { hash: hash(reference)?, reference })?;
     wgoose_files::replace(path, |file| file.write_all(&text)).map(drop)
 }
