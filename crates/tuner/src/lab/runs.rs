@@ -11,8 +11,11 @@ use wgoose_runtime::{
     Sequence, Start,
 };
 
-/// Fewest tokens that a sample of decoding writes.
+/// Fewest tokens that a sample of decoding writes, unless one takes as long as a sample to choose by.
 const FEWEST_TOKENS: u32 = 4;
+
+/// Nanoseconds of a sample of decoding to choose by.
+const CHOICE_NS: f64 = 50e6;
 
 /// Two samples that differ by no more tell that a plan is warm.
 const STEADY: f64 = 0.03;
@@ -44,7 +47,8 @@ impl Purpose {
     fn steps(self, tokens: u32, ns: f64) -> u32 {
         // What a sample should take, in nanoseconds, and the fewest and most steps.
         let (sample_ns, fewest, most) = match (tokens, self) {
-            (1, Purpose::Choice) => (50e6, FEWEST_TOKENS, 32),
+            (1, Purpose::Choice) if ns >= CHOICE_NS => (CHOICE_NS, 1, 1),
+            (1, Purpose::Choice) => (CHOICE_NS, FEWEST_TOKENS, 32),
             (1, Purpose::Report) => (100e6, FEWEST_TOKENS, 64),
             (_, Purpose::Choice) => (12.5e6, 1, MOST_PARTS),
             (_, Purpose::Report) => (25e6, 1, 8),
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn what_is_reported_is_sampled_for_longer() {
         let steps = |tokens, ms: f64| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.steps(tokens, ms * 1e6));
-        assert_eq!([0.1, 2.0, 5.0, 400.0].map(|ms| steps(1, ms)), [[32, 64], [25, 50], [10, 20], [4, 4]]);
+        assert_eq!([0.1, 2.0, 5.0, 400.0].map(|ms| steps(1, ms)), [[32, 64], [25, 50], [10, 20], [1, 4]]);
         assert_eq!([0.1, 5.0, 12.0, 400.0].map(|ms| steps(32, ms)), [[4, 8], [3, 5], [2, 3], [1, 1]]);
         let parts = |tokens, steps| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.parts(tokens, steps));
         assert_eq!([4, 10, 32].map(|steps| parts(1, steps)), [[4, 4], [2, 1], [4, 1]]);

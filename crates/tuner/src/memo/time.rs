@@ -30,6 +30,20 @@ impl Memo<'_> {
         self.took.iter().map(|(job, seconds)| (job, *seconds))
     }
 
+    /// Seconds that a kernel takes to be compiled, checked and timed, on average; a quarter of one while nothing is
+    /// known.
+    pub(crate) fn kernel_seconds(&self) -> f64 {
+        let (mut seconds, mut kernels) = (0.0, 0);
+        for (job, took) in self.took() {
+            match job {
+                Job::Kernel { .. } => (seconds, kernels) = (seconds + took, kernels + 1),
+                Job::Compile { .. } => seconds += took,
+                _ => {}
+            }
+        }
+        if kernels == 0 { 0.25 } else { seconds / f64::from(kernels) }
+    }
+
     /// From now on no comparison and no gate begins once that much time was spent, and a comparison that goes on is
     /// broken off soon after.
     pub(crate) fn end_at(&mut self, end: Duration) {

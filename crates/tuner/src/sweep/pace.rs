@@ -57,8 +57,9 @@ impl Sweep<'_> {
         let tokens_per_step = if self.problem.limits.is_cpu { TOKENS_PER_STEP_OF_A_CPU } else { TOKENS_PER_STEP };
         let rows = f64::from(tokens) * f64::from(sequences);
         let steps = (rows / tokens_per_step).max(1.0);
-        // A sample of decode is a few steps.
-        if tokens == 1 { (4.0 * steps * step).max(0.05) } else { steps * step }
+        // A sample of decode is a few steps, unless one takes as long.
+        let pass = steps * step;
+        if tokens == 1 && pass < 0.05 { (4.0 * pass).max(0.05) } else { pass }
     }
 
     /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside another scenario.
@@ -92,19 +93,6 @@ impl Sweep<'_> {
         if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
     }
 
-    /// Seconds that a kernel takes to be compiled, checked and timed, on average; a quarter of one while nothing is known.
-    pub(super) fn kernel_seconds(&self) -> f64 {
-        let (mut seconds, mut kernels) = (0.0, 0);
-        for (job, took) in self.memo.took() {
-            match job {
-                Job::Kernel { .. } => (seconds, kernels) = (seconds + took, kernels + 1),
-                Job::Compile { .. } => seconds += took,
-                _ => {}
-            }
-        }
-        if kernels == 0 { 0.25 } else { seconds / f64::from(kernels) }
-    }
-
     /// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that was taken, a part of
     /// the first one, which compiles what all plans share, or as two comparisons of decode.
     pub(super) fn gate_seconds(&self, only_decode: bool) -> f64 {
@@ -125,6 +113,6 @@ impl Sweep<'_> {
         let plan = &self.default;
         let format = self.problem.formats_on_gpu(plan);
         let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
-        2.0 * decode.len() as f64 * self.kernel_seconds()
+        2.0 * decode.len() as f64 * self.memo.kernel_seconds()
     }
 }

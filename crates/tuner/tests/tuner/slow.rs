@@ -44,7 +44,7 @@ fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing(
         (integrated(), Synthetic::integrated(0, 0.3)),
         (integrated(), Synthetic::integrated(1, 3.0)),
     ];
-    let mut gains = 0;
+    let mut without = Vec::new();
     for (problem, device) in devices {
         let (folder, catalogue) = (tempfile::tempdir().unwrap(), Catalogue::embedded());
         let options = minute(&problem, &folder);
@@ -61,9 +61,12 @@ fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing(
         }
         let has_evidence = swept.plan.evidence.is_some_and(|evidence| !evidence.scenarios.is_empty());
         assert!(is_faster || !has_evidence, "{device:?}: it says that it is faster");
-        gains += u32::from(is_faster);
+        if !is_faster {
+            without.push(device);
+        }
     }
-    assert!(gains >= 2, "{gains} of 4");
+    // Seconds for a kernel leave no time for more than a few.
+    assert!(without.iter().all(|device| device.costs.kernel > 1.0), "these gain nothing: {without:?}");
 }
 
 #[test]

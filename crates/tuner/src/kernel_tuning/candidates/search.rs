@@ -28,6 +28,12 @@ const HINTED: usize = 4;
 /// Kernels that are compiled at once: as many as cores can take up before the first is measured.
 const AHEAD: usize = 16;
 
+/// The same where a kernel takes longer than [`SLOW_COMPILER`]: more would take what a search has.
+const FEW_AHEAD: usize = 4;
+
+/// Seconds of a kernel.
+const SLOW_COMPILER: f64 = 1.0;
+
 impl Candidates<'_, '_, '_> {
     /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known: of each variant, and where
     /// other grids have been searched, of what was fast there.
@@ -186,13 +192,14 @@ impl Candidates<'_, '_, '_> {
         deadline: Option<Duration>,
     ) -> Result<(), KernelTuningError> {
         let mut end = deadline;
+        let ahead = if self.memo.kernel_seconds() > SLOW_COMPILER { FEW_AHEAD } else { AHEAD };
         for (n, i) in configurations.iter().copied().enumerate() {
             let now = self.memo.spent();
             if best.is_some() && end.is_some_and(|end| now >= end) {
                 break;
             }
-            if n % AHEAD == 0 {
-                self.compile_ahead(&configurations[n..configurations.len().min(n + AHEAD)])?;
+            if n % ahead == 0 {
+                self.compile_ahead(&configurations[n..configurations.len().min(n + ahead)])?;
                 let compiled = self.memo.spent();
                 end = deadline.map(|deadline| deadline.max(compiled + (compiled - now)));
             }

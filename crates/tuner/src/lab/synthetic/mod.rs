@@ -153,7 +153,10 @@ impl<'a> SyntheticLab<'a> {
     fn steps(&mut self, plans: [&Plan; 2], scenario: Scenario, effort: Effort) -> Result<(Outcome, Cost), PlanError> {
         let true_ns = [self.true_ns(plans[0], scenario)?, self.true_ns(plans[1], scenario)?];
         let longest = true_ns[0].max(true_ns[1]) * 1e-9;
-        let steps = if scenario.tokens == 1 { (0.05 / longest).ceil().clamp(4.0, 32.0) } else { 1.0 };
+        let steps = match scenario.tokens {
+            1 if longest < 0.05 => (0.05 / longest).ceil().clamp(4.0, 32.0),
+            _ => 1.0,
+        };
         let each = 2.0 * longest * steps;
         // Both arms are sampled until they are warm: at once, where a sample takes long.
         let sample = longest * steps;

@@ -4,6 +4,7 @@ use super::super::{Part, share_of, working};
 use super::Climb;
 use super::moves::{Move, What};
 use crate::scenario::Scenario;
+use crate::space::InstanceGroup;
 
 /// A move that may gain less is not worth a comparison: it cannot be told from noise.
 pub(super) const LEAST: f64 = 0.01;
@@ -51,7 +52,11 @@ impl Climb<'_, '_, '_> {
             let [least, usual] = self.tuning(made);
             let tuning = usual.min(left - fixed);
             if tuning >= least {
-                fitting.push((i, made.gain * self.weight(made.scenario) / (fixed + tuning), tuning));
+                let mut weight = self.weight(made.scenario);
+                if made.is_of_kernels() {
+                    weight += self.others(made).into_iter().map(|other| self.weight(other)).sum::<f64>();
+                }
+                fitting.push((i, made.gain * weight / (fixed + tuning), tuning));
             }
         }
         fitting
@@ -61,12 +66,7 @@ impl Climb<'_, '_, '_> {
     fn comparing(&self, made: &Move) -> f64 {
         let sweep = &*self.sweep;
         let changed = self.changed(made);
-        let mut others = 0.0;
-        if let What::Change(change) = &made.what {
-            let all = change.scenarios.iter().filter(|other| **other != made.scenario);
-            let differ = |other: &&Scenario| !sweep.problem.run_alike([&self.best, &changed], **other);
-            others = all.filter(differ).map(|other| sweep.comparison(*other)).sum();
-        }
+        let others: f64 = self.others(made).into_iter().map(|other| sweep.comparison(other)).sum();
         let only_decode = made.scenario == Scenario::DECODE && sweep.looks_at_decode_only(&changed);
         let times = if self.is_compared_twice(made.scenario) { 3.0 } else { 2.0 };
         // One gate is taken in the end, of whatever has won.
@@ -76,12 +76,31 @@ impl Climb<'_, '_, '_> {
         times * sweep.comparison(made.scenario) + 2.0 * others + gate
     }
 
+    /// The other scenarios that a move changes.
+    fn others(&self, made: &Move) -> Vec<Scenario> {
+        let all = self.sweep.options.objective.scenarios().into_iter().filter(|other| *other != made.scenario);
+        match &made.what {
+            // Other prompts are read by the same kernels: those that fill the same chunk, or longer ones.
+            What::Kernels => {
+                let changed = self.sites(&self.best, made.scenario);
+                let is_one = |site: &InstanceGroup| changed.iter().any(|changed| changed.key == site.key);
+                all.filter(|other| self.sites(&self.best, *other).iter().any(is_one)).collect()
+            }
+            What::Change(change) => {
+                let changed = self.changed(made);
+                let differ = |other: &Scenario| !self.sweep.problem.run_alike([&self.best, &changed], *other);
+                all.filter(|other| change.scenarios.contains(other)).filter(differ).collect()
+            }
+            What::Known(_) => Vec::new(),
+        }
+    }
+
     /// Seconds that a move spends on kernels: at the least, and where there is time.
     fn tuning(&self, made: &Move) -> [f64; 2] {
         if !self.sweep.options.parts.contains(&Part::Kernels) {
             return [0.0; 2];
         }
-        let each = self.sweep.kernel_seconds();
+        let each = self.sweep.memo.kernel_seconds();
         let sites = match &made.what {
             What::Kernels => self.sites(&self.best, made.scenario).len(),
             What::Change(_) => self.new_sites(&self.changed(made), made.scenario).len(),

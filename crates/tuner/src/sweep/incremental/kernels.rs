@@ -17,6 +17,9 @@ const WORK: f64 = 0.97;
 /// Of these are tuned those that take so much of their time together, the costliest first.
 const COSTLY: f64 = 0.9;
 
+/// Kernels of a kind of op instance without which timing its default one was in vain.
+const FEWEST_TRIED: f64 = 3.0;
+
 impl Climb<'_, '_, '_> {
     /// Kinds of op instance of a scenario's passes, those first that compute the most. The head of a prompt is decode's.
     pub(super) fn sites(&self, plan: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
@@ -53,8 +56,8 @@ impl Climb<'_, '_, '_> {
         sites
     }
 
-    /// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times as fast all of them
-    /// are together, by their times alone.
+    /// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times as fast
+    /// the scenario is with them, by their times alone.
     pub(super) fn tune(
         &mut self,
         plan: &mut Plan,
@@ -63,7 +66,7 @@ impl Climb<'_, '_, '_> {
         time: Duration,
     ) -> Result<f64, SweepError> {
         let begun = self.sweep.memo.spent();
-        let mut costs = self.costs(sites)?;
+        let (mut costs, whole_ns) = self.costs(sites, time)?;
         // What is known to be fast elsewhere comes first.
         costs.sort_by_key(|(_, site)| self.tuner.hints_for(&site.key).is_empty());
         let all: f64 = costs.iter().map(|(ns, _)| ns).sum();
@@ -88,7 +91,7 @@ impl Climb<'_, '_, '_> {
                 self.leave_shorter_alone(plan, &site, scenario)?;
             }
         }
-        Ok(-(1.0 - saved / all.max(1.0)).ln())
+        Ok(-(1.0 - saved / whole_ns.max(1.0)).ln())
     }
 
     /// Puts the kernels of a known plan into one, where they are faster alone than the default's: how many.
@@ -109,13 +112,19 @@ impl Climb<'_, '_, '_> {
         Ok(adopted)
     }
 
-    /// The kinds of op instance that are worth tuning, with the nanoseconds that all of a kind take by default, the costliest first.
-    fn costs(&mut self, sites: Vec<InstanceGroup>) -> Result<Vec<(f64, InstanceGroup)>, SweepError> {
+    /// The kinds of op instance that are worth tuning and that there is time for, with the nanoseconds that all of a kind take by
+    /// default, the costliest first; and what all op instances take, by the work of those that were timed.
+    fn costs(
+        &mut self,
+        sites: Vec<InstanceGroup>,
+        time: Duration,
+    ) -> Result<(Vec<(f64, InstanceGroup)>, f64), SweepError> {
         self.sweep.begin(Stage::Costs, sites.len())?;
         let (whole, mut done) = (sites.iter().map(work).sum::<u64>() as f64, 0.0);
         let mut costs: Vec<(f64, InstanceGroup)> = Vec::new();
         for site in sites {
-            if done > WORK * whole {
+            let needed = FEWEST_TRIED * self.sweep.memo.kernel_seconds() * (costs.len() + 1) as f64;
+            if done > WORK * whole || (!costs.is_empty() && needed > time.as_secs_f64()) {
                 break;
             }
             done += work(&site) as f64;
@@ -131,7 +140,7 @@ impl Climb<'_, '_, '_> {
             before += ns;
             before - ns < COSTLY * all
         });
-        Ok(costs)
+        Ok((costs, all * whole / done.max(1.0)))
     }
 
     /// Gives shorter prompts the kernels that they have, which a choice for more rows would serve as well.

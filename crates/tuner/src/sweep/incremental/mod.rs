@@ -53,6 +53,9 @@ impl Strategy for Incremental {
 /// Of what a move gained, the part that it may gain when it is made again; of what it was guessed to gain, where it gained nothing.
 const AGAIN: f64 = 0.5;
 
+/// Kernels that gain less by their own times are not compared yet: others beside them may make the comparison worth its time.
+const WORTH_COMPARING: f64 = 0.03;
+
 /// A search that is under way.
 struct Climb<'s, 'a, 't> {
     sweep: &'s mut Sweep<'a>,
@@ -105,7 +108,7 @@ impl Climb<'_, '_, '_> {
         let sites = if is_of_kernels { all(&plan) } else { self.new_sites(&plan, made.scenario) };
         let has_kernels = !time.is_zero() && !sites.is_empty();
         let predicted = if has_kernels { self.tune(&mut plan, sites, made.scenario, time)? } else { 0.0 };
-        if is_of_kernels && predicted < LEAST {
+        if is_of_kernels && predicted < WORTH_COMPARING {
             let why = format!("x{:.2} by its kernels alone", predicted.exp());
             self.sweep.done(Step::Unpromising { candidate, why })?;
             return Ok(None);
