@@ -27,7 +27,7 @@ impl Bytes {
     }
 }
 
-/// An adapter: its index, or a part of its name.
+/// An adapter: its index, PCI address, UUID, or an unambiguous part of its name.
 #[derive(FromPyObject)]
 pub(crate) enum Adapter {
     Index(u32),
@@ -48,6 +48,7 @@ impl Adapter {
 pub(crate) struct Options {
     pub(crate) plan: Option<PathBuf>,
     pub(crate) foreign_plan: bool,
+    pub(crate) ignore_unknown: bool,
     pub(crate) device: Option<Adapter>,
     pub(crate) cpu: bool,
     pub(crate) gpu_budget: Option<Bytes>,
@@ -80,6 +81,7 @@ impl Options {
             .device(self.device.map(Adapter::name))
             .plan(PlanChoice::named(self.plan.map(Into::into)))
             .allow_foreign_plan(self.foreign_plan)
+            .ignore_unknown(self.ignore_unknown)
             .chunk(self.chunk)
             .residency(residency)
             .prefix_cache(prefixes)

@@ -20,6 +20,14 @@ pub enum RuntimeError {
         /// The adapters there are.
         available: String,
     },
+    /// A part of a name, or an address without its domain, that several devices have.
+    #[error("'{wanted}' is meant by several adapters: {several}; name an index, a PCI address or a UUID")]
+    AmbiguousAdapter {
+        /// What was asked for.
+        wanted: String,
+        /// The adapters that it could be.
+        several: String,
+    },
     /// The environment names limits that there are not.
     #[error("{variable} is '{wanted}': it can be own, webgpu or low")]
     UnknownLimits {

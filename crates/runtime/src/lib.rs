@@ -31,7 +31,8 @@ pub use batch::{Batch, Outputs, Sequence, check_tokens};
 pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{
-    AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters, default_cache_dir,
+    AdapterIdentity, AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters,
+    default_cache_dir,
 };
 pub use engine::{Engine, NotFinite};
 pub use error::{BatchError, RuntimeError};

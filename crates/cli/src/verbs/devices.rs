@@ -1,7 +1,7 @@
 //! `wgoose devices`
 
 use crate::failure::Failure;
-use wgoose_runtime::adapters;
+use wgoose_runtime::{AdapterIdentity, adapters};
 
 /// List the GPU adapters of this machine, the default first.
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .iter()
             .map(|a| {
                 serde_json::json!({
-                    "device": a.fingerprint, "kind": a.kind, "limits": a.limits, "timestamps": a.timestamps,
+                    "device": a.fingerprint, "pci": a.identity.pci, "uuid": a.identity.uuid, "kind": a.kind, "limits": a.limits, "timestamps": a.timestamps,
                 })
             })
             .collect();
@@ -32,6 +32,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let l = &a.limits;
         let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
         listln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
+        let AdapterIdentity { pci, uuid, .. } = &a.identity;
+        let known = [pci.as_ref().map(|pci| format!("PCI {pci}")), uuid.clone()];
+        let known: Vec<String> = known.into_iter().flatten().collect();
+        if !known.is_empty() {
+            listln!("   {}", known.join(", "));
+        }
         outln!(
             "   bindings up to {} MiB, buffers up to {} MiB, {} threads and {} KiB memory a workgroup",
             l.storage_binding >> 20,

@@ -10,7 +10,7 @@ use wgoose_runtime::{Device, DeviceOptions, default_cache_dir};
 /// how far a model's kernels are from it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
     #[arg(long)]
     device: Option<String>,
     /// Write the figures to this file, instead of the cache folder where `wgoose profile` looks for them.

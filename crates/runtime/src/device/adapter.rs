@@ -1,5 +1,6 @@
 //! Adapters: what there is to open, and what each can do.
 
+use super::AdapterIdentity;
 use super::WGPU_VERSION;
 use std::collections::BTreeSet;
 use wgoose_kernels::{DeviceFingerprint, Feature, Limits};
@@ -7,8 +8,10 @@ use wgoose_kernels::{DeviceFingerprint, Feature, Limits};
 /// An adapter, as `wgoose devices` shows it.
 #[derive(Clone, Debug)]
 pub struct AdapterSummary {
-    /// Identity.
+    /// Card, driver and API: what a plan is for.
     pub fingerprint: DeviceFingerprint,
+    /// Which card of this machine it is.
+    pub identity: AdapterIdentity,
     /// Discrete, integrated, CPU, ...
     pub kind: String,
     /// What kernels may use.
@@ -126,6 +129,39 @@ fn declared_multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
     None
 }
 
+/// The UUID that Vulkan drivers give a card.
+#[cfg(not(target_vendor = "apple"))]
+fn uuid(adapter: &wgpu::Adapter) -> Option<String> {
+    use ash::vk;
+    // SAFETY: as in `declared_multiprocessors`; the structure that is chained is of Vulkan 1.1, which wgpu needs or emulates
+    // with the extension that the query is from.
+    #[allow(unsafe_code)]
+    unsafe {
+        let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let (instance, physical) = (adapter.shared_instance().raw_instance(), adapter.raw_physical_device());
+        if instance.get_physical_device_properties(physical).api_version < vk::API_VERSION_1_1 {
+            return None;
+        }
+        let mut ids = vk::PhysicalDeviceIDProperties::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
+        instance.get_physical_device_properties2(physical, &mut properties);
+        AdapterIdentity::uuid_of(ids.device_uuid)
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn uuid(_: &wgpu::Adapter) -> Option<String> {
+    None
+}
+
+/// Which card of this machine an adapter is.
+pub(crate) fn identity_of(adapter: &wgpu::Adapter) -> AdapterIdentity {
+    let info = adapter.get_info();
+    // A processor has a UUID of its driver's making and no address.
+    let pci = Some(info.device_pci_bus_id).filter(|pci| !pci.is_empty());
+    AdapterIdentity { name: info.name, pci, uuid: uuid(adapter) }
+}
+
 pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
     let optional = [
@@ -142,6 +178,7 @@ pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
     let matrix_units = matrix_units(&info, features, &adapter.cooperative_matrix_properties());
     let (min_subgroup, _) = subgroup_sizes(&info);
     AdapterSummary {
+        identity: identity_of(adapter),
         fingerprint: DeviceFingerprint {
             adapter: info.name,
             vendor: info.vendor,

@@ -2,13 +2,15 @@
 
 mod adapter;
 mod cache_dir;
+pub(crate) mod identity;
 mod key;
 mod options;
 mod wait;
 
 pub use adapter::{AdapterSummary, adapters};
-pub(crate) use adapter::{backend, enumerate, summary};
+pub(crate) use adapter::{backend, enumerate, identity_of, summary};
 pub use cache_dir::default_cache_dir;
+pub use identity::AdapterIdentity;
 pub(crate) use key::device_key;
 pub use options::{DeviceLimits, DeviceOptions};
 

@@ -2,7 +2,7 @@
 
 mod matrix_check;
 
-use crate::device::{backend, enumerate, summary};
+use crate::device::{AdapterIdentity, backend, enumerate, identity, identity_of, summary};
 use crate::pipelines::Store;
 use crate::timeline::Track;
 use crate::{AdapterSummary, Device, DeviceOptions, RuntimeError};
@@ -27,25 +27,14 @@ pub fn find_adapter(wanted: Option<&str>) -> Result<AdapterSummary, RuntimeError
     Ok(summary(&adapters[position(&adapters, wanted)?]))
 }
 
-/// Where the adapter is that is meant by an index, else by a part of its name; the first without either.
+/// Where the adapter is that is meant; the first if none is.
 fn position(adapters: &[wgpu::Adapter], wanted: Option<&str>) -> Result<usize, RuntimeError> {
-    let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
-    match (names.is_empty(), wanted) {
-        (true, _) => Err(RuntimeError::NoAdapter),
-        (false, None) => Ok(0),
-        (false, Some(wanted)) => named(&names, wanted)
-            .ok_or_else(|| RuntimeError::UnknownAdapter { wanted: wanted.to_owned(), available: names.join(", ") }),
-    }
-}
-
-/// An index comes first: the digits of one may be in a name too.
-fn named(names: &[String], wanted: &str) -> Option<usize> {
-    let index = wanted.parse().ok().filter(|index| *index < names.len());
-    index.or_else(|| names.iter().position(|name| name.to_lowercase().contains(&wanted.to_lowercase())))
+    let identities: Vec<AdapterIdentity> = adapters.iter().map(identity_of).collect();
+    identity::position(&identities, wanted)
 }
 
 impl Device {
-    /// Opens an adapter: by index, by a part of its name, by back end, or the most capable one.
+    /// Opens an adapter: by index, PCI address, UUID, an unambiguous part of its name, back end, or the most capable one.
     ///
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
@@ -97,19 +86,5 @@ impl Device {
             device = Device::connect(&adapter, device.summary, options)?;
         }
         Ok(Arc::new(device))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named;
-
-    #[test]
-    fn an_adapter_is_meant_by_its_index_or_by_its_name() {
-        let names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"].map(str::to_owned);
-        for (wanted, position) in [("0", 0), ("1", 1), ("2", 2), ("4090", 2), ("h100", 0), ("rtx", 2)] {
-            assert_eq!(named(&names, wanted), Some(position), "{wanted}");
-        }
-        assert_eq!(named(&names, "amd"), None);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Run again whenever a file of the folder of kernels changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
-    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
     #[arg(long)]
     pub(super) device: Option<String>,
     #[command(flatten)]

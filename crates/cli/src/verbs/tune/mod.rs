@@ -78,7 +78,7 @@ pub(crate) struct Args {
     /// a share: 2/8 is the second of eight.
     #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1, default_missing_value = "1/1", require_equals = true)]
     survey: Option<(usize, usize)>,
-    /// Adapter: an index of `wgoose devices`, or a part of its name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
     #[arg(long)]
     device: Option<String>,
     /// Longest that one candidate may compile, or run, before it is killed and left out, in seconds. Default: 180 and 60, 1800 where
