@@ -4,9 +4,7 @@ use crate::progress::say;
 use crate::record::Record;
 use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use wgoose_loader::Model;
 use wgoose_session::SessionError;
 use wgoose_tuner::quality::Reference;
 use wgoose_tuner::stats::summary::median;
@@ -68,7 +66,7 @@ pub fn measure(
     say(watch, Progress::Checking)?;
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = subject.engine(model, Reference::SLOTS)?;
-    let opened = Arc::new(Model::open(model).map_err(SessionError::from)?);
+    let opened = subject.builder.open_file(model).map_err(SessionError::from)?;
     let mut goes_on = || watch(Progress::Checking).is_continue();
     let reference = match cache {
         Some(folder) => Reference::cached_while(&opened, folder, &mut goes_on)?,

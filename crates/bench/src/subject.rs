@@ -1,9 +1,7 @@
 //! What is measured: how its session is opened, and the engine below it.
 
 use std::path::Path;
-use std::sync::Arc;
 use wgoose_kernels::{Plan, PrecisionClass};
-use wgoose_loader::Model;
 use wgoose_runtime::{Device, Engine, GpuExecutor};
 use wgoose_session::{Backend, Chosen, PlanReport, SessionBuilder, SessionError};
 
@@ -45,7 +43,7 @@ impl Subject {
 
     /// The same, and where its plan is from.
     fn planned(&self, model: &Path, slots: usize) -> Result<(GpuExecutor, PlanReport), SessionError> {
-        let model = Arc::new(Model::open(model)?);
+        let model = self.builder.open_file(model)?;
         let device = Device::open_with(&self.builder.device_options())?;
         let Chosen { mut plan, report } = self.builder.plan_for(&device, &model)?;
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk);
@@ -58,7 +56,7 @@ impl Subject {
     /// The model file, the device or the plan.
     pub fn engine(&self, model: &Path, slots: usize) -> Result<Configured, SessionError> {
         if self.backend == Backend::Cpu {
-            let engine = Engine::cpu(Arc::new(Model::open(model)?), slots)?;
+            let engine = Engine::cpu(self.builder.open_file(model)?, slots)?;
             let device = "CPU reference".to_owned();
             let class = PrecisionClass::default();
             return Ok(Configured { engine, plan: None, plan_name: None, class, is_cpu: true, device });

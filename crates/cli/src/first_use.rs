@@ -8,9 +8,7 @@ use crate::tuning::{Effort, Tuned, in_use, tune};
 use crate::verbs::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
-use wgoose_loader::Model;
 use wgoose_plans::{ModelClass, Origin, Store, StoreError, plan_name};
 use wgoose_runtime::DeviceLimits;
 use wgoose_runtime::lab::open_measured;
@@ -136,7 +134,7 @@ fn tune_quickly(
     started: Instant,
 ) -> Result<(), Failure> {
     store.create()?;
-    let (path, model) = (model, Arc::new(Model::open(model)?));
+    let (path, model) = (model, builder.open_file(model)?);
     let opening = builder.device_options();
     let device = open_measured(&opening)?;
     let ledger = store.ledger(&plan_name(device.fingerprint(), class));

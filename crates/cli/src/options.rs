@@ -38,7 +38,8 @@ pub(crate) struct RunOptions {
     /// Where to run: the GPU, or the slow CPU reference that defines what is right.
     #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
     pub(crate) backend: BackendName,
-    /// Adapter: an index of `wgoose devices`, a part of its name, or a back end: vulkan, metal, dx12, gl.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name, or a
+    /// back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// What kernels may use of the adapter: all that it has, what every WebGPU device has, or that without timestamps and a
@@ -52,6 +53,9 @@ pub(crate) struct RunOptions {
     /// Accept a plan file made on another device.
     #[arg(long)]
     pub(crate) foreign_plan: bool,
+    /// Run a model without the tensors that no op reads: it is another one then. Otherwise such a file is refused.
+    #[arg(long)]
+    pub(crate) ignore_unknown: bool,
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
@@ -306,6 +310,7 @@ impl RunOptions {
             .plan(self.plan())
             .on_plan(Some(announce))
             .allow_foreign_plan(self.foreign_plan)
+            .ignore_unknown(self.ignore_unknown)
             .chunk(self.chunk)
             .precision(self.precision)
             .state_format(self.state_format)
@@ -340,6 +345,7 @@ impl RunOptions {
             limits,
             plan,
             foreign_plan,
+            ignore_unknown,
             chunk,
             precision,
             state_format,
@@ -359,6 +365,7 @@ impl RunOptions {
         arguments.extend(limits.argument().map(|name| argument("--limits", name)));
         arguments.extend(plan.iter().filter_map(PlanChoice::name).map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
+        arguments.extend(ignore_unknown.then(|| "--ignore-unknown".into()));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));

@@ -5,6 +5,7 @@ use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
+use crate::unknown::UnknownTensors;
 use std::io;
 use std::path::{Path, PathBuf};
 use wgoose_graph::{Format, ShapeError};
@@ -91,6 +92,12 @@ pub enum LoadError {
         /// Its name there.
         tensor: String,
     },
+    /// The file has tensors that no op reads: what would run is another model.
+    #[error(
+        "no op reads {0}: what would run is another model (--ignore-unknown runs it without them, and `wgoose convert IN OUT \
+        --ignore-unknown` writes it so)"
+    )]
+    UnknownTensors(UnknownTensors),
     /// A tensor that was asked for by name is not there.
     #[error("there is no tensor '{tensor}'")]
     NoTensor {

@@ -9,6 +9,7 @@ use crate::gguf::pair::Pair;
 use crate::names::{Container, Names, Naming};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
+use crate::unknown::UnknownTensors;
 use crate::view::{Pieces, TensorView};
 use crate::{gguf, pth, safetensors, shape};
 use std::collections::HashMap;
@@ -35,7 +36,17 @@ pub struct Model {
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
     about: About,
+    unknown: UnknownTensors,
     fingerprint: OnceLock<Fingerprint>,
+}
+
+/// How a model file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Whether matrices may also be in a [`SourceFormat`](crate::blocks::SourceFormat), which only a conversion reads.
+    pub for_conversion: bool,
+    /// Whether the model is opened without the tensors that no op reads ([`Model::unknown`]); otherwise they are an error.
+    pub ignore_unknown: bool,
 }
 
 impl Model {
@@ -45,7 +56,24 @@ impl Model {
     /// # Errors
     /// What is wrong with the file, where, and what to do about it.
     pub fn open(path: impl AsRef<Path>) -> Result<Model, LoadError> {
-        let model = Model::open_source(path)?;
+        Model::open_with(path, OpenOptions::default())
+    }
+
+    /// As [`Model::open`], with options.
+    ///
+    /// # Errors
+    /// As of [`Model::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Model, LoadError> {
+        let model = Model::of(ModelFile::open(path.as_ref())?)?;
+        if !options.ignore_unknown && !model.unknown.is_empty() {
+            return Err(LoadError::UnknownTensors(model.unknown.clone()).of_file(model.path()));
+        }
+        if !model.unknown.is_empty() {
+            tracing::warn!("{}: left out: {}", model.path().display(), model.unknown);
+        }
+        if options.for_conversion {
+            return Ok(model);
+        }
         let source = Weight::all(&model.shape).find_map(|weight| match model.placed(weight).stored {
             Stored::Format(_) => None,
             Stored::Source(found) => Some((weight, found)),
@@ -59,12 +87,17 @@ impl Model {
         }
     }
 
-    /// As [`Model::open`], to be converted: matrices may also be in a [`SourceFormat`](crate::blocks::SourceFormat).
+    /// As [`Model::open`], to be converted: see [`OpenOptions::for_conversion`].
     ///
     /// # Errors
     /// As of [`Model::open`].
     pub fn open_source(path: impl AsRef<Path>) -> Result<Model, LoadError> {
-        Model::of(ModelFile::open(path.as_ref())?)
+        Model::open_with(path, OpenOptions { for_conversion: true, ..OpenOptions::default() })
+    }
+
+    /// Tensors of the file that no op reads.
+    pub fn unknown(&self) -> &UnknownTensors {
+        &self.unknown
     }
 
     /// What a weight is stored as, and its rows and columns.
@@ -84,9 +117,9 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         file.check_unchanged()?;
         let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, naming, shape, places, header, vocabulary, pairs, about } = checked;
+        let Checked { container, naming, shape, places, header, vocabulary, pairs, about, unknown } = checked;
         let fingerprint = OnceLock::new();
-        Ok(Model { file, container, naming, shape, places, header, vocabulary, pairs, about, fingerprint })
+        Ok(Model { file, container, naming, shape, places, header, vocabulary, pairs, about, unknown, fingerprint })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
@@ -254,6 +287,7 @@ struct Checked {
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
     about: About,
+    unknown: UnknownTensors,
 }
 
 impl Checked {
@@ -268,8 +302,9 @@ impl Checked {
             }
             why => why,
         })?;
+        let unknown = UnknownTensors::of(&contents.directory, naming, &shape);
         let Contents { header, vocabulary, pairs, about, .. } = contents;
-        Ok(Checked { container, naming, shape, places, header, vocabulary, pairs, about })
+        Ok(Checked { container, naming, shape, places, header, vocabulary, pairs, about, unknown })
     }
 }
 

@@ -81,16 +81,17 @@ impl Model {
     ///
     /// plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for this device
     /// and model, else one that ships, else the default. foreign_plan: accept a file made on another device. device: an
-    /// adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
+    /// adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
     /// bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
-    /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
+    /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
+    /// without the tensors that no op reads; otherwise such a file is a LoadError.
     ///
     /// Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was begun; in a
     /// process that was forked from one that had used wgoose, ForkError, as every call does there.
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
-        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None))]
+        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -104,11 +105,13 @@ impl Model {
         prefix_cache: Option<Bytes>,
         embedding_cache: Option<Bytes>,
         embedding_store: Option<PathBuf>,
+        ignore_unknown: bool,
     ) -> PyResult<Self> {
         fork::enter()?;
         let options = Options {
             plan,
             foreign_plan,
+            ignore_unknown,
             device,
             cpu,
             gpu_budget,
@@ -120,7 +123,7 @@ impl Model {
         };
         let builder = options.builder()?;
         running::wait_for(py, move || {
-            let file = Arc::new(loader::Model::open(&path).map_err(|e| LoadError::new_err(one_line(&e)))?);
+            let file = builder.open_file(&path).map_err(|e| LoadError::new_err(one_line(&e)))?;
             let session = builder.open_model(Arc::clone(&file)).map_err(|e| of_session(&e))?;
             let tokenizer = match session.tokenizer() {
                 Ok(tokenizer) => Ok(tokenizer.clone()),

@@ -33,13 +33,15 @@ use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, conve
 ///
 /// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
 /// place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
+/// ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError.
 /// listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
 /// the measurements; what it raises, and KeyboardInterrupt, leave no file.
 ///
 /// Raises LoadError, InputError (a name, a format, a goal), Error; with 'auto' also DeviceError and PlanError.
 #[pyfunction]
 #[pyo3(signature = (path, out, to=None, *, target_kl=None, budget_bytes=None, text=None, limit=None, plan=None, device=None,
-    gpu_budget=None, cpu=false, foreign_plan=false, chunk=None, set=None, force=false, check=false, listen=None))]
+    gpu_budget=None, cpu=false, foreign_plan=false, chunk=None, set=None, force=false, check=false,
+    ignore_unknown=false, listen=None))]
 #[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn convert(
     py: Python<'_>,
@@ -59,6 +61,7 @@ pub(crate) fn convert(
     set: Option<Bound<'_, PyMapping>>,
     force: bool,
     check: bool,
+    ignore_unknown: bool,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     fork::enter()?;
@@ -70,8 +73,9 @@ pub(crate) fn convert(
         return Err(InputError::new_err("text and limit choose formats: they go with to='auto'"));
     }
     let text = text.map(|text| source(&text)).transpose()?;
-    let builder = Options { plan, foreign_plan, device, cpu, gpu_budget, chunk, ..Options::default() }.builder()?;
-    let mut options = ConvertFileOptions { to, chosen: None, set, replace: force, check };
+    let options = Options { plan, foreign_plan, ignore_unknown, device, cpu, gpu_budget, chunk, ..Options::default() };
+    let builder = options.builder()?;
+    let mut options = ConvertFileOptions { to, chosen: None, set, replace: force, check, ignore_unknown };
     let json = outside(py, move || {
         let mut allocation = None;
         if let Some(goal) = goal {

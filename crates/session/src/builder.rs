@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
-use wgoose_loader::Model;
+use wgoose_loader::{LoadError, Model, OpenOptions};
 use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{
@@ -47,6 +47,7 @@ pub struct SessionBuilder {
     residency: Residency,
     prefixes: Option<PrefixOptions>,
     embeddings: Option<EmbeddingCacheOptions>,
+    ignore_unknown: bool,
 }
 
 impl Session {
@@ -76,6 +77,7 @@ impl Default for SessionBuilder {
             residency: Residency::default(),
             prefixes: None,
             embeddings: None,
+            ignore_unknown: false,
         }
     }
 }
@@ -187,6 +189,21 @@ impl SessionBuilder {
         self
     }
 
+    /// Opens models without the tensors that no op reads, which is said as a warning. Default: such a file is refused.
+    pub fn ignore_unknown(mut self, ignore: bool) -> Self {
+        self.ignore_unknown = ignore;
+        self
+    }
+
+    /// The model in a file, as [`SessionBuilder::open`] opens it.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn open_file(&self, model: impl AsRef<Path>) -> Result<Arc<Model>, LoadError> {
+        let options = OpenOptions { ignore_unknown: self.ignore_unknown, ..OpenOptions::default() };
+        Model::open_with(model, options).map(Arc::new)
+    }
+
     /// Opens the model; weights reach the GPU on first use.
     ///
     /// # Errors
@@ -194,7 +211,7 @@ impl SessionBuilder {
     pub fn open(self, model: impl AsRef<Path>) -> Result<Session, SessionError> {
         let model = {
             let _span = self.timeline.span(Track::Map, "open model");
-            Arc::new(Model::open(model)?)
+            self.open_file(model)?
         };
         self.open_model(model)
     }

@@ -7,7 +7,7 @@ use wgoose_graph::ModelShape;
 use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
 use wgoose_loader::synth::{SynthError, SynthOptions, write};
 use wgoose_loader::writer::{ChosenFormats, Mix, Progress, Setting, WriteError, WriteReport};
-use wgoose_loader::{Container, LoadError, Model};
+use wgoose_loader::{Container, LoadError, Model, OpenOptions};
 
 /// Why no model file was written.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ pub struct ConvertFileOptions {
     pub replace: bool,
     /// Whether the file is read back and compared before it gets its name.
     pub check: bool,
+    /// Whether tensors that no op reads are left out; otherwise a source that has some is refused.
+    pub ignore_unknown: bool,
 }
 
 /// A model file that was made of another.
@@ -91,7 +93,8 @@ pub fn convert_file(
     progress: &mut Progress<'_>,
 ) -> Result<ConvertedFile, ModelFileError> {
     container(path)?;
-    let model = Model::open_source(source)?;
+    let opening = OpenOptions { for_conversion: true, ignore_unknown: options.ignore_unknown };
+    let model = Model::open_with(source, opening)?;
     let options = convert_options(&model, source, path, options)?;
     let converted = convert(&model, &options, path, progress)?;
     let (mix, is_chosen) = (options.mix, options.chosen.is_some());
@@ -119,7 +122,7 @@ fn convert_options(
 ) -> Result<ConvertOptions, ModelFileError> {
     let container = container(path)?;
     let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
-    let ConvertFileOptions { to, chosen, set, replace, check } = options.clone();
+    let ConvertFileOptions { to, chosen, set, replace, check, .. } = options.clone();
     Ok(ConvertOptions {
         container,
         mix: to.unwrap_or_else(|| kept_mix(model)),

@@ -3,7 +3,6 @@
 use crate::failure::{Failure, WrongUsage};
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
-use wgoose_loader::Model;
 use wgoose_runtime::{Planned, RuntimeError};
 
 /// Print the forward pass as a graph: text, Graphviz, or the dispatches it becomes on a device.
@@ -57,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let shape = match args.model.to_str().and_then(ModelShape::preset) {
         Some(shape) => shape,
-        None => *Model::open(&args.model)?.shape(),
+        None => *args.options.session()?.open_file(&args.model)?.shape(),
     };
     let mut graph = rwkv7::forward(&shape)?;
     let fusions: FusionSet = match args.fuse.as_slice() {

@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use std::path::PathBuf;
-use std::sync::Arc;
 use wgoose_bench::Configured;
 use wgoose_loader::Model;
 use wgoose_runtime::Engine;
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let moving = Moving::spinner("opening the model and the device")?;
     let Configured { mut engine, plan, class, is_cpu, .. } = args.options.engine(&args.model, Reference::SLOTS)?;
     moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
-    let model = Arc::new(Model::open(&args.model)?);
+    let model = args.options.session()?.open_file(&args.model)?;
     let reference = match &args.cache {
         Some(folder) => Reference::cached(&model, folder)?,
         None => Reference::compute(&model)?,

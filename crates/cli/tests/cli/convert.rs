@@ -1,6 +1,8 @@
 //! `wgoose convert`: files of other kinds with the same answers, and failures that leave nothing behind.
 
 use crate::binary::{deviation, npy, printed, synth, wgoose};
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
 use std::path::Path;
 
 fn run(folder: &Path, line: &str) -> String {
@@ -91,4 +93,43 @@ fn a_full_disk_leaves_nothing() {
     assert!(!output.status.success() && error.contains("cannot write 'new.gguf': "), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
+}
+
+#[test]
+fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.st", "");
+    let plain = std::fs::read(folder.join("tiny.st")).unwrap();
+    let mut tensors = SafeTensors::deserialize(&plain).unwrap().tensors();
+    let zeros = [0; 8];
+    let extra = TensorView::new(Dtype::F16, vec![2, 2], &zeros).unwrap();
+    tensors.push(("blocks.0.ffn.s_emb.weight".to_owned(), extra));
+    std::fs::write(folder.join("deep.st"), safetensors::serialize(tensors, None).unwrap()).unwrap();
+    std::fs::write(folder.join("tokens.json"), "[72, 101]").unwrap();
+    for line in [
+        "info deep.st",
+        "generate deep.st -p goose",
+        "verify deep.st",
+        "convert deep.st copy.st --check",
+        "eval deep.st --text tokens.json",
+        "logits deep.st --tokens tokens.json --out x.npy",
+        "tune deep.st",
+        "bench --model deep.st",
+    ] {
+        let output = wgoose(folder, line.split(' '));
+        let error = String::from_utf8(output.stderr).unwrap();
+        let says =
+            "no op reads 1 tensor: 'blocks.0.ffn.s_emb.weight' (DeepEmbed of RWKV-7a, a model that does not run here)";
+        assert!(!output.status.success() && error.contains(says) && error.lines().count() == 1, "{line}: {error}");
+    }
+    assert!(!folder.join("copy.st").exists());
+    let output = wgoose(folder, "convert deep.st copy.st --ignore-unknown --check".split(' '));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && error.contains("left out: 1 tensor: 'blocks.0.ffn.s_emb.weight'"), "{error}");
+    assert!(std::fs::read(folder.join("copy.st")).unwrap() == plain);
+    let line = "logits deep.st --tokens tokens.json --out deep.npy --backend cpu --ignore-unknown";
+    assert!(wgoose(folder, line.split(' ')).status.success());
+    run(folder, "logits tiny.st --tokens tokens.json --out plain.npy --backend cpu");
+    assert_eq!(npy(&folder.join("deep.npy")).2, npy(&folder.join("plain.npy")).2);
 }

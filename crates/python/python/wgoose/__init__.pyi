@@ -151,15 +151,17 @@ class Model:
         prefix_cache: int | str | None = None,
         embedding_cache: int | str | None = None,
         embedding_store: _Path | None = None,
+        ignore_unknown: bool = False,
     ) -> Model:
         """Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
 
         plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for
         this device and model, else one that ships, else the default. foreign_plan: accept a file made on another
-        device. device: an adapter's index or a part of its name. cpu: run on the slow reference instead. gpu_budget:
+        device. device: an adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow reference instead. gpu_budget:
         most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager:
         upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
         unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
+        ignore_unknown: run a model without the tensors that no op reads; otherwise such a file is a LoadError.
 
         Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was
         begun; in a process that was forked from one that had used wgoose, ForkError, as every call does there.
@@ -448,6 +450,7 @@ def convert(
     set: Mapping[str, str] | None = None,
     force: bool = False,
     check: bool = False,
+    ignore_unknown: bool = False,
     listen: Callable[[int, int], object] | None = None,
 ) -> ConvertReport:
     """Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
@@ -465,6 +468,7 @@ def convert(
 
     set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
     place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
+    ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError.
     listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
     the measurements; what it raises, and KeyboardInterrupt, leave no file.
 

@@ -33,7 +33,6 @@ use std::path::Path;
 use std::sync::Arc;
 use table::{Meter, Table};
 use wgoose_graph::{Format, Weight};
-use wgoose_loader::Model;
 use wgoose_loader::writer::{ChosenFormats, Mix};
 
 /// What a mix of formats is chosen for.
@@ -157,7 +156,7 @@ pub fn allocate(
     {
         return Err(AllocationError::Target(kl));
     }
-    let model = Arc::new(Model::open(source).map_err(ModelFileError::from)?);
+    let model = builder.open_file(source).map_err(ModelFileError::from)?;
     let mut table = Table::new(&model, new_file(&model, source, path, file)?)?;
     let room = match options.goal {
         AllocationGoal::Bytes(budget) => table.room(budget)?,

@@ -20,7 +20,6 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use wgoose_bench::workload::Row;
 use wgoose_bench::{RecordError, Records};
-use wgoose_loader::Model;
 use wgoose_session::{PlanChoice, printable};
 use workloads::{Form, WorkloadOptions};
 
@@ -134,7 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => {}
     }
     // Before minutes of measuring.
-    args.models().try_for_each(|model| Model::open(model).map(drop))?;
+    let builder = args.options.session()?;
+    args.models().try_for_each(|model| builder.open_file(model).map(drop))?;
     let (rows, cold) = (&args.workloads, &args.cold);
     match (&args.title, &args.change) {
         _ if cold.cold => {

@@ -67,6 +67,11 @@ pub(super) struct AutoOptions {
 }
 
 impl AutoOptions {
+    /// Whether tensors that no op reads are left out.
+    pub(super) fn ignore_unknown(&self) -> bool {
+        self.run.ignore_unknown
+    }
+
     /// The formats; `None` where none are to be chosen.
     pub(super) fn allocation(
         &self,

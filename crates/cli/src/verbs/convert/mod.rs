@@ -65,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         set: args.set.clone(),
         replace: args.force,
         check: args.check,
+        ignore_unknown: args.auto.ignore_unknown(),
     };
     let allocation = args.auto.allocation(args.to, &args.model, &args.out, &options)?;
     if let Some(Allocation { mix, chosen, .. }) = &allocation {

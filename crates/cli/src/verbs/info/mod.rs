@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return memory::run(&args.file, &args.options, args.json);
     }
     let start = Instant::now();
-    let model = Model::open(&args.file)?;
+    let model = args.options.session()?.open_file(&args.file)?;
     let opened = start.elapsed();
     let plan = plan(&model, &args.options)?;
     let shape = model.shape();

@@ -5,4 +5,5 @@ mod hostile;
 mod refusals;
 mod support;
 mod tensor_files;
+mod unknown;
 mod views;

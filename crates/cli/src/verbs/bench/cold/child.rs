@@ -7,10 +7,8 @@ use crate::timeline::TimelineOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_bench::prompt;
-use wgoose_loader::Model;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_session::PlanReport;
 
@@ -69,7 +67,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let opening = Instant::now();
     let model = {
         let _span = timeline.span(Track::Map, "open model");
-        Arc::new(Model::open(&args.model)?)
+        args.options.session()?.open_file(&args.model)?
     };
     let model_open = opening.elapsed();
     let prompt = prompt(args.prompt_tokens, model.shape().vocab);

@@ -10,9 +10,7 @@ use crate::progress::Moving;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wgoose_loader::Model;
 use wgoose_runtime::lab::upload::UploadRate;
 use wgoose_runtime::{Device, lab};
 
@@ -36,7 +34,7 @@ pub(super) fn measure(
         at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        fingerprint: Model::open(model)?.fingerprint().to_string(),
+        fingerprint: run.session()?.open_file(model)?.fingerprint().to_string(),
         file_bytes: std::fs::metadata(model)?.len(),
         device: first.device,
         plan: first.plan,
@@ -106,7 +104,7 @@ pub(super) fn starts(
 
 /// The fastest upload of the model's matrices, over sizes of the staging ring, best of two each.
 fn best_upload(model: &Path, run: &RunOptions) -> Result<UploadRate, Failure> {
-    let model = Arc::new(Model::open(model)?);
+    let model = run.session()?.open_file(model)?;
     let device = Device::open_with(&run.session()?.device_options())?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut best: Option<UploadRate> = None;
