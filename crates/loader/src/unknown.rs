@@ -104,7 +104,7 @@ impl UnknownTensors {
     }
 }
 
-/// `20 tensors: 15 such as 'blocks.0.ffn.s0' and 'blocks.0.ffn.s1' (DeepEmbed of RWKV-7a, a model that does not run here), ...`
+/// `1 tensor: 'blocks.0.ffn.s0' (DeepEmbed of RWKV-7a, a model that does not run here)`
 impl fmt::Display for UnknownTensors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.len();

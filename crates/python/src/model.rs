@@ -81,8 +81,9 @@ impl Model {
     ///
     /// plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for this device
     /// and model, else one that ships, else the default. foreign_plan: accept a file made on another device. device: an
-    /// adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow reference instead. gpu_budget: most GPU memory to use,
-    /// bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager: upload every weight at once.
+    /// adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow reference instead.
+    /// gpu_budget: most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring.
+    /// eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
     /// without the tensors that no op reads; otherwise such a file is a LoadError.

@@ -241,7 +241,8 @@ impl<'a> Known<'a> {
             (Job::ExtendedGate { plan, .. }, Outcome::Gate(gate)) => {
                 if let Some(known) = self.gates.get_mut(plan) {
                     match gate.passed {
-                        true => known.checked = gate.checked,
+                        // Of a plan that changes decoding alone no longer prompt was looked at than by the first gate.
+                        true => known.checked = known.checked.max(gate.checked),
                         false => *known = gate.clone(),
                     }
                 }

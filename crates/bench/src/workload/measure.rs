@@ -116,7 +116,7 @@ pub fn measure<'a>(
             Ok(vec![turn(engine, &prompts, jobs.decode_tokens, None)?.decode_ms])
         })?;
     }
-    let opened = Model::open(model).map_err(SessionError::from)?;
+    let opened = subject.builder.open_file(model).map_err(SessionError::from)?;
     let environment = Environment {
         at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -21,7 +21,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .iter()
             .map(|a| {
                 serde_json::json!({
-                    "device": a.fingerprint, "pci": a.identity.pci, "uuid": a.identity.uuid, "kind": a.kind, "limits": a.limits, "timestamps": a.timestamps,
+                    "device": a.fingerprint, "pci": a.identity.pci, "uuid": a.identity.uuid, "kind": a.kind,
+                    "limits": a.limits, "timestamps": a.timestamps,
                 })
             })
             .collect();
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let features: Vec<String> = l.features.iter().map(ToString::to_string).collect();
         listln!("{i}: {} ({}, {}, {})", a.fingerprint.adapter, a.kind, a.fingerprint.backend, a.fingerprint.driver);
         let AdapterIdentity { pci, uuid, .. } = &a.identity;
-        let known = [pci.as_ref().map(|pci| format!("PCI {pci}")), uuid.clone()];
+        let known = [pci.as_ref().map(|pci| format!("PCI {pci}")), uuid.as_ref().map(|uuid| format!("UUID {uuid}"))];
         let known: Vec<String> = known.into_iter().flatten().collect();
         if !known.is_empty() {
             listln!("   {}", known.join(", "));

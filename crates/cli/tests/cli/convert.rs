@@ -128,8 +128,12 @@ fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && error.contains("left out: 1 tensor: 'blocks.0.ffn.s_emb.weight'"), "{error}");
     assert!(std::fs::read(folder.join("copy.st")).unwrap() == plain);
-    let line = "logits deep.st --tokens tokens.json --out deep.npy --backend cpu --ignore-unknown";
-    assert!(wgoose(folder, line.split(' ')).status.success());
+    for line in [
+        "logits deep.st --tokens tokens.json --out deep.npy --backend cpu --ignore-unknown",
+        "eval deep.st --text tokens.json --against reference --backend cpu --ignore-unknown",
+    ] {
+        assert!(wgoose(folder, line.split(' ')).status.success(), "{line}");
+    }
     run(folder, "logits tiny.st --tokens tokens.json --out plain.npy --backend cpu");
     assert_eq!(npy(&folder.join("deep.npy")).2, npy(&folder.join("plain.npy")).2);
 }

@@ -40,7 +40,7 @@ pub struct Evidence {
 }
 
 /// How much of what a plan may be asked for was held against a reference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checked {
     /// Tokens of the longest prompt.

@@ -133,8 +133,8 @@ fn declared_multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
 #[cfg(not(target_vendor = "apple"))]
 fn uuid(adapter: &wgpu::Adapter) -> Option<String> {
     use ash::vk;
-    // SAFETY: as in `declared_multiprocessors`; the structure that is chained is of Vulkan 1.1, which wgpu needs or emulates
-    // with the extension that the query is from.
+    // SAFETY: as in `declared_multiprocessors`; the query and the structure that is chained are of Vulkan 1.1, which the
+    // physical device has.
     #[allow(unsafe_code)]
     unsafe {
         let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
@@ -157,7 +157,7 @@ fn uuid(_: &wgpu::Adapter) -> Option<String> {
 /// Which card of this machine an adapter is.
 pub(crate) fn identity_of(adapter: &wgpu::Adapter) -> AdapterIdentity {
     let info = adapter.get_info();
-    // A processor has a UUID of its driver's making and no address.
+    // A software adapter has no address.
     let pci = Some(info.device_pci_bus_id).filter(|pci| !pci.is_empty());
     AdapterIdentity { name: info.name, pci, uuid: uuid(adapter) }
 }

@@ -9,7 +9,7 @@ pub struct AdapterIdentity {
     pub name: String,
     /// Its address on the PCI bus, `0000:3b:00.0`, where it has one.
     pub pci: Option<String>,
-    /// Its UUID, `GPU-` and 32 hexadecimal digits as `nvidia-smi -L` prints them, where the driver tells (Vulkan).
+    /// Its UUID, where the driver tells (Vulkan): what `nvidia-smi -L` prints behind `GPU-`.
     pub uuid: Option<String>,
 }
 
@@ -36,11 +36,11 @@ impl AdapterIdentity {
         self.uuid.as_ref().is_some_and(|uuid| digits(uuid) == digits(wanted))
     }
 
-    /// A UUID as `nvidia-smi -L` prints it.
+    /// A UUID in five groups of digits.
     pub(super) fn uuid_of(bytes: [u8; 16]) -> Option<String> {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-        (bytes != [0; 16]).then(|| format!("GPU-{}", parts.join("-")))
+        (bytes != [0; 16]).then(|| parts.join("-"))
     }
 }
 

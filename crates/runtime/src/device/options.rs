@@ -83,7 +83,8 @@ impl DeviceLimits {
 /// How to open a device; every option has a default.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {
-    /// An adapter's index, PCI address, UUID, an unambiguous part of its name, or a back end: `vulkan`, `metal`, `dx12`, `gl`. `None`: the most capable one.
+    /// An adapter's index, PCI address, UUID, an unambiguous part of its name, or a back end: `vulkan`, `metal`,
+    /// `dx12`, `gl`. `None`: the most capable one.
     pub adapter: Option<String>,
     /// What kernels may use of it.
     pub limits: DeviceLimits,

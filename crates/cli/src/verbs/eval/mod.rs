@@ -74,7 +74,10 @@ impl Args {
                 let text = "the CPU reference has no plan: leave out --against-plan, or name a model in --against";
                 Err(WrongUsage(text.into()).into())
             }
-            Some(Against::Reference) => Ok(Some(Session::builder().backend(Backend::Cpu).open(&self.model)?)),
+            Some(Against::Reference) => {
+                let builder = Session::builder().backend(Backend::Cpu).ignore_unknown(self.options.ignore_unknown);
+                Ok(Some(builder.open(&self.model)?))
+            }
             Some(Against::Model(path)) => {
                 let plan = self.against_plan.clone().unwrap_or(PlanChoice::Find);
                 Ok(Some(self.options.session()?.plan(plan).open(path)?))

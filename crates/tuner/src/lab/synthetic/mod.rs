@@ -271,7 +271,8 @@ impl Lab for SyntheticLab<'_> {
             Job::ExtendedGate { only_decode, .. } => {
                 let part = if *only_decode { DECODE_PART } else { 1.0 };
                 let cost = self.spend(Cost { check: part * costs.gate, ..Cost::default() });
-                (Outcome::Gate(passed(Checked { tokens: 4611, sequences: 128 })), cost)
+                let [tokens, sequences] = if *only_decode { [64, 1] } else { [4611, 128] };
+                (Outcome::Gate(passed(Checked { tokens, sequences })), cost)
             }
             Job::Resident { plan: id } => {
                 let plan = plan(id, plans)?;
