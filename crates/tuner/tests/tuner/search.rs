@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_graph::Format;
-use wgoose_kernels::plan::Choice;
+use wgoose_kernels::plan::{Checked, Choice};
 use wgoose_kernels::{Catalogue, Feature, HandOver, Plan, Precision};
 use wgoose_tuner::derive::{Policy, best_so_far, derive};
 use wgoose_tuner::job::{Configured, Cost, Job};
@@ -426,6 +426,27 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
         assert_eq!(derived(&merged, &all).plan.hash(), swept.plan.hash());
     }
 
+    // Whatever ids its records have, a plan's extended gate counts, and refuses it if it was not passed.
+    let is_extended = |line: &str| line.contains("\"job\":\"extended_gate\"");
+    let ids_by_job = |line: &str| match line {
+        line if is_extended(line) => with_id(line, '0'),
+        line if line.contains("\"job\":\"gate\"") => with_id(line, 'f'),
+        line => line.to_owned(),
+    };
+    let extended_first: Vec<String> = text.lines().map(ids_by_job).collect();
+    let extended_first = extended_first.join("\n") + "\n";
+    let checked = |plan: &Plan| plan.evidence.as_ref().map(|evidence| evidence.checked);
+    assert_eq!(checked(&swept.plan), Some(Checked { tokens: 4611, sequences: 128 }));
+    assert_eq!(checked(&derived(&read(&extended_first), &all).plan), checked(&swept.plan));
+    let refused: Vec<String> = extended_first
+        .lines()
+        .map(|line| match is_extended(line) {
+            true => line.replace("\"passed\":true", "\"passed\":false"),
+            false => line.to_owned(),
+        })
+        .collect();
+    assert_ne!(derived(&read(&(refused.join("\n") + "\n")), &all).plan.hash(), swept.plan.hash());
+
     // Under other rules: nothing that needs subgroups, and nothing that was not measured is said to be.
     let records = read(&text);
     let without = Policy { without: BTreeSet::from([Feature::Subgroups]), ..all };
@@ -446,6 +467,12 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let after = derive(&records, &catalogue, &options.objective, &all).unwrap();
     assert!(after.plan.choices.iter().all(|c| (&c.key.op, &c.variant) != (&chosen.key.op, &chosen.variant)));
     assert!(after.decisions.iter().any(|line| line.contains("was edited since")), "{:?}", after.decisions);
+}
+
+/// A line of a ledger with the first digit of its id replaced.
+fn with_id(line: &str, digit: char) -> String {
+    let (before, id) = line.split_once("\"id\":\"").unwrap();
+    format!("{before}\"id\":\"{digit}{}", &id[1..])
 }
 
 #[test]
