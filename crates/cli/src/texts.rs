@@ -25,7 +25,9 @@ enum Line {
 /// Reads a file of texts. Lines are JSON where the file's name ends in `.jsonl`. Lines of nothing but blanks are left out
 /// if they `may_be_blank`, and else refused, as empty texts are.
 pub(crate) fn read_texts(path: &Path, may_be_blank: bool) -> Result<Vec<Text>, String> {
-    let file = wgoose_files::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let fail = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let file = wgoose_files::read_text(path).map_err(|e| fail(&e))?;
+    let file = String::from_utf8(file).map_err(|e| fail(&e))?;
     let file = file.strip_prefix('\u{feff}').unwrap_or(&file);
     let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("jsonl"));
     let text = |(i, line): (usize, &str)| {

@@ -1,4 +1,5 @@
-//! Files that are written whole or not at all, lines that are appended whole, and files that are opened only if they are files.
+//! Files that are written whole or not at all, lines that are appended whole, files that are opened only if they are files,
+//! and texts in UTF-8 whatever they are stored in.
 
 #![deny(missing_docs)]
 
@@ -7,9 +8,11 @@ mod new;
 mod ordinary;
 mod own;
 mod temporary;
+mod text;
 
 pub use lines::{Lines, LinesError};
 pub use new::{Existing, NewFile, rename, replace};
 pub use ordinary::{is_at, open, open_here, open_with, read, read_all, read_to_string};
 pub use own::read_own;
 pub use temporary::remove_unfinished;
+pub use text::{Text, as_utf8, open_text, read_text};

@@ -79,7 +79,7 @@ pub(crate) fn source(text: &Bound<'_, PyAny>) -> PyResult<(Box<dyn Read + Send>,
         return Ok((Box::new(Cursor::new(input::bytes(text)?)), None));
     }
     let path: PathBuf = text.extract()?;
-    let file = wgoose_files::open(&path).map_err(|e| InputError::new_err(format!("{}: {e}", path.display())))?;
+    let file = wgoose_files::open_text(&path).map_err(|e| InputError::new_err(format!("{}: {e}", path.display())))?;
     Ok((Box::new(file), Some(path)))
 }
 

@@ -88,8 +88,8 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let fail = |e: std::io::Error| format!("{}: {e}", args.text.display());
-    let mut text = wgoose_files::open(&args.text).map_err(fail)?;
-    let len = text.metadata().map_err(fail)?.len();
+    let mut text = wgoose_files::open_text(&args.text).map_err(fail)?;
+    let len = text.byte_len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
     let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;

@@ -30,13 +30,13 @@ impl Args {
         }
         let text = match self.file.as_deref() {
             Some(file) if file != Path::new("-") => {
-                wgoose_files::read(file).map_err(|e| format!("{}: {e}", file.display()))?
+                wgoose_files::read_text(file).map_err(|e| format!("{}: {e}", file.display()))?
             }
             None if std::io::stdin().is_terminal() => return Err(none()),
             _ => {
                 let mut text = Vec::new();
                 std::io::stdin().lock().read_to_end(&mut text)?;
-                text
+                wgoose_files::as_utf8(text)?
             }
         };
         let text = trimmed(&text);
