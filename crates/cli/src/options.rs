@@ -14,7 +14,7 @@ use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
 use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
-use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder};
+use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder, VocabularyChoice};
 
 /// How a plan is named: see [`PlanChoice::named`]. A model is no plan.
 pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
@@ -24,6 +24,11 @@ pub(crate) fn plan_choice() -> impl TypedValueParser<Value = PlanChoice> {
         }
         choice => Ok(choice),
     })
+}
+
+/// How a vocabulary is named: see [`VocabularyChoice::named`].
+pub(crate) fn vocabulary_choice() -> impl TypedValueParser<Value = VocabularyChoice> {
+    OsStringValueParser::new().map(|name| VocabularyChoice::named(Some(name)))
 }
 
 /// Plans as [`plan_choice`] has them, and the one that is found by name too.
@@ -56,6 +61,10 @@ pub(crate) struct RunOptions {
     /// Run a model without the tensors that no op reads: it is another one then. Otherwise such a file is refused.
     #[arg(long)]
     pub(crate) ignore_unknown: bool,
+    /// Vocabulary of a model whose file has none: lines of an id, a Python literal and its length, as in
+    /// rwkv_vocab_v20230424.txt, or `world`. Models of 65,536 tokens have the World's without it.
+    #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
+    pub(crate) vocab: Option<VocabularyChoice>,
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
@@ -269,21 +278,25 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
 }
 
 /// A file to be written after a long run: is there a place for it?
-pub(crate) fn place(path: &str) -> Result<PathBuf, String> {
-    match Path::new(path).parent().filter(|p| !p.as_os_str().is_empty()) {
+pub(crate) fn place() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|path| free_place(path.as_ref()))
+}
+
+fn free_place(path: &Path) -> Result<PathBuf, String> {
+    match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(folder) if !folder.is_dir() => Err(format!("there is no folder {}", folder.display())),
-        _ if Path::new(path).is_dir() => Err("it is a folder".into()),
-        _ if Path::new(path).exists() && !Path::new(path).is_file() => Err("it is no ordinary file".into()),
+        _ if path.is_dir() => Err("it is a folder".into()),
+        _ if path.exists() && !path.is_file() => Err("it is no ordinary file".into()),
         _ => Ok(path.into()),
     }
 }
 
 /// As [`place`], of a file with a file of lines beside it, which must have another name.
-pub(crate) fn beside_lines(path: &str) -> Result<PathBuf, String> {
-    match Path::new(path).extension().is_some_and(|e| e == "jsonl") {
-        true => Err("measurements go to the file of that name that ends in .jsonl: choose another ending".into()),
-        false => place(path),
-    }
+pub(crate) fn beside_lines() -> impl TypedValueParser<Value = PathBuf> {
+    place().try_map(|path| match path.extension().is_some_and(|e| e == "jsonl") {
+        true => Err("measurements go to the file of that name that ends in .jsonl: choose another ending"),
+        false => Ok(path),
+    })
 }
 
 /// The token ids in a file: a JSON list, not empty.
@@ -311,6 +324,7 @@ impl RunOptions {
             .on_plan(Some(announce))
             .allow_foreign_plan(self.foreign_plan)
             .ignore_unknown(self.ignore_unknown)
+            .vocabulary(self.vocab.clone().unwrap_or_default())
             .chunk(self.chunk)
             .precision(self.precision)
             .state_format(self.state_format)
@@ -346,6 +360,7 @@ impl RunOptions {
             plan,
             foreign_plan,
             ignore_unknown,
+            vocab,
             chunk,
             precision,
             state_format,
@@ -366,6 +381,7 @@ impl RunOptions {
         arguments.extend(plan.iter().filter_map(PlanChoice::name).map(|p| argument("--plan", p)));
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(ignore_unknown.then(|| "--ignore-unknown".into()));
+        arguments.extend(vocab.iter().filter_map(VocabularyChoice::name).map(|v| argument("--vocab", v)));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));

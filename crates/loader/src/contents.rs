@@ -24,7 +24,7 @@ pub(crate) struct Contents {
     pub(crate) about: About,
 }
 
-/// What a file says of the model, for people; nothing depends on it.
+/// What a file says of the model beside its sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Its name (`general.name`).
@@ -35,6 +35,8 @@ pub struct About {
     pub licence: Option<String>,
     /// How its matrices are stored as a whole, as llama.cpp names it (`general.file_type`): Q4_K_M.
     pub quantisation: Option<&'static str>,
+    /// The kind of its vocabulary (`tokenizer.ggml.model`): rwkv.
+    pub tokenizer: Option<String>,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).

@@ -210,7 +210,7 @@ impl Model {
         self.pairs.map(|pairs| gguf::pairs(self.file.bytes(), pairs)).unwrap_or_default()
     }
 
-    /// What the file says of the model, for people (GGUF only).
+    /// What the file says of the model beside its sizes (GGUF only).
     pub fn about(&self) -> &About {
         &self.about
     }

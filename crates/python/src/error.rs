@@ -44,9 +44,10 @@ pub(crate) fn of_session(error: &SessionError) -> PyErr {
         SessionError::Load(_) => LoadError::new_err(line),
         SessionError::Plan(_) => PlanError::new_err(line),
         SessionError::OtherModel { .. } | SessionError::StateFile { .. } => StateError::new_err(line),
-        SessionError::Vocabulary(_) | SessionError::SamplerOptions(_) | SessionError::EmptyPrompt => {
-            InputError::new_err(line)
-        }
+        SessionError::Vocabulary(_)
+        | SessionError::GivenVocabulary(_)
+        | SessionError::SamplerOptions(_)
+        | SessionError::EmptyPrompt => InputError::new_err(line),
         _ => Error::new_err(line),
     }
 }

@@ -5,7 +5,9 @@ use bytesize::ByteSize;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use wgoose_runtime::Residency;
-use wgoose_session::{Backend, EmbeddingCacheOptions, PlanChoice, PrefixOptions, Session, SessionBuilder};
+use wgoose_session::{
+    Backend, EmbeddingCacheOptions, PlanChoice, PrefixOptions, Session, SessionBuilder, VocabularyChoice,
+};
 
 /// A number of bytes: an int, or text such as '600MiB'.
 #[derive(FromPyObject)]
@@ -49,6 +51,7 @@ pub(crate) struct Options {
     pub(crate) plan: Option<PathBuf>,
     pub(crate) foreign_plan: bool,
     pub(crate) ignore_unknown: bool,
+    pub(crate) vocab: Option<PathBuf>,
     pub(crate) device: Option<Adapter>,
     pub(crate) cpu: bool,
     pub(crate) gpu_budget: Option<Bytes>,
@@ -82,6 +85,7 @@ impl Options {
             .plan(PlanChoice::named(self.plan.map(Into::into)))
             .allow_foreign_plan(self.foreign_plan)
             .ignore_unknown(self.ignore_unknown)
+            .vocabulary(VocabularyChoice::named(self.vocab.map(Into::into)))
             .chunk(self.chunk)
             .residency(residency)
             .prefix_cache(prefixes)

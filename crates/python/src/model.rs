@@ -21,8 +21,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wgoose_loader as loader;
-use wgoose_session::tokenizer::{Tokenizer, VocabularyError};
-use wgoose_session::{Session, SessionError, one_line};
+use wgoose_session::tokenizer::Tokenizer;
+use wgoose_session::{ModelVocabularyError, Session, SessionError, one_line};
 
 /// An RWKV-7 model, and the state of what it has read.
 ///
@@ -36,7 +36,7 @@ pub(crate) struct Model {
     session: OfProcess<Mutex<Session>>,
     /// Embeddings have a session apart, shared by forks: one has room for many texts, and they wait for no state.
     embedder: OfProcess<Arc<OnceLock<Mutex<Session>>>>,
-    tokenizer: Arc<Result<Tokenizer, VocabularyError>>,
+    tokenizer: Arc<Result<Tokenizer, ModelVocabularyError>>,
 }
 
 impl Model {
@@ -86,13 +86,14 @@ impl Model {
     /// eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
-    /// without the tensors that no op reads; otherwise such a file is a LoadError.
+    /// without the tensors that no op reads; otherwise such a file is a LoadError. vocab: a vocabulary file, or 'world',
+    /// for a model whose file has none and that has other than 65536 tokens.
     ///
     /// Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was begun; in a
     /// process that was forked from one that had used wgoose, ForkError, as every call does there.
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
-        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false))]
+        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false, vocab=None))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -107,12 +108,14 @@ impl Model {
         embedding_cache: Option<Bytes>,
         embedding_store: Option<PathBuf>,
         ignore_unknown: bool,
+        vocab: Option<PathBuf>,
     ) -> PyResult<Self> {
         fork::enter()?;
         let options = Options {
             plan,
             foreign_plan,
             ignore_unknown,
+            vocab,
             device,
             cpu,
             gpu_budget,

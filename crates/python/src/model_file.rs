@@ -16,11 +16,13 @@ use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::convert::ConvertError;
 use wgoose_loader::writer::{Mix, Setting, UnknownSetting, WriteError};
 use wgoose_session::bit_allocation::{AllocationError, AllocationGoal, AllocationOptions, AllocationStep, allocate};
-use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, convert_file, one_line, synth_file};
+use wgoose_session::{
+    ConvertFileOptions, ModelFileError, SynthFileOptions, VocabularyChoice, convert_file, one_line, synth_file,
+};
 
 /// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
-/// tensors and weights of the file, its mix of formats, source_bytes, and, where it was checked, checked (weights
-/// compared), rounding (the largest error that rounding has made of one weight, relative, rms) and worst (which).
+/// tensors and weights of the file, its mix of formats, source_bytes, rounding (the largest error that rounding has made of
+/// one weight, relative, rms), worst (which) and, where it was checked, checked (weights compared).
 ///
 /// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
 /// source, F16 if it is quantised. 'auto' runs the model, measures every matrix in every format, and writes the
@@ -33,7 +35,8 @@ use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, conve
 ///
 /// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
 /// place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
-/// ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError.
+/// ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. vocab: a vocabulary file,
+/// or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
 /// listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
 /// the measurements; what it raises, and KeyboardInterrupt, leave no file.
 ///
@@ -41,7 +44,7 @@ use wgoose_session::{ConvertFileOptions, ModelFileError, SynthFileOptions, conve
 #[pyfunction]
 #[pyo3(signature = (path, out, to=None, *, target_kl=None, budget_bytes=None, text=None, limit=None, plan=None, device=None,
     gpu_budget=None, cpu=false, foreign_plan=false, chunk=None, set=None, force=false, check=false,
-    ignore_unknown=false, listen=None))]
+    ignore_unknown=false, vocab=None, listen=None))]
 #[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn convert(
     py: Python<'_>,
@@ -62,6 +65,7 @@ pub(crate) fn convert(
     force: bool,
     check: bool,
     ignore_unknown: bool,
+    vocab: Option<PathBuf>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     fork::enter()?;
@@ -73,9 +77,20 @@ pub(crate) fn convert(
         return Err(InputError::new_err("text and limit choose formats: they go with to='auto'"));
     }
     let text = text.map(|text| source(&text)).transpose()?;
-    let options = Options { plan, foreign_plan, ignore_unknown, device, cpu, gpu_budget, chunk, ..Options::default() };
+    let vocabulary = VocabularyChoice::named(vocab.clone().map(Into::into));
+    let options =
+        Options { plan, foreign_plan, ignore_unknown, vocab, device, cpu, gpu_budget, chunk, ..Options::default() };
     let builder = options.builder()?;
-    let mut options = ConvertFileOptions { to, chosen: None, set, replace: force, check, ignore_unknown };
+    let mut options = ConvertFileOptions {
+        to,
+        chosen: None,
+        set,
+        replace: force,
+        check,
+        most_rounding: None,
+        ignore_unknown,
+        vocabulary,
+    };
     let json = outside(py, move || {
         let mut allocation = None;
         if let Some(goal) = goal {
@@ -214,7 +229,7 @@ fn of_file(error: &ModelFileError) -> PyErr {
         _ => InputError::new_err(line.clone()),
     };
     match error {
-        ModelFileError::Ending(_) => InputError::new_err(line),
+        ModelFileError::Ending(_) | ModelFileError::Vocabulary(_) => InputError::new_err(line),
         ModelFileError::Load(_) | ModelFileError::Convert(ConvertError::Load(_)) => LoadError::new_err(line),
         ModelFileError::Convert(ConvertError::Range { .. }) => InputError::new_err(line),
         ModelFileError::Synth(SynthError::HotQuantised(_) | SynthError::Zeros(_)) => InputError::new_err(line),

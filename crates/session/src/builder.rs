@@ -3,6 +3,7 @@
 use crate::embedding_cache::EmbeddingCache;
 use crate::prefix::Prefixes;
 use crate::tokenizer::Tokenizer;
+use crate::vocabulary::{ModelVocabularyError, VocabularyChoice};
 use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ pub struct SessionBuilder {
     prefixes: Option<PrefixOptions>,
     embeddings: Option<EmbeddingCacheOptions>,
     ignore_unknown: bool,
+    vocabulary: VocabularyChoice,
 }
 
 impl Session {
@@ -78,6 +80,7 @@ impl Default for SessionBuilder {
             prefixes: None,
             embeddings: None,
             ignore_unknown: false,
+            vocabulary: VocabularyChoice::default(),
         }
     }
 }
@@ -195,6 +198,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Where the vocabulary comes from. Default: the model's file, or the number of its tokens.
+    pub fn vocabulary(mut self, choice: VocabularyChoice) -> Self {
+        self.vocabulary = choice;
+        self
+    }
+
     /// The model in a file, as [`SessionBuilder::open`] opens it.
     ///
     /// # Errors
@@ -230,7 +239,7 @@ impl SessionBuilder {
                 Some(chunk) => engine.with_chunk(chunk as usize),
                 None => engine,
             };
-            let tokenizer = tokenizer_of(&model);
+            let tokenizer = self.tokenizer_of(&model)?;
             return Ok(Session { model, engine, device: None, plan: None, tokenizer, prefixes, embeddings });
         }
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
@@ -248,10 +257,11 @@ impl SessionBuilder {
             let graphs: Vec<_> = likely.iter().map(graphs_of).collect();
             let tokenizer = {
                 let _span = self.timeline.span(Track::Map, "read vocabulary");
-                tokenizer_of(&model)
+                self.tokenizer_of(&model)
             };
             (opening.join(), graphs.into_iter().map(ScopedJoinHandle::join).collect::<Vec<_>>(), tokenizer)
         });
+        let tokenizer = tokenizer?;
         let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let Chosen { mut plan, report } = {
             let _span = self.timeline.span(Track::Schedule, "choose plan");
@@ -290,8 +300,17 @@ impl SessionBuilder {
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
         let chunk = plan.prefill_chunk as usize;
         let engine = Engine::new(Box::new(executor.sharing_with(Arc::clone(&model), plan, 1)?), chunk);
-        let (device, tokenizer) = (Some(Arc::clone(device)), tokenizer_of(&model));
+        let device = Some(Arc::clone(device));
+        let tokenizer = self.tokenizer_of(&model)?;
         Ok(Session { model, engine, device, plan: Some(report), tokenizer, prefixes: None, embeddings: None })
+    }
+
+    /// The tokenizer of a model, or why it can only be given token ids.
+    fn tokenizer_of(&self, model: &Model) -> Result<Result<Tokenizer, ModelVocabularyError>, SessionError> {
+        match self.vocabulary.tokenizer(model) {
+            Err(why) if self.vocabulary != VocabularyChoice::Find => Err(SessionError::GivenVocabulary(why)),
+            found => Ok(found),
+        }
     }
 
     /// Where sessions run.
@@ -372,14 +391,4 @@ impl SessionBuilder {
 /// What plans know a model by: its sizes and formats.
 pub fn model_class(model: &Model) -> ModelClass {
     ModelClass::of(model.shape(), |weight| model.tensor(weight).format())
-}
-
-/// The vocabulary in the file; without one, 256 rows are the bytes, and other models have as much of the World
-/// vocabulary as they have rows. An error if that does not even cover the single bytes: such a model can only be given
-/// token ids.
-fn tokenizer_of(model: &Model) -> Result<Tokenizer, crate::tokenizer::VocabularyError> {
-    match model.vocabulary() {
-        Some(vocabulary) => Tokenizer::from_vocabulary(&vocabulary),
-        None => Tokenizer::of_size(model.shape().vocab as usize),
-    }
 }

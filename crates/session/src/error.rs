@@ -3,7 +3,7 @@
 use crate::StoreError;
 use crate::printable::printable;
 use crate::sampling::{SampleError, SamplerOptionsError};
-use crate::tokenizer::VocabularyError;
+use crate::vocabulary::ModelVocabularyError;
 use std::path::PathBuf;
 use wgoose_kernels::PlanError;
 use wgoose_loader::LoadError;
@@ -21,9 +21,12 @@ pub enum SessionError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The model's vocabulary cannot encode every text.
+    /// There is no vocabulary for the model.
     #[error("this model can only be given token ids, no text: {0}")]
-    Vocabulary(#[from] VocabularyError),
+    Vocabulary(#[source] ModelVocabularyError),
+    /// The given vocabulary.
+    #[error(transparent)]
+    GivenVocabulary(ModelVocabularyError),
     /// The sampling options.
     #[error(transparent)]
     SamplerOptions(#[from] SamplerOptionsError),

@@ -98,6 +98,7 @@ mod session;
 pub mod state_file;
 pub mod tokenizer;
 mod trace_selected;
+mod vocabulary;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder, model_class};
@@ -111,6 +112,7 @@ pub use prefix::{PrefixOptions, PrefixStats};
 pub use printable::printable;
 pub use session::Session;
 pub use trace_selected::{TraceError, TracedOp};
+pub use vocabulary::{ModelVocabularyError, VocabularyChoice};
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
 pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};

@@ -1,10 +1,11 @@
 //! Model files that are written: the kind of file by its name, and the World vocabulary where a file would have none.
 
 use crate::tokenizer::Tokenizer;
+use crate::vocabulary::{ModelVocabularyError, VocabularyChoice};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wgoose_graph::ModelShape;
-use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::synth::{SynthError, SynthOptions, write};
 use wgoose_loader::writer::{ChosenFormats, Mix, Progress, Setting, WriteError, WriteReport};
 use wgoose_loader::{Container, LoadError, Model, OpenOptions};
@@ -21,6 +22,9 @@ pub enum ModelFileError {
     /// Its conversion.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// The vocabulary that it was to get.
+    #[error(transparent)]
+    Vocabulary(ModelVocabularyError),
     /// The synthetic model.
     #[error(transparent)]
     Synth(#[from] SynthError),
@@ -39,12 +43,16 @@ pub struct ConvertFileOptions {
     pub replace: bool,
     /// Whether the file is read back and compared before it gets its name.
     pub check: bool,
+    /// The most that rounding may change a weight; `None` for [`MOST_ROUNDING`].
+    pub most_rounding: Option<f64>,
     /// Whether tensors that no op reads are left out; otherwise a source that has some is refused.
     pub ignore_unknown: bool,
+    /// Where a GGUF file has its vocabulary from if the source has none.
+    pub vocabulary: VocabularyChoice,
 }
 
 /// A model file that was made of another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConvertedFile {
     /// Its formats; where they were chosen tensor by tensor, the mix that most weights have.
     pub mix: Mix,
@@ -54,6 +62,8 @@ pub struct ConvertedFile {
     pub source_bytes: u64,
     /// The file, and what reading it back has shown.
     pub converted: Converted,
+    /// Why a GGUF file has no vocabulary, if so.
+    pub without_vocabulary: Option<ModelVocabularyError>,
 }
 
 impl ConvertedFile {
@@ -64,18 +74,21 @@ impl ConvertedFile {
 
     /// The file, its source and what a check has shown, for the command line and for Python.
     pub fn json(&self) -> Value {
-        let Converted { written, checked } = self.converted;
+        let Converted { written, rounding, checked } = self.converted;
         let mut fields = json!({
             "bytes": written.bytes,
             "tensors": written.tensors,
             "weights": written.weights,
             "mix": self.mix_name(),
             "source_bytes": self.source_bytes,
+            "rounding": rounding.error,
+            "worst": rounding.worst.to_string(),
         });
-        if let Some(checked) = checked {
-            fields["checked"] = json!(checked.weights);
-            fields["rounding"] = json!(checked.rounding);
-            fields["worst"] = json!(checked.worst.to_string());
+        if let Some(why) = &self.without_vocabulary {
+            fields["without_vocabulary"] = json!(why.to_string());
+        }
+        if let Some(weights) = checked {
+            fields["checked"] = json!(weights);
         }
         fields
     }
@@ -95,10 +108,10 @@ pub fn convert_file(
     container(path)?;
     let opening = OpenOptions { for_conversion: true, ignore_unknown: options.ignore_unknown };
     let model = Model::open_with(source, opening)?;
-    let options = convert_options(&model, source, path, options)?;
+    let (options, without_vocabulary) = convert_options(&model, source, path, options)?;
     let converted = convert(&model, &options, path, progress)?;
     let (mix, is_chosen) = (options.mix, options.chosen.is_some());
-    Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted })
+    Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted, without_vocabulary })
 }
 
 /// The file that [`convert_file`] makes of an open model, where nothing is in its way yet.
@@ -109,30 +122,42 @@ pub(crate) fn new_file(
     options: &ConvertFileOptions,
 ) -> Result<ConvertOptions, ModelFileError> {
     match options.replace || path.symlink_metadata().is_err() {
-        true => convert_options(model, source, path, options),
+        true => Ok(convert_options(model, source, path, options)?.0),
         false => Err(ConvertError::from(WriteError::Exists { path: path.to_owned() }).into()),
     }
 }
 
+/// The options, and why the file gets no vocabulary if it does not.
 fn convert_options(
     model: &Model,
     source: &Path,
     path: &Path,
     options: &ConvertFileOptions,
-) -> Result<ConvertOptions, ModelFileError> {
+) -> Result<(ConvertOptions, Option<ModelVocabularyError>), ModelFileError> {
     let container = container(path)?;
     let lacks_tokens = container == Container::Gguf && model.vocabulary().is_none();
-    let ConvertFileOptions { to, chosen, set, replace, check, .. } = options.clone();
-    Ok(ConvertOptions {
+    let ConvertFileOptions { to, chosen, set, replace, check, most_rounding, vocabulary: choice, .. } = options.clone();
+    let mut vocabulary = None;
+    let mut without = None;
+    if lacks_tokens {
+        match choice.tokenizer(model) {
+            Ok(tokenizer) => vocabulary = Some(tokenizer.vocabulary().map(<[u8]>::to_vec).collect()),
+            Err(why) if choice == VocabularyChoice::Find => without = Some(why),
+            Err(why) => return Err(ModelFileError::Vocabulary(why)),
+        }
+    }
+    let options = ConvertOptions {
         container,
         mix: to.unwrap_or_else(|| kept_mix(model)),
         chosen,
         name: source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
-        vocabulary: if lacks_tokens { world_vocabulary(model.shape().vocab) } else { None },
+        vocabulary,
         set,
         replace,
         check,
-    })
+        most_rounding: most_rounding.unwrap_or(MOST_ROUNDING),
+    };
+    Ok((options, without))
 }
 
 /// What a synthetic model file is like; see [`SynthOptions`].

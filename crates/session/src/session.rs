@@ -3,7 +3,8 @@
 use crate::embedding_cache::EmbeddingCache;
 use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
-use crate::tokenizer::{Tokenizer, VocabularyError};
+use crate::tokenizer::Tokenizer;
+use crate::vocabulary::ModelVocabularyError;
 use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
@@ -22,7 +23,7 @@ pub struct Session {
     pub(crate) device: Option<Arc<Device>>,
     /// What is to be said of the plan. None for the CPU reference.
     pub(crate) plan: Option<Report>,
-    pub(crate) tokenizer: Result<Tokenizer, VocabularyError>,
+    pub(crate) tokenizer: Result<Tokenizer, ModelVocabularyError>,
     /// The prefix cache, if there is one.
     pub(crate) prefixes: Option<Prefixes>,
     /// The embedding cache, if there is one.

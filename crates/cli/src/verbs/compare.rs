@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Draw the intervals to this file, as SVG.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     picture: Option<PathBuf>,
     /// Append every sample to this ledger.
     #[arg(long, value_name = "FILE")]

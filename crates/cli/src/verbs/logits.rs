@@ -21,10 +21,10 @@ pub(crate) struct Args {
     #[arg(long)]
     tokens: PathBuf,
     /// Where the logits go: .npy, float32, [tokens, vocabulary].
-    #[arg(long, value_parser = place)]
+    #[arg(long, value_parser = place())]
     out: PathBuf,
     /// Where the final state goes: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
-    #[arg(long, value_parser = place)]
+    #[arg(long, value_parser = place())]
     state_out: Option<PathBuf>,
     #[command(flatten)]
     timeline: TimelineOptions,

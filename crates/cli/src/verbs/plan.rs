@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long, required = true, num_args = 1.., value_name = "LEDGER")]
     from: Vec<PathBuf>,
     /// Where the plan goes; without it, the plan is printed.
-    #[arg(long, value_parser = crate::options::place)]
+    #[arg(long, value_parser = crate::options::place())]
     out: Option<PathBuf>,
     /// Do without this device feature; may be given more than once: subgroups, f16, cooperative-matrix, cooperative-matrix-8x8,
     /// coherent-memory.

@@ -21,10 +21,10 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "LEDGER")]
     ledgers: Vec<PathBuf>,
     /// Where the page goes; default: beside the first ledger, with the extension .html.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     out: Option<PathBuf>,
     /// Also write the results of single kernels here, as JSON in T4, the format in which tuners such as Kernel Tuner exchange them.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     t4: Option<PathBuf>,
     /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]

@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long)]
     device: Option<String>,
     /// Write the figures to this file, instead of the cache folder where `wgoose profile` looks for them.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place, conflicts_with = "cache_dir")]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place(), conflicts_with = "cache_dir")]
     out: Option<PathBuf>,
     /// Keep the figures in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.
     #[arg(long, value_name = "DIR")]

@@ -1,10 +1,11 @@
 //! `wgoose tokenize`
 
 use crate::failure::{Failure, WrongUsage};
+use crate::options::vocabulary_choice;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use wgoose_loader::Model;
-use wgoose_session::tokenizer::Tokenizer;
+use wgoose_session::VocabularyChoice;
 
 /// Turn a text into token ids, or ids into their text.
 ///
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Take the vocabulary of this model file.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
+    /// Take the vocabulary in this file: lines of an id, a Python literal and its length.
+    #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
+    vocab: Option<VocabularyChoice>,
 }
 
 impl Args {
@@ -42,7 +46,7 @@ impl Args {
         match (&self.text, self.file.as_deref()) {
             (Some(text), _) => Ok(text.clone().into_bytes()),
             (None, Some(file)) if file != Path::new("-") => {
-                Ok(wgoose_files::read(file).map_err(|e| format!("{}: {e}", file.display()))?)
+                Ok(wgoose_files::read_text(file).map_err(|e| format!("{}: {e}", file.display()))?)
             }
             (None, None) if std::io::stdin().is_terminal() => {
                 Err(WrongUsage("there is no text: give it, or --file FILE, or one on standard input".into()).into())
@@ -50,24 +54,18 @@ impl Args {
             _ => {
                 let mut text = Vec::new();
                 std::io::stdin().lock().read_to_end(&mut text)?;
-                Ok(text)
+                Ok(wgoose_files::as_utf8(text)?)
             }
         }
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let own = match &args.model {
-        Some(path) => {
-            let model = Model::open(path)?;
-            match model.vocabulary() {
-                Some(vocabulary) => Some(Tokenizer::from_vocabulary(&vocabulary)?),
-                None => Some(Tokenizer::of_size(model.shape().vocab as usize)?),
-            }
-        }
-        None => None,
+    let choice = args.vocab.clone().unwrap_or_default();
+    let tokenizer = match &args.model {
+        Some(path) => choice.tokenizer(&Model::open(path)?)?,
+        None => choice.tokenizer_alone()?,
     };
-    let tokenizer = own.as_ref().unwrap_or_else(|| Tokenizer::world());
     if let Some(path) = &args.ids {
         let text = tokenizer.decode(&crate::options::tokens(path)?)?;
         return Ok(std::io::Write::write_all(&mut std::io::stdout(), &text)?);

@@ -5,7 +5,7 @@
 //!
 //! What an encoder does with numbers a format cannot hold: the float formats round to nearest even as IEEE says (too
 //! large becomes infinite, NaN stays NaN); in the quantised formats one such number would spoil its whole block, so NaN
-//! counts as 0 and everything beyond ±65504, the largest f16, saturates there.
+//! counts as 0 and everything beyond [`largest`] saturates there.
 
 mod affine;
 mod float;
@@ -52,6 +52,16 @@ fn codec(format: Format) -> Option<Codec> {
         Format::Q6_K => blocks!(q6_k),
         _ => return None,
     })
+}
+
+/// The largest number that a format holds: infinite where it is a float of f32's range. Scales of quantised formats are
+/// f16; those of 256 weights are chosen for weights that are f16 too.
+pub(crate) fn largest(format: Format) -> f32 {
+    match format {
+        Format::F32 | Format::BF16 => f32::INFINITY,
+        Format::Q8_0 => q8_0::LARGEST,
+        _ => rounding::LARGEST_F16,
+    }
 }
 
 /// Decodes whole blocks into floats; of an interleaved format, a whole matrix.

@@ -7,7 +7,10 @@
 //!
 //! `w = d q`.
 
-use super::rounding::{clamp, inverse_or_zero, nearest_byte, read_f16, representable, write_f16};
+use super::rounding::{LARGEST_F16, clamp, inverse_or_zero, nearest_byte, read_f16, representable_below, write_f16};
+
+/// The largest weight: 127 of the largest scale.
+pub(super) const LARGEST: f32 = 127.0 * LARGEST_F16;
 
 pub(super) fn decode(block: &[u8; 34], out: &mut [f32; 32]) {
     let d = read_f16([block[0], block[1]]);
@@ -18,7 +21,7 @@ pub(super) fn decode(block: &[u8; 34], out: &mut [f32; 32]) {
 
 /// The largest magnitude becomes ±127.
 pub(super) fn encode(weights: &[f32; 32], block: &mut [u8; 34]) {
-    let weights = weights.map(representable);
+    let weights = weights.map(|w| representable_below(w, LARGEST));
     let largest = weights.iter().fold(0.0_f32, |m, w| m.max(w.abs()));
     let (scale, codes) = block.split_at_mut(2);
     let inverse = inverse_or_zero(write_f16(largest / 127.0, scale));

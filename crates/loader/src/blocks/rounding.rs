@@ -24,11 +24,20 @@ pub(super) fn clamp(x: f32, lo: f32, hi: f32) -> f32 {
     if x < hi { x } else { hi }
 }
 
+/// The largest f16.
+pub(super) const LARGEST_F16: f32 = 65504.0;
+
 /// What a quantised format can take of x: NaN as 0, the rest saturated at the largest f16.
 #[inline(always)]
 pub(super) fn representable(x: f32) -> f32 {
+    representable_below(x, LARGEST_F16)
+}
+
+/// As [`representable`], saturated elsewhere.
+#[inline(always)]
+pub(super) fn representable_below(x: f32, largest: f32) -> f32 {
     let x = if x.is_nan() { 0.0 } else { x };
-    clamp(x, -65504.0, 65504.0)
+    clamp(x, -largest, largest)
 }
 
 /// 1 / x, and 0 where x is 0 or too small to be divided by.

@@ -23,6 +23,20 @@ pub enum ConvertError {
         /// The format asked for.
         format: Format,
     },
+    /// Numbers that a format rounds away: they are too small for its scales.
+    #[error(
+        "rounding would change {weight} by {:.0} % of its size (rms), and {:.0} % are allowed: its numbers are too small for \
+         the format: choose BF16 or F32, or allow more",
+        100.0 * error, 100.0 * most
+    )]
+    Rounding {
+        /// The weight.
+        weight: Weight,
+        /// Root mean square of the error over that of the source.
+        error: f64,
+        /// The most that was allowed.
+        most: f64,
+    },
     /// The copy holds something else than it should.
     #[error("the copy differs from the source in {weight}: nothing was kept (check memory and disk, and try again)")]
     Differs {

@@ -8,18 +8,20 @@
 mod check;
 mod error;
 mod recode;
+mod rounding;
 mod rows;
 mod source;
 
-pub use check::Checked;
 pub use error::ConvertError;
 pub use recode::recode;
+pub use rounding::Rounding;
 
 use crate::gguf::pair::Pair;
 use crate::model::Model;
 use crate::names::Container;
 use crate::placement::Stored;
 use crate::writer::{self, ChosenFormats, Mix, Outline, Progress, Setting, WriteReport};
+use rounding::Roundings;
 use source::Source;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -37,8 +39,8 @@ pub struct ConvertOptions {
     pub chosen: Option<ChosenFormats>,
     /// What a GGUF file calls the model where its source has no name for it.
     pub name: String,
-    /// The bytes of each token by id, for a GGUF file made of one without a vocabulary. Id 0 is the end of text whatever is
-    /// given here; without a list, ids 1 to 256 are the single bytes.
+    /// The bytes of each token by id, for a GGUF file made of one without a vocabulary. Id 0 is the end of text, but of
+    /// 256 bytes; without a list the file says that it has no vocabulary.
     pub vocabulary: Option<Vec<Vec<u8>>>,
     /// What a GGUF file is to say beside its tensors, in place of what the source says.
     pub set: Vec<Setting>,
@@ -46,15 +48,22 @@ pub struct ConvertOptions {
     pub replace: bool,
     /// Whether the file is read back and compared before it gets its name.
     pub check: bool,
+    /// The most that rounding may change a weight: root mean square of the error over that of the source.
+    pub most_rounding: f64,
 }
+
+/// What rounding may change unless more is allowed. Q4_0, the coarsest format, changes random weights by 0.09.
+pub const MOST_ROUNDING: f64 = 0.2;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Converted {
     /// The file.
     pub written: WriteReport,
-    /// What reading it back has shown, if that was asked for.
-    pub checked: Option<Checked>,
+    /// What rounding has changed.
+    pub rounding: Rounding,
+    /// Weights that were read back and are, to the bit, the source's in the new format, if that was asked for.
+    pub checked: Option<usize>,
 }
 
 /// The mix that keeps the precision of a model's matrices: that of the embedding where it is a float, otherwise F16.
@@ -70,7 +79,7 @@ pub fn kept_mix(model: &Model) -> Mix {
 /// the writing and then of the check; a break ends it. The file appears under its name when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
 ///
 /// # Errors
-/// A format that cannot hold the model, a file of that name, a source that cannot be read, a copy that differs when read
+/// A format that cannot hold the model or rounds too much, a file of that name, a source that cannot be read, a copy that differs when read
 /// back, or what the system said. Nothing is left behind.
 pub fn convert(
     model: &Model,
@@ -83,10 +92,17 @@ pub fn convert(
     let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
     let outline = outline(model, options, vocabulary, &kept);
     let checked = OnceLock::new();
-    let source = Source { model, vocabulary, checked: options.check.then_some(&checked) };
+    let roundings = Roundings::default();
+    let source = Source {
+        model,
+        vocabulary,
+        checked: options.check.then_some(&checked),
+        roundings: &roundings,
+        most_rounding: options.most_rounding,
+    };
     let existing = if options.replace { Existing::Replace } else { Existing::Keep };
     let written = writer::write(&outline, &source, path, existing, progress)?;
-    Ok(Converted { written, checked: checked.into_inner() })
+    Ok(Converted { written, rounding: roundings.worst(), checked: checked.into_inner() })
 }
 
 /// Bytes of the file that [`convert`] would write.

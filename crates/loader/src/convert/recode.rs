@@ -33,7 +33,7 @@ pub fn recode(source: &Model, copy: &mut Model, weight: Weight, format: Format) 
     let step = (PIECE / cols).max(1);
     bytes.par_chunks_mut(step * row_bytes).enumerate().try_for_each_init(Vec::new, |numbers, (piece, out)| {
         let first = piece * step;
-        encode_rows(source, weight, first..first + out.len() / row_bytes, format, numbers, out)
+        encode_rows(source, weight, first..first + out.len() / row_bytes, format, numbers, out).map(drop)
     })?;
     copy.recode(weight, format, Arc::from(bytes));
     Ok(())
@@ -43,7 +43,7 @@ pub fn recode(source: &Model, copy: &mut Model, weight: Weight, format: Format) 
 mod tests {
     use super::*;
     use crate::Container;
-    use crate::convert::{ConvertOptions, convert};
+    use crate::convert::{ConvertOptions, MOST_ROUNDING, convert};
     use crate::synth::{self, Mix, SynthOptions};
     use wgoose_graph::{LayerWeight, LoraRanks, ModelShape};
 
@@ -67,6 +67,7 @@ mod tests {
             set: Vec::new(),
             replace: false,
             check: false,
+            most_rounding: MOST_ROUNDING,
         };
         convert(&source, &options, &quantised, &mut synth::unwatched).unwrap();
         let written = Model::open(&quantised).unwrap();

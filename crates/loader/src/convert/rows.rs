@@ -1,15 +1,13 @@
 //! Rows of an open model, as bytes, as numbers and in other formats.
 
 use super::ConvertError;
+use super::rounding::RoundingSums;
 use crate::blocks;
 use crate::error::LoadError;
 use crate::model::Model;
 use crate::placement::Stored;
 use std::ops::Range;
 use wgoose_graph::{Format, Weight};
-
-/// The largest f16, and what quantised formats saturate at: their scales are f16.
-const LARGEST: f32 = 65504.0;
 
 /// Reads the canonical bytes of some rows: by position where they lie in one piece, else through the map.
 pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: &mut [u8]) -> Result<(), LoadError> {
@@ -52,7 +50,8 @@ pub(super) fn decode_rows(
     Ok(())
 }
 
-/// Writes some rows in a format: copied where they have it. `numbers` is room to work in.
+/// Writes some rows in a format: copied where they have it. `numbers` is room to work in. Returns what rounding has made
+/// of them.
 pub(super) fn encode_rows(
     model: &Model,
     weight: Weight,
@@ -60,19 +59,20 @@ pub(super) fn encode_rows(
     format: Format,
     numbers: &mut Vec<f32>,
     out: &mut [u8],
-) -> Result<(), ConvertError> {
+) -> Result<RoundingSums, ConvertError> {
     let (stored, [_, cols]) = model.stored(weight);
     if stored == Stored::Format(format) {
-        return Ok(read_rows(model, weight, rows, out)?);
+        read_rows(model, weight, rows, out)?;
+        return Ok(RoundingSums::default());
     }
     numbers.resize(rows.len() * cols, 0.0);
     decode_rows(model, weight, rows, numbers)?;
-    let narrow = !matches!(format, Format::F32 | Format::BF16);
+    let largest = blocks::largest(format);
     // Not `>`: what is no number would spoil a whole block.
-    let fits = |x: &f32| x.abs() <= LARGEST;
-    if let Some(value) = numbers.iter().find(|x| narrow && !fits(x)) {
+    let fits = |x: &f32| x.abs() <= largest;
+    if let Some(value) = numbers.iter().find(|x| largest.is_finite() && !fits(x)) {
         return Err(ConvertError::Range { tensor: weight.to_string(), value: *value, format });
     }
     blocks::encode(format, numbers, out);
-    Ok(())
+    Ok(RoundingSums::of(numbers, format, out))
 }

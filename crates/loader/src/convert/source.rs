@@ -1,7 +1,8 @@
 //! The rows of an open model in the formats of a new file.
 
 use super::ConvertError;
-use super::check::{self, Checked};
+use super::check;
+use super::rounding::{Rounding, Roundings};
 use super::rows::encode_rows;
 use crate::model::Model;
 use crate::writer::{Progress, Rows, Tensor};
@@ -15,8 +16,12 @@ pub(super) struct Source<'a> {
     pub(super) model: &'a Model,
     /// The tokens of the new file, where it has some of its own.
     pub(super) vocabulary: Option<&'a [Vec<u8>]>,
-    /// Where the result of reading the copy back goes; `None` if it is not to be read.
-    pub(super) checked: Option<&'a OnceLock<Checked>>,
+    /// Where the number of weights that were read back goes; `None` if the copy is not to be read.
+    pub(super) checked: Option<&'a OnceLock<usize>>,
+    /// What rounding has made of each weight.
+    pub(super) roundings: &'a Roundings,
+    /// The most that it may.
+    pub(super) most_rounding: f64,
 }
 
 impl Rows for Source<'_> {
@@ -32,15 +37,22 @@ impl Rows for Source<'_> {
         let first = tensor.first_row as usize;
         let rows = first + rows.start as usize..first + rows.end as usize;
         let weight = in_place_of(tensor.weight);
-        encode_rows(self.model, weight, rows, tensor.format, numbers, out).map_err(|why| match why {
+        let sums = encode_rows(self.model, weight, rows, tensor.format, numbers, out).map_err(|why| match why {
             ConvertError::Range { value, format, .. } => {
                 ConvertError::Range { tensor: tensor.name.clone(), value, format }
             }
             other => other,
-        })
+        })?;
+        self.roundings.add(weight, sums);
+        Ok(())
     }
 
     fn approve(&self, written: &Path, progress: &mut Progress<'_>) -> Result<(), ConvertError> {
+        let Rounding { error, worst } = self.roundings.worst();
+        // Not `>`: an error that is no number is too large.
+        if !(error <= self.most_rounding) {
+            return Err(ConvertError::Rounding { weight: worst, error, most: self.most_rounding });
+        }
         if let Some(checked) = self.checked {
             let found = check::compare(self.model, &Model::open(written)?, self.vocabulary, progress)?;
             checked.get_or_init(|| found);

@@ -1,4 +1,4 @@
-//! What a GGUF file says of itself, for people.
+//! What a GGUF file says of itself.
 
 use super::metadata::Metadata;
 use crate::contents::About;
@@ -16,6 +16,7 @@ pub(super) fn read(metadata: &Metadata<'_>) -> About {
         author: short("general.author"),
         licence: short("general.license"),
         quantisation: file_type.and_then(quantisation),
+        tokenizer: short("tokenizer.ggml.model"),
     }
 }
 

@@ -26,7 +26,7 @@ const MIN_TENSOR: usize = 8 + 4 + 8 + 4 + 8;
 const HEAD_SIZE: &str = "rwkv7.wkv.head_size";
 
 /// Keys that state a size of the model.
-const SIZES: [(&str, Size); 8] = [
+const SIZES: [(&str, Size); 9] = [
     ("rwkv7.block_count", Size::Layers),
     ("rwkv7.embedding_length", Size::Width),
     ("rwkv7.feed_forward_length", Size::Ffn),
@@ -35,6 +35,7 @@ const SIZES: [(&str, Size); 8] = [
     ("rwkv7.attention.iclr_lora_rank", Size::IclrRank),
     ("rwkv7.attention.value_residual_mix_lora_rank", Size::ValueRank),
     ("rwkv7.attention.gate_lora_rank", Size::GateRank),
+    ("rwkv7.vocab_size", Size::Vocab),
 ];
 
 /// Reads everything but the tensors' bytes.

@@ -21,6 +21,7 @@ pub use options::SynthOptions;
 use crate::blocks;
 use crate::writer::{self, Outline, Progress, Rows, Tensor};
 use law::Source;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use wgoose_files::Existing;
@@ -38,17 +39,30 @@ pub fn write(options: &SynthOptions, path: &Path, progress: &mut Progress<'_>) -
     if let Some(zeros) = options.ffn_zeros.filter(|zeros| !(0.5..=0.99).contains(zeros)) {
         return Err(SynthError::Zeros(zeros));
     }
+    let vocabulary = match &options.vocabulary {
+        Some(vocabulary) => Cow::Borrowed(vocabulary),
+        None => Cow::Owned(single_bytes(options.shape.vocab)),
+    };
     let outline = Outline {
         shape: &options.shape,
         container: options.container,
         mix: options.mix,
         chosen: None,
         name: &format!("synthetic RWKV-7, seed {}", options.seed),
-        vocabulary: options.vocabulary.as_deref(),
+        vocabulary: Some(&vocabulary),
         kept: &[],
         set: &[],
     };
     writer::write(&outline, options, path, Existing::Replace, progress)
+}
+
+/// The bytes as tokens of a model of so many: behind the end of text, where there is room for it.
+fn single_bytes(rows: u32) -> Vec<Vec<u8>> {
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+    match rows {
+        256 => bytes.collect(),
+        _ => std::iter::once(Vec::new()).chain(bytes).take(rows as usize).collect(),
+    }
 }
 
 impl Rows for SynthOptions {

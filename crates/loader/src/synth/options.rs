@@ -23,7 +23,7 @@ pub struct SynthOptions {
     /// is not given. Trained models have 0.86 to 0.90. `ln2.bias` is spread about a constant instead of about 0 and the
     /// weights of `ffn.key` about a small negative number: together they lower every key alike.
     pub ffn_zeros: Option<f32>,
-    /// The bytes of each token by id, written to GGUF files. Id 0 is the end of text whatever is given here; ids past
-    /// the end of the list are padding. Without a list, ids 1 to 256 are the single bytes.
+    /// The bytes of each token by id, written to GGUF files. Id 0 is the end of text, but of 256 bytes; ids past
+    /// the end of the list are padding. Without a list, ids 1 to 256 are the single bytes, or all of 256.
     pub vocabulary: Option<Vec<Vec<u8>>>,
 }

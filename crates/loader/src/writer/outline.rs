@@ -20,7 +20,7 @@ pub(crate) struct Outline<'a> {
     pub(crate) chosen: Option<&'a ChosenFormats>,
     /// What a GGUF file calls the model where its source has no name for it.
     pub(crate) name: &'a str,
-    /// The bytes of each token by id, for GGUF files; without, ids 1 to 256 are the single bytes.
+    /// The bytes of each token by id, for GGUF files; without, the file says that it has none.
     pub(crate) vocabulary: Option<&'a [Vec<u8>]>,
     /// What the source says of itself, for GGUF files: kept but for what is another matter in the new one.
     pub(crate) kept: &'a [Pair],

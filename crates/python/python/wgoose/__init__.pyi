@@ -152,6 +152,7 @@ class Model:
         embedding_cache: int | str | None = None,
         embedding_store: _Path | None = None,
         ignore_unknown: bool = False,
+        vocab: _Path | None = None,
     ) -> Model:
         """Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
 
@@ -161,7 +162,8 @@ class Model:
         most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager:
         upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
         unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
-        ignore_unknown: run a model without the tensors that no op reads; otherwise such a file is a LoadError.
+        ignore_unknown: run a model without the tensors that no op reads; otherwise such a file is a LoadError. vocab: a
+        vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
 
         Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was
         begun; in a process that was forked from one that had used wgoose, ForkError, as every call does there.
@@ -451,11 +453,12 @@ def convert(
     force: bool = False,
     check: bool = False,
     ignore_unknown: bool = False,
+    vocab: _Path | None = None,
     listen: Callable[[int, int], object] | None = None,
 ) -> ConvertReport:
     """Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
-    tensors and weights of the file, its mix of formats, source_bytes, and, where it was checked, checked (weights
-    compared), rounding (the largest error that rounding has made of one weight, relative, rms) and worst (which).
+    tensors and weights of the file, its mix of formats, source_bytes, rounding (the largest error that rounding has made of
+    one weight, relative, rms), worst (which) and, where it was checked, checked (weights compared).
 
     to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
     source, F16 if it is quantised. 'auto' runs the model, measures every matrix in every format, and writes the
@@ -468,7 +471,8 @@ def convert(
 
     set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
     place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
-    ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError.
+    ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. vocab: a vocabulary file,
+    or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
     listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
     the measurements; what it raises, and KeyboardInterrupt, leave no file.
 

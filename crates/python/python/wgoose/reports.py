@@ -119,15 +119,17 @@ class Allocation(TypedDict):
 
 class _Checked(TypedDict, total=False):
     checked: int
-    rounding: float
-    worst: str
+    without_vocabulary: str
     allocation: Allocation
 
 
 class ConvertReport(SynthReport, _Checked):
-    """`convert`: the file, with check what reading it back has shown, with 'auto' what was chosen."""
+    """`convert`: the file and what rounding has changed, with check how many weights were read back, with 'auto' what was
+    chosen. without_vocabulary: why a GGUF file has none, if so."""
 
     source_bytes: int
+    rounding: float
+    worst: str
 
 
 class Score(TypedDict):

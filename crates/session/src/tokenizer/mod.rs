@@ -47,15 +47,6 @@ impl Tokenizer {
         &WORLD
     }
 
-    /// The tokenizer of a model with that many ids whose file has no vocabulary: of 256 ids each is a byte; others are
-    /// as many of the World.
-    ///
-    /// # Errors
-    /// As [`Tokenizer::truncated`].
-    pub fn of_size(vocab: usize) -> Result<Tokenizer, VocabularyError> {
-        if vocab == 256 { Ok(Tokenizer::bytes()) } else { Tokenizer::world().truncated(vocab) }
-    }
-
     /// The 256 bytes, each its own token.
     pub fn bytes() -> Tokenizer {
         let entries: Vec<[u8; 1]> = (0..=u8::MAX).map(|byte| [byte]).collect();

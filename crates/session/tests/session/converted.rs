@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_loader::convert::{ConvertOptions, convert};
+use wgoose_loader::convert::{ConvertOptions, MOST_ROUNDING, convert};
 use wgoose_loader::synth::{self, SynthOptions};
 use wgoose_loader::writer::{Mix, unwatched};
 use wgoose_loader::{Container, Model};
@@ -25,6 +25,7 @@ fn converted(source: &Path, mix: Mix) -> PathBuf {
         set: vec![],
         replace: false,
         check: true,
+        most_rounding: MOST_ROUNDING,
     };
     convert(&Model::open(source).unwrap(), &options, &path, &mut unwatched).unwrap();
     path

@@ -19,3 +19,4 @@ mod stops;
 mod support;
 mod tokenizer_golden;
 mod tokenizer_properties;
+mod vocabulary;

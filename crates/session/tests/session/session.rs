@@ -8,8 +8,9 @@ use wgoose_graph::{LayerWeight, ModelShape, Weight};
 use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{BatchError, Device, RuntimeError, StateData};
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::tokenizer::VocabularyError;
-use wgoose_session::{Ending, GenerateOptions, Generated, PlanChoice, PlanStore, Session, SessionError};
+use wgoose_session::{
+    Ending, GenerateOptions, Generated, ModelVocabularyError, PlanChoice, PlanStore, Session, SessionError,
+};
 use wgoose_session::{Model, model_class};
 
 const PROMPT: &[u8] = b"A goose";
@@ -232,7 +233,7 @@ fn a_model_without_all_bytes_takes_token_ids_only() {
     let model = tiny_of(ModelShape { vocab: 100, ..SHAPE }, 1, None);
     let mut session = on_cpu(&model);
     let error = session.generate(PROMPT, &options(1, 1.0, 0), &mut |_| ControlFlow::Continue(())).unwrap_err();
-    assert!(matches!(error, SessionError::Vocabulary(VocabularyError::MissingByte(99))), "{error}");
+    assert!(matches!(error, SessionError::Vocabulary(ModelVocabularyError::Incomplete(_))), "{error}");
     assert!(error.to_string().contains("token ids"), "{error}");
     assert_eq!(session.prefill(&[1, 2, 3]).unwrap().len(), 100);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use wgoose_graph::{Activation, Format, FusionSet, Graph, Input, LoraRanks, ModelShape, NodeId, Op, rwkv7};
 use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
 use wgoose_kernels::{Catalogue, Config, Feature, Kernel, Plan, Precision, PrecisionClass};
-use wgoose_loader::convert::{ConvertOptions, convert};
+use wgoose_loader::convert::{ConvertOptions, MOST_ROUNDING, convert};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
@@ -257,6 +257,7 @@ fn a_trained_model_passes_in_15_bits() {
         set: Vec::new(),
         replace: false,
         check: false,
+        most_rounding: MOST_ROUNDING,
     };
     convert(&demo, &options, &path, &mut unwatched).unwrap();
     let model = Arc::new(Model::open(path).unwrap());

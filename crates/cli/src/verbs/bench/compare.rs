@@ -31,7 +31,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "VERDICT", value_delimiter = ',', value_enum)]
     fail_on: Vec<Word>,
     /// Draw the intervals to this file, as SVG.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     picture: Option<PathBuf>,
     /// Print JSON, a line for each piece of work.
     #[arg(long)]

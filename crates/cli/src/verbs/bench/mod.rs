@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "title", allow_hyphen_values = true)]
     change: Option<String>,
     /// Append to this report; its records lie beside it, with the extension .jsonl.
-    #[arg(long, alias = "out", value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines)]
+    #[arg(long, alias = "out", value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines())]
     save: Option<PathBuf>,
     /// With --title: where the quality reference is kept between runs.
     #[arg(long, value_name = "DIR", requires = "title")]

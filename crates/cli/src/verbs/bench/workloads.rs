@@ -42,7 +42,7 @@ pub(super) struct WorkloadOptions {
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) against: Option<LlamaBench>,
     /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file, one line of JSON.
-    #[arg(long, value_name = "FILE", conflicts_with = "title", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", conflicts_with = "title", value_parser = crate::options::place())]
     pub(super) out_record: Option<PathBuf>,
 }
 

@@ -5,16 +5,16 @@ use crate::options::{RunOptions, size};
 use crate::progress::Moving;
 use bytesize::ByteSize;
 use std::io::Read;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use wgoose_loader::writer::{Mix, UnknownMix};
-use wgoose_session::ConvertFileOptions;
 use wgoose_session::bit_allocation::{
     Allocation, AllocationError, AllocationGoal, AllocationOptions, AllocationStep, allocate,
 };
 use wgoose_session::eval::EvalError;
+use wgoose_session::{ConvertFileOptions, VocabularyChoice};
 
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,21 @@ pub(super) struct AutoOptions {
 }
 
 impl AutoOptions {
+    /// Where models run.
+    pub(super) fn run(&self) -> &RunOptions {
+        &self.run
+    }
+
+    /// Most tokens that a new file is measured on.
+    pub(super) fn measured_tokens(&self) -> Option<NonZeroU64> {
+        NonZeroU64::try_from(self.limit.unwrap_or(AllocationOptions::TOKENS)).ok()
+    }
+
+    /// Where a GGUF file has its vocabulary from if the source has none.
+    pub(super) fn vocabulary(&self) -> VocabularyChoice {
+        self.run.vocab.clone().unwrap_or_default()
+    }
+
     /// Whether tensors that no op reads are left out.
     pub(super) fn ignore_unknown(&self) -> bool {
         self.run.ignore_unknown
@@ -79,6 +94,7 @@ impl AutoOptions {
         source: &Path,
         out: &Path,
         file: &ConvertFileOptions,
+        is_measured: bool,
     ) -> Result<Option<Allocation>, Failure> {
         let goal = match (self.target_kl, self.budget_bytes) {
             (Some(kl), _) => Some(AllocationGoal::Divergence(kl)),
@@ -90,7 +106,7 @@ impl AutoOptions {
                 let text = "--to auto needs a goal: --target-kl NATS, or --budget-bytes SIZE";
                 return Err(WrongUsage(text.into()).into());
             }
-            (false, None) if self.text.is_none() && self.limit.is_none() => return Ok(None),
+            (false, None) if self.text.is_none() && (is_measured || self.limit.is_none()) => return Ok(None),
             (false, _) => {
                 let text = "--target-kl, --budget-bytes, --text and --limit choose formats: they go with --to auto";
                 return Err(WrongUsage(text.into()).into());
@@ -99,7 +115,7 @@ impl AutoOptions {
         let tokens = self.limit.unwrap_or(AllocationOptions::TOKENS);
         let fail = |path: &Path, e: &dyn std::fmt::Display| Failure::from(format!("{}: {e}", path.display()));
         let mut text = match &self.text {
-            Some(path) => Some(wgoose_files::open(path).map_err(|e| fail(path, &e))?),
+            Some(path) => Some(wgoose_files::open_text(path).map_err(|e| fail(path, &e))?),
             None => None,
         };
         let bar = Moving::bar(0, "{pos}/{len} {elapsed} (left: {eta}) {wide_msg}")?;

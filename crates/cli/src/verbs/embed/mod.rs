@@ -8,6 +8,7 @@ use crate::options::{RunOptions, place};
 use crate::progress::{Moving, aside};
 use crate::texts::read_texts;
 use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use output::{Kind, Output, Run};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
     /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on standard
     /// output.
-    #[arg(long, value_parser = place_of_embeddings)]
+    #[arg(long, value_parser = place_of_embeddings())]
     out: Option<PathBuf>,
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
     #[arg(long)]
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long)]
     token_budget: Option<NonZeroUsize>,
     /// Keep embeddings in this file, and take from it what was embedded before.
-    #[arg(long, value_name = "FILE", value_parser = place)]
+    #[arg(long, value_name = "FILE", value_parser = place())]
     store: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
@@ -74,12 +75,13 @@ enum PoolingName {
 }
 
 /// A place with an ending that says what is written.
-fn place_of_embeddings(path: &str) -> Result<PathBuf, String> {
-    let place = place(path)?;
-    match place.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
-        Some("npy" | "jsonl" | "json") => Ok(place),
-        _ => Err("expected a name that ends in .npy, .jsonl or .json".to_owned()),
-    }
+fn place_of_embeddings() -> impl TypedValueParser<Value = PathBuf> {
+    place().try_map(|path| {
+        match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("npy" | "jsonl" | "json") => Ok(path),
+            _ => Err("expected a name that ends in .npy, .jsonl or .json"),
+        }
+    })
 }
 
 impl Args {

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Write the state after all that was printed to this file; with -n 0, that after the prompt.
-    #[arg(long, value_name = "FILE", value_parser = place, conflicts_with = "prompts")]
+    #[arg(long, value_name = "FILE", value_parser = place(), conflicts_with = "prompts")]
     save_state: Option<PathBuf>,
     #[command(flatten)]
     sampling: SamplingFlags,

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
         let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
-        let About { name, author, licence, quantisation } = model.about();
+        let About { name, author, licence, quantisation, tokenizer: _ } = model.about();
         let info = serde_json::json!({
             "name": name, "author": author, "licence": licence, "quantisation": quantisation,
             "container": model.container().to_string(), "shape": shape, "file_bytes": model.file_len(),
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         mib(model.file_len() as u64),
         opened.as_secs_f64() * 1e3
     );
-    let About { name, author, licence, quantisation } = model.about();
+    let About { name, author, licence, quantisation, tokenizer: _ } = model.about();
     let said = [("name", name.as_deref()), ("author", author.as_deref()), ("licence", licence.as_deref())];
     for (what, text) in said.into_iter().chain([("quantisation", *quantisation)]) {
         if let Some(text) = text {

@@ -41,13 +41,13 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Write everything to this file, as JSON.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     out: Option<PathBuf>,
     /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     timeline: Option<PathBuf>,
     /// Draw the step into this file: bars, and the ops under the roofs of the device. Readable in light and in dark.
-    #[arg(long, value_name = "FILE", value_parser = crate::options::place)]
+    #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     svg: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Model file.
     model: PathBuf,
     /// Write the plan to this file instead of filing it.
-    #[arg(long, value_parser = crate::options::beside_lines)]
+    #[arg(long, value_parser = crate::options::beside_lines())]
     out: Option<PathBuf>,
     /// Where measurements are kept; default: beside the plan, with the extension .jsonl.
     #[arg(long)]

@@ -31,6 +31,9 @@ const TEMPLATE_NAME: &str = "rwkv-world";
 /// nats a token. No key of ggml's says this.
 const DIVERGENCE: &str = "wgoose.quantize.kl_divergence";
 
+/// The kind of vocabulary that llama.cpp runs a model by token ids for.
+const NO_VOCABULARY: &str = "no_vocab";
+
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
 /// All keys with their values, in the file's order.
@@ -80,7 +83,11 @@ fn own(outline: &Outline<'_>, layout: &Layout) -> Result<Vec<Pair>, WriteError> 
     pairs.extend(sizes.map(|(key, value)| Pair::u32(&format!("rwkv7.{key}"), value)));
     pairs.push(Pair::f32("rwkv7.attention.layer_norm_epsilon", 1e-5));
 
-    let tokens = tokens(outline)?;
+    let Some(tokens) = tokens(outline)? else {
+        pairs.push(Pair::u32("rwkv7.vocab_size", shape.vocab));
+        pairs.push(Pair::string("tokenizer.ggml.model", NO_VOCABULARY));
+        return Ok(pairs);
+    };
     pairs.push(Pair::string("tokenizer.ggml.model", "rwkv"));
     pairs.push(Pair::strings(TOKENS, tokens.iter().map(|(text, _)| text.as_str())));
     pairs.push(Pair::i32s("tokenizer.ggml.token_type", tokens.iter().map(|(_, kind)| *kind)));

@@ -7,26 +7,23 @@ const NORMAL: i32 = 1;
 const CONTROL: i32 = 3;
 const UNUSED: i32 = 5;
 
-/// The text and kind of each token, one per row of the embedding.
-pub(super) fn tokens(outline: &Outline<'_>) -> Result<Vec<(String, i32)>, WriteError> {
+/// The text and kind of each token, one per row of the embedding; `None` where the vocabulary is not known.
+pub(super) fn tokens(outline: &Outline<'_>) -> Result<Option<Vec<(String, i32)>>, WriteError> {
     let rows = outline.shape.vocab;
-    let given = outline.vocabulary.unwrap_or(&[]);
+    let Some(given) = outline.vocabulary else { return Ok(None) };
     if given.len() > rows as usize {
         return Err(WriteError::Vocabulary { tokens: given.len(), rows });
     }
-    // Of 256 tokens each is a byte, 0 too, unless the vocabulary says otherwise.
-    let is_bytes =
-        rows == 256 && outline.vocabulary.is_none_or(|given| given.first().is_some_and(|first| first == &[0]));
-    let token = |id: u32| match (id, &outline.vocabulary) {
-        (id, _) if is_bytes => (python_repr(&[id as u8]), NORMAL),
-        (0, _) => ("<s>".to_owned(), CONTROL),
-        (1..=256, None) => (python_repr(&[(id - 1) as u8]), NORMAL),
+    // Of 256 bytes, 0 is one too.
+    let is_bytes = rows == 256 && given.first().is_some_and(|first| first == &[0]);
+    let token = |id: u32| match id {
+        0 if !is_bytes => ("<s>".to_owned(), CONTROL),
         _ => match given.get(id as usize) {
             Some(bytes) if !bytes.is_empty() => (python_repr(bytes), NORMAL),
             _ => (format!("[PAD{id}]"), UNUSED),
         },
     };
-    Ok((0..rows).map(token).collect())
+    Ok(Some((0..rows).map(token).collect()))
 }
 
 /// What Python's `repr` prints for the bytes, without `b` and quotes.

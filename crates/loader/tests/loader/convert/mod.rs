@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight};
-use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, convert, kept_mix};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::synth::{self, SynthOptions};
 use wgoose_loader::writer::{Mix, WriteError, unwatched};
 use wgoose_loader::{Container, LoadError, Model, ReadAt, TensorFile, blocks};
@@ -56,6 +56,7 @@ fn to(container: Container, mix: Mix) -> ConvertOptions {
         set: vec![],
         replace: false,
         check: true,
+        most_rounding: MOST_ROUNDING,
     }
 }
 
@@ -73,8 +74,8 @@ fn there_and_back_is_the_same_file() {
         let source = place.synth("source.st", &options(Container::Safetensors, mix));
         assert_eq!(kept_mix(&source), mix);
         let there = place.convert(&source, "there.gguf", Container::Gguf, mix).unwrap();
-        let checked = there.checked.unwrap();
-        assert_eq!((checked.rounding, checked.weights), (0.0, Weight::all(source.shape()).count()), "{mix}");
+        let found = (there.rounding.error, there.checked.unwrap());
+        assert_eq!(found, (0.0, Weight::all(source.shape()).count()), "{mix}");
         let there = Model::open(place.path("there.gguf")).unwrap();
         assert_eq!((kept_mix(&there), there.shape()), (mix, source.shape()));
         place.convert(&there, "back.st", Container::Safetensors, mix).unwrap();
@@ -261,6 +262,51 @@ fn formats_that_no_kernel_reads_are_converted() {
     let other = Weight::Layer(0, LayerWeight::FfnKey);
     blocks::decode(Format::Q4_0, &bytes(&model, other), &mut numbers);
     assert!(bytes(&converted, other) == numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+}
+
+/// A model whose matrix has every number multiplied.
+fn scaled(place: &Place, weight: Weight, factor: f32) -> Model {
+    let source = place.synth("source.st", &options(Container::Safetensors, Mix::F32));
+    let range = source.tensor(weight).file_range().unwrap();
+    let mut file = std::fs::read(place.path("source.st")).unwrap();
+    for number in file[range].as_chunks_mut::<4>().0 {
+        *number = (f32::from_le_bytes(*number) * factor).to_le_bytes();
+    }
+    std::fs::write(place.path("scaled.st"), file).unwrap();
+    Model::open(place.path("scaled.st")).unwrap()
+}
+
+#[test]
+fn numbers_too_small_for_a_format_are_refused_by_name() {
+    let place = Place::new();
+    let weight = Weight::Layer(1, LayerWeight::FfnKey);
+    let source = scaled(&place, weight, 1e-6);
+    for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_0, Mix::Q4_K_M, Mix::Q5_K_M, Mix::Q6_K] {
+        let error = place.convert(&source, "small.gguf", Container::Gguf, mix).unwrap_err();
+        assert!(matches!(error, ConvertError::Rounding { weight: w, .. } if w == weight), "{mix}: {error}");
+        assert!(!place.path("small.gguf").exists(), "{mix}");
+    }
+    for mix in [Mix::F32, Mix::BF16] {
+        let path = format!("{mix}.gguf");
+        assert!(place.convert(&source, &path, Container::Gguf, mix).unwrap().rounding.error < 0.01, "{mix}");
+    }
+    let path = place.path("allowed.gguf");
+    let allowed = ConvertOptions { most_rounding: 1.0, ..to(Container::Gguf, Mix::Q8_0) };
+    assert_eq!(convert(&source, &allowed, &path, &mut unwatched).unwrap().rounding.worst, weight);
+}
+
+#[test]
+fn large_numbers_are_held_as_far_as_the_format_reaches() {
+    let place = Place::new();
+    let weight = Weight::Layer(1, LayerWeight::FfnKey);
+    let source = scaled(&place, weight, 1e6);
+    let rounding = place.convert(&source, "large.gguf", Container::Gguf, Mix::Q8_0).unwrap().rounding;
+    assert!(rounding.error < 0.01, "{rounding:?}");
+    let error = place.convert(&source, "larger.gguf", Container::Gguf, Mix::F16).unwrap_err();
+    assert!(matches!(error, ConvertError::Range { format: Format::F16, .. }), "{error}");
+    let source = scaled(&place, weight, 1e9);
+    let error = place.convert(&source, "largest.gguf", Container::Gguf, Mix::Q8_0).unwrap_err();
+    assert!(matches!(error, ConvertError::Range { format: Format::Q8_0, .. }), "{error}");
 }
 
 #[test]

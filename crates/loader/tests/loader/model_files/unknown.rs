@@ -5,7 +5,7 @@ use crate::model_files::support::pth::{self, Style};
 use crate::model_files::support::{TINY, Tensor, checkpoint, numbers, open, safetensors};
 use std::io::Write;
 use wgoose_graph::{Format, LayerWeight, Weight};
-use wgoose_loader::convert::{ConvertError, ConvertOptions, convert, kept_mix};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::{Container, LoadError, Model, OpenOptions};
 
 /// Tensors that people have beside those of a model, and what the refusal says of them.
@@ -79,6 +79,7 @@ fn what_is_ignored_is_named_and_left_out_of_copies() {
         set: Vec::new(),
         replace: false,
         check: true,
+        most_rounding: MOST_ROUNDING,
     };
     let converted: Result<_, ConvertError> =
         convert(&model, &options, &copy, &mut |_, _| std::ops::ControlFlow::Continue(()));

@@ -16,6 +16,6 @@ pub(crate) struct ColdOptions {
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]
     pub(super) drop_page_cache: bool,
     /// With --cold: write a timeline of one more start, all warm, to this file, for ui.perfetto.dev.
-    #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place)]
+    #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place())]
     pub(super) timeline: Option<PathBuf>,
 }
