@@ -374,6 +374,11 @@ impl Graph {
         self.nodes.edges_directed(id, Outgoing).map(|e| (e.target(), *e.weight())).collect()
     }
 
+    /// Whether an op was added after another one, so that it may depend on it.
+    pub(crate) fn is_later(&self, op: NodeId, than: NodeId) -> bool {
+        self.op(op).order > self.op(than).order
+    }
+
     /// Whether an op reads what it reads there as that kind of operand.
     pub(crate) fn reads_as(&self, reader: NodeId, used: &Use, kind: OperandKind) -> bool {
         self.op(reader).op.operands().iter().any(|o| o.name == used.operand && o.kind == kind)

@@ -118,6 +118,13 @@ impl Op {
                 Ok(x)
             }
             Op::Mul | Op::Add => same(&["a", "b"]),
+            Op::TokenMatmul => {
+                let x = get("x")?;
+                match get("matrices")? {
+                    m if (m.planes, m.rows, m.cols) == (x.planes, x.rows, x.cols * x.cols) => Ok(x),
+                    m => Err(format!("'matrices' is {m}, expected a square matrix of {} rows for each of {x}", x.cols)),
+                }
+            }
             Op::NormShift { planes, .. } => Ok(ValueShape { planes: *planes, ..normed(*planes)? }),
             Op::LoraDown { value } => {
                 let x = six_planes()?;

@@ -91,6 +91,8 @@ pub enum Op {
     Mul,
     /// `y = a + b`
     Add,
+    /// `y[t] = x[t] M[t]`: row t of the matrices is an n x n matrix, row major, which that token alone is multiplied with.
+    TokenMatmul,
     /// Fused: layer norm, token shift and every lerp.
     NormShift {
         /// Added to the variance.
@@ -225,6 +227,7 @@ impl Op {
             Op::Bonus => "bonus",
             Op::Mul => "mul",
             Op::Add => "add",
+            Op::TokenMatmul => "token_matmul",
             Op::NormShift { .. } => "norm_shift",
             Op::LoraDown { .. } => "lora_down",
             Op::LoraUp { .. } => "lora_up",
@@ -260,6 +263,7 @@ impl Op {
             ],
             Op::Bonus => operands![x: Value, r: Value, k: Value, v: Value, r_k: Vector],
             Op::Mul | Op::Add => operands![a: Value, b: Value],
+            Op::TokenMatmul => operands![x: Value, matrices: Value],
             Op::NormShift { .. } => operands![
                 x: Value, scale: Vector, bias: Vector, mix: Vector,
                 state: State, token_segments: TokenSegments, segments: Segments

@@ -1,4 +1,7 @@
-//! RWKV-7, the whole model on one page. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`; symbols as in its paper.
+//! RWKV-7, the whole model on one page; `deep_embed` has what RWKV-7a adds. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`; symbols as
+//! in its paper.
+
+mod deep_embed;
 
 use crate::LayerWeight::{self as L, *};
 use crate::{Activation, Graph, GraphError, Input, Level, ModelShape, NodeId, Op, Source, State, Target, Weight};
@@ -33,14 +36,15 @@ pub fn forward_to(shape: &ModelShape, target: Target) -> Result<Graph, GraphErro
     let tokens = b.graph.source(Source::Tokens);
     let table = b.weight(Weight::Embedding);
     let embedded = b.op(Op::Embed, "embed", &[("tokens", tokens.into()), ("table", table)])?;
-    let mut x = b.norm("ln0", embedded, Weight::Ln0Scale, Weight::Ln0Bias)?;
+    let embedding = b.norm("ln0", embedded, Weight::Ln0Scale, Weight::Ln0Bias)?;
 
+    let mut x = embedding;
     let mut v_first = None;
     for layer in 0..depth {
         b.layer = Some(layer);
         let mixed = b.time_mix(x, &mut v_first)?;
         x = b.op(Op::Add, "att.residual", &[("a", x.into()), ("b", mixed.into())])?;
-        let mixed = b.channel_mix(x)?;
+        let mixed = b.channel_mix(x, embedding)?;
         x = b.op(Op::Add, "ffn.residual", &[("a", x.into()), ("b", mixed.into())])?;
     }
 
@@ -88,7 +92,8 @@ impl Builder {
     fn time_mix(&mut self, x: NodeId, v_first: &mut Option<NodeId>) -> Result<NodeId, GraphError> {
         let layer = self.layer.unwrap_or(0);
         let eps = group_norm_eps(self.graph.model());
-        let mixed = self.shifted("att.shift", x, [Ln1Scale, Ln1Bias], State::AttShift(layer), AttMix, 6)?;
+        let normed = self.layer_norm("att.shift", x, [Ln1Scale, Ln1Bias])?;
+        let mixed = self.shifted("att.shift", normed, State::AttShift(layer), AttMix, 6)?;
         let [xr, xw, xk, xv, xa, xg] = [0, 1, 2, 3, 4, 5].map(|p| Input { node: mixed, plane: Some(p) });
 
         let r = self.matmul("att.receptance", xr, Receptance)?;
@@ -131,26 +136,30 @@ impl Builder {
         self.matmul("att.output", y.into(), Output)
     }
 
-    fn channel_mix(&mut self, x: NodeId) -> Result<NodeId, GraphError> {
+    /// `embedding` is the tokens' embedding after its norm.
+    fn channel_mix(&mut self, x: NodeId, embedding: NodeId) -> Result<NodeId, GraphError> {
         let layer = self.layer.unwrap_or(0);
-        let xk = self.shifted("ffn.shift", x, [Ln2Scale, Ln2Bias], State::FfnShift(layer), FfnMix, 1)?;
+        let normed = self.layer_norm("ffn.shift", x, [Ln2Scale, Ln2Bias])?;
+        let xk = self.shifted("ffn.shift", normed, State::FfnShift(layer), FfnMix, 1)?;
         let k = self.matmul("ffn.key", xk.into(), FfnKey)?;
-        let k = self.op(Op::Activate { activation: Activation::ReluSquared }, "ffn.relu2", &[("x", k.into())])?;
+        let mut k = self.op(Op::Activate { activation: Activation::ReluSquared }, "ffn.relu2", &[("x", k.into())])?;
+        if self.graph.model().deep_embed.is_some() {
+            let gain = self.deep_embed_gain(normed, embedding)?;
+            k = self.op(Op::Mul, "ffn.deep_embed", &[("a", k.into()), ("b", gain.into())])?;
+        }
         self.matmul("ffn.value", k.into(), FfnValue)
     }
 
-    /// Layer norm, token shift and lerps.
+    /// Token shift and lerps.
     fn shifted(
         &mut self,
         role: &'static str,
         x: NodeId,
-        [scale, bias]: [L; 2],
         state: State,
         mix: L,
         planes: u32,
     ) -> Result<NodeId, GraphError> {
-        let (scale, bias) = (self.of_layer(scale), self.of_layer(bias));
-        let x = self.norm(role, x, scale, bias)?.into();
+        let x = x.into();
         let state = self.graph.source(Source::State(state)).into();
         let token_segments = self.graph.source(Source::TokenSegments).into();
         let segments = self.graph.source(Source::Segments).into();
@@ -158,6 +167,12 @@ impl Builder {
         let dx = self.op(Op::TokenShift, role, &shift)?;
         let mix = self.layer_weight(mix);
         self.op(Op::Lerp { planes }, role, &[("x", x), ("dx", dx.into()), ("mix", mix)])
+    }
+
+    fn layer_norm(&mut self, role: &'static str, x: NodeId, [scale, bias]: [L; 2]) -> Result<NodeId, GraphError> {
+        let scale = self.of_layer(scale);
+        let bias = self.of_layer(bias);
+        self.norm(role, x, scale, bias)
     }
 
     fn norm(&mut self, role: &'static str, x: NodeId, scale: Weight, bias: Weight) -> Result<NodeId, GraphError> {

@@ -31,6 +31,10 @@ pub struct ModelShape {
     pub vocab: u32,
     /// Ranks of the low-rank adapters.
     pub ranks: LoraRanks,
+    /// Size n of the n x n matrix that DeepEmbed has for each token, 32 in every published RWKV-7a; `None`: RWKV-7, which
+    /// has no DeepEmbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deep_embed: Option<u32>,
 }
 
 /// Why a set of sizes is no RWKV-7 model.
@@ -76,7 +80,7 @@ impl ModelShape {
 
     const fn published(layers: u32, width: u32, [decay, iclr, value, gate]: [u32; 4]) -> Self {
         let ranks = LoraRanks { decay, iclr, value, gate };
-        ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 65536, ranks }
+        ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 65536, ranks, deep_embed: None }
     }
 
     /// A size of one's own: heads of 64 channels, a channel mix of four widths, 65,536 tokens, and the ranks of 0.1B.
@@ -88,6 +92,14 @@ impl ModelShape {
     /// The published size of that name (`"0.1B"` ... `"13.3B"`, any case).
     pub fn preset(name: &str) -> Option<Self> {
         Self::PRESETS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, s)| *s)
+    }
+
+    /// The architecture, as its authors name it.
+    pub const fn architecture(&self) -> &'static str {
+        match self.deep_embed {
+            None => "RWKV-7",
+            Some(_) => "RWKV-7a",
+        }
     }
 
     /// Number of heads H = C / head size.
@@ -117,7 +129,8 @@ impl ModelShape {
             ("value rank", self.ranks.value, 1 << 14),
             ("gate rank", self.ranks.gate, 1 << 14),
         ];
-        for (what, got, limit) in sizes {
+        let deep_embed = self.deep_embed.map(|size| ("DeepEmbed size", size, 1 << 8));
+        for (what, got, limit) in sizes.into_iter().chain(deep_embed) {
             if got == 0 {
                 return Err(ShapeError::Zero(what));
             }
@@ -155,5 +168,7 @@ mod tests {
         assert!(matches!(shape.validate(), Err(ShapeError::Heads { .. })));
         shape.layers = 0;
         assert_eq!(shape.validate(), Err(ShapeError::Zero("layers")));
+        let shape = ModelShape { deep_embed: Some(0), ..ModelShape::PRESETS[0].1 };
+        assert_eq!(shape.validate(), Err(ShapeError::Zero("DeepEmbed size")));
     }
 }

@@ -104,12 +104,29 @@ mod tests {
 
     fn tiny() -> Graph {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 16 };
-        rwkv7::forward(&ModelShape { layers: 2, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks }).unwrap()
+        rwkv7::forward(&ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 256,
+            head_size: 64,
+            vocab: 100,
+            ranks,
+            deep_embed: None,
+        })
+        .unwrap()
     }
 
     #[test]
     fn unfused_text() {
         expect_file!["../snapshots/unfused.txt"].assert_eq(&tiny().to_string());
+    }
+
+    #[test]
+    fn text_of_rwkv_7a() {
+        let shape = ModelShape { layers: 1, deep_embed: Some(4), ..*tiny().model() };
+        let mut graph = rwkv7::forward(&shape).unwrap();
+        rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
+        expect_file!["../snapshots/rwkv7a.txt"].assert_eq(&graph.to_string());
     }
 
     #[test]

@@ -81,13 +81,23 @@ pub enum LayerWeight {
     FfnMix,
     /// `[F, C]` key matrix of the channel mix.
     FfnKey,
+    /// `[V, n n]` n x n matrix of each token (`ffn.s_emb`); RWKV-7a only, as the four that follow.
+    DeepEmbedTable,
+    /// `[n n, C]` what the token's embedding adds to its matrix (`ffn.s_emb_x`).
+    DeepEmbedResidual,
+    /// `[n, C]` first half of DeepEmbed's adapter (`ffn.s1`).
+    DeepEmbedDown,
+    /// `[F, n]` second half of DeepEmbed's adapter (`ffn.s2`).
+    DeepEmbedUp,
+    /// `[1, F]` bias of the gain that DeepEmbed makes (`ffn.s0`).
+    DeepEmbedBias,
     /// `[C, F]` value matrix of the channel mix.
     FfnValue,
 }
 
 impl LayerWeight {
     /// Every tensor of a layer, in the order the forward pass first needs it.
-    pub const ALL: [LayerWeight; 28] = [
+    const ALL: [LayerWeight; 33] = [
         LayerWeight::Ln1Scale,
         LayerWeight::Ln1Bias,
         LayerWeight::AttMix,
@@ -115,8 +125,28 @@ impl LayerWeight {
         LayerWeight::Ln2Bias,
         LayerWeight::FfnMix,
         LayerWeight::FfnKey,
+        LayerWeight::DeepEmbedTable,
+        LayerWeight::DeepEmbedResidual,
+        LayerWeight::DeepEmbedDown,
+        LayerWeight::DeepEmbedUp,
+        LayerWeight::DeepEmbedBias,
         LayerWeight::FfnValue,
     ];
+
+    /// The tensors of that layer of a model, in the order the forward pass first needs them.
+    pub fn of_layer(model: &ModelShape, layer: u32) -> impl Iterator<Item = LayerWeight> + use<> {
+        let has_deep_embed = model.deep_embed.is_some();
+        LayerWeight::ALL
+            .into_iter()
+            .filter(move |w| layer > 0 || !w.absent_in_first_layer())
+            .filter(move |w| has_deep_embed || !w.is_deep_embed())
+    }
+
+    /// Whether it is a tensor of DeepEmbed, which RWKV-7a alone has.
+    pub const fn is_deep_embed(self) -> bool {
+        use LayerWeight::{DeepEmbedBias, DeepEmbedDown, DeepEmbedResidual, DeepEmbedTable, DeepEmbedUp};
+        matches!(self, DeepEmbedTable | DeepEmbedResidual | DeepEmbedDown | DeepEmbedUp | DeepEmbedBias)
+    }
 
     /// Whether layer 0 has no use for it: the value residual blends towards layer 0's own values.
     pub const fn absent_in_first_layer(self) -> bool {
@@ -126,6 +156,10 @@ impl LayerWeight {
     /// `[rows, cols]` for a model of that shape.
     pub(crate) const fn shape(self, m: &ModelShape) -> [u32; 2] {
         let c = m.width;
+        let n = match m.deep_embed {
+            Some(n) => n,
+            None => 0,
+        };
         match self {
             LayerWeight::AttMix => [6, c],
             LayerWeight::Receptance | LayerWeight::Key | LayerWeight::Value | LayerWeight::Output => [c, c],
@@ -139,6 +173,11 @@ impl LayerWeight {
             LayerWeight::GateUp => [c, m.ranks.gate],
             LayerWeight::FfnKey => [m.ffn, c],
             LayerWeight::FfnValue => [c, m.ffn],
+            LayerWeight::DeepEmbedTable => [m.vocab, n * n],
+            LayerWeight::DeepEmbedResidual => [n * n, c],
+            LayerWeight::DeepEmbedDown => [n, c],
+            LayerWeight::DeepEmbedUp => [m.ffn, n],
+            LayerWeight::DeepEmbedBias => [1, m.ffn],
             _ => [1, c],
         }
     }
@@ -151,7 +190,9 @@ impl LayerWeight {
             | LayerWeight::Value
             | LayerWeight::Output
             | LayerWeight::FfnKey
-            | LayerWeight::FfnValue => WeightClass::Matrix,
+            | LayerWeight::FfnValue
+            | LayerWeight::DeepEmbedTable
+            | LayerWeight::DeepEmbedResidual => WeightClass::Matrix,
             LayerWeight::DecayDown
             | LayerWeight::DecayUp
             | LayerWeight::IclrDown
@@ -159,7 +200,9 @@ impl LayerWeight {
             | LayerWeight::ValueDown
             | LayerWeight::ValueUp
             | LayerWeight::GateDown
-            | LayerWeight::GateUp => WeightClass::Adapter,
+            | LayerWeight::GateUp
+            | LayerWeight::DeepEmbedDown
+            | LayerWeight::DeepEmbedUp => WeightClass::Adapter,
             _ => WeightClass::Vector,
         }
     }
@@ -194,6 +237,11 @@ impl LayerWeight {
             LayerWeight::FfnMix => "ffn.x_k",
             LayerWeight::FfnKey => "ffn.key.weight",
             LayerWeight::FfnValue => "ffn.value.weight",
+            LayerWeight::DeepEmbedTable => "ffn.s_emb.weight",
+            LayerWeight::DeepEmbedResidual => "ffn.s_emb_x.weight",
+            LayerWeight::DeepEmbedDown => "ffn.s1",
+            LayerWeight::DeepEmbedUp => "ffn.s2",
+            LayerWeight::DeepEmbedBias => "ffn.s0",
         }
     }
 }
@@ -212,10 +260,8 @@ pub enum WeightClass {
 impl Weight {
     /// Every weight of the model in the order the forward pass first needs it.
     pub fn all(shape: &ModelShape) -> impl Iterator<Item = Weight> {
-        let layers = (0..shape.layers).flat_map(|i| {
-            let used = LayerWeight::ALL.into_iter().filter(move |w| i > 0 || !w.absent_in_first_layer());
-            used.map(move |w| Weight::Layer(i, w))
-        });
+        let of_layer = |i| LayerWeight::of_layer(shape, i).map(move |w| Weight::Layer(i, w));
+        let layers = (0..shape.layers).flat_map(of_layer);
         [Weight::Embedding, Weight::Ln0Scale, Weight::Ln0Bias].into_iter().chain(layers).chain([
             Weight::LnOutScale,
             Weight::LnOutBias,
@@ -230,6 +276,11 @@ impl Weight {
             Weight::Layer(_, w) => w.shape(m),
             _ => [1, m.width],
         }
+    }
+
+    /// Whether it is a table with a row for each token, of which a pass reads the rows of its tokens.
+    pub const fn is_token_table(self) -> bool {
+        matches!(self, Weight::Embedding | Weight::Layer(_, LayerWeight::DeepEmbedTable))
     }
 
     /// What kind of tensor it is.
@@ -268,6 +319,11 @@ mod tests {
         let names: std::collections::BTreeSet<_> = all.iter().map(Weight::to_string).collect();
         assert_eq!(names.len(), all.len());
         assert!(!names.contains("blocks.0.att.v1") && names.contains("blocks.1.att.v1"));
+        let deep = ModelShape { deep_embed: Some(32), ..shape };
+        let added: Vec<_> = Weight::all(&deep).filter(|weight| !all.contains(weight)).collect();
+        assert_eq!(added.len(), 12 * 5);
+        assert_eq!(added[0].to_string(), "blocks.0.ffn.s_emb.weight");
+        assert_eq!(added[0].shape(&deep), [65536, 1024]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     head_size: 32,
     vocab: 300,
     ranks: LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 },
+    deep_embed: None,
 };
 
 /// The model, and what is made of it.

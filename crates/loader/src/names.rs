@@ -156,6 +156,11 @@ fn hugging_face(weight: Weight) -> String {
         LayerWeight::FfnMix => "ffn.x_k",
         LayerWeight::FfnKey => "ffn.key.weight",
         LayerWeight::FfnValue => "ffn.value.weight",
+        LayerWeight::DeepEmbedTable
+        | LayerWeight::DeepEmbedResidual
+        | LayerWeight::DeepEmbedDown
+        | LayerWeight::DeepEmbedUp
+        | LayerWeight::DeepEmbedBias => return Weight::Layer(layer, weight).to_string(),
     };
     format!("{HUGGING_FACE_LAYER}{layer}.{name}")
 }
@@ -200,6 +205,11 @@ fn gguf(weight: Weight) -> String {
         LayerWeight::FfnMix => "channel_mix_lerp_k.weight",
         LayerWeight::FfnKey => "channel_mix_key.weight",
         LayerWeight::FfnValue => "channel_mix_value.weight",
+        LayerWeight::DeepEmbedTable
+        | LayerWeight::DeepEmbedResidual
+        | LayerWeight::DeepEmbedDown
+        | LayerWeight::DeepEmbedUp
+        | LayerWeight::DeepEmbedBias => return Weight::Layer(layer, weight).to_string(),
     };
     format!("blk.{layer}.{name}")
 }

@@ -66,6 +66,7 @@ pub(crate) fn deduce(
         head_size: size(head_size),
         vocab: size(vocab),
         ranks,
+        deep_embed: None,
     };
     shape.validate()?;
     refuse_contradictions(&shape, contents)?;

@@ -24,7 +24,7 @@ impl ModelClass {
     pub fn of(shape: &ModelShape, format: impl Fn(Weight) -> Format) -> ModelClass {
         let counts = |role: &LayerWeight| role.class() != WeightClass::Vector;
         let layer = |i: u32| -> LayerFormats {
-            let roles = LayerWeight::ALL.into_iter().filter(counts).filter(|w| i > 0 || !w.absent_in_first_layer());
+            let roles = LayerWeight::of_layer(shape, i).filter(counts);
             roles.map(|role| (role, format(Weight::Layer(i, role)))).collect()
         };
         ModelClass {
@@ -41,9 +41,10 @@ impl ModelClass {
         &self.shape
     }
 
-    /// What people call it: `32x2560-q4_k_m`, layers and width, then the formats' usual name.
+    /// What people call it: `32x2560-q4_k_m`, layers and width, then the formats' usual name; `12x768-7a-f16` of RWKV-7a.
     pub fn name(&self) -> String {
-        format!("{}x{}-{}", self.shape.layers, self.shape.width, self.mix())
+        let architecture = if self.shape.deep_embed.is_some() { "-7a" } else { "" };
+        format!("{}x{}{architecture}-{}", self.shape.layers, self.shape.width, self.mix())
     }
 
     /// The usual name of the formats of the large matrices: the commonest one, then the others; `q4_k_m` and `q5_k_m` as
@@ -65,7 +66,7 @@ impl ModelClass {
 
     /// Everything in it as text: what names are made of. It must not change, or plans are not found any more.
     pub(crate) fn identity(&self) -> String {
-        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r } = self.shape;
+        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r, deep_embed } = self.shape;
         let mut text = format!(
             "{layers} {width} {ffn} {head_size} {vocab} {} {} {} {}\n{} {}\n",
             r.decay, r.iclr, r.value, r.gate, self.embedding, self.head
@@ -74,7 +75,7 @@ impl ModelClass {
             let formats: Vec<&str> = layer.values().map(|format| format.name()).collect();
             text += &(formats.join(" ") + "\n");
         }
-        text
+        text + &deep_embed.map(|size| format!("deep embed {size}\n")).unwrap_or_default()
     }
 
     /// A model with one layer of each kind: it has the op instances of the whole model, each at least once.

@@ -55,7 +55,7 @@ mod tests {
 
     fn graph(ffn: u32) -> Graph {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 16 };
-        let shape = ModelShape { layers: 2, width: 64, ffn, head_size: 64, vocab: 100, ranks };
+        let shape = ModelShape { layers: 2, width: 64, ffn, head_size: 64, vocab: 100, ranks, deep_embed: None };
         rwkv7::forward(&shape).unwrap()
     }
 

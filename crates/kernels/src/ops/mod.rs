@@ -28,6 +28,7 @@ mod shift_store;
 mod sum_rows;
 mod time_mix_core;
 mod time_mix_heads;
+mod token_matmul;
 mod token_shift;
 mod value_residual;
 mod wkv;
@@ -54,7 +55,7 @@ pub struct OpKernels {
 }
 
 /// Every op.
-pub static ALL: [&OpKernels; 29] = [
+pub static ALL: [&OpKernels; 30] = [
     &embed::OP,
     &layer_norm::OP,
     &select_rows::OP,
@@ -73,6 +74,7 @@ pub static ALL: [&OpKernels; 29] = [
     &bonus::OP,
     &mul::OP,
     &add::OP,
+    &token_matmul::OP,
     &norm_shift::OP,
     &lora_down::OP,
     &lora_up::OP,

@@ -90,6 +90,8 @@ fn law(weight: Weight, shape: &ModelShape, cols: u32) -> Law {
     let keep = (cols as f32).sqrt().recip();
     // Two matrices per layer write to the residual stream.
     let share = (2.0 * shape.layers as f32).sqrt().recip();
+    // What a token's matrix of DeepEmbed needs to keep the size of a row of n numbers.
+    let keep_row = (shape.deep_embed.unwrap_or(1) as f32).sqrt().recip();
     let layer = match weight {
         Weight::Embedding => return normal(0.0, 0.1),
         Weight::Ln0Scale | Weight::LnOutScale => return normal(1.0, 0.1),
@@ -119,5 +121,11 @@ fn law(weight: Weight, shape: &ModelShape, cols: u32) -> Law {
         LayerWeight::Output => normal(0.0, share * keep),
         LayerWeight::FfnKey => normal(0.0, KEY * keep),
         LayerWeight::FfnValue => normal(0.0, share * keep),
+        // Table and embedding make half of a matrix each; gains are spread about 1 by 0.5, and some are negative.
+        LayerWeight::DeepEmbedTable => normal(0.0, 0.7 * keep_row),
+        LayerWeight::DeepEmbedResidual => normal(0.0, 0.7 * keep_row * keep),
+        LayerWeight::DeepEmbedDown => normal(0.0, keep),
+        LayerWeight::DeepEmbedUp => normal(0.0, 0.5 * keep),
+        LayerWeight::DeepEmbedBias => normal(1.0, 0.2),
     }
 }

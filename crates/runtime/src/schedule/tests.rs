@@ -12,6 +12,7 @@ const SHAPE: ModelShape = ModelShape {
     head_size: 64,
     vocab: 300,
     ranks: LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 },
+    deep_embed: None,
 };
 
 /// What a device with matrix units records without a plan, in a class of precision.

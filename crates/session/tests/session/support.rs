@@ -16,6 +16,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     head_size: 64,
     vocab: 320,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
+    deep_embed: None,
 };
 
 /// A model file that lives as long as its folder.

@@ -39,7 +39,7 @@ pub(super) struct Rounding {
 impl Rounding {
     pub(super) fn of(model: &Model) -> Self {
         let shape = model.shape();
-        let mut products = Weight::all(shape).filter(|w| w.class() != WeightClass::Vector && *w != Weight::Embedding);
+        let mut products = Weight::all(shape).filter(|w| w.class() != WeightClass::Vector && !w.is_token_table());
         Rounding {
             layers: shape.layers,
             longest_sum: shape.ffn.max(shape.width),

@@ -20,6 +20,7 @@ const SHAPE: ModelShape = ModelShape {
     head_size: 64,
     vocab: 256,
     ranks: LoraRanks { decay: 16, iclr: 16, value: 16, gate: 16 },
+    deep_embed: None,
 };
 
 /// The CPU reference with a mistake in how it is driven.

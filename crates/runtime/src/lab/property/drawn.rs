@@ -72,6 +72,7 @@ const SUITS_ALL: ModelShape = ModelShape {
     head_size: 64,
     vocab: 300,
     ranks: LoraRanks { decay: 32, iclr: 64, value: 32, gate: 96 },
+    deep_embed: None,
 };
 
 /// Random cases in these formats, of which there is one at least.
@@ -171,7 +172,7 @@ fn models() -> impl Strategy<Value = ModelShape> {
         |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
             let width = (64 * heads).next_multiple_of(head_size);
             let ranks = LoraRanks { decay, iclr, value, gate };
-            ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks }
+            ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks, deep_embed: None }
         },
     )
 }
@@ -184,9 +185,17 @@ fn suited(model: ModelShape, format: Format) -> ModelShape {
     }
 }
 
-/// The distinct instances of an op in a model's pass, whatever fusions make it. Matrices whose rows do not fill a block are
-/// F16; of those of a layer only one is ever K-major.
+/// The distinct instances of an op in a model's pass, whatever fusions make it: of RWKV-7, or of RWKV-7a where the op is
+/// DeepEmbed's alone.
 fn instances(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -> Vec<Instance> {
+    let deep = ModelShape { deep_embed: Some(model.ranks.decay), ..*model };
+    let plain = instances_of(model, batch, format, op);
+    if plain.is_empty() { instances_of(&deep, batch, format, op) } else { plain }
+}
+
+/// The distinct instances of an op in the pass of that very model. Matrices whose rows do not fill a block are F16; of those
+/// of a layer only one is ever K-major.
+fn instances_of(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -> Vec<Instance> {
     let stored = |w: Weight| {
         let [rows, cols] = w.shape(model).map(|n| n as usize);
         let has_it = !format.is_k_major() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));

@@ -20,6 +20,7 @@ const SHAPE: ModelShape = ModelShape {
     head_size: 64,
     vocab: 96,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
+    deep_embed: None,
 };
 
 /// Sequences of a pass, and passes: 300 states.

@@ -17,6 +17,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     head_size: 64,
     vocab: 320,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
+    deep_embed: None,
 };
 
 /// A synthetic model of [`SHAPE`].
