@@ -64,7 +64,7 @@ pub(crate) fn place(
     for weight in Weight::all(shape) {
         let [rows, cols] = weight.shape(shape).map(|n| n as usize);
         let placed = match naming.names(weight) {
-            Names::One(name) => finder.one(&name, weight.class(), rows, cols)?,
+            Names::One(name) => finder.one(&name, weight, rows, cols)?,
             Names::Stacked(names) => finder.stacked(&names, cols)?,
         };
         places.insert(weight, placed);
@@ -78,10 +78,15 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn one(&self, name: &str, class: WeightClass, rows: usize, cols: usize) -> Result<Placed, LoadError> {
+    fn one(&self, name: &str, weight: Weight, rows: usize, cols: usize) -> Result<Placed, LoadError> {
         let tensor = self.tensor(name)?;
+        let class = weight.class();
         let stored = stored(name, tensor, class)?;
-        let in_out = class == WeightClass::Adapter && self.layout == AdapterLayout::InOut;
+        let layout = match weight {
+            Weight::Layer(_, weight) if weight.is_deep_embed() => self.own_layout(tensor, rows, cols),
+            _ => self.layout,
+        };
+        let in_out = class == WeightClass::Adapter && layout == AdapterLayout::InOut;
         let [rows_in_file, cols_in_file] = if in_out { [cols, rows] } else { [rows, cols] };
         if !holds(tensor, rows_in_file, cols_in_file) {
             return Err(wrong_shape(name, tensor, format!("{rows_in_file} x {cols_in_file}, row major")));
@@ -92,6 +97,16 @@ impl Finder<'_> {
             false => Storage::Whole(bytes),
         };
         Ok(Placed { stored, rows, cols, storage })
+    }
+
+    /// The layout that a tensor's own shape shows; that of the file where it is a square. Converters that transpose the
+    /// other adapters know no DeepEmbed.
+    fn own_layout(&self, tensor: &RawTensor, rows: usize, cols: usize) -> AdapterLayout {
+        match (holds(tensor, rows, cols), holds(tensor, cols, rows)) {
+            (true, false) => AdapterLayout::OutIn,
+            (false, true) => AdapterLayout::InOut,
+            _ => self.layout,
+        }
     }
 
     /// Six vectors as the rows of one weight.

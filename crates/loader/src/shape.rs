@@ -66,7 +66,7 @@ pub(crate) fn deduce(
         head_size: size(head_size),
         vocab: size(vocab),
         ranks,
-        deep_embed: None,
+        deep_embed: sizes.deep_embed()?,
     };
     shape.validate()?;
     refuse_contradictions(&shape, contents)?;
@@ -113,6 +113,23 @@ impl Sizes<'_> {
                 offset: tensor.bytes.start,
                 dims: dims.to_vec(),
                 expected: "a matrix".to_owned(),
+            }),
+        }
+    }
+
+    /// Size of DeepEmbed's matrices, of a file whose first layer has a table of them.
+    fn deep_embed(&self) -> Result<Option<u32>, LoadError> {
+        let table = Weight::Layer(0, LayerWeight::DeepEmbedTable);
+        let Names::One(name) = self.naming.names(table) else { return Ok(None) };
+        let Some(tensor) = self.directory.get(&name) else { return Ok(None) };
+        let [_, cols] = self.matrix(table)?;
+        match cols.isqrt() {
+            n if n * n == cols => Ok(Some(size(n))),
+            _ => Err(LoadError::WrongShape {
+                tensor: name,
+                offset: tensor.bytes.start,
+                dims: tensor.dims.clone(),
+                expected: "rows that are square matrices, such as 1024 values for 32 x 32".to_owned(),
             }),
         }
     }

@@ -51,7 +51,7 @@ impl Meaning {
     fn text(self) -> &'static str {
         match self {
             Meaning::Rwkv7b => "attention of RWKV-7b, a model that does not run here",
-            Meaning::Rwkv7a => "DeepEmbed of RWKV-7a, a model that does not run here",
+            Meaning::Rwkv7a => "DeepEmbed of RWKV-7a, whose table 'blocks.0.ffn.s_emb.weight' is missing",
             Meaning::Adapter => {
                 "halves of an adapter (LoRA, Bone, MiSS): merge it into the weights with what trained it"
             }
@@ -104,7 +104,7 @@ impl UnknownTensors {
     }
 }
 
-/// `1 tensor: 'blocks.0.ffn.s0' (DeepEmbed of RWKV-7a, a model that does not run here)`
+/// `1 tensor: 'blocks.0.att.x_q' (unknown)`
 impl fmt::Display for UnknownTensors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.len();

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Adapter ranks: decay,iclr,value,gate.
     #[arg(long, value_parser = ranks)]
     ranks: Option<LoraRanks>,
+    /// Make an RWKV-7a model, with DeepEmbed's N x N matrix for each token: 32 in published ones.
+    #[arg(long, value_name = "N")]
+    deep_embed: Option<u32>,
     /// Formats: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K.
     #[arg(long, default_value = "F16")]
     mix: Mix,
@@ -70,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     shape.head_size = args.head_size.unwrap_or(shape.head_size);
     shape.vocab = args.vocab.unwrap_or(shape.vocab);
     shape.ranks = args.ranks.unwrap_or(shape.ranks);
+    shape.deep_embed = args.deep_embed;
     let options = SynthFileOptions { shape, mix: args.mix, seed: args.seed, hot: args.hot, ffn_zeros: args.ffn_zeros };
     let bar = Moving::bytes()?;
     let report = synth_file(&args.out, &options, &mut bar.progress())?;

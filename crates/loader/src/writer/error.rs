@@ -40,6 +40,9 @@ pub enum WriteError {
     /// Formats chosen weight by weight in a container that has one throughout.
     #[error("safetensors files have one format here: write a GGUF file for formats chosen tensor by tensor")]
     OneFormat,
+    /// A model whose tensors a container has no names for.
+    #[error("GGUF has no names for the tensors of {0} (DeepEmbed): write a safetensors file (.st)")]
+    NoGgufNames(&'static str),
     /// Metadata for a container that has none.
     #[error("safetensors files have no metadata here: write a GGUF file to set some (--set)")]
     NoMetadata,

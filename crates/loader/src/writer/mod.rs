@@ -78,6 +78,9 @@ pub(crate) fn bytes(outline: &Outline<'_>) -> Result<u64, WriteError> {
 fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
     outline.shape.validate()?;
     match outline.container {
+        Container::Gguf if outline.shape.deep_embed.is_some() => {
+            Err(WriteError::NoGgufNames(outline.shape.architecture()))
+        }
         Container::Gguf => {
             let layout = Layout::new(outline, gguf::ALIGNMENT)?;
             let header = gguf::header(outline, &layout)?;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let About { name, author, licence, quantisation, tokenizer: _ } = model.about();
         let info = serde_json::json!({
             "name": name, "author": author, "licence": licence, "quantisation": quantisation,
-            "container": model.container().to_string(), "shape": shape, "file_bytes": model.file_len(),
+            "container": model.container().to_string(), "architecture": shape.architecture(), "shape": shape, "file_bytes": model.file_len(),
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
             "open_ms": opened.as_secs_f64() * 1e3, "plan": plan.as_ref().map(ToString::to_string),
         });
@@ -106,6 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         r.value,
         r.gate
     );
+    if let Some(n) = shape.deep_embed {
+        outln!("{}: DeepEmbed with a {n} x {n} matrix for each token in each layer", shape.architecture());
+    }
     let state = mib(shape.state_len() as u64 * 4);
     outln!("state {state:.2} MiB per sequence, fingerprint {}", model.fingerprint());
     if let Some(plan) = plan {

@@ -6,7 +6,7 @@ use crate::model_files::support::{TINY, Tensor, checkpoint, is_adapter, numbers,
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight};
 use wgoose_loader::{Container, Model};
 
-fn assert_holds(model: &Model, container: Container, shape: &ModelShape) {
+pub(crate) fn assert_holds(model: &Model, container: Container, shape: &ModelShape) {
     assert_eq!(model.container(), container);
     assert_eq!(model.shape(), shape);
     for weight in Weight::all(shape) {

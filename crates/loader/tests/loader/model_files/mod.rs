@@ -1,6 +1,7 @@
 //! Model files of all three containers, written byte by byte and read back: intact, wrong and hostile ones.
 
 mod containers;
+mod deep_embed;
 mod hostile;
 mod refusals;
 mod support;

@@ -11,8 +11,8 @@ use wgoose_loader::{Container, LoadError, Model, OpenOptions};
 /// Tensors that people have beside those of a model, and what the refusal says of them.
 const UNKNOWN: [(&[&str], &str); 9] = [
     (
-        &["blocks.0.ffn.s_emb.weight", "blocks.0.ffn.s_emb_x.weight", "blocks.0.ffn.s0", "blocks.1.ffn.s1"],
-        "4 tensors: 4 such as 'blocks.0.ffn.s0' and 'blocks.0.ffn.s_emb.weight' (DeepEmbed of RWKV-7a",
+        &["blocks.0.ffn.s_emb_x.weight", "blocks.0.ffn.s0", "blocks.1.ffn.s1"],
+        "3 tensors: 3 such as 'blocks.0.ffn.s0' and 'blocks.0.ffn.s_emb_x.weight' (DeepEmbed of RWKV-7a, whose table",
     ),
     (
         &["blocks.0.qkv.qq.weight", "blocks.0.ffn.s0"],
