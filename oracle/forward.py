@@ -1,4 +1,4 @@
-"""RWKV-7 on one page, in float64 numpy: a second opinion on the package, and the floor of its rounding errors."""
+"""RWKV-7 and 7a on one page, in float64 numpy: a second opinion on the package, and the floor of its rounding errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(weights: Weights, tokens: list[int]) -> tuple[np.ndarray, dict[str, np.n
     wkv = np.zeros((layers, heads, n, n))  # [value][key]
     rows = []
     for token in tokens:
-        x = layer_norm(w["emb.weight"][token], w, "blocks.0.ln0")
+        x = embedding = layer_norm(w["emb.weight"][token], w, "blocks.0.ln0")
         v_first = None
         for i in range(layers):
             p = f"blocks.{i}.att."
@@ -49,7 +49,11 @@ def run(weights: Weights, tokens: list[int]) -> tuple[np.ndarray, dict[str, np.n
             xx = layer_norm(x, w, f"blocks.{i}.ln2")
             hidden = w[p + "key.weight"] @ (xx + (ffn_shift[i] - xx) * w[p + "x_k"])
             ffn_shift[i] = xx
-            x = x + w[p + "value.weight"] @ np.maximum(hidden, 0) ** 2
+            hidden = np.maximum(hidden, 0) ** 2
+            if p + "s_emb.weight" in w:  # DeepEmbed
+                matrix = w[p + "s_emb.weight"][token] + w[p + "s_emb_x.weight"] @ embedding
+                hidden *= (xx @ w[p + "s1"]) @ matrix.reshape(w[p + "s1"].shape[1], -1) @ w[p + "s2"] + w[p + "s0"]
+            x = x + w[p + "value.weight"] @ hidden
         rows.append(w["head.weight"] @ layer_norm(x, w, "ln_out"))
     parts = {"wkv": wkv, "att_shift": att_shift, "ffn_shift": ffn_shift}
     state = {f"blocks.{i}.{name}": part[i] for i in range(layers) for name, part in parts.items()}

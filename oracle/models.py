@@ -26,12 +26,15 @@ class Model:
     ranks: tuple[int, int, int, int] = (32, 24, 16, 48)
     seed: int = 1
     hot: bool = False
+    deep_embed: int | None = None
 
     def arguments(self) -> list[str]:
         """The options of `wgoose synth` that make it."""
         sizes = {"layers": self.layers, "width": self.width, "ffn": self.ffn, "vocab": self.vocab, "head-size": 64}
         options = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
         options += ["--ranks", ",".join(map(str, self.ranks)), "--mix", self.mix, "--seed", str(self.seed)]
+        if self.deep_embed is not None:
+            options += ["--deep-embed", str(self.deep_embed)]
         return options + ["--hot"] * self.hot
 
     def make(self, wgoose: Path, folder: Path) -> Path:
@@ -57,6 +60,8 @@ MODELS = [
     Model("q6_k", "Q6_K", layers=2, width=256, seed=8),
     Model("f16-hot", "F16", seed=9, hot=True),
     Model("f16-one-layer", "F16", layers=1, width=64, ffn=192, vocab=257, seed=10),
+    # RWKV-7a; the package knows matrices of 32 x 32 only.
+    Model("f16-7a-st", "F16", container="st", seed=11, deep_embed=32),
 ]
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
 import io
 import os
+from types import ModuleType
 from unittest import mock
 
 import numpy as np
@@ -29,9 +32,10 @@ def run(weights: Weights, tokens: list[int]) -> tuple[np.ndarray, State]:
     # The package chats on stdout and reads its weights from a file with an argument that older PyTorch lacks;
     # it is handed the tensors instead. It empties the mapping, hence the copy.
     with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(torch, "load", return_value=dict(weights)):
-        from rwkv.model import RWKV_x070
-
-        model = RWKV_x070("weights in memory", "cpu fp32")
+        deep_embed = "blocks.0.ffn.s_emb.weight" in weights
+        # Read by the package as it is imported, and again as it takes weights.
+        os.environ["RWKV_DE_VERSION"] = str(int(deep_embed))
+        model = _code(deep_embed).RWKV_x070("weights in memory", "cpu fp32")
     halves = {name: tensor.dtype for name, tensor in model.z.items() if tensor.dtype != torch.float32}
     if halves:
         raise TypeError(f"the reference must run in float32, but holds {halves}")
@@ -42,3 +46,12 @@ def run(weights: Weights, tokens: list[int]) -> tuple[np.ndarray, State]:
         raise TypeError("the reference left float32 on the way")
     logits = logits.reshape(len(tokens), -1)
     return logits.numpy(), {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in named.items()}
+
+
+@functools.cache
+def _code(deep_embed: bool) -> ModuleType:
+    """The package's module, imported for RWKV-7a or for RWKV-7."""
+    spec = importlib.util.find_spec("rwkv.model")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -11,7 +11,7 @@ import torch
 from weights import load
 
 # Checkpoints hold these vectors as (1, 1, C).
-VECTOR = re.compile(r".*\.(x_[rwkvag]|w0|a0|v0|k_k|k_a)")
+VECTOR = re.compile(r".*\.(x_[rwkvag]|w0|a0|v0|s0|k_k|k_a)")
 
 
 def convert(source: Path, target: Path) -> None:

@@ -32,7 +32,7 @@ GGUF_LAYER = {
 }
 # GGUF gives these a `.weight` that the canonical name lacks.
 GGUF_VECTOR = {"w0", "a0", "v0", "k_k", "k_a", "r_k"}
-LORA = re.compile(r"blocks\.\d+\.att\.[wavg]([12])$")
+LORA = re.compile(r"blocks\.\d+\.(?:att\.[wavg]|ffn\.s)([12])$")
 MIXES = "rwkvag"
 
 
@@ -54,13 +54,14 @@ def load(path: Path) -> Weights:
 
 
 def _orient(weights: Weights) -> Weights:
-    """Turns adapter halves to (C, rank) and (rank, C), whichever way they were stored."""
-    width = weights["emb.weight"].shape[1]
+    """Turns adapter halves to (C, rank) and (rank, C), of DeepEmbed (rank, F), whichever way they were stored."""
+    width, ffn = weights["emb.weight"].shape[1], weights["blocks.0.ffn.key.weight"].shape[0]
 
     def turned(name: str, tensor: torch.Tensor) -> torch.Tensor:
         half = LORA.fullmatch(name)
         wide = tensor.shape[0 if half and half[1] == "1" else -1]
-        return tensor.t().contiguous() if half and wide != width else tensor
+        expected = ffn if name.endswith(".ffn.s2") else width
+        return tensor.t().contiguous() if half and wide != expected else tensor
 
     return {name: turned(name, tensor) for name, tensor in weights.items()}
 

@@ -122,7 +122,7 @@ fn check_all(backend: &str, tolerance: &Tolerance) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == "safetensors"));
     paths.sort();
-    assert!(paths.len() >= 11, "goldens are missing: {paths:?}");
+    assert!(paths.len() >= 12, "goldens are missing: {paths:?}");
     for path in paths {
         check(&golden(&path), backend, tolerance);
     }
