@@ -1,4 +1,4 @@
-"""RWKV-7 and 7a on one page, in float64 numpy: a second opinion on the package, and the floor of its rounding errors."""
+"""RWKV-7 and 7a on one page, in float64 numpy: a second opinion on the package, the floor of its rounding errors."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 mod agreement;
 mod backends;
 mod decoding;
+mod deep_embed;
 mod faults;
 mod hidden;
 mod layouts;

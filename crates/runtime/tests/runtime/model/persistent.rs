@@ -24,7 +24,7 @@ const STAGE_MEMORY: u32 = 2 << 10;
 const THREADS: u32 = 256;
 
 /// A plan with kernels that can be stages.
-fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Plan {
+pub(crate) fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Plan {
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };
     let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline()).unwrap();
     let graph = graphs.of(&batch);
@@ -54,12 +54,12 @@ fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Plan {
     plan
 }
 
-fn engine(device: &Arc<Device>, model: &Arc<Model>, plan: Plan) -> Engine {
+pub(crate) fn engine(device: &Arc<Device>, model: &Arc<Model>, plan: Plan) -> Engine {
     Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2).unwrap()
 }
 
 /// Logits of a text read token by token.
-fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
+pub(crate) fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
     text.iter()
         .flat_map(|token| {
             let tokens = [*token];

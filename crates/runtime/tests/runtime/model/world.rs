@@ -28,9 +28,10 @@ pub(crate) fn model(mix: Mix) -> Arc<Model> {
 /// A synthetic model. Its folder is removed once the file is mapped.
 pub(crate) fn model_of(shape: ModelShape, mix: Mix) -> Arc<Model> {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.gguf");
-    let options =
-        SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, ffn_zeros: None, vocabulary: None };
+    let path = folder.path().join("model");
+    // GGUF has no names for DeepEmbed.
+    let container = if shape.deep_embed.is_some() { Container::Safetensors } else { Container::Gguf };
+    let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     write(&options, &path, &mut unwatched).unwrap();
     Arc::new(Model::open(path).unwrap())
 }
