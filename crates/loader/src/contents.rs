@@ -22,6 +22,19 @@ pub(crate) struct Contents {
     pub(crate) pairs: Option<Pairs>,
     /// What it says for people.
     pub(crate) about: About,
+    /// Which part of a split GGUF file it is.
+    pub(crate) part: Option<Part>,
+}
+
+/// A part of a GGUF file that was split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// From 0 on.
+    pub(crate) number: u64,
+    /// How many parts there are: more than one.
+    pub(crate) count: u64,
+    /// Tensors of all parts, where stated.
+    pub(crate) tensors: Option<u64>,
 }
 
 /// What a file says of the model beside its sizes.
@@ -103,11 +116,11 @@ pub(crate) struct RawTensor {
     pub(crate) dims: Vec<usize>,
     /// The bytes are those of the transposed matrix: the *first* of two dims varies fastest.
     pub(crate) first_dim_fastest: bool,
-    /// Where it lies in the file; empty for [`Element::Other`].
+    /// Where it lies in the file, or among the places of several; empty for [`Element::Other`].
     pub(crate) bytes: Range<usize>,
 }
 
-/// The tensors of a file by name; each lies inside the file.
+/// The tensors of a file, or of the shards of one, by name; each lies inside the file.
 #[derive(Debug)]
 pub(crate) struct Directory {
     file_len: usize,
@@ -190,6 +203,15 @@ impl Directory {
             None => Ok(()),
             Some(_) => Err(DirectoryError::Duplicate { tensor: name.to_owned() }),
         }
+    }
+
+    /// Adds the tensors of a file that begins at place `base` of several; none has a name that is there.
+    pub(crate) fn append(&mut self, other: Directory, base: usize) {
+        self.file_len = base + other.file_len;
+        self.tensors.extend(other.tensors.into_iter().map(|(name, tensor)| {
+            let bytes = tensor.bytes.start + base..tensor.bytes.end + base;
+            (name, RawTensor { bytes, ..tensor })
+        }));
     }
 
     fn range(

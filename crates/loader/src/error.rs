@@ -5,6 +5,7 @@ use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
+use crate::shards::ShardError;
 use crate::unknown::UnknownTensors;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,9 @@ pub enum LoadError {
     /// A bare pickle, as torch.save wrote it before version 1.6.
     #[error("a .pth of the old layout (a bare pickle): load and save it again with a current torch")]
     LegacyTorch,
+    /// The path names no complete model.
+    #[error("{0}")]
+    Shards(#[from] ShardError),
     /// The file claims to be GGUF.
     #[error("GGUF: {0}")]
     Gguf(#[from] GgufError),

@@ -16,7 +16,6 @@ use std::time::SystemTime;
 pub(crate) struct ModelFile {
     path: PathBuf,
     handle: Arc<File>,
-    reader: Arc<dyn ReadAt>,
     map: Arc<FileMap>,
     /// When it was last written before it was opened, where the system can tell.
     modified: Option<SystemTime>,
@@ -30,7 +29,7 @@ impl ModelFile {
         let metadata = handle.metadata().map_err(io)?;
         let map = Arc::new(FileMap::of(&handle, metadata.len()).map_err(io)?);
         let modified = metadata.modified().ok();
-        Ok(ModelFile { path: path.to_owned(), reader: handle.clone(), handle, map, modified })
+        Ok(ModelFile { path: path.to_owned(), handle, map, modified })
     }
 
     /// The file, as given to [`ModelFile::open`].
@@ -43,21 +42,19 @@ impl ModelFile {
         self.map.bytes()
     }
 
-    /// Reads by position from `reader` instead of the handle.
-    pub(crate) fn set_reader(&mut self, reader: Arc<dyn ReadAt>) {
-        self.reader = reader;
-    }
-
     /// Fills `out` from byte `offset` on, by position.
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), LoadError> {
-        self.reader.read_exact_at(out, offset).map_err(|source| {
-            let found = match source.kind() {
-                io::ErrorKind::UnexpectedEof => self.handle.metadata().ok(),
-                _ => None,
-            };
-            let shortened = found.and_then(|metadata| self.shortened(metadata.len()));
-            shortened.unwrap_or_else(|| self.unreadable(offset, source))
-        })
+        self.handle.read_exact_at(out, offset).map_err(|source| self.read_failed(offset, source))
+    }
+
+    /// Why a read from byte `offset` on failed: the file was truncated, or what the system said.
+    pub(crate) fn read_failed(&self, offset: u64, source: io::Error) -> LoadError {
+        let found = match source.kind() {
+            io::ErrorKind::UnexpectedEof => self.handle.metadata().ok(),
+            _ => None,
+        };
+        let shortened = found.and_then(|metadata| self.shortened(metadata.len()));
+        shortened.unwrap_or_else(|| self.unreadable(offset, source))
     }
 
     /// Whether length and time of the last write are those at opening, and every page read through the map was there.

@@ -5,7 +5,7 @@
 //! [`Model::read`] reads by position where the file may: a truncated file or a failing disk is an error, never a signal.
 //!
 //! ```text
-//! file --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes the file declares
+//! path --shards--> files --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes
 //!                                                      |
 //!              Model: Weight -> TensorView <--placement-- names, shape (deduced from tensors, checked with the keys)
 //! ```
@@ -24,6 +24,7 @@ pub mod writer;
 mod contents;
 mod error;
 mod file;
+mod files;
 mod fingerprint;
 mod foreign;
 mod gguf;
@@ -35,6 +36,7 @@ mod pth;
 mod read_at;
 mod safetensors;
 mod shape;
+mod shards;
 mod tensors;
 mod unknown;
 mod view;
@@ -49,6 +51,7 @@ pub use names::Container;
 pub use pth::{ArchiveError, PickleError, PthError};
 pub use read_at::ReadAt;
 pub use safetensors::SafetensorsError;
+pub use shards::ShardError;
 pub use tensors::TensorFile;
 pub use unknown::UnknownTensors;
 pub use view::TensorView;

@@ -1,14 +1,15 @@
-//! An RWKV-7 model in a mapped file.
+//! An RWKV-7 model in one mapped file or several.
 
 use crate::contents::{About, Contents, Pairs, Strings};
 use crate::error::LoadError;
-use crate::file::ModelFile;
+use crate::files::ModelFiles;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
 use crate::gguf::pair::Pair;
 use crate::names::{Container, Names, Naming};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
+use crate::shards::{self, Merged, ShardSet};
 use crate::unknown::UnknownTensors;
 use crate::view::{Pieces, TensorView};
 use crate::{gguf, pth, safetensors, shape};
@@ -27,12 +28,12 @@ use wgoose_graph::{Format, ModelShape, Weight};
 /// A clone shares the file and its map.
 #[derive(Clone, Debug)]
 pub struct Model {
-    file: ModelFile,
+    files: ModelFiles,
     container: Container,
     naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
-    header: Range<usize>,
+    headers: Vec<Range<usize>>,
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
     about: About,
@@ -50,8 +51,11 @@ pub struct OpenOptions {
 }
 
 impl Model {
-    /// Maps a file and checks it. What kind of file it is, its first bytes tell, never its name. Reads the header only:
-    /// milliseconds, whatever the size.
+    /// Maps a model's files and checks them. What kind of files they are, their first bytes tell, never their names.
+    /// Reads the headers only: milliseconds, whatever the size.
+    ///
+    /// The path names a file, one of the shards of a model, their index (`model.safetensors.index.json`), or a folder
+    /// with one model in it.
     ///
     /// # Errors
     /// What is wrong with the file, where, and what to do about it.
@@ -64,7 +68,9 @@ impl Model {
     /// # Errors
     /// As of [`Model::open`].
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Model, LoadError> {
-        let model = Model::of(ModelFile::open(path.as_ref())?)?;
+        let path = path.as_ref();
+        let set = shards::find(path)?;
+        let model = Model::of(ModelFiles::open(path, &set.files)?, &set)?;
         if !options.ignore_unknown && !model.unknown.is_empty() {
             return Err(LoadError::UnknownTensors(model.unknown.clone()).of_file(model.path()));
         }
@@ -112,35 +118,50 @@ impl Model {
         ranges.first().cloned().unwrap_or_default()
     }
 
-    fn of(file: ModelFile) -> Result<Model, LoadError> {
-        let checked = Checked::of(file.bytes());
+    fn of(files: ModelFiles, set: &ShardSet) -> Result<Model, LoadError> {
+        let checked = Checked::of(&files, set);
         // First: what is wrong with a file that changes under the reader says nothing.
-        file.check_unchanged()?;
-        let checked = checked.map_err(|why| why.of_file(file.path()))?;
-        let Checked { container, naming, shape, places, header, vocabulary, pairs, about, unknown } = checked;
+        files.check_unchanged()?;
+        let checked = checked.map_err(|why| files.name_file(why))?;
+        let Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown } = checked;
         let fingerprint = OnceLock::new();
-        Ok(Model { file, container, naming, shape, places, header, vocabulary, pairs, about, unknown, fingerprint })
+        Ok(Model { files, container, naming, shape, places, headers, vocabulary, pairs, about, unknown, fingerprint })
     }
 
-    /// Has [`Model::read`] read from `reader`, which holds the same bytes: a network file, a cache, a faulty disk in a
-    /// test. Everything else still concerns the file that was opened.
+    /// Has [`Model::read`] read from `reader`, which holds the same bytes, those of several files one behind the
+    /// other: a network file, a cache, a faulty disk in a test. Everything else still concerns the opened files.
     pub fn with_reader(mut self, reader: Arc<dyn ReadAt>) -> Model {
-        self.file.set_reader(reader);
+        self.files.set_reader(reader);
         self
     }
 
-    /// The file, as given to [`Model::open`].
+    /// What was given to [`Model::open`].
     pub fn path(&self) -> &Path {
-        self.file.path()
+        self.files.path()
     }
 
-    /// Bytes of the file when it was opened.
+    /// The files that were opened: one, or the shards in their order.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|placed| placed.file.path())
+    }
+
+    /// Bytes of all files when they were opened.
     pub fn file_len(&self) -> usize {
-        self.file.bytes().len()
+        self.files.len()
     }
 
-    /// Reads a range of the file into `out`, by position, past the map. Any number of threads may do so at once. The
-    /// range of a weight is [`TensorView::file_range`].
+    /// The file with a place, and the place's offset there. Ranges of shards count from the start of the first file.
+    ///
+    /// # Panics
+    /// If `place` is behind the last file.
+    pub fn locate(&self, place: usize) -> (&Path, usize) {
+        assert!(place <= self.file_len(), "place {place} in files of {} bytes", self.file_len());
+        let (file, offset) = self.files.locate(place);
+        (file.path(), offset)
+    }
+
+    /// Reads a range into `out`, by position, past the map. Any number of threads may do so at once. The range of a
+    /// weight is [`TensorView::file_range`]; shards follow one another.
     ///
     /// # Errors
     /// [`LoadError::Shortened`] where the file does not reach as far any more, [`LoadError::Read`] otherwise. That it
@@ -152,7 +173,7 @@ impl Model {
         let file_len = self.file_len();
         assert!(range.start <= range.end && range.end <= file_len, "bytes {range:?} of a file of {file_len} bytes");
         assert_eq!(out.len(), range.len(), "length of the buffer for bytes {range:?}");
-        self.file.read(range.start as u64, out)
+        self.files.read(range, out)
     }
 
     /// Whether what was read so far, in whatever way, can be believed. To be asked after reading, not for each read.
@@ -166,7 +187,7 @@ impl Model {
     /// [`LoadError::Shortened`], [`LoadError::Rewritten`], [`LoadError::Read`] for a missing page, [`LoadError::Io`]
     /// where the system does not answer.
     pub fn check_unchanged(&self) -> Result<(), LoadError> {
-        self.file.check_unchanged()
+        self.files.check_unchanged()
     }
 
     /// What kind of file it is.
@@ -187,7 +208,7 @@ impl Model {
     /// that is open to be converted, if it is in a format that only conversions read.
     pub fn tensor(&self, weight: Weight) -> TensorView<'_> {
         let placed = self.placed(weight);
-        let bytes = |range: &Range<usize>| &self.file.bytes()[range.clone()];
+        let bytes = |range: &Range<usize>| self.files.bytes(range.clone());
         let pieces = match &placed.storage {
             Storage::Whole(range) => Pieces::Whole(bytes(range)),
             Storage::Transposed(range) => Pieces::Transposed(bytes(range)),
@@ -202,12 +223,12 @@ impl Model {
     /// The vocabulary the file carries (GGUF only): the bytes of each token by id. Tokens that stand for no text are
     /// empty: id 0 (end of text, `<s>` in the file) and the padding up to the model's vocabulary.
     pub fn vocabulary(&self) -> Option<Vec<Vec<u8>>> {
-        self.vocabulary.map(|strings| gguf::vocabulary::decode(self.file.bytes(), strings))
+        self.vocabulary.map(|strings| gguf::vocabulary::decode(self.files.first(), strings))
     }
 
     /// The keys of the file with their values, in its order; none where it is no GGUF file.
     pub(crate) fn pairs(&self) -> Vec<Pair> {
-        self.pairs.map(|pairs| gguf::pairs(self.file.bytes(), pairs)).unwrap_or_default()
+        self.pairs.map(|pairs| gguf::pairs(self.files.first(), pairs)).unwrap_or_default()
     }
 
     /// What the file says of the model beside its sizes (GGUF only).
@@ -219,15 +240,15 @@ impl Model {
     pub fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| {
             let storages = Weight::all(&self.shape).map(|weight| &self.placed(weight).storage);
-            let file = self.file.bytes();
+            let bytes = |range: &Range<usize>| self.files.bytes(range.clone());
             let pieces = storages.flat_map(|storage| {
                 let recoded = match storage {
                     Storage::Recoded(bytes) => Some(&bytes[..]),
                     _ => None,
                 };
-                storage.ranges().iter().map(|range| &file[range.clone()]).chain(recoded)
+                storage.ranges().iter().map(bytes).chain(recoded)
             });
-            Fingerprint::of(self.container, file.len(), &file[self.header.clone()], pieces)
+            Fingerprint::of(self.container, self.files.len(), self.headers.iter().map(bytes), pieces)
         })
     }
 
@@ -244,7 +265,7 @@ impl Model {
     /// Hints that a range of the file will soon be read, through the map or by position. What lies past the end of the
     /// file does not matter.
     pub fn will_need_range(&self, range: Range<usize>) {
-        self.file.will_need(range);
+        self.files.will_need(range);
     }
 
     /// Hints that a weight was read for the last time in a while: its pages stop counting as memory of this process.
@@ -254,7 +275,7 @@ impl Model {
     /// As [`Model::tensor`].
     pub fn release(&self, weight: Weight) {
         for range in self.placed(weight).storage.ranges() {
-            self.file.release(range.clone());
+            self.files.release(range.clone());
         }
     }
 
@@ -283,7 +304,7 @@ struct Checked {
     naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
-    header: Range<usize>,
+    headers: Vec<Range<usize>>,
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
     about: About,
@@ -291,8 +312,8 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(file: &[u8]) -> Result<Self, LoadError> {
-        let (container, contents) = contents(file)?;
+    fn of(files: &ModelFiles, set: &ShardSet) -> Result<Self, LoadError> {
+        let Merged { container, contents, headers } = shards::merge(files, set)?;
         let naming = Naming::of(container, contents.directory.names());
         let placed = shape::deduce(container, naming, &contents)
             .and_then(|(shape, layout)| Ok((shape, placement::place(naming, &contents, &shape, layout)?)));
@@ -303,8 +324,8 @@ impl Checked {
             why => why,
         })?;
         let unknown = UnknownTensors::of(&contents.directory, naming, &shape);
-        let Contents { header, vocabulary, pairs, about, .. } = contents;
-        Ok(Checked { container, naming, shape, places, header, vocabulary, pairs, about, unknown })
+        let Contents { vocabulary, pairs, about, .. } = contents;
+        Ok(Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown })
     }
 }
 
@@ -336,9 +357,10 @@ mod tests {
     fn a_file_truncated_while_it_is_opened_is_not_called_malformed() {
         let named = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(named.path(), [b'x'; 5000]).unwrap();
-        let file = ModelFile::open(named.path()).unwrap();
+        let set = ShardSet::one(named.path());
+        let files = ModelFiles::open(named.path(), &set.files).unwrap();
         named.as_file().set_len(0).unwrap();
-        let error = Model::of(file).unwrap_err();
+        let error = Model::of(files, &set).unwrap_err();
         assert!(matches!(error, LoadError::Shortened { expected: 5000, found: 0, .. }), "{error}");
     }
 }

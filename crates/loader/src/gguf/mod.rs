@@ -13,7 +13,7 @@ pub(crate) mod vocabulary;
 pub use error::GgufError;
 pub(crate) use metadata::pairs;
 
-use crate::contents::{Contents, Pairs, Size};
+use crate::contents::{Contents, Pairs, Part, Size};
 use cursor::Cursor;
 use metadata::Metadata;
 
@@ -24,6 +24,11 @@ const MIN_TENSOR: usize = 8 + 4 + 8 + 4 + 8;
 
 /// The one size that no tensor of a GGUF file shows.
 const HEAD_SIZE: &str = "rwkv7.wkv.head_size";
+
+/// How many files a model was split into.
+const SPLIT_COUNT: &str = "split.count";
+/// Which of them a file is, from 0 on.
+const SPLIT_NUMBER: &str = "split.no";
 
 /// Keys that state a size of the model.
 const SIZES: [(&str, Size); 9] = [
@@ -53,10 +58,13 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     let described = Pairs { offset: cursor.offset(), count: pairs };
     let metadata = Metadata::read(&mut cursor, pairs)?;
 
+    let part = part(&metadata)?;
+    // Parts behind the first describe their tensors and nothing else.
+    let describes_model = part.is_none_or(|part| part.number == 0);
     match metadata.text("general.architecture")? {
-        None => return Err(GgufError::MissingKey("general.architecture")),
         Some(name) if name != "rwkv7" => return Err(GgufError::Architecture(name)),
-        Some(_) => {}
+        None if describes_model => return Err(GgufError::MissingKey("general.architecture")),
+        Some(_) | None => {}
     }
     let alignment = metadata.unsigned("general.alignment")?.unwrap_or(32);
     if !alignment.is_power_of_two() || alignment > 1 << 30 {
@@ -64,7 +72,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     }
     let directory = tensors::read(&mut cursor, tensors, alignment, file.len())?;
 
-    if metadata.unsigned(HEAD_SIZE)?.is_none() {
+    if describes_model && metadata.unsigned(HEAD_SIZE)?.is_none() {
         return Err(GgufError::MissingKey(HEAD_SIZE));
     }
     let mut declared = Vec::new();
@@ -86,5 +94,14 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
         vocabulary,
         pairs: Some(described),
         about,
+        part,
     })
+}
+
+/// The part that a file says it is (`gguf-split` of llama.cpp, `src/llama-arch.cpp` has the keys).
+fn part(metadata: &Metadata<'_>) -> Result<Option<Part>, GgufError> {
+    // Parts that were merged again count 0.
+    let Some(count) = metadata.unsigned(SPLIT_COUNT)?.filter(|count| *count > 1) else { return Ok(None) };
+    let number = metadata.unsigned(SPLIT_NUMBER)?.ok_or(GgufError::MissingKey(SPLIT_NUMBER))?;
+    Ok(Some(Part { number, count, tensors: metadata.unsigned("split.tensors.count")? }))
 }

@@ -43,6 +43,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, SafetensorsError> {
         vocabulary: None,
         pairs: None,
         about: About::default(),
+        part: None,
     })
 }
 

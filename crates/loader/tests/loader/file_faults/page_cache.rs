@@ -1,6 +1,7 @@
 //! Evicting, fetching and counting pages.
 
 use crate::file_faults::Folder;
+use crate::model_files::support::shards::{self, Form};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -46,6 +47,27 @@ fn evicted_pages_come_back_as_they_are_read() {
     model.read(0..half.len(), &mut half).unwrap();
     let read = resident(&folder.path).unwrap();
     assert!((0.45..0.8).contains(&read), "half of it and what was read ahead: {read}");
+}
+
+#[test]
+fn opening_shards_reads_no_tensor() {
+    let folder = shards::folder(Form::Gguf);
+    let paths: Vec<_> = (1..=shards::COUNT).map(|number| folder.path().join(Form::Gguf.shard(number))).collect();
+    if lives_in_memory(&paths[0]) {
+        return;
+    }
+    for path in &paths {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64 << 20).unwrap();
+        evict(path).unwrap();
+    }
+    let model = Model::open(folder.path()).unwrap();
+    let shares = || paths.iter().map(|path| resident(path).unwrap()).collect::<Vec<f64>>();
+    let opened = shares();
+    assert!(opened.iter().all(|share| *share < 0.3), "the headers only: {opened:?}");
+    let second = 64 << 20..128 << 20;
+    model.read(second.clone(), &mut vec![0; second.len()]).unwrap();
+    let read = shares();
+    assert!(read[0] < 0.3 && read[1] > 0.9 && read[2] < 0.3, "the second shard only: {read:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub(crate) mod alloc;
 pub(crate) mod gguf;
 pub(crate) mod pth;
 pub(crate) mod safetensors;
+pub(crate) mod shards;
 
 use std::io::Write;
 use wgoose_graph::{Format, LayerWeight, LoraRanks, ModelShape, Weight};
