@@ -344,7 +344,7 @@ pub(crate) fn contents(file: &[u8]) -> Result<(Container, Contents), LoadError> 
 fn detect(file: &[u8]) -> Result<Container, LoadError> {
     match Container::detect(file) {
         Some(container) => Ok(container),
-        None if file.starts_with(&[0x80, 2]) => Err(LoadError::LegacyTorch),
+        None if matches!(file, [0x80, 2..=5, ..]) => Err(LoadError::LegacyTorch),
         None => Err(LoadError::UnknownContainer(Foreign::of(file))),
     }
 }

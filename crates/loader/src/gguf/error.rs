@@ -82,8 +82,14 @@ pub enum GgufError {
         /// What it should be.
         expected: &'static str,
     },
+    /// Something else than a model (`general.type`): an adapter, for instance.
+    #[error("key 'general.type' says '{kind}', not 'model': {}", instead_of(kind))]
+    Type {
+        /// What it says.
+        kind: String,
+    },
     /// Another kind of model.
-    #[error("a model of architecture '{0}': only 'rwkv7' can be run")]
+    #[error("a model of architecture '{0}': only 'rwkv7' can be run (llama.cpp runs others)")]
     Architecture(String),
     /// An alignment that nothing can be aligned to.
     #[error("alignment {0}: expected a power of two, 2^30 at most")]
@@ -121,4 +127,14 @@ pub enum GgufError {
     /// A tensor does not fit in the file.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+}
+
+/// What to do with a file of another type (`GGUFType` in llama.cpp's `gguf-py/gguf/constants.py`).
+fn instead_of(kind: &str) -> &'static str {
+    match kind {
+        "adapter" => "merge it into its model with llama.cpp's llama-export-lora, and take the file that writes",
+        "imatrix" => "it helps to quantise a model; take the model",
+        "mmproj" => "it brings pictures or sound into a model; take the model",
+        _ => "take the model",
+    }
 }

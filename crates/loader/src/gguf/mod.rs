@@ -58,6 +58,9 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, GgufError> {
     let described = Pairs { offset: cursor.offset(), count: pairs };
     let metadata = Metadata::read(&mut cursor, pairs)?;
 
+    if let Some(kind) = metadata.text("general.type")?.filter(|kind| kind != "model") {
+        return Err(GgufError::Type { kind });
+    }
     let part = part(&metadata)?;
     // Parts behind the first describe their tensors and nothing else.
     let describes_model = part.is_none_or(|part| part.number == 0);

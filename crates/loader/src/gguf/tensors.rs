@@ -64,6 +64,44 @@ fn element(kind: u32) -> Element {
     }
     match SourceFormat::of_ggml_type(kind) {
         Some(format) => Element::Source(format),
-        None => Element::Other(format!("ggml type {kind}")),
+        None => Element::Other(match other_type(kind) {
+            Some(name) => format!("{name} (ggml type {kind})"),
+            None => format!("ggml type {kind}"),
+        }),
     }
+}
+
+/// The name of a type that is not read, by its number in ggml's `enum ggml_type`.
+fn other_type(kind: u32) -> Option<&'static str> {
+    Some(match kind {
+        4 => "Q4_2",
+        5 => "Q4_3",
+        9 => "Q8_1",
+        15 => "Q8_K",
+        16 => "IQ2_XXS",
+        17 => "IQ2_XS",
+        18 => "IQ3_XXS",
+        19 => "IQ1_S",
+        21 => "IQ3_S",
+        22 => "IQ2_S",
+        24 => "I8",
+        25 => "I16",
+        26 => "I32",
+        27 => "I64",
+        28 => "F64",
+        29 => "IQ1_M",
+        31 => "Q4_0_4_4",
+        32 => "Q4_0_4_8",
+        33 => "Q4_0_8_8",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        36 => "IQ4_NL_4_4",
+        37 => "IQ4_NL_4_8",
+        38 => "IQ4_NL_8_8",
+        39 => "MXFP4",
+        40 => "NVFP4",
+        41 => "Q1_0",
+        42 => "Q2_0",
+        _ => return None,
+    })
 }

@@ -28,7 +28,14 @@ impl<'a> Archive<'a> {
     /// Reads the central directory.
     pub(super) fn read(file: &'a [u8]) -> Result<Self, ArchiveError> {
         let zip = ZipArchive::with_max_search_space(MAX_TAIL).locate_in_slice(file).map_err(|(_, error)| error)?;
-        let root = root(&zip)?.ok_or_else(|| ArchiveError::Missing(PROGRAM.to_owned()))?;
+        let root = match root(&zip)? {
+            Some(root) => root,
+            None => {
+                return Err(
+                    packed(&zip)?.map_or_else(|| ArchiveError::Missing(PROGRAM.to_owned()), ArchiveError::Packed)
+                );
+            }
+        };
         let mut entries = HashMap::new();
         for record in zip.entries() {
             let record = record?;
@@ -77,6 +84,20 @@ fn root(zip: &rawzip::ZipSliceArchive<&[u8]>) -> Result<Option<String>, ArchiveE
             && (root.is_empty() || root.ends_with('/'))
         {
             return Ok(Some(root.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// The first entry that is a model by its name.
+fn packed(zip: &rawzip::ZipSliceArchive<&[u8]>) -> Result<Option<String>, ArchiveError> {
+    const ENDINGS: [&str; 5] = [".pth", ".safetensors", ".st", ".gguf", ".bin"];
+    for record in zip.entries() {
+        let record = record?;
+        let path = record.file_path();
+        let name = std::str::from_utf8(path.as_ref()).ok();
+        if let Some(name) = name.filter(|name| ENDINGS.iter().any(|ending| name.ends_with(ending))) {
+            return Ok(Some(name.chars().take(100).collect()));
         }
     }
     Ok(None)

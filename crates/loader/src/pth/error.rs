@@ -14,6 +14,9 @@ pub enum PthError {
     /// Written on a big-endian machine.
     #[error("the file is big endian: save the model again on a little-endian machine")]
     BigEndian,
+    /// What an optimizer continues training with, alone or with weights beside.
+    #[error("a checkpoint of an optimizer: save the weights alone, torch.save(model.state_dict(), ...)")]
+    Optimizer,
     /// The program builds something else than a dictionary.
     #[error("the file holds no state dict: save model.state_dict(), not the model or a list")]
     NoStateDict,
@@ -69,6 +72,9 @@ pub enum ArchiveError {
     /// An entry is not there.
     #[error("zip archive: no entry '{0}': not written by torch.save, or damaged")]
     Missing(String),
+    /// A model is in it as a file.
+    #[error("a zip archive with '{0}' in it: unpack it, and name that file")]
+    Packed(String),
     /// Two entries have one name.
     #[error("zip archive: two entries '{0}'")]
     Duplicate(String),

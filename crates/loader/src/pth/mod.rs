@@ -16,6 +16,19 @@ use wgoose_graph::Format;
 /// Reads everything but the tensors' bytes.
 pub(crate) fn read(file: &[u8]) -> Result<Contents, PthError> {
     let archive = Archive::read(file)?;
+    let program = archive.program()?;
+    read_archive(file, &archive).map_err(|why| {
+        match file[program].windows(OPTIMIZER.len()).any(|part| part == OPTIMIZER) {
+            true => PthError::Optimizer,
+            false => why,
+        }
+    })
+}
+
+/// What an optimizer keeps its settings under, and no model has.
+const OPTIMIZER: &[u8] = b"param_groups";
+
+fn read_archive(file: &[u8], archive: &Archive<'_>) -> Result<Contents, PthError> {
     if let Some(order) = archive.get("byteorder")?
         && &file[order] == b"big"
     {
@@ -29,7 +42,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, PthError> {
     for (key, value) in heap.pairs(state) {
         match (key, value) {
             (Value::Text(name), Value::Tensor(index)) => {
-                directory.insert_raw(name, place(name, heap.tensor_at(index), &heap, &archive)?)?;
+                directory.insert_raw(name, place(name, heap.tensor_at(index), &heap, archive)?)?;
             }
             (Value::Text(name), _) => return Err(PthError::NotATensor { entry: name.to_owned() }),
             _ => return Err(PthError::NotATensor { entry: format!("{key:?}") }),

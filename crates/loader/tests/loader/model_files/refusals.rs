@@ -54,6 +54,9 @@ fn no_model_file() {
     refused!(b"", LoadError::UnknownContainer(Foreign::Empty), "empty");
     refused!(b"hello, world", LoadError::UnknownContainer(Foreign::Text(_)), "'hello, world'");
     refused!(b"hello\0world", LoadError::UnknownContainer(Foreign::Bytes(_)), "68, 65");
+    for protocol in [3, 4, 5] {
+        refused!([0x80, protocol, b'}', b'.'], LoadError::LegacyTorch, "save it again");
+    }
     refused!(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", LoadError::LegacyTorch, "save it again");
 }
 
@@ -147,6 +150,20 @@ fn gguf_keys() {
         "'llama'"
     );
     refused!(gguf(|f| f.keys.retain(|(k, _)| k != arch)), LoadError::Gguf(GgufError::MissingKey(_)), arch);
+    for (kind, says) in [
+        ("adapter", "'adapter', not 'model': merge it into its model with llama.cpp's llama-export-lora, and take"),
+        ("mmproj", "'mmproj', not 'model': it brings pictures or sound into a model; take the model"),
+        ("imatrix", "'imatrix', not 'model': it helps to quantise a model; take the model"),
+        ("goose", "'goose', not 'model': take the model"),
+    ] {
+        let file = gguf(|f| f.set("general.type", Value::Text(kind.into())));
+        refused!(file, LoadError::Gguf(GgufError::Type { kind: found }) if found == kind, says);
+    }
+    for name in ["arwkv7", "rwkv6", "rwkv6qwen2", "llama"] {
+        let file = gguf(|f| f.set("general.architecture", Value::Text(name.into())));
+        let says = format!("a model of architecture '{name}': only 'rwkv7' can be run (llama.cpp runs others)");
+        refused!(file, LoadError::Gguf(GgufError::Architecture(found)) if found == name, says.as_str());
+    }
     let head = "rwkv7.wkv.head_size";
     refused!(gguf(|f| f.keys.retain(|(k, _)| k != head)), LoadError::Gguf(GgufError::MissingKey(_)), head);
     for alignment in [0, 48, 1 << 31] {
@@ -205,7 +222,7 @@ fn gguf_tensors() {
     let mut unknown = gguf(|_| ());
     let name = unknown.windows(17).position(|w| w == b"token_embd.weight").unwrap();
     unknown[name + 17 + 4 + 16] = 16;
-    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "ggml type 16");
+    refused!(unknown, LoadError::UnsupportedType { .. }, "'token_embd.weight'", "IQ2_XXS (ggml type 16)");
 }
 
 #[test]
@@ -270,10 +287,29 @@ fn pth_archives() {
         let file = archive(p.end(), &[("data/0", &[0; 4])], Zip { deflated: Some(name), ..Zip::default() });
         refused!(file, LoadError::Pth(PthError::Archive(ArchiveError::NotStored { .. })), name, "save the model again");
     }
+    let packed = pth::zip(&[("rwkv7.gguf".into(), b"GGUF".to_vec())], Zip::default());
+    refused!(
+        packed,
+        LoadError::Pth(PthError::Archive(ArchiveError::Packed(_))),
+        "'archive/rwkv7.gguf' in it: unpack it"
+    );
     let twice = archive(vec![], &[("data/0", b""), ("data/0", b"")], Zip::default());
     refused!(twice, LoadError::Pth(PthError::Archive(ArchiveError::Duplicate(_))), "'archive/data/0'");
     let big = archive(Program::begin().end(), &[("byteorder", b"big")], Zip::default());
     refused!(big, LoadError::Pth(PthError::BigEndian), "little-endian");
+}
+
+#[test]
+fn checkpoints_of_optimizers() {
+    // As `torch.save(optimizer.state_dict(), ...)`: a list and numbers in it, which no state dict has.
+    let mut alone = Program(b"\x80\x02}q\0(".to_vec());
+    alone.text("state");
+    alone.0.push(b'}');
+    alone.text("param_groups");
+    alone.0.extend(b"]}");
+    alone.text("lr");
+    alone.0.extend([&b"G"[..], &1e-4_f64.to_be_bytes(), b"sau."].concat());
+    refused!(program(&alone.0), LoadError::Pth(PthError::Optimizer), "an optimizer: save the weights alone");
 }
 
 #[test]
