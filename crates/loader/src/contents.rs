@@ -48,7 +48,8 @@ pub struct About {
     pub licence: Option<String>,
     /// How its matrices are stored as a whole, as llama.cpp names it (`general.file_type`): Q4_K_M.
     pub quantisation: Option<&'static str>,
-    /// The kind of its vocabulary (`tokenizer.ggml.model`): rwkv.
+    /// The kind of its vocabulary (`tokenizer.ggml.model`): rwkv; or the class of its tokenizer (`tokenizer_class` of a
+    /// `tokenizer_config.json` beside it).
     pub tokenizer: Option<String>,
 }
 

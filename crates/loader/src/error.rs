@@ -1,6 +1,7 @@
 //! Why a file is no model that can be run.
 
 use crate::blocks::SourceFormat;
+use crate::config::ConfigError;
 use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
@@ -72,6 +73,9 @@ pub enum LoadError {
     /// The path names no complete model.
     #[error("{0}")]
     Shards(#[from] ShardError),
+    /// The `config.json` beside the model describes another one.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
     /// The file claims to be GGUF.
     #[error("GGUF: {0}")]
     Gguf(#[from] GgufError),

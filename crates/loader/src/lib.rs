@@ -21,6 +21,7 @@ pub mod page_cache;
 pub mod synth;
 pub mod writer;
 
+mod config;
 mod contents;
 mod error;
 mod file;
@@ -41,6 +42,7 @@ mod tensors;
 mod unknown;
 mod view;
 
+pub use config::ConfigError;
 pub use contents::{About, DirectoryError};
 pub use error::LoadError;
 pub use fingerprint::Fingerprint;

@@ -1,5 +1,6 @@
 //! An RWKV-7 model in one mapped file or several.
 
+use crate::config::Config;
 use crate::contents::{About, Contents, Pairs, Strings};
 use crate::error::LoadError;
 use crate::files::ModelFiles;
@@ -313,7 +314,14 @@ struct Checked {
 
 impl Checked {
     fn of(files: &ModelFiles, set: &ShardSet) -> Result<Self, LoadError> {
-        let Merged { container, contents, headers } = shards::merge(files, set)?;
+        let Merged { container, mut contents, headers } = shards::merge(files, set)?;
+        let config = match (container, set.files.first()) {
+            (Container::Safetensors | Container::Pth, Some(file)) => Config::beside(file, set.has_folder)?,
+            _ => None,
+        };
+        if let Some(config) = &config {
+            config.declare(&mut contents);
+        }
         let naming = Naming::of(container, contents.directory.names());
         let placed = shape::deduce(container, naming, &contents)
             .and_then(|(shape, layout)| Ok((shape, placement::place(naming, &contents, &shape, layout)?)));
@@ -321,8 +329,18 @@ impl Checked {
             LoadError::MissingTensor { tensor } if naming == Naming::HuggingFace => {
                 LoadError::HuggingFaceTensor { tensor }
             }
-            why => why,
+            why => match &config {
+                Some(config) => config.name_file(why),
+                None => why,
+            },
         })?;
+        if let Some(config) = &config {
+            let (Names::One(norm) | Names::Stacked([norm, ..])) = naming.names(Weight::Ln0Scale);
+            config.check(&shape, contents.directory.get(&norm).map(|_| norm.as_str()))?;
+            if let Stored::Format(format) = places[&Weight::Embedding].stored {
+                config.compare_dtype(format);
+            }
+        }
         let unknown = UnknownTensors::of(&contents.directory, naming, &shape);
         let Contents { vocabulary, pairs, about, .. } = contents;
         Ok(Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown })

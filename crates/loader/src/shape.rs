@@ -40,10 +40,9 @@ pub(crate) fn deduce(
 
     let [vocab, width] = sizes.matrix(Weight::Embedding)?;
     let [ffn, _] = sizes.matrix(Weight::Layer(0, LayerWeight::FfnKey))?;
-    let head_size = match declared(Size::Head) {
-        Some(value) => value,
-        None => sizes.matrix(Weight::Layer(0, LayerWeight::Bonus))?[1],
-    };
+    let [heads, per_head] = sizes.matrix(Weight::Layer(0, LayerWeight::Bonus))?;
+    // Where the bonus is one row, it says nothing of heads.
+    let head_size = declared(Size::Head).filter(|_| heads == 1).unwrap_or(per_head);
     let layers = sizes.directory.names().filter_map(|name| naming.layer(name)).max().map_or(0, |i| u64::from(i) + 1);
 
     let layout = sizes.adapter_layout(layers, width);

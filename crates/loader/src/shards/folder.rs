@@ -13,8 +13,8 @@ const ENDINGS: [&str; 6] = ["gguf", "safetensors", "st", "pth", "pt", "bin"];
 /// What Hugging Face's trainers write beside a model, as PyTorch writes it: no model.
 const TRAINING: [&str; 5] = ["training_args", "optimizer", "scheduler", "scaler", "rng_state"];
 
-/// The names of one model in two forms, of which the first is read: Hugging Face's libraries do the same.
-const TWO_FORMS: [&str; 2] = ["model.safetensors", "pytorch_model.bin"];
+/// What Hugging Face's libraries call a model in one file. Of both, they read the first.
+pub(super) const WHOLE: [&str; 2] = ["model.safetensors", "pytorch_model.bin"];
 
 /// Where a model may be.
 enum Candidate {
@@ -28,8 +28,8 @@ pub(super) fn find(folder: &Path) -> Result<ShardSet, LoadError> {
     let of_folder = |why: ShardError| LoadError::from(why).of_file(folder);
     let names = names(folder).map_err(|source| LoadError::Io { path: folder.to_owned(), source })?;
     let mut candidates = candidates(folder, &names);
-    if candidates.len() > 1 && candidates.keys().all(|name| TWO_FORMS.contains(&name.as_str())) {
-        candidates.retain(|name, _| name == TWO_FORMS[0]);
+    if candidates.len() > 1 && candidates.keys().all(|name| WHOLE.contains(&name.as_str())) {
+        candidates.retain(|name, _| name == WHOLE[0]);
     }
     if candidates.len() > 1 {
         return Err(of_folder(ShardError::SeveralModels { models: candidates.into_keys().collect() }));
@@ -37,7 +37,7 @@ pub(super) fn find(folder: &Path) -> Result<ShardSet, LoadError> {
     match candidates.into_values().next() {
         Some(Candidate::Index(path)) => indexed(&path),
         Some(Candidate::Shards(name)) => numbered(&name).map_err(of_folder),
-        Some(Candidate::File(path)) => Ok(ShardSet::one(&path)),
+        Some(Candidate::File(path)) => Ok(ShardSet { has_folder: true, ..ShardSet::one(&path) }),
         None => match snapshot(folder) {
             Some(snapshot) => find(&snapshot),
             None => Err(of_folder(ShardError::NoModel)),

@@ -29,12 +29,15 @@ pub(crate) struct ShardSet {
     index: Option<Index>,
     /// Whether the names are numbered.
     is_numbered: bool,
+    /// Whether a `config.json` beside them is the model's: where the folder is, by its files or by what was named.
+    pub(crate) has_folder: bool,
 }
 
 impl ShardSet {
-    /// A model in one file.
+    /// A model in one file, among others perhaps.
     pub(crate) fn one(path: &Path) -> Self {
-        ShardSet { files: vec![path.to_owned()], index: None, is_numbered: false }
+        let is_whole = path.file_name().is_some_and(|name| folder::WHOLE.iter().any(|whole| name == *whole));
+        ShardSet { files: vec![path.to_owned()], index: None, is_numbered: false, has_folder: is_whole }
     }
 }
 
@@ -60,7 +63,7 @@ fn indexed(path: &Path) -> Result<ShardSet, LoadError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let files: Vec<PathBuf> = index.shards().map(|name| folder.join(name)).collect();
     refuse_missing(&files).map_err(of_index)?;
-    Ok(ShardSet { files, index: Some(index), is_numbered: false })
+    Ok(ShardSet { files, index: Some(index), is_numbered: false, has_folder: true })
 }
 
 /// The shard and those that its name counts, as the index beside them lists them where there is one.
@@ -75,7 +78,7 @@ fn numbered(name: &ShardName) -> Result<ShardSet, ShardError> {
     }
     let files: Vec<PathBuf> = (1..=name.count).map(|number| name.path(number)).collect();
     refuse_missing(&files)?;
-    Ok(ShardSet { files, index: None, is_numbered: true })
+    Ok(ShardSet { files, index: None, is_numbered: true, has_folder: true })
 }
 
 fn refuse_missing(files: &[PathBuf]) -> Result<(), ShardError> {

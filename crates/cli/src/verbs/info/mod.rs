@@ -21,7 +21,7 @@ use wgoose_session::{Chosen, PlanReport, printable};
   wgoose info model.gguf --memory --gpu-budget 600MiB
   wgoose info plan.ron")]
 pub(crate) struct Args {
-    /// Model file (.gguf, .st, .pth) or plan (.ron).
+    /// Model file (.gguf, .st, .pth), folder of a model, or plan (.ron).
     file: PathBuf,
     /// List every tensor.
     #[arg(long)]
@@ -64,25 +64,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
         let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
-        let About { name, author, licence, quantisation, tokenizer: _ } = model.about();
+        let About { name, author, licence, quantisation, tokenizer } = model.about();
+        let files: Vec<_> = model.files().map(|file| file.display().to_string()).collect();
         let info = serde_json::json!({
-            "name": name, "author": author, "licence": licence, "quantisation": quantisation,
-            "container": model.container().to_string(), "architecture": shape.architecture(), "shape": shape, "file_bytes": model.file_len(),
+            "name": name, "author": author, "licence": licence, "quantisation": quantisation, "tokenizer": tokenizer,
+            "files": files, "container": model.container().to_string(), "architecture": shape.architecture(),
+            "shape": shape, "file_bytes": model.file_len(),
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
             "open_ms": opened.as_secs_f64() * 1e3, "plan": plan.as_ref().map(ToString::to_string),
         });
         outln!("{}", serde_json::to_string_pretty(&info)?);
         return Ok(());
     }
+    let several = match model.files().count() {
+        1 => String::new(),
+        count => format!(" in {count} files"),
+    };
     outln!(
-        "{}: {}, {:.1} MiB, opened in {:.2} ms",
+        "{}: {}{several}, {:.1} MiB, opened in {:.2} ms",
         args.file.display(),
         model.container(),
         mib(model.file_len() as u64),
         opened.as_secs_f64() * 1e3
     );
-    let About { name, author, licence, quantisation, tokenizer: _ } = model.about();
-    let said = [("name", name.as_deref()), ("author", author.as_deref()), ("licence", licence.as_deref())];
+    let About { name, author, licence, quantisation, tokenizer } = model.about();
+    let said = [("name", name), ("author", author), ("licence", licence), ("tokenizer", tokenizer)];
+    let said = said.map(|(what, text)| (what, text.as_deref()));
     for (what, text) in said.into_iter().chain([("quantisation", *quantisation)]) {
         if let Some(text) = text {
             listln!("{what}: {text}");
@@ -121,7 +128,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.tensors {
         for weight in Weight::all(shape) {
             let view = model.tensor(weight);
-            outln!("{:>12} {:>5} {:>6} x {:<6} {weight}", view.file_offset(), view.format(), view.rows(), view.cols());
+            let (file, offset) = model.locate(view.file_offset());
+            let file = match several.is_empty() {
+                true => String::new(),
+                false => format!("  {}", file.file_name().unwrap_or_default().display()),
+            };
+            outln!("{offset:>12} {:>5} {:>6} x {:<6} {weight}{file}", view.format(), view.rows(), view.cols());
         }
     }
     Ok(())

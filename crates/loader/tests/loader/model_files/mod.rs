@@ -1,5 +1,6 @@
 //! Model files of all three containers, written byte by byte and read back: intact, wrong and hostile ones.
 
+mod config;
 mod containers;
 mod deep_embed;
 mod hostile;
