@@ -9,6 +9,7 @@
 mod seeds;
 mod world;
 
+use seeds::{SHARD, last_part};
 pub use seeds::{Seed, seeds};
 use std::path::Path;
 use wgoose_graph::Weight;
@@ -26,10 +27,13 @@ use world::{SHAPE, World};
 pub type Reads = fn(&[u8]);
 
 /// Every format by name.
-pub const ALL: [(&str, Reads); 12] = [
+pub const ALL: [(&str, Reads); 15] = [
     ("gguf", gguf),
     ("safetensors", safetensors),
     ("pth", pth),
+    ("index", index),
+    ("config", config),
+    ("split", split),
     ("plan", plan),
     ("ledger", ledger),
     ("state", state),
@@ -43,19 +47,31 @@ pub const ALL: [(&str, Reads); 12] = [
 
 /// A model file: opens it, and reads a row of every weight, the vocabulary and the fingerprint.
 fn model(name: &str, bytes: &[u8]) {
+    World::with_file(name, bytes, read_model);
+}
+
+/// Opens what the path names, and reads a row of every weight, the vocabulary and the fingerprint.
+fn read_model(path: &Path) {
+    let Ok(model) = Model::open(path) else { return };
+    for weight in Weight::all(model.shape()) {
+        let tensor = model.tensor(weight);
+        let mut row = vec![0.0; tensor.cols()];
+        if tensor.rows() > 0 {
+            tensor.row_f32(tensor.rows() - 1, &mut row);
+        }
+    }
+    model.fingerprint();
+    if let Some(entries) = model.vocabulary() {
+        drop(Tokenizer::from_vocabulary(&entries));
+    }
+}
+
+/// A file in the folder of a model: opens the folder, as a model file is opened.
+fn model_folder(name: &str, bytes: &[u8], other: &str, model: &[u8]) {
     World::with_file(name, bytes, |path| {
-        let Ok(model) = Model::open(path) else { return };
-        for weight in Weight::all(model.shape()) {
-            let tensor = model.tensor(weight);
-            let mut row = vec![0.0; tensor.cols()];
-            if tensor.rows() > 0 {
-                tensor.row_f32(tensor.rows() - 1, &mut row);
-            }
-        }
-        model.fingerprint();
-        if let Some(entries) = model.vocabulary() {
-            drop(Tokenizer::from_vocabulary(&entries));
-        }
+        let written = std::fs::write(path.with_file_name(other), model);
+        written.unwrap_or_else(|e| panic!("cannot write a model to test with: {e}"));
+        read_model(path.parent().unwrap_or(path));
     });
 }
 
@@ -72,6 +88,21 @@ pub fn safetensors(bytes: &[u8]) {
 /// A model as a checkpoint of PyTorch.
 pub fn pth(bytes: &[u8]) {
     model("model.pth", bytes);
+}
+
+/// An index of shards, beside the one that it should list.
+pub fn index(bytes: &[u8]) {
+    model_folder("model.safetensors.index.json", bytes, SHARD, &World::get().safetensors);
+}
+
+/// A configuration beside a model.
+pub fn config(bytes: &[u8]) {
+    model_folder("config.json", bytes, SHARD, &World::get().safetensors);
+}
+
+/// The first part of a split GGUF file, beside a second one without tensors.
+pub fn split(bytes: &[u8]) {
+    model_folder("model-00001-of-00002.gguf", bytes, "model-00002-of-00002.gguf", &last_part());
 }
 
 /// A plan: what is read of it is written so that the same is read again.

@@ -1,17 +1,26 @@
 //! Valid inputs: what fuzzers begin with.
 
-use crate::world::{World, options};
+use crate::world::{SHAPE, World};
 use flate2::read::GzDecoder;
 use std::error::Error;
 use std::fs;
 use std::io::Read;
+use wgoose_graph::Weight;
 use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
-use wgoose_loader::{Container, synth};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions};
 
 /// Lines of a ledger, which repeat themselves.
 const LINES: usize = 40;
+
+/// The shard that the index lists.
+pub(crate) const SHARD: &str = "model.safetensors";
+
+/// A configuration of the model, as flash-linear-attention writes it.
+const CONFIG: &str = r#"{"architectures": ["RWKV7ForCausalLM"], "model_type": "rwkv7", "torch_dtype": "float16",
+    "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 32, "vocab_size": 300,
+    "decay_low_rank_dim": 8, "a_low_rank_dim": 8, "v_low_rank_dim": 8, "gate_low_rank_dim": 8, "norm_eps": 1e-05,
+    "norm_first": true, "hidden_act": "sqrelu", "attn": null}"#;
 
 /// The name of a format, and an input of it.
 pub type Seed = (&'static str, Vec<u8>);
@@ -23,7 +32,6 @@ pub type Seed = (&'static str, Vec<u8>);
 pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
     let world = World::get();
     let path = |name: &str| world.folder.path().join(name);
-    synth::write(&options(Container::Safetensors), &path("model.st"), &mut synth::unwatched)?;
     let cache = EmbeddingCacheOptions { store: Some(path("store")), ..EmbeddingCacheOptions::default() };
     let mut session = world.session(Some(cache))?;
     session.embed(&[1, 2, 3], &EmbedOptions::default())?;
@@ -50,7 +58,10 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
     let kernel = |name: &str| world.catalogue.text(name).map(|text| text.as_bytes().to_vec()).ok_or("no such kernel");
     Ok(vec![
         ("gguf", fs::read(world.model.path())?),
-        ("safetensors", fs::read(path("model.st"))?),
+        ("safetensors", world.safetensors.clone()),
+        ("index", index().into_bytes()),
+        ("config", CONFIG.into()),
+        ("split", first_part(&fs::read(world.model.path())?)),
         ("pth", include_bytes!("../../../oracle/goldens/tiny.pth").to_vec()),
         ("plan", Plan::default_for(device, *world.model.shape(), &limits).to_ron().into_bytes()),
         ("plan", include_bytes!("../../../plans/nvidia-h200/24x2048-f16.ron").to_vec()),
@@ -65,4 +76,63 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         ("vocabulary", entries.map(of_bytes).collect::<String>().into_bytes()),
         ("tokens", "A goose\u{e9} \u{1f986}\n\n  says: \0".as_bytes().to_vec()),
     ])
+}
+
+/// An index that lists some tensors of the model.
+fn index() -> String {
+    let listed = Weight::all(&SHAPE).map(|weight| weight.to_string()).filter(|name| !name.contains("x_rwkvag"));
+    let tensors: Vec<String> = listed.map(|name| format!("\"{name}\": \"{SHARD}\"")).collect();
+    format!("{{\"metadata\": {{\"total_size\": 1}}, \"weight_map\": {{{}}}}}", tensors.join(", "))
+}
+
+/// A key of a GGUF file with its value, of the type of that number.
+fn pair(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+    [&(key.len() as u64).to_le_bytes(), key.as_bytes(), &kind.to_le_bytes(), value].concat()
+}
+
+/// The keys of a part: which one it is of two.
+fn part(number: u16) -> Vec<u8> {
+    const U16: u32 = 2;
+    [pair("split.no", U16, &number.to_le_bytes()), pair("split.count", U16, &2u16.to_le_bytes())].concat()
+}
+
+/// The bytes before the keys of a GGUF file.
+const GGUF_HEADER: usize = 24;
+
+/// A GGUF file as the first part of two.
+fn first_part(file: &[u8]) -> Vec<u8> {
+    const U8: u32 = 0;
+    let (header, rest) = file.split_at(GGUF_HEADER);
+    let (counted, pairs) = header.split_at(GGUF_HEADER - 8);
+    let pairs = pairs.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte)) + 3;
+    // The length of another key keeps the tensors where they are aligned.
+    let own = [part(0), pair("fill", U8, &[0])].concat();
+    [counted, &pairs.to_le_bytes(), &own, rest].concat()
+}
+
+/// The second part of two, without tensors.
+pub(crate) fn last_part() -> Vec<u8> {
+    [&b"GGUF\x03\0\0\0"[..], &0u64.to_le_bytes(), &2u64.to_le_bytes(), &part(1)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgoose_loader::Model;
+
+    #[test]
+    fn seeds_of_folders_are_models() {
+        let seeds = seeds().unwrap();
+        let seed = |format: &str| seeds.iter().find(|(name, _)| *name == format).unwrap().1.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write(SHARD, &seed("safetensors"));
+        write("config.json", &seed("config"));
+        assert_eq!(Model::open(folder.path()).unwrap().shape(), &SHAPE);
+        write("model.safetensors.index.json", &seed("index"));
+        assert_eq!(Model::open(folder.path().join("model.safetensors.index.json")).unwrap().shape(), &SHAPE);
+        write("model-00001-of-00002.gguf", &seed("split"));
+        write("model-00002-of-00002.gguf", &last_part());
+        assert_eq!(Model::open(folder.path().join("model-00001-of-00002.gguf")).unwrap().files().count(), 2);
+    }
 }

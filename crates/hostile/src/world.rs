@@ -26,6 +26,8 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
 /// The model, and what is made of it.
 pub(crate) struct World {
     pub(crate) model: Arc<Model>,
+    /// The same sizes as safetensors.
+    pub(crate) safetensors: Vec<u8>,
     pub(crate) fingerprint: String,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) reference: Reference,
@@ -52,6 +54,8 @@ impl World {
         let path = folder.path().join("model.gguf");
         write(&options(Container::Gguf), &path, &mut unwatched)?;
         let model = Arc::new(Model::open(&path)?);
+        let other = folder.path().join("model.st");
+        write(&options(Container::Safetensors), &other, &mut unwatched)?;
         let cache = folder.path().join("cache");
         let reference = Reference::cached(&model, &cache)?;
         let name = fs::read_dir(&cache)?.next().ok_or("no reference is kept")??.file_name();
@@ -61,6 +65,7 @@ impl World {
         Ok(World {
             fingerprint: model.fingerprint().to_string(),
             model,
+            safetensors: fs::read(other)?,
             catalogue: Catalogue::embedded(),
             reference,
             reference_name: name.to_string_lossy().into_owned(),

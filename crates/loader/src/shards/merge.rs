@@ -82,9 +82,11 @@ fn check_part(part: Option<Part>, number: usize, placed: &PlacedFile, set: &Shar
     match part {
         None if set.is_numbered && count > 1 => Err(ShardError::NotSplit { shard: shard() }),
         None => Ok(()),
-        Some(part) if !set.is_numbered => Err(ShardError::SplitName { number: part.number + 1, count: part.count }),
+        Some(part) if !set.is_numbered => {
+            Err(ShardError::SplitName { number: part.number.saturating_add(1), count: part.count })
+        }
         Some(part) if (part.number, part.count) != (number as u64, count as u64) => {
-            Err(ShardError::SplitNumber { shard: shard(), number: part.number + 1, count: part.count })
+            Err(ShardError::SplitNumber { shard: shard(), number: part.number.saturating_add(1), count: part.count })
         }
         Some(_) => Ok(()),
     }
