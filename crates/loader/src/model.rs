@@ -146,6 +146,12 @@ impl Model {
         self.files.iter().map(|placed| placed.file.path())
     }
 
+    /// What the model is called by its path: the name of its file without the ending, or that of its folder where
+    /// the file's name is everybody's (`model.safetensors`).
+    pub fn title(&self) -> String {
+        self.files().next().map(shards::title).unwrap_or_default()
+    }
+
     /// Bytes of all files when they were opened.
     pub fn file_len(&self) -> usize {
         self.files.len()

@@ -71,7 +71,8 @@ impl<'a> TensorView<'a> {
     }
 
     /// Where in the file the canonical bytes lie, where it holds them in one piece: what to ask
-    /// [`Model::read`](crate::Model::read) for.
+    /// [`Model::read`](crate::Model::read) for. Several files follow one another: see
+    /// [`Model::locate`](crate::Model::locate).
     pub fn file_range(&self) -> Option<Range<usize>> {
         self.contiguous().map(|bytes| self.offset..self.offset + bytes.len())
     }

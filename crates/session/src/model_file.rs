@@ -108,7 +108,7 @@ pub fn convert_file(
     container(path)?;
     let opening = OpenOptions { for_conversion: true, ignore_unknown: options.ignore_unknown };
     let model = Model::open_with(source, opening)?;
-    let (options, without_vocabulary) = convert_options(&model, source, path, options)?;
+    let (options, without_vocabulary) = convert_options(&model, path, options)?;
     let converted = convert(&model, &options, path, progress)?;
     let (mix, is_chosen) = (options.mix, options.chosen.is_some());
     Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted, without_vocabulary })
@@ -117,12 +117,11 @@ pub fn convert_file(
 /// The file that [`convert_file`] makes of an open model, where nothing is in its way yet.
 pub(crate) fn new_file(
     model: &Model,
-    source: &Path,
     path: &Path,
     options: &ConvertFileOptions,
 ) -> Result<ConvertOptions, ModelFileError> {
     match options.replace || path.symlink_metadata().is_err() {
-        true => Ok(convert_options(model, source, path, options)?.0),
+        true => Ok(convert_options(model, path, options)?.0),
         false => Err(ConvertError::from(WriteError::Exists { path: path.to_owned() }).into()),
     }
 }
@@ -130,7 +129,6 @@ pub(crate) fn new_file(
 /// The options, and why the file gets no vocabulary if it does not.
 fn convert_options(
     model: &Model,
-    source: &Path,
     path: &Path,
     options: &ConvertFileOptions,
 ) -> Result<(ConvertOptions, Option<ModelVocabularyError>), ModelFileError> {
@@ -150,7 +148,7 @@ fn convert_options(
         container,
         mix: to.unwrap_or_else(|| kept_mix(model)),
         chosen,
-        name: source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
+        name: model.title(),
         vocabulary,
         set,
         replace,

@@ -15,7 +15,7 @@ use wgoose_session::{npy, state_file};
   wgoose tokenize \"a goose\" > ids.json
   wgoose logits model.gguf --tokens ids.json --out logits.npy --state-out state.st")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// JSON file with a list of token ids.
     #[arg(long)]

@@ -15,7 +15,7 @@ use wgoose_session::TraceError;
   wgoose trace model.gguf --tokens ids.json --first-divergence
   wgoose trace model.gguf --tokens ids.json --out ops --only att.key")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// JSON file with a list of token ids.
     #[arg(long)]

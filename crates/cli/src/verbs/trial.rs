@@ -19,7 +19,7 @@ use wgoose_tuner::space::InstanceGroup;
 /// Run trials for `wgoose tune`, as stdin asks for them; or run again one that failed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     #[arg(required_unless_present = "replay")]
     model: Option<PathBuf>,
     /// Folder with the reference of the model.

@@ -18,7 +18,7 @@ use wgoose_tuner::quality::{
   wgoose verify model.gguf --plan plan.ron --cache references
   wgoose verify model.gguf --kernels mine --variant layer_norm/mine")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Where the reference is kept between runs; computing it takes a while for large models.
     #[arg(long)]

@@ -29,6 +29,7 @@ mod reports;
 mod resume;
 #[cfg(unix)]
 mod serve;
+mod shards;
 mod signals;
 mod state_format;
 mod timeline;

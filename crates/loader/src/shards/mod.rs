@@ -11,9 +11,11 @@ mod folder;
 mod index;
 mod merge;
 mod name;
+mod title;
 
 pub use error::ShardError;
 pub(crate) use merge::{Merged, merge};
+pub(crate) use title::title;
 
 use crate::error::LoadError;
 use index::Index;

@@ -39,6 +39,11 @@ impl ShardName {
         folder.join(format!("{stem}-{number:0DIGITS$}-of-{count:0DIGITS$}.{ending}"))
     }
 
+    /// The name without number and ending.
+    pub(super) fn stem(&self) -> &str {
+        &self.stem
+    }
+
     /// The file that would have all of them.
     pub(super) fn whole(&self) -> String {
         format!("{}.{}", self.stem, self.ending)

@@ -154,7 +154,8 @@ class Model:
         ignore_unknown: bool = False,
         vocab: _Path | None = None,
     ) -> Model:
-        """Opens a model file: GGUF, safetensors or .pth. Weights reach the GPU on first use.
+        """Opens a model: a GGUF, safetensors or .pth file, shards or their index, or a folder. Weights reach the GPU on
+        first use.
 
         plan: a file made by `tune`, or 'default' for the device's default; None finds the plan that `tune` filed for
         this device and model, else one that ships, else the default. foreign_plan: accept a file made on another

@@ -157,7 +157,7 @@ pub fn allocate(
         return Err(AllocationError::Target(kl));
     }
     let model = builder.open_file(source).map_err(ModelFileError::from)?;
-    let mut table = Table::new(&model, new_file(&model, source, path, file)?)?;
+    let mut table = Table::new(&model, new_file(&model, path, file)?)?;
     let room = match options.goal {
         AllocationGoal::Bytes(budget) => table.room(budget)?,
         AllocationGoal::Divergence(_) => u64::MAX,

@@ -33,7 +33,7 @@ use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line, printable};
   wgoose chat model.gguf --think --system \"You answer in one sentence.\"
   wgoose chat model.gguf -p \"What is a goose?\" -n 100")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Have the model think before it answers.
     #[arg(long, overrides_with = "no_think")]

@@ -35,7 +35,7 @@ use wgoose_session::{ConvertFileOptions, ConvertedFile, convert_file};
   wgoose convert model.gguf close.gguf --to auto --target-kl 0.005 --text text.txt
   wgoose convert model.pth model.gguf --set general.license=Apache-2.0 --set general.author=BlinkDL")]
 pub(crate) struct Args {
-    /// Model file: .pth, .st, .safetensors or .gguf.
+    /// Model file: .pth, .st, .safetensors or .gguf, or a folder with the shards of one.
     #[arg(value_name = "IN")]
     model: PathBuf,
     /// File to write: .gguf, or .st / .safetensors.

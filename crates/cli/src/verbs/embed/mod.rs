@@ -29,7 +29,7 @@ const BATCH: usize = 64;
   wgoose embed model.gguf --file texts.txt --out vectors.npy
   wgoose embed model.gguf --file texts.jsonl --store kept --out vectors.jsonl --prefix \"query: \"")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Texts to embed.
     texts: Vec<String>,

@@ -27,7 +27,7 @@ use wgoose_session::{Backend, PlanChoice, Session};
   wgoose eval small.gguf --text text.txt --against large.gguf
   wgoose eval model.gguf --text text.txt --against reference --limit 1000")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// File of text, read as bytes.
     #[arg(long)]

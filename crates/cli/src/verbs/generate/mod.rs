@@ -31,7 +31,7 @@ use wgoose_session::sampling::SamplerOptions;
   wgoose generate model.gguf --state long.st -p \"In short:\"
   wgoose generate model.gguf --prompts questions.jsonl > answers.jsonl")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Text to continue. Can be given many times.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]

@@ -23,7 +23,7 @@ use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
   wgoose profile model.gguf --tokens 512 --layers
   wgoose profile model.gguf --svg step.svg --json > step.json")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Tokens of each sequence in a step: 1 is decoding.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65535))]

@@ -26,7 +26,7 @@ use wgoose_session::{EmbedOptions, PrefixOptions, Session, one_line, printable};
   wgoose serve model.gguf
   curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Honk?\"}]}'")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Address to listen at. Anyone who reaches it can use the model: there are no keys, and nothing is encrypted.
     #[arg(long, default_value = "127.0.0.1")]
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut session = builder.open(&args.model)?;
     drop(moving);
     session.tokenizer()?;
-    let name = args.model.file_stem().unwrap_or(args.model.as_os_str()).to_string_lossy().into_owned();
+    let name = session.model().title();
     eprintln!("listening at http://{}/v1; Ctrl-C ends it", server.server_addr());
     for (request, body) in requests(server) {
         let what = format!("{} {}", request.method(), request.url());

@@ -33,7 +33,7 @@ use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swep
   wgoose tune model.gguf --only fusions -v
   wgoose tune model.gguf --budget 1200 --workload embed --out embed.ron")]
 pub(crate) struct Args {
-    /// Model file.
+    /// Model file, or a folder with the shards of one.
     model: PathBuf,
     /// Write the plan to this file instead of filing it.
     #[arg(long, value_parser = crate::options::beside_lines())]

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::options::{RunOptions, argument};
 use crate::progress::Moving;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wgoose_runtime::lab::upload::UploadRate;
@@ -30,12 +30,13 @@ pub(super) fn measure(
 ) -> Result<Report, Failure> {
     let (conditions, first) = starts(model, runs, prompt_tokens, cold, run)?;
     let best = best_upload(model, run)?;
+    let opened = run.session()?.open_file(model)?;
     Ok(Report {
         at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        fingerprint: run.session()?.open_file(model)?.fingerprint().to_string(),
-        file_bytes: std::fs::metadata(model)?.len(),
+        fingerprint: opened.fingerprint().to_string(),
+        file_bytes: opened.file_len() as u64,
         device: first.device,
         plan: first.plan,
         prompt_tokens,
@@ -61,6 +62,8 @@ pub(super) fn starts(
         conditions.push(Measured::new("cold pages", Cold, Warm));
     }
     let kept = tempfile::tempdir()?;
+    // Closed again: pages that are mapped stay in memory.
+    let files: Vec<PathBuf> = run.session()?.open_file(model)?.files().map(Path::to_owned).collect();
     let starter = Starter { model, prompt_tokens, run };
     let mut first: Option<Startup> = None;
     let mut warned = BTreeSet::new();
@@ -75,7 +78,7 @@ pub(super) fn starts(
             }
             let emptied = tempfile::tempdir()?;
             let pipelines = if condition.pipelines == Warm { kept.path() } else { emptied.path() };
-            let resident_before = match pages::prepare(model, condition.pages) {
+            let resident_before = match pages::prepare(&files, condition.pages) {
                 Ok(share) => share,
                 Err(why) if condition.pages == Cold => {
                     condition.give_up(why);
@@ -93,7 +96,7 @@ pub(super) fn starts(
         }
     }
     if let Some(timeline) = &cold.timeline {
-        let resident = pages::prepare(model, Warm)?;
+        let resident = pages::prepare(&files, Warm)?;
         starter.start(kept.path(), Some(timeline), resident)?;
     }
     drop(bar);
