@@ -86,19 +86,17 @@ pub enum LoadError {
     #[error(".pth: {0}")]
     Pth(#[from] PthError),
     /// A tensor of the model is not there.
-    #[error("tensor '{tensor}' is missing: the file holds no complete RWKV-7 model (earlier versions use other names)")]
+    #[error(
+        "tensor '{tensor}' is missing: the file holds no complete RWKV-7 model ({explained} of its tensors have {whose}; \
+        earlier versions of RWKV use other names)"
+    )]
     MissingTensor {
         /// Its name in this kind of file.
         tensor: String,
-    },
-    /// A tensor is not there, and the others have the names of the model's port to Hugging Face's transformers.
-    #[error(
-        "tensor '{tensor}' is missing: a model with Hugging Face's names must be in one file, and of the port's present form; or \
-         take the .pth of this model (huggingface.co/BlinkDL/rwkv7-g1 and rwkv-7-world have them)"
-    )]
-    HuggingFaceTensor {
-        /// Its name there.
-        tensor: String,
+        /// How many tensors of the file have names of the convention.
+        explained: usize,
+        /// Whose names they are.
+        whose: &'static str,
     },
     /// The file has tensors that no op reads: what would run is another model.
     #[error(

@@ -7,7 +7,7 @@ use crate::files::ModelFiles;
 use crate::fingerprint::Fingerprint;
 use crate::foreign::Foreign;
 use crate::gguf::pair::Pair;
-use crate::names::{Container, Names, Naming};
+use crate::names::{Container, Naming};
 use crate::placement::{self, Placed, Storage, Stored};
 use crate::read_at::ReadAt;
 use crate::shards::{self, Merged, ShardSet};
@@ -88,7 +88,7 @@ impl Model {
         match source {
             None => Ok(model),
             Some((weight, found)) => {
-                let (Names::One(tensor) | Names::Stacked([tensor, ..])) = model.naming.names(weight);
+                let tensor = model.naming.names(weight).as_slice()[0].clone();
                 Err(LoadError::ConvertFirst { tensor, found }.of_file(model.path()))
             }
         }
@@ -329,25 +329,20 @@ impl Checked {
             config.declare(&mut contents);
         }
         let naming = Naming::of(container, contents.directory.names());
-        let placed = shape::deduce(container, naming, &contents)
-            .and_then(|(shape, layout)| Ok((shape, placement::place(naming, &contents, &shape, layout)?)));
-        let (shape, places) = placed.map_err(|why| match why {
-            LoadError::MissingTensor { tensor } if naming == Naming::HuggingFace => {
-                LoadError::HuggingFaceTensor { tensor }
-            }
-            why => match &config {
-                Some(config) => config.name_file(why),
-                None => why,
-            },
+        let placed = shape::deduce(container, &naming, &contents)
+            .and_then(|(shape, layout)| Ok((shape, placement::place(&naming, &contents, &shape, layout)?)));
+        let (shape, places) = placed.map_err(|why| match &config {
+            Some(config) => config.name_file(why),
+            None => why,
         })?;
         if let Some(config) = &config {
-            let (Names::One(norm) | Names::Stacked([norm, ..])) = naming.names(Weight::Ln0Scale);
+            let norm = naming.names(Weight::Ln0Scale).as_slice()[0].clone();
             config.check(&shape, contents.directory.get(&norm).map(|_| norm.as_str()))?;
             if let Stored::Format(format) = places[&Weight::Embedding].stored {
                 config.compare_dtype(format);
             }
         }
-        let unknown = UnknownTensors::of(&contents.directory, naming, &shape);
+        let unknown = UnknownTensors::of(&contents.directory, &naming, &shape);
         let Contents { vocabulary, pairs, about, .. } = contents;
         Ok(Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown })
     }

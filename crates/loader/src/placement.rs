@@ -3,8 +3,7 @@
 use crate::blocks::SourceFormat;
 use crate::contents::{Contents, Directory, Element, RawTensor};
 use crate::error::LoadError;
-use crate::names::{Names, Naming};
-use crate::shape::AdapterLayout;
+use crate::names::{AdapterLayout, Names, Naming};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,12 +53,12 @@ impl Storage {
 
 /// Finds every weight of the model.
 pub(crate) fn place(
-    naming: Naming,
+    naming: &Naming,
     contents: &Contents,
     shape: &ModelShape,
     layout: AdapterLayout,
 ) -> Result<HashMap<Weight, Placed>, LoadError> {
-    let finder = Finder { directory: &contents.directory, layout };
+    let finder = Finder { directory: &contents.directory, naming, layout };
     let mut places = HashMap::new();
     for weight in Weight::all(shape) {
         let [rows, cols] = weight.shape(shape).map(|n| n as usize);
@@ -74,6 +73,7 @@ pub(crate) fn place(
 
 struct Finder<'a> {
     directory: &'a Directory,
+    naming: &'a Naming,
     layout: AdapterLayout,
 }
 
@@ -128,7 +128,7 @@ impl Finder<'_> {
     }
 
     fn tensor(&self, name: &str) -> Result<&RawTensor, LoadError> {
-        self.directory.get(name).ok_or_else(|| LoadError::MissingTensor { tensor: name.to_owned() })
+        self.directory.get(name).ok_or_else(|| self.naming.missing(name))
     }
 }
 

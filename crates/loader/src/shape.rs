@@ -2,26 +2,8 @@
 
 use crate::contents::{Contents, Directory, Size};
 use crate::error::LoadError;
-use crate::names::{Container, Names, Naming};
+use crate::names::{AdapterLayout, Container, Naming};
 use wgoose_graph::{LayerWeight, LoraRanks, ModelShape, Weight};
-
-/// How a file keeps the halves of its adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdapterLayout {
-    /// `[rank, C]` and `[C, rank]`, like every matrix: GGUF, web-rwkv's .st, Hugging Face's.
-    OutIn,
-    /// `[C, rank]` and `[rank, C]`: .pth.
-    InOut,
-}
-
-impl AdapterLayout {
-    fn convention(container: Container, naming: Naming) -> Self {
-        match (container, naming) {
-            (Container::Gguf | Container::Safetensors, _) | (_, Naming::HuggingFace) => AdapterLayout::OutIn,
-            (Container::Pth, _) => AdapterLayout::InOut,
-        }
-    }
-}
 
 /// The halves `[rank, C]` of the adapters.
 const DOWN: [LayerWeight; 4] =
@@ -32,7 +14,7 @@ const UP: [LayerWeight; 4] = [LayerWeight::DecayUp, LayerWeight::IclrUp, LayerWe
 /// The sizes of the model in a file, and how it keeps its adapters.
 pub(crate) fn deduce(
     container: Container,
-    naming: Naming,
+    naming: &Naming,
     contents: &Contents,
 ) -> Result<(ModelShape, AdapterLayout), LoadError> {
     let sizes = Sizes { container, naming, directory: &contents.directory };
@@ -43,7 +25,7 @@ pub(crate) fn deduce(
     let [heads, per_head] = sizes.matrix(Weight::Layer(0, LayerWeight::Bonus))?;
     // Where the bonus is one row, it says nothing of heads.
     let head_size = declared(Size::Head).filter(|_| heads == 1).unwrap_or(per_head);
-    let layers = sizes.directory.names().filter_map(|name| naming.layer(name)).max().map_or(0, |i| u64::from(i) + 1);
+    let layers = naming.layers();
 
     let layout = sizes.adapter_layout(layers, width);
     let rank = |layer, down| -> Result<u32, LoadError> {
@@ -95,15 +77,15 @@ fn refuse_contradictions(shape: &ModelShape, contents: &Contents) -> Result<(), 
 
 struct Sizes<'a> {
     container: Container,
-    naming: Naming,
+    naming: &'a Naming,
     directory: &'a Directory,
 }
 
 impl Sizes<'_> {
     /// Rows and columns of a tensor as the file keeps it; leading sizes of 1 do not count.
     fn matrix(&self, weight: Weight) -> Result<[u64; 2], LoadError> {
-        let (Names::One(name) | Names::Stacked([name, ..])) = self.naming.names(weight);
-        let tensor = self.directory.get(&name).ok_or_else(|| LoadError::MissingTensor { tensor: name.clone() })?;
+        let name = self.naming.names(weight).as_slice()[0].clone();
+        let tensor = self.directory.get(&name).ok_or_else(|| self.naming.missing(&name))?;
         match tensor.dims.as_slice() {
             [cols] => Ok([1, *cols as u64]),
             [ones @ .., rows, cols] if ones.iter().all(|&d| d == 1) => Ok([*rows as u64, *cols as u64]),
@@ -119,7 +101,7 @@ impl Sizes<'_> {
     /// Size of DeepEmbed's matrices, of a file whose first layer has a table of them.
     fn deep_embed(&self) -> Result<Option<u32>, LoadError> {
         let table = Weight::Layer(0, LayerWeight::DeepEmbedTable);
-        let Names::One(name) = self.naming.names(table) else { return Ok(None) };
+        let name = self.naming.names(table).as_slice()[0].clone();
         let Some(tensor) = self.directory.get(&name) else { return Ok(None) };
         let [_, cols] = self.matrix(table)?;
         match cols.isqrt() {
@@ -133,9 +115,9 @@ impl Sizes<'_> {
         }
     }
 
-    /// The layout the first adapter shows that is no square; the container's convention if all are.
+    /// The layout that the first adapter shows which is no square; that of the naming if all are.
     fn adapter_layout(&self, layers: u64, width: u64) -> AdapterLayout {
-        let convention = AdapterLayout::convention(self.container, self.naming);
+        let convention = self.naming.adapters();
         if self.container == Container::Gguf {
             return convention;
         }

@@ -1,7 +1,7 @@
 //! Tensors of a file that no op reads: a model that has some is another one than what would run.
 
 use crate::contents::Directory;
-use crate::names::{Names, Naming};
+use crate::names::Naming;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
@@ -70,16 +70,11 @@ const NAMED: usize = 2;
 impl UnknownTensors {
     /// Those of a file whose weights have such names. Of layer 0, which has no value residual, it may be there: llama.cpp's
     /// converter writes one.
-    pub(crate) fn of(directory: &Directory, naming: Naming, shape: &ModelShape) -> Self {
+    pub(crate) fn of(directory: &Directory, naming: &Naming, shape: &ModelShape) -> Self {
         let unused = [LayerWeight::ValueBias, LayerWeight::ValueDown, LayerWeight::ValueUp];
         let unused = unused.map(|weight| Weight::Layer(0, weight));
-        let known: HashSet<String> = Weight::all(shape)
-            .chain(unused)
-            .flat_map(|weight| match naming.names(weight) {
-                Names::One(name) => vec![name],
-                Names::Stacked(names) => names.to_vec(),
-            })
-            .collect();
+        let known: HashSet<String> =
+            Weight::all(shape).chain(unused).flat_map(|weight| naming.names(weight).as_slice().to_vec()).collect();
         let mut unknown: BTreeMap<Meaning, Vec<String>> = BTreeMap::new();
         for name in directory.names().filter(|name| !known.contains(*name)) {
             unknown.entry(Meaning::of(name)).or_default().push(name.to_owned());

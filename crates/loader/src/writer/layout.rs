@@ -47,7 +47,7 @@ impl Layout {
     pub(super) fn new(outline: &Outline<'_>, alignment: u64) -> Result<Self, WriteError> {
         let mut layout = Layout { tensors: Vec::new(), data_len: 0 };
         for weight in Weight::all(outline.shape) {
-            match outline.container.naming().names(weight) {
+            match outline.container.written_names().written(weight) {
                 Names::One(name) => {
                     let [rows, cols] = weight.shape(outline.shape);
                     layout.push(outline, alignment, weight, name, 0..rows, cols)?;
@@ -75,7 +75,7 @@ impl Layout {
         ];
         for (weight, rows, cols) in unused {
             let weight = Weight::Layer(0, weight);
-            if let Names::One(name) = outline.container.naming().names(weight) {
+            if let Names::One(name) = outline.container.written_names().written(weight) {
                 self.push(outline, alignment, weight, name, 0..rows, cols)?;
             }
         }

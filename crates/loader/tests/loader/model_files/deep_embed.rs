@@ -35,7 +35,7 @@ fn deep_embed_in_part_is_refused() {
     };
     for missing in ["blocks.0.ffn.s_emb_x.weight", "blocks.1.ffn.s_emb.weight", "blocks.2.ffn.s1", "blocks.2.ffn.s0"] {
         let error = with(&|tensors| tensors.retain(|tensor| tensor.name != missing));
-        assert!(matches!(&error, LoadError::MissingTensor { tensor } if tensor == missing), "{error}");
+        assert!(matches!(&error, LoadError::MissingTensor { tensor, .. } if tensor == missing), "{error}");
     }
     let error = with(&|tensors| tensors.retain(|tensor| !tensor.name.contains("s_emb.weight")));
     assert!(error.to_string().contains("(DeepEmbed of RWKV-7a, whose table 'blocks.0.ffn.s_emb.weight'"), "{error}");

@@ -4,6 +4,7 @@ mod config;
 mod containers;
 mod deep_embed;
 mod hostile;
+mod namings;
 mod refusals;
 mod shards;
 pub(crate) mod support;

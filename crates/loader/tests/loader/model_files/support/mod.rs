@@ -3,6 +3,7 @@
 
 pub(crate) mod alloc;
 pub(crate) mod gguf;
+pub(crate) mod namings;
 pub(crate) mod pth;
 pub(crate) mod safetensors;
 pub(crate) mod shards;
