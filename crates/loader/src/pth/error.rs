@@ -20,6 +20,14 @@ pub enum PthError {
     /// The program builds something else than a dictionary.
     #[error("the file holds no state dict: save model.state_dict(), not the model or a list")]
     NoStateDict,
+    /// The file has two state dicts.
+    #[error("'{first}' and '{second}' are both state dicts: save the one that is meant in a file of its own")]
+    TwoStateDicts {
+        /// The key of one.
+        first: String,
+        /// The key of the other.
+        second: String,
+    },
     /// The dictionary holds something else than tensors.
     #[error("entry '{entry}' is no tensor: save a flat state dict of names to tensors")]
     NotATensor {

@@ -4,6 +4,7 @@
 mod archive;
 mod error;
 mod pickle;
+mod state_dict;
 mod value;
 
 pub use error::{ArchiveError, PickleError, PthError};
@@ -36,10 +37,10 @@ fn read_archive(file: &[u8], archive: &Archive<'_>) -> Result<Contents, PthError
     }
     let header = archive.program()?;
     let (result, heap) = pickle::run(&file[header.clone()])?;
-    let Value::Dict(state) = result else { return Err(PthError::NoStateDict) };
+    let state = state_dict::find(&heap, result)?;
 
     let mut directory = Directory::new(file.len());
-    for (key, value) in heap.pairs(state) {
+    for (key, value) in heap.pairs(state.dict) {
         match (key, value) {
             (Value::Text(name), Value::Tensor(index)) => {
                 directory.insert_raw(name, place(name, heap.tensor_at(index), &heap, archive)?)?;
@@ -47,6 +48,14 @@ fn read_archive(file: &[u8], archive: &Archive<'_>) -> Result<Contents, PthError
             (Value::Text(name), _) => return Err(PthError::NotATensor { entry: name.to_owned() }),
             _ => return Err(PthError::NotATensor { entry: format!("{key:?}") }),
         }
+    }
+    for key in state.beside {
+        directory.insert(
+            key,
+            Element::Other("a dictionary or tensor beside the state dict".to_owned()),
+            Vec::new(),
+            0,
+        )?;
     }
     Ok(Contents {
         directory,

@@ -149,6 +149,19 @@ impl<'a> Heap<'a> {
         self.pairs.iter().filter(move |(owner, ..)| *owner == dict).map(|(_, key, value)| (*key, *value))
     }
 
+    /// Of each dictionary, whether it holds tensors, itself or in a dictionary that was filled before it.
+    pub(super) fn dicts_with_tensors(&self) -> Vec<bool> {
+        let mut with_tensors = vec![false; self.dicts];
+        for (owner, _, value) in &self.pairs {
+            with_tensors[*owner] |= match value {
+                Value::Dict(dict) => with_tensors[*dict],
+                Value::Tensor(_) => true,
+                _ => false,
+            };
+        }
+        with_tensors
+    }
+
     pub(super) fn storage_at(&self, index: usize) -> Storage<'a> {
         self.storages[index]
     }

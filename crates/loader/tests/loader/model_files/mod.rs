@@ -7,6 +7,7 @@ mod hostile;
 mod namings;
 mod refusals;
 mod shards;
+mod state_dicts;
 pub(crate) mod support;
 mod tensor_files;
 mod unknown;
