@@ -207,7 +207,7 @@ impl Config {
 impl Text {
     /// The type of model that it describes: its `model_type`, or else the first of its `architectures`.
     fn architecture(&self) -> Option<&String> {
-        self.model_type.as_ref().or(self.architectures.as_ref()?.first())
+        self.model_type.as_ref().or_else(|| self.architectures.as_ref()?.first())
     }
 }
 
