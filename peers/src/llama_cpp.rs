@@ -24,7 +24,16 @@ impl LlamaCpp {
         let path = folder.path().join("vocabulary.gguf");
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
         let options = SynthOptions {
-            shape: ModelShape { layers: 1, width: 64, ffn: 64, head_size: 64, vocab: 65_536, ranks },
+            shape: ModelShape {
+                layers: 1,
+                width: 64,
+                ffn: 64,
+                head_size: 64,
+                vocab: 65_536,
+                ranks,
+                deep_embed: None,
+                embedding_norm: true,
+            },
             seed: 0,
             container: Container::Gguf,
             mix: Mix::F16,

@@ -35,8 +35,10 @@ pub fn forward_to(shape: &ModelShape, target: Target) -> Result<Graph, GraphErro
     let mut b = Builder { graph: Graph::new(*shape), layer: None };
     let tokens = b.graph.source(Source::Tokens);
     let table = b.weight(Weight::Embedding);
-    let embedded = b.op(Op::Embed, "embed", &[("tokens", tokens.into()), ("table", table)])?;
-    let embedding = b.norm("ln0", embedded, Weight::Ln0Scale, Weight::Ln0Bias)?;
+    let mut embedding = b.op(Op::Embed, "embed", &[("tokens", tokens.into()), ("table", table)])?;
+    if shape.embedding_norm {
+        embedding = b.norm("ln0", embedding, Weight::Ln0Scale, Weight::Ln0Bias)?;
+    }
 
     let mut x = embedding;
     let mut v_first = None;
@@ -250,5 +252,26 @@ mod tests {
             }
         }
         assert!(forward_to(&shape, Target::Hidden(Level::Layer(3))).unwrap_err().to_string().contains("3 layers"));
+    }
+
+    #[test]
+    fn a_norm_that_is_folded_into_the_embedding_has_no_op() {
+        let shape = ModelShape { layers: 2, ..ModelShape::preset("0.1B").unwrap() };
+        let folded = ModelShape { embedding_norm: false, ..shape };
+        for fusions in [FusionSet::new(), FusionSet::from(crate::Fusion::ALL)] {
+            let [with, without] = [shape, folded].map(|shape| {
+                let mut graph = forward(&shape).unwrap();
+                rewrite::apply(&mut graph, &fusions).unwrap();
+                check(&graph).unwrap();
+                graph
+            });
+            assert_eq!(without.op_ids().count() + 1, with.op_ids().count());
+            let reads = |weight| without.sources().contains_key(&Source::Weight(weight));
+            assert!(reads(Weight::Embedding) && !reads(Weight::Ln0Scale) && !reads(Weight::Ln0Bias));
+        }
+        let all: Vec<Weight> = Weight::all(&shape).collect();
+        let of_folded: Vec<Weight> = Weight::all(&folded).collect();
+        assert_eq!(all.len(), of_folded.len() + 2);
+        assert!(of_folded.iter().all(|weight| all.contains(weight)));
     }
 }

@@ -35,6 +35,15 @@ pub struct ModelShape {
     /// has no DeepEmbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deep_embed: Option<u32>,
+    /// Whether a layer norm follows the embedding (`ln0`). Files say it only where there is none: it is folded into the
+    /// rows of the embedding.
+    #[serde(default = "has_embedding_norm", skip_serializing_if = "Clone::clone")]
+    pub embedding_norm: bool,
+}
+
+/// What a shape says that was written without the field.
+const fn has_embedding_norm() -> bool {
+    true
 }
 
 /// Why a set of sizes is no RWKV-7 model.
@@ -80,7 +89,16 @@ impl ModelShape {
 
     const fn published(layers: u32, width: u32, [decay, iclr, value, gate]: [u32; 4]) -> Self {
         let ranks = LoraRanks { decay, iclr, value, gate };
-        ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 65536, ranks, deep_embed: None }
+        ModelShape {
+            layers,
+            width,
+            ffn: 4 * width,
+            head_size: 64,
+            vocab: 65536,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        }
     }
 
     /// A size of one's own: heads of 64 channels, a channel mix of four widths, 65,536 tokens, and the ranks of 0.1B.

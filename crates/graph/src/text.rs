@@ -112,6 +112,7 @@ mod tests {
             vocab: 100,
             ranks,
             deep_embed: None,
+            embedding_norm: true,
         })
         .unwrap()
     }

@@ -10,9 +10,9 @@ use std::fmt;
 pub enum Weight {
     /// `[V, C]` token embedding.
     Embedding,
-    /// `[1, C]` scale of the norm after the embedding.
+    /// `[1, C]` scale of the norm after the embedding; not where [`ModelShape::embedding_norm`] is false.
     Ln0Scale,
-    /// `[1, C]` bias of the norm after the embedding.
+    /// `[1, C]` bias of the norm after the embedding; not where [`ModelShape::embedding_norm`] is false.
     Ln0Bias,
     /// A tensor of layer `.0`.
     Layer(u32, LayerWeight),
@@ -262,11 +262,9 @@ impl Weight {
     pub fn all(shape: &ModelShape) -> impl Iterator<Item = Weight> {
         let of_layer = |i| LayerWeight::of_layer(shape, i).map(move |w| Weight::Layer(i, w));
         let layers = (0..shape.layers).flat_map(of_layer);
-        [Weight::Embedding, Weight::Ln0Scale, Weight::Ln0Bias].into_iter().chain(layers).chain([
-            Weight::LnOutScale,
-            Weight::LnOutBias,
-            Weight::Head,
-        ])
+        let norm = [Weight::Ln0Scale, Weight::Ln0Bias].into_iter().filter(|_| shape.embedding_norm);
+        let after = [Weight::LnOutScale, Weight::LnOutBias, Weight::Head];
+        std::iter::once(Weight::Embedding).chain(norm).chain(layers).chain(after)
     }
 
     /// `[rows, cols]` for a model of that shape.

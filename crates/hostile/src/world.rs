@@ -21,6 +21,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     vocab: 300,
     ranks: LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 },
     deep_embed: None,
+    embedding_norm: true,
 };
 
 /// The model, and what is made of it.

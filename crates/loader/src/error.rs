@@ -98,6 +98,16 @@ pub enum LoadError {
         /// Whose names they are.
         whose: &'static str,
     },
+    /// The norm of the embedding is not there, and nothing says that the embedding has it in it.
+    #[error(
+        "tensor '{tensor}' is missing, the norm of the embedding: put the config.json that came with the model beside it \
+        (embedding_layer_norm_fused there says whether the norm is folded into the embedding), or take the .pth of this \
+        model"
+    )]
+    MissingEmbeddingNorm {
+        /// Its name in the file.
+        tensor: String,
+    },
     /// The file has tensors that no op reads: what would run is another model.
     #[error(
         "no op reads {0}: what would run is another model (--ignore-unknown runs it without them, and `wgoose convert IN OUT \

@@ -329,7 +329,8 @@ impl Checked {
             config.declare(&mut contents);
         }
         let naming = Naming::of(container, contents.directory.names());
-        let placed = shape::deduce(container, &naming, &contents)
+        let embedding_norm_fused = config.as_ref().and_then(|config| config.embedding_norm_fused);
+        let placed = shape::deduce(container, &naming, &contents, embedding_norm_fused)
             .and_then(|(shape, layout)| Ok((shape, placement::place(&naming, &contents, &shape, layout)?)));
         let (shape, places) = placed.map_err(|why| match &config {
             Some(config) => config.name_file(why),

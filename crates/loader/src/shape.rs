@@ -16,6 +16,7 @@ pub(crate) fn deduce(
     container: Container,
     naming: &Naming,
     contents: &Contents,
+    embedding_norm_fused: Option<bool>,
 ) -> Result<(ModelShape, AdapterLayout), LoadError> {
     let sizes = Sizes { container, naming, directory: &contents.directory };
     let declared = |wanted| contents.declared.iter().find(|(_, size, _)| *size == wanted).map(|(_, _, value)| *value);
@@ -48,6 +49,7 @@ pub(crate) fn deduce(
         vocab: size(vocab),
         ranks,
         deep_embed: sizes.deep_embed()?,
+        embedding_norm: sizes.has_embedding_norm(embedding_norm_fused)?,
     };
     shape.validate()?;
     refuse_contradictions(&shape, contents)?;
@@ -112,6 +114,18 @@ impl Sizes<'_> {
                 dims: tensor.dims.clone(),
                 expected: "rows that are square matrices, such as 1024 values for 32 x 32".to_owned(),
             }),
+        }
+    }
+
+    /// Whether a norm follows the embedding. A model without its tensors has none only if the norm is said to be folded
+    /// into the embedding.
+    fn has_embedding_norm(&self, is_folded: Option<bool>) -> Result<bool, LoadError> {
+        let tensor = self.naming.names(Weight::Ln0Scale).as_slice()[0].clone();
+        match is_folded {
+            Some(true) => Ok(false),
+            _ if self.directory.get(&tensor).is_some() => Ok(true),
+            _ if self.container == Container::Gguf => Err(self.naming.missing(&tensor)),
+            _ => Err(LoadError::MissingEmbeddingNorm { tensor }),
         }
     }
 

@@ -66,7 +66,7 @@ impl ModelClass {
 
     /// Everything in it as text: what names are made of. It must not change, or plans are not found any more.
     pub(crate) fn identity(&self) -> String {
-        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r, deep_embed } = self.shape;
+        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r, deep_embed, embedding_norm } = self.shape;
         let mut text = format!(
             "{layers} {width} {ffn} {head_size} {vocab} {} {} {} {}\n{} {}\n",
             r.decay, r.iclr, r.value, r.gate, self.embedding, self.head
@@ -75,7 +75,13 @@ impl ModelClass {
             let formats: Vec<&str> = layer.values().map(|format| format.name()).collect();
             text += &(formats.join(" ") + "\n");
         }
-        text + &deep_embed.map(|size| format!("deep embed {size}\n")).unwrap_or_default()
+        if let Some(size) = deep_embed {
+            text += &format!("deep embed {size}\n");
+        }
+        if !embedding_norm {
+            text += "no norm of the embedding\n";
+        }
+        text
     }
 
     /// A model with one layer of each kind: it has the op instances of the whole model, each at least once.
@@ -127,5 +133,8 @@ mod tests {
         assert_eq!(third, fourth, "which layers have a format is not seen by kernels");
         assert_ne!(third, with(Weight::Layer(0, LayerWeight::Key)));
         assert_eq!(third.smallest().layers, 3);
+        let folded = ModelShape { embedding_norm: false, ..shape };
+        let folded = ModelClass::of(&folded, |_| Format::F32).identity();
+        assert_ne!(folded, ModelClass::of(&shape, |_| Format::F32).identity());
     }
 }

@@ -71,7 +71,16 @@ const SLOW: [(&str, &str, Mix, Device); 6] = [
 /// A published shape, or that of the demo's model.
 fn shape_of(size: &str) -> Option<ModelShape> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 64 };
-    let demo = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 2048, ranks, deep_embed: None };
+    let demo = ModelShape {
+        layers: 3,
+        width: 256,
+        ffn: 768,
+        head_size: 64,
+        vocab: 2048,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     if size == "demo" { Some(demo) } else { ModelShape::preset(size) }
 }
 

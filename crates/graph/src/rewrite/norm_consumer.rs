@@ -55,7 +55,16 @@ mod tests {
 
     fn graph(ffn: u32) -> Graph {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 16 };
-        let shape = ModelShape { layers: 2, width: 64, ffn, head_size: 64, vocab: 100, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 64,
+            ffn,
+            head_size: 64,
+            vocab: 100,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         rwkv7::forward(&shape).unwrap()
     }
 

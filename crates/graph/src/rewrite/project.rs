@@ -47,7 +47,16 @@ mod tests {
     /// The report on `project` for two layers of width 64, and the graph.
     fn projected(gate: u32) -> (Graph, rewrite::Report) {
         let ranks = LoraRanks { decay: 16, iclr: 16, value: 8, gate };
-        let shape = ModelShape { layers: 2, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 256,
+            head_size: 64,
+            vocab: 100,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let mut graph = rwkv7::forward(&shape).unwrap();
         let fusions = FusionSet::from([Fusion::LoraGroup, Fusion::Project]);
         let report = rewrite::apply(&mut graph, &fusions).unwrap().pop().unwrap();
@@ -70,7 +79,16 @@ mod tests {
     #[test]
     fn other_planes_are_refused() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape { layers: 1, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 64,
+            ffn: 256,
+            head_size: 64,
+            vocab: 100,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let mut graph = rwkv7::forward(&shape).unwrap();
         rewrite::apply(&mut graph, &FusionSet::from([Fusion::LoraGroup])).unwrap();
         let before = graph.to_string();

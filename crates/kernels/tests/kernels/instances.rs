@@ -32,7 +32,16 @@ pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
 
 /// The same, with adapters of other ranks.
 pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Vec<Instance> {
-    let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 512, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 256,
+        ffn: 512,
+        head_size: 64,
+        vocab: 512,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     // Of a layer's matrices only one is ever K-major.
     let has_it = |w: Weight| !matrix.is_k_major() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));
     let format = |w: Weight| match w.class() {

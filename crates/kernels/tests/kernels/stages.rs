@@ -16,7 +16,16 @@ fn limits() -> Limits {
 /// A kernel of an op of the second layer, with workgroups of that many threads, where w_k has a format of its own.
 fn kernel(op: &str, variant: &str, threads: u32, w_k: Format) -> Kernel {
     let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 64 };
-    let shape = ModelShape { layers: 2, width: 1024, ffn: 4096, head_size: 64, vocab: 512, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 1024,
+        ffn: 4096,
+        head_size: 64,
+        vocab: 512,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let mut graph = rwkv7::forward(&shape).unwrap();
     rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
     let batch = BatchShape { tokens: 1, segments: 1, outputs: 1 };

@@ -83,7 +83,16 @@ mod tests {
     #[test]
     fn one_wrong_bit_is_found() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape { layers: 2, width: 64, ffn: 96, head_size: 64, vocab: 260, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 96,
+            head_size: 64,
+            vocab: 260,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (container, vocabulary) = (Container::Gguf, None);
         let options =
             SynthOptions { shape, seed: 1, container, mix: Mix::Q8_0, hot: false, ffn_zeros: None, vocabulary };

@@ -50,7 +50,16 @@ mod tests {
     #[test]
     fn it_has_the_bytes_of_a_file_in_that_format() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 260, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 256,
+            ffn: 512,
+            head_size: 64,
+            vocab: 260,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (container, vocabulary) = (Container::Gguf, None);
         let options =
             SynthOptions { shape, seed: 1, container, mix: Mix::F16, hot: false, ffn_zeros: None, vocabulary };

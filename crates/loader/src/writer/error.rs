@@ -12,6 +12,12 @@ pub enum WriteError {
     /// The sizes are no model's.
     #[error(transparent)]
     Shape(#[from] ShapeError),
+    /// The embedding has its norm in it.
+    #[error(
+        "the norm of this model's embedding is folded into the embedding, which neither GGUF nor safetensors with the \
+        authors' names can say: convert the .pth that the model was made of"
+    )]
+    FoldedNorm,
     /// A container that is only read.
     #[error("models are written as GGUF or safetensors, not as {0}")]
     Container(Container),

@@ -150,7 +150,16 @@ mod tests {
 
     fn layout(container: Container, alignment: u64) -> Layout {
         let ranks = LoraRanks { decay: 3, iclr: 5, value: 7, gate: 9 };
-        let shape = ModelShape { layers: 2, width: 64, ffn: 80, head_size: 32, vocab: 11, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 80,
+            head_size: 32,
+            vocab: 11,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (name, mix) = ("tiny", Mix::F16);
         let (vocabulary, chosen) = (None, None);
         let outline = Outline { shape: &shape, container, mix, chosen, name, vocabulary, kept: &[], set: &[] };

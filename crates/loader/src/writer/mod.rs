@@ -77,6 +77,9 @@ pub(crate) fn bytes(outline: &Outline<'_>) -> Result<u64, WriteError> {
 /// Where everything lies, and the bytes before the first tensor.
 fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
     outline.shape.validate()?;
+    if !outline.shape.embedding_norm {
+        return Err(WriteError::FoldedNorm);
+    }
     match outline.container {
         Container::Gguf if outline.shape.deep_embed.is_some() => {
             Err(WriteError::NoGgufNames(outline.shape.architecture()))

@@ -418,7 +418,16 @@ mod tests {
     #[test]
     fn a_state_that_grows_beyond_f16_stays_finite() {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
-        let shape = ModelShape { layers: 1, width: 128, ffn: 128, head_size: 64, vocab: 32, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 128,
+            ffn: 128,
+            head_size: 64,
+            vocab: 32,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
         let sets: [FusionSet; 3] =
             [FusionSet::new(), [Fusion::TimeMixCore].into(), [Fusion::LoraGroup, Fusion::TimeMixSplit].into()];

@@ -115,7 +115,16 @@ mod tests {
     #[test]
     fn layers_that_are_alike_lie_in_one_arena() {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
-        let shape = ModelShape { layers: 3, width: 128, ffn: 256, head_size: 64, vocab: 128, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 3,
+            width: 128,
+            ffn: 256,
+            head_size: 64,
+            vocab: 128,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let limits = Limits::webgpu();
         let format = |weight: Weight| if weight.class() == WeightClass::Matrix { Format::F16 } else { Format::F32 };
         let shards = |w: Weight| shards_of(w, format(w), w.shape(&shape), &limits).unwrap();

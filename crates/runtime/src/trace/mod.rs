@@ -83,7 +83,16 @@ mod tests {
     #[test]
     fn names_are_roles_where_they_can_be_and_never_shared() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 16 };
-        let shape = ModelShape { layers: 2, width: 64, ffn: 256, head_size: 64, vocab: 100, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 256,
+            head_size: 64,
+            vocab: 100,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         for fusions in [FusionSet::default(), FusionSet::from(Fusion::ALL)] {
             let mut graph = rwkv7::forward(&shape).unwrap();
             rewrite::apply(&mut graph, &fusions).unwrap();

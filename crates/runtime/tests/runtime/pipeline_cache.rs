@@ -12,7 +12,16 @@ use wgoose_runtime::{Device, DeviceOptions, Engine, Outputs, PipelineCounts, Seq
 
 fn model() -> Arc<Model> {
     let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-    let shape = ModelShape { layers: 2, width: 64, ffn: 128, head_size: 64, vocab: 96, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 64,
+        ffn: 128,
+        head_size: 64,
+        vocab: 96,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     let (container, mix) = (Container::Gguf, Mix::F16);

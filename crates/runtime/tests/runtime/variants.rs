@@ -106,7 +106,16 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
     let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };
-    let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 300, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 256,
+        ffn: 512,
+        head_size: 64,
+        vocab: 300,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let batch = BatchShape { tokens: 20, segments: 1, outputs: 1 };
     let mut graphs = [(); 2].map(|()| rwkv7::forward_to(&shape, Target::Logits).unwrap());
     rewrite::apply(&mut graphs[1], &Plan::default_fusions(true).prefill).unwrap();

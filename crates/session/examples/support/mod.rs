@@ -16,7 +16,16 @@ pub(crate) fn model() -> Result<(PathBuf, Option<TempDir>), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("tiny.gguf");
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 64 };
-    let shape = ModelShape { layers: 2, width: 128, ffn: 512, head_size: 64, vocab: 320, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 128,
+        ffn: 512,
+        head_size: 64,
+        vocab: 320,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     // Random weights talk nonsense, but they are read, run and measured like any others.
     let vocabulary = Tokenizer::world().vocabulary().take(shape.vocab as usize).map(<[u8]>::to_vec).collect();
     let options = SynthOptions {

@@ -43,7 +43,16 @@ fn a_converted_model_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source.st");
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 };
-    let shape = ModelShape { layers: 2, width: 256, ffn: 512, head_size: 64, vocab: 300, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 256,
+        ffn: 512,
+        head_size: 64,
+        vocab: 300,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let container = Container::Safetensors;
     let options =
         SynthOptions { shape, seed: 5, container, mix: Mix::F32, hot: false, ffn_zeros: None, vocabulary: None };
@@ -112,7 +121,16 @@ fn hugging_face_s_names_say_the_same() {
     let [source, port] = ["source.st", "model.safetensors"].map(|name| folder.path().join(name));
     // A gate as wide as the model: a square adapter does not show which way it lies.
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 128 };
-    let shape = ModelShape { layers: 2, width: 128, ffn: 256, head_size: 64, vocab: 300, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 128,
+        ffn: 256,
+        head_size: 64,
+        vocab: 300,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let container = Container::Safetensors;
     let options =
         SynthOptions { shape, seed: 7, container, mix: Mix::BF16, hot: false, ffn_zeros: None, vocabulary: None };

@@ -17,6 +17,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     vocab: 320,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
+    embedding_norm: true,
 };
 
 /// A model file that lives as long as its folder.

@@ -214,7 +214,16 @@ mod tests {
     fn a_comparison_whose_time_is_over_is_broken_off() {
         let folder = tempfile::tempdir().unwrap();
         let ranks = LoraRanks { decay: 16, iclr: 16, value: 16, gate: 16 };
-        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 64, vocab: 64, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 64,
+            ffn: 64,
+            head_size: 64,
+            vocab: 64,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (container, mix) = (Container::Gguf, Mix::F16);
         let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
         let path = folder.path().join("model.gguf");

@@ -410,7 +410,16 @@ mod tests {
     fn an_edited_file_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 32, vocab: 40, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 64,
+            ffn: 64,
+            head_size: 32,
+            vocab: 40,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (container, mix) = (Container::Gguf, Mix::F32);
         let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
         let path = folder.path().join("model.gguf");

@@ -151,7 +151,16 @@ mod tests {
 
     fn model(folder: &Path) -> Arc<Model> {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 32, vocab: 40, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 64,
+            ffn: 64,
+            head_size: 32,
+            vocab: 40,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let (container, mix) = (Container::Gguf, Mix::F32);
         let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
         let path = folder.join("model.gguf");

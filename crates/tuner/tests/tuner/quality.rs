@@ -14,7 +14,16 @@ use wgoose_tuner::space::{InstanceGroup, groups};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
-    let shape = ModelShape { layers: 3, width: 128, ffn: 384, head_size: 64, vocab: 512, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 3,
+        width: 128,
+        ffn: 384,
+        head_size: 64,
+        vocab: 512,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     model_of(folder, shape, Mix::F16)
 }
 
@@ -192,7 +201,16 @@ fn plans_pass_the_gate_of_their_class() {
     let device = Device::open(None).unwrap();
     let lacks_subgroups = !device.limits().features.contains(&Feature::Subgroups);
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
-    let shape = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 512, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 3,
+        width: 256,
+        ffn: 768,
+        head_size: 64,
+        vocab: 512,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     for mix in [Mix::Q4_K_M, Mix::Q5_K_M] {
         let folder = tempfile::tempdir().unwrap();
         let model = model_of(&folder, shape, mix);

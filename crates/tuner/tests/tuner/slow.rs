@@ -16,7 +16,16 @@ use wgoose_tuner::sweep::{Event, Problem, SweepError, SweepOptions, search};
 /// The model of `cargo xtask demo` on a software adapter.
 fn demo() -> Problem {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 64 };
-    let shape = ModelShape { layers: 3, width: 256, ffn: 768, head_size: 64, vocab: 2048, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 3,
+        width: 256,
+        ffn: 768,
+        head_size: 64,
+        vocab: 2048,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     with_limits(shape, formats(&shape, Mix::Q4_K_M), limits_of_software())
 }
 

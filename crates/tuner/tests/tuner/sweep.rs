@@ -16,7 +16,16 @@ use wgoose_tuner::sweep::{Event, Part, STRATEGIES, SweepError, SweepOptions, swe
 fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
     let folder = tempfile::tempdir().unwrap();
     let ranks = LoraRanks { decay: 64, iclr: 64, value: 32, gate: 128 };
-    let shape = ModelShape { layers: 2, width: 128, ffn: 256, head_size: 64, vocab: 256, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 128,
+        ffn: 256,
+        head_size: 64,
+        vocab: 256,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     let path = folder.path().join("model.gguf");

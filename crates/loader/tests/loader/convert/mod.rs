@@ -16,7 +16,16 @@ use wgoose_loader::{Container, LoadError, Model, ReadAt, TensorFile, blocks};
 /// Two layers with rows of whole 256-blocks, four different ranks, a vocabulary with a gap.
 fn options(container: Container, mix: Mix) -> SynthOptions {
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 40 };
-    let shape = ModelShape { layers: 2, width: 256, ffn: 768, head_size: 64, vocab: 1101, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 2,
+        width: 256,
+        ffn: 768,
+        head_size: 64,
+        vocab: 1101,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let vocabulary = (0..1000_u32).map(|id| if id == 700 { vec![] } else { id.to_le_bytes()[..2].to_vec() }).collect();
     SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: Some(vocabulary) }
 }

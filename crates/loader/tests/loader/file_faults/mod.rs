@@ -58,7 +58,16 @@ impl Folder {
 /// Writes a model that differs with the seed, but not in length.
 fn write_model(path: &Path, seed: u64) {
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 };
-    let shape = ModelShape { layers: 3, width: 128, ffn: 512, head_size: 64, vocab: 320, ranks, deep_embed: None };
+    let shape = ModelShape {
+        layers: 3,
+        width: 128,
+        ffn: 512,
+        head_size: 64,
+        vocab: 320,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
     write(&options, path, &mut unwatched).unwrap();

@@ -16,7 +16,16 @@ fn write(options: &SynthOptions, path: &Path) -> Result<synth::SynthReport, Synt
 /// A model of a page or two, with rows of whole 256-blocks, pieces that end inside tensors and an odd vocabulary.
 fn small(layers: u32) -> ModelShape {
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 40 };
-    ModelShape { layers, width: 256, ffn: 768, head_size: 64, vocab: 1101, ranks, deep_embed: None }
+    ModelShape {
+        layers,
+        width: 256,
+        ffn: 768,
+        head_size: 64,
+        vocab: 1101,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    }
 }
 
 #[test]

@@ -242,7 +242,16 @@ mod tests {
 
     fn executor_with(opened: &DeviceOptions, hand_over: HandOver) -> GpuExecutor {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
-        let shape = ModelShape { layers: 3, width: 128, ffn: 256, head_size: 64, vocab: 128, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 3,
+            width: 128,
+            ffn: 256,
+            head_size: 64,
+            vocab: 128,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.gguf");
         let (container, mix) = (Container::Gguf, Mix::F16);

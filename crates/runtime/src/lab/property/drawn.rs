@@ -73,6 +73,7 @@ const SUITS_ALL: ModelShape = ModelShape {
     vocab: 300,
     ranks: LoraRanks { decay: 32, iclr: 64, value: 32, gate: 96 },
     deep_embed: None,
+    embedding_norm: true,
 };
 
 /// Random cases in these formats, of which there is one at least.
@@ -172,7 +173,16 @@ fn models() -> impl Strategy<Value = ModelShape> {
         |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
             let width = (64 * heads).next_multiple_of(head_size);
             let ranks = LoraRanks { decay, iclr, value, gate };
-            ModelShape { layers: 2, width, ffn: 32 * ffn, head_size, vocab, ranks, deep_embed: None }
+            ModelShape {
+                layers: 2,
+                width,
+                ffn: 32 * ffn,
+                head_size,
+                vocab,
+                ranks,
+                deep_embed: None,
+                embedding_norm: true,
+            }
         },
     )
 }

@@ -65,8 +65,16 @@ mod tests {
     /// The same of weights in a format.
     pub(super) fn kernel_in(variant: &str, format: Format) -> Kernel {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 };
-        let shape =
-            ModelShape { layers: 1, width: 1024, ffn: 2048, head_size: 64, vocab: 512, ranks, deep_embed: None };
+        let shape = ModelShape {
+            layers: 1,
+            width: 1024,
+            ffn: 2048,
+            head_size: 64,
+            vocab: 512,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        };
         let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
         rewrite::apply(&mut graph, &FusionSet::new()).unwrap();
         let batch = BatchShape { tokens: 16, segments: 1, outputs: 16 };

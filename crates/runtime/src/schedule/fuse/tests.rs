@@ -23,7 +23,16 @@ const THREADS: u32 = 256;
 
 fn shape(layers: u32, width: u32) -> ModelShape {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };
-    ModelShape { layers, width, ffn: 4 * width, head_size: 64, vocab: 300, ranks, deep_embed: None }
+    ModelShape {
+        layers,
+        width,
+        ffn: 4 * width,
+        head_size: 64,
+        vocab: 300,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    }
 }
 
 fn limits() -> Limits {

@@ -21,6 +21,7 @@ const SHAPE: ModelShape = ModelShape {
     vocab: 96,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
+    embedding_norm: true,
 };
 
 /// Sequences of a pass, and passes: 300 states.

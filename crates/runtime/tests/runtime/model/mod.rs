@@ -5,6 +5,7 @@ mod backends;
 mod decoding;
 mod deep_embed;
 mod faults;
+mod folded_norm;
 mod hidden;
 mod layouts;
 mod laziness;

@@ -1,5 +1,6 @@
 //! The persistent step: what it computes is what the chain of dispatches computes.
 
+use crate::model::folded_norm::plain_and_folded;
 use crate::model::world::{SHAPE, default_plan, device, model_of, skips_persistent, tokens};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -103,6 +104,23 @@ fn is_the_chain_of_its_stages(hand_over: HandOver) {
         assert_eq!(want, got, "{mix:?}, state {state}");
         assert_eq!(chain.state(0).unwrap(), fused.state(0).unwrap());
     }
+}
+
+#[test]
+fn a_persistent_step_without_a_norm_of_the_embedding_is_the_chain_of_its_stages() {
+    let device = device();
+    if skips_persistent(&device) {
+        return;
+    }
+    let [_, model] = plain_and_folded(ModelShape { layers: LAYERS, ..SHAPE });
+    let chain = with_stages(&device, &model, default_plan(&device, &model));
+    let persistent = Plan { persistent: Some(1), ..chain.clone() };
+    let (mut chain, mut persistent) = (engine(&device, &model, chain), engine(&device, &model, persistent));
+    let text = tokens(3, 12);
+    assert_eq!(step_by_step(&mut chain, &text), step_by_step(&mut persistent, &text));
+    let form = persistent.report().persistent;
+    assert!(matches!(form, Some(PersistentStatus::Used { layers, .. }) if layers >= 5), "{form:?}");
+    assert_eq!(chain.state(0).unwrap(), persistent.state(0).unwrap());
 }
 
 /// Tokens chosen on the device, and the state after them.

@@ -18,6 +18,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     vocab: 320,
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
+    embedding_norm: true,
 };
 
 /// A synthetic model of [`SHAPE`].
