@@ -10,11 +10,13 @@ use wgoose_session::{Backend, Session};
 
 const TOKENS: [u32; 12] = [0, 72, 101, 109, 109, 112, 33, 257, 299, 5, 5, 81];
 
-fn logits(path: &Path) -> Vec<f32> {
+/// The logits after [`TOKENS`], on the CPU.
+pub(crate) fn logits(path: &Path) -> Vec<f32> {
     Session::builder().backend(Backend::Cpu).open(path).unwrap().logits(&TOKENS).unwrap()
 }
 
-fn converted(source: &Path, mix: Mix) -> PathBuf {
+/// A GGUF file made of a model.
+pub(crate) fn converted(source: &Path, mix: Mix) -> PathBuf {
     let path = source.with_extension(format!("{mix}.gguf"));
     let options = ConvertOptions {
         container: Container::Gguf,
@@ -86,69 +88,4 @@ fn a_checkpoint_of_pytorch_says_the_same_as_gguf() {
     let tokens = TOKENS.map(|token| token % 257);
     let logits = |path: &Path| Session::builder().backend(Backend::Cpu).open(path).unwrap().logits(&tokens).unwrap();
     assert_eq!(logits(&converted(&source, Mix::BF16)), logits(&source));
-}
-
-/// The name of a tensor in the port to Hugging Face's transformers, as its own converter has it.
-fn ported(name: &str) -> String {
-    let Some(rest) = name.strip_prefix("blocks.") else {
-        let whole = [("emb.weight", "model.embeddings.weight"), ("head.weight", "lm_head.weight")];
-        let found = whole.into_iter().find(|(ours, _)| *ours == name).map(|(_, theirs)| theirs.to_owned());
-        return found.unwrap_or_else(|| name.replace("ln_out", "model.norm"));
-    };
-    let (layer, rest) = rest.split_once('.').unwrap();
-    let renamed = match rest.split('.').collect::<Vec<_>>()[..] {
-        ["att", half] if half.len() == 2 && half.ends_with(['0', '1', '2']) => {
-            let part = ["2.bias", "0.weight", "2.weight"][usize::from(half.as_bytes()[1] - b'0')];
-            format!("attn.{}_lora.lora.{part}", &half[..1])
-        }
-        ["att", "receptance", last] => format!("attn.r_proj.{last}"),
-        ["att", "key", last] => format!("attn.k_proj.{last}"),
-        ["att", "value", last] => format!("attn.v_proj.{last}"),
-        ["att", "output", last] => format!("attn.o_proj.{last}"),
-        ["att", "ln_x", last] => format!("attn.g_norm.{last}"),
-        ["att", other] => format!("attn.{other}"),
-        ["ln0", last] => format!("pre_norm.{last}"),
-        ["ln1", last] => format!("attn_norm.{last}"),
-        ["ln2", last] => format!("ffn_norm.{last}"),
-        _ => rest.to_owned(),
-    };
-    format!("model.layers.{layer}.{renamed}")
-}
-
-#[test]
-fn hugging_face_s_names_say_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let [source, port] = ["source.st", "model.safetensors"].map(|name| folder.path().join(name));
-    // A gate as wide as the model: a square adapter does not show which way it lies.
-    let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 128 };
-    let shape = ModelShape {
-        layers: 2,
-        width: 128,
-        ffn: 256,
-        head_size: 64,
-        vocab: 300,
-        ranks,
-        deep_embed: None,
-        embedding_norm: true,
-    };
-    let container = Container::Safetensors;
-    let options =
-        SynthOptions { shape, seed: 7, container, mix: Mix::BF16, hot: false, ffn_zeros: None, vocabulary: None };
-    synth::write(&options, &source, &mut unwatched).unwrap();
-    let bytes = std::fs::read(&source).unwrap();
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let renamed: Vec<_> = tensors.iter().map(|(name, view)| (ported(name), view)).collect();
-    for name in ["model.layers.1.attn.v_lora.lora.2.bias", "model.layers.0.pre_norm.weight", "model.norm.bias"] {
-        assert!(renamed.iter().any(|(n, _)| n == name), "{name}");
-    }
-    std::fs::write(&port, safetensors::serialize(renamed.clone(), None).unwrap()).unwrap();
-    assert_eq!(Model::open(&port).unwrap().shape(), &shape);
-    assert_eq!(logits(&port), logits(&source));
-    let gguf = converted(&port, Mix::BF16);
-    assert_eq!(logits(&gguf), logits(&source));
-
-    let part = renamed.into_iter().filter(|(name, _)| name != "model.layers.1.attn.k_k");
-    std::fs::write(&port, safetensors::serialize(part, None).unwrap()).unwrap();
-    let why = Model::open(&port).unwrap_err().to_string();
-    assert!(why.contains("'model.layers.1.attn.k_k' is missing") && why.contains("flash-linear-attention"), "{why}");
 }

@@ -9,6 +9,7 @@ mod embed;
 mod eval;
 mod examples;
 mod initial_state;
+mod namings;
 mod prefixes;
 mod sampling;
 mod session;
