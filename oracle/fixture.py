@@ -1,4 +1,7 @@
-"""Makes the committed checkpoint `goldens/tiny.pth`: random weights, written by PyTorch and by nothing of ours."""
+"""Makes the committed checkpoint `goldens/tiny.pth`: random weights, written by PyTorch and by nothing of ours.
+
+And `goldens/protocol5.pth`: no model, but one tensor of each kind that PyTorch writes, in pickle protocol 5.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,33 @@ def save(path: Path, seed: int = 7) -> None:
     """Writes a bf16 checkpoint whose first layer carries NaN where a model must not look (`v0`, `v1`, `v2`)."""
     weights = {name: tensor.bfloat16() for name, tensor in _weights(torch.Generator().manual_seed(seed)).items()}
     torch.save(weights, path)
+
+
+def save_kinds(path: Path) -> None:
+    """Writes tensors of which each holds 0, 1, 2, ... row by row, whatever its place in the storage.
+
+    By hand, with PyTorch 2.15: earlier ones have no buffers or no float8.
+    """
+    count = lambda *shape: torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+    parameter = torch.nn.Parameter(count(2, 3), requires_grad=True)
+    parameter.origin = {"steps": [1.5, b"raw", None, {"a"}], "name": "x"}
+    attributes = count(4).bfloat16()
+    attributes.origin = "y"
+    wide = torch.full((3, 7), torch.nan)
+    wide[:, 2:6] = count(3, 4)
+    tensors = {
+        "plain": count(2, 3),
+        "half": count(5).half(),
+        "parameter": parameter,
+        "buffer": torch.nn.Buffer(count(3)),
+        "attributes": attributes,
+        "transposed": count(2, 3).t().contiguous().t(),
+        "slice": wide[:, 2:6],
+        "permuted": count(2, 3, 4).permute(2, 0, 1).contiguous().permute(1, 2, 0),
+        "every_other": torch.stack([count(4), count(4)], dim=1)[:, 0],
+        "float8": count(4).to(torch.float8_e4m3fn),
+    }
+    torch.save(tensors, path, pickle_protocol=5)
 
 
 def _weights(random: torch.Generator) -> dict[str, torch.Tensor]:

@@ -14,7 +14,7 @@ pub use seeds::{Seed, seeds};
 use std::path::Path;
 use wgoose_graph::Weight;
 use wgoose_kernels::{Catalogue, Kernel, Plan, PrecisionClass};
-use wgoose_loader::Model;
+use wgoose_loader::{Model, TensorFile};
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 use wgoose_session::{EmbeddingCacheOptions, state_file};
 use wgoose_tuner::derive::{Policy, derive};
@@ -85,9 +85,13 @@ pub fn safetensors(bytes: &[u8]) {
     model("model.st", bytes);
 }
 
-/// A model as a checkpoint of PyTorch.
+/// A model as a checkpoint of PyTorch, or tensors of another use.
 pub fn pth(bytes: &[u8]) {
     model("model.pth", bytes);
+    World::with_file("tensors.pth", bytes, |path| {
+        let Ok(file) = TensorFile::open(path) else { return };
+        file.names().for_each(|name| drop(file.read(name)));
+    });
 }
 
 /// An index of shards, beside the one that it should list.

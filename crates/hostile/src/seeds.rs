@@ -63,6 +63,7 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         ("config", CONFIG.into()),
         ("split", first_part(&fs::read(world.model.path())?)),
         ("pth", include_bytes!("../../../oracle/goldens/tiny.pth").to_vec()),
+        ("pth", include_bytes!("../../../oracle/goldens/protocol5.pth").to_vec()),
         ("plan", Plan::default_for(device, *world.model.shape(), &limits).to_ron().into_bytes()),
         ("plan", include_bytes!("../../../plans/nvidia-h200/24x2048-f16.ron").to_vec()),
         ("ledger", ledger.lines().take(LINES).collect::<Vec<_>>().join("\n").into_bytes()),

@@ -3,6 +3,7 @@
 use crate::blocks::SourceFormat;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use wgoose_graph::{Format, ModelShape};
 
 /// What a reader of a container hands to the model.
@@ -119,6 +120,8 @@ pub(crate) struct RawTensor {
     pub(crate) first_dim_fastest: bool,
     /// Where it lies in the file, or among the places of several; empty for [`Element::Other`].
     pub(crate) bytes: Range<usize>,
+    /// Its row-major bytes, where they lie scattered over that range.
+    pub(crate) gathered: Option<Arc<[u8]>>,
 }
 
 /// The tensors of a file, or of the shards of one, by name; each lies inside the file.
@@ -195,7 +198,7 @@ impl Directory {
             }
             Element::Other(_) => 0..0,
         };
-        self.insert_raw(name, RawTensor { element, dims, first_dim_fastest: false, bytes })
+        self.insert_raw(name, RawTensor { element, dims, first_dim_fastest: false, bytes, gathered: None })
     }
 
     /// Enters a tensor whose range is known to lie inside the file.

@@ -120,6 +120,15 @@ pub enum LoadError {
         /// Its name.
         tensor: String,
     },
+    /// A token-shift mix is a strided view.
+    #[error(
+        "tensor '{tensor}' is a strided view: save its own numbers, \
+        torch.save({{k: v.contiguous() for k, v in state_dict.items()}}, FILE)"
+    )]
+    Strided {
+        /// Its name in the file.
+        tensor: String,
+    },
     /// A tensor has other sizes than the model needs.
     #[error("tensor '{tensor}' at byte {offset} has shape {dims:?}, expected {expected}")]
     WrongShape {

@@ -36,7 +36,7 @@ pub(crate) enum Storage {
     Transposed(Range<usize>),
     /// One piece per row.
     Rows([Range<usize>; 6]),
-    /// In memory, in another format than the file's.
+    /// In memory, in another format or order than the file's.
     Recoded(Arc<[u8]>),
 }
 
@@ -92,9 +92,11 @@ impl Finder<'_> {
             return Err(wrong_shape(name, tensor, format!("{rows_in_file} x {cols_in_file}, row major")));
         }
         let bytes = tensor.bytes.clone();
-        let storage = match in_out != tensor.first_dim_fastest {
-            true => Storage::Transposed(bytes),
-            false => Storage::Whole(bytes),
+        let storage = match (&tensor.gathered, in_out != tensor.first_dim_fastest) {
+            (None, true) => Storage::Transposed(bytes),
+            (None, false) => Storage::Whole(bytes),
+            (Some(gathered), false) => Storage::Recoded(Arc::clone(gathered)),
+            (Some(gathered), true) => Storage::Recoded(transposed(gathered, rows, cols)),
         };
         Ok(Placed { stored, rows, cols, storage })
     }
@@ -119,6 +121,9 @@ impl Finder<'_> {
             if format != others {
                 return Err(LoadError::MixedFormats { tensor: name.clone(), format, others });
             }
+            if tensor.gathered.is_some() {
+                return Err(LoadError::Strided { tensor: name.clone() });
+            }
             if !holds(tensor, 1, cols) {
                 return Err(wrong_shape(name, tensor, format!("{cols} values")));
             }
@@ -130,6 +135,13 @@ impl Finder<'_> {
     fn tensor(&self, name: &str) -> Result<&RawTensor, LoadError> {
         self.directory.get(name).ok_or_else(|| self.naming.missing(name))
     }
+}
+
+/// The bytes of a matrix of floats of `rows` and `cols`, of those of its transpose.
+fn transposed(bytes: &[u8], rows: usize, cols: usize) -> Arc<[u8]> {
+    let size = bytes.len() / (rows * cols).max(1);
+    let elements = (0..rows).flat_map(|row| (0..cols).map(move |col| (col * rows + row) * size));
+    elements.flat_map(|at| bytes[at..at + size].iter().copied()).collect()
 }
 
 /// Whether a tensor is a matrix of `rows` and `cols`. In row-major order, sizes of 1 and a split of the rows change no

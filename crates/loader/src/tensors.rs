@@ -35,7 +35,7 @@ impl TensorFile {
     /// A tensor as f32 in row-major order, and its sizes, slowest-varying first.
     ///
     /// # Errors
-    /// There is none of that name, it is stored in a type or an order that is not known here, or the file fails.
+    /// There is none of that name, it is stored in a type that is not known here, or the file fails.
     pub fn read(&self, name: &str) -> Result<(Vec<usize>, Vec<f32>), LoadError> {
         let wrong = |why: LoadError| why.of_file(self.file.path());
         let none = || wrong(LoadError::NoTensor { tensor: name.to_owned() });
@@ -46,13 +46,21 @@ impl TensorFile {
             Element::Source(found) => return Err(unsupported(found.to_string())),
             Element::Other(found) => return Err(unsupported(found.clone())),
         };
-        if tensor.first_dim_fastest {
-            return Err(unsupported(format!("{format}, transposed")));
-        }
-        let mut bytes = vec![0; tensor.bytes.len()];
-        self.file.read(tensor.bytes.start as u64, &mut bytes)?;
         let mut floats = vec![0.0; tensor.dims.iter().product()];
-        blocks::decode(format, &bytes, &mut floats);
+        match &tensor.gathered {
+            Some(bytes) => blocks::decode(format, bytes, &mut floats),
+            None => {
+                let mut bytes = vec![0; tensor.bytes.len()];
+                self.file.read(tensor.bytes.start as u64, &mut bytes)?;
+                blocks::decode(format, &bytes, &mut floats);
+            }
+        }
+        if tensor.first_dim_fastest
+            && let [rows, cols] = tensor.dims[..]
+        {
+            let elements = (0..rows).flat_map(|row| (0..cols).map(move |col| col * rows + row));
+            floats = elements.map(|at| floats[at]).collect();
+        }
         self.file.check_unchanged()?;
         Ok((tensor.dims.clone(), floats))
     }

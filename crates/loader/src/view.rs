@@ -27,7 +27,7 @@ pub(crate) enum Pieces<'a> {
     Transposed(&'a [u8]),
     /// The rows.
     Rows([&'a [u8]; 6]),
-    /// The canonical bytes, which the file does not hold.
+    /// The canonical bytes, which the file does not hold in that format or order.
     Recoded(&'a [u8]),
 }
 

@@ -35,13 +35,16 @@ pub enum PthError {
         entry: String,
     },
     /// A tensor's sizes make no sense.
-    #[error("tensor '{tensor}': sizes and strides are no short lists of numbers, 0 or greater")]
+    #[error("tensor '{tensor}': sizes and strides are no short lists of numbers, of one length and 0 or greater")]
     Sizes {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor is a view this crate cannot hand out.
-    #[error("tensor '{tensor}': strides {strides:?} of shape {dims:?} are neither row major nor a plain transpose")]
+    /// A tensor is a strided view, and too large to be copied.
+    #[error(
+        "tensor '{tensor}': shape {dims:?} with strides {strides:?} is a large view of a larger tensor: \
+        save its own numbers, torch.save({{k: v.contiguous() for k, v in state_dict.items()}}, FILE)"
+    )]
     Strides {
         /// The tensor.
         tensor: String,
@@ -112,7 +115,10 @@ pub enum PickleError {
         offset: usize,
     },
     /// A function or class that a state dict has no need of. It is not run.
-    #[error("refuses to call '{name}' at byte {offset}: a state dict needs tensors and dictionaries only")]
+    #[error(
+        "refuses to call '{name}' at byte {offset}: a state dict needs tensors and dictionaries only (save \
+        model.state_dict(), not the model, and no numpy arrays)"
+    )]
     Global {
         /// Its module and name.
         name: String,

@@ -6,7 +6,7 @@
 /// A value of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'a> {
-    /// None, a truth value, a tuple of functions: of no consequence for a tensor.
+    /// None, a truth value, a float, bytes, a list, a set: of no consequence for a tensor.
     Inert,
     Int(i64),
     Text(&'a str),
@@ -21,20 +21,49 @@ pub(super) enum Value<'a> {
     Tensor(usize),
 }
 
-/// Torch's storage classes.
-const STORAGES: [&str; 12] = [
-    "FloatStorage",
-    "HalfStorage",
-    "BFloat16Storage",
-    "DoubleStorage",
-    "LongStorage",
-    "IntStorage",
-    "ShortStorage",
-    "CharStorage",
-    "ByteStorage",
-    "BoolStorage",
-    "ComplexFloatStorage",
-    "ComplexDoubleStorage",
+/// The name of a type of numbers, as torch has it: `bfloat16`.
+pub(super) type Dtype = &'static str;
+
+/// Torch's classes of storages, with the types of their numbers; what has none is bytes.
+const STORAGES: [(&str, Option<Dtype>); 13] = [
+    ("FloatStorage", Some("float32")),
+    ("HalfStorage", Some("float16")),
+    ("BFloat16Storage", Some("bfloat16")),
+    ("DoubleStorage", Some("float64")),
+    ("LongStorage", Some("int64")),
+    ("IntStorage", Some("int32")),
+    ("ShortStorage", Some("int16")),
+    ("CharStorage", Some("int8")),
+    ("ByteStorage", Some("uint8")),
+    ("BoolStorage", Some("bool")),
+    ("ComplexFloatStorage", Some("complex64")),
+    ("ComplexDoubleStorage", Some("complex128")),
+    ("UntypedStorage", None),
+];
+
+/// Torch's types of numbers.
+const DTYPES: [Dtype; 21] = [
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
 ];
 
 /// The functions and classes a state dict refers to.
@@ -44,10 +73,18 @@ pub(super) enum Function {
     OrderedDict,
     /// `torch._utils._rebuild_tensor_v2`
     RebuildTensor,
-    /// `torch._utils._rebuild_parameter`
+    /// `torch._utils._rebuild_tensor_v3`: of a storage that is bytes
+    RebuildTypedTensor,
+    /// `torch._utils._rebuild_parameter` and `_rebuild_parameter_with_state`
     RebuildParameter,
-    /// `torch.FloatStorage` and its like, by its name.
-    Storage(&'static str),
+    /// `torch._tensor._rebuild_from_type_v2`: any of these, and attributes
+    RebuildWithAttributes,
+    /// `torch.Tensor` and `torch.nn.parameter.Parameter`
+    Class,
+    /// `torch.FloatStorage` and its like, by the type of its numbers.
+    Storage(Option<Dtype>),
+    /// `torch.float32` and its like.
+    Type(Dtype),
 }
 
 impl Function {
@@ -56,8 +93,17 @@ impl Function {
         match (module, name) {
             ("collections", "OrderedDict") => Some(Function::OrderedDict),
             ("torch._utils", "_rebuild_tensor_v2") => Some(Function::RebuildTensor),
-            ("torch._utils", "_rebuild_parameter") => Some(Function::RebuildParameter),
-            ("torch", _) => STORAGES.into_iter().find(|&class| class == name).map(Function::Storage),
+            ("torch._utils", "_rebuild_tensor_v3") => Some(Function::RebuildTypedTensor),
+            ("torch._utils", "_rebuild_parameter" | "_rebuild_parameter_with_state") => {
+                Some(Function::RebuildParameter)
+            }
+            ("torch._tensor", "_rebuild_from_type_v2") => Some(Function::RebuildWithAttributes),
+            ("torch" | "torch._tensor", "Tensor") | ("torch.nn.parameter", "Parameter") => Some(Function::Class),
+            ("torch" | "torch.storage", _) => {
+                let storage = STORAGES.into_iter().find(|(class, _)| *class == name);
+                let dtype = DTYPES.into_iter().find(|dtype| *dtype == name).map(Function::Type);
+                storage.map(|(_, dtype)| Function::Storage(dtype)).or(dtype)
+            }
             _ => None,
         }
     }
@@ -70,11 +116,11 @@ pub(super) struct Span {
     len: usize,
 }
 
-/// Numbers of one type, in an entry of the archive.
+/// Numbers, in an entry of the archive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Storage<'a> {
-    /// The type, as torch names its class: `BFloat16Storage`.
-    pub(super) class: &'static str,
+    /// Their type, where the storage has one.
+    pub(super) dtype: Option<Dtype>,
     /// The entry's name under `data/`.
     pub(super) key: &'a str,
 }
@@ -83,6 +129,8 @@ pub(super) struct Storage<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor<'a> {
     pub(super) storage: Storage<'a>,
+    /// The type of its numbers.
+    pub(super) dtype: Dtype,
     /// First element.
     pub(super) offset: i64,
     pub(super) dims: Span,

@@ -65,7 +65,15 @@ fn safetensors_in_both_orientations() {
 #[test]
 fn pth_in_every_style() {
     for format in [Format::F32, Format::F16, Format::BF16] {
-        for style in [Style::Plain, Style::Parameters, Style::OneStorage] {
+        for style in [
+            Style::Plain,
+            Style::Parameters,
+            Style::OneStorage,
+            Style::Protocol5,
+            Style::ParametersWithAttributes,
+            Style::TensorsWithAttributes,
+            Style::UntypedStorages,
+        ] {
             let file = pth::write(&checkpoint(&TINY, format, true), style);
             assert_holds(&open(&file).unwrap(), Container::Pth, &TINY);
         }
@@ -82,7 +90,7 @@ fn pth_with_adapters_as_matrices() {
 fn pth_with_transposed_strides() {
     // Every matrix is saved as `tensor.t()` of its transpose: same numbers, other order in memory.
     let turn = |t: Tensor| match t.dims[..] {
-        [rows, cols] if !t.name.ends_with("r_k") => {
+        [rows, cols] => {
             let bytes = crate::model_files::support::encode(t.format, &transpose(&decode(&t), cols));
             (Tensor { bytes, ..t }, vec![1, rows])
         }
@@ -98,6 +106,29 @@ fn pth_with_transposed_strides() {
     }
 }
 
+#[test]
+fn pth_with_views_of_larger_tensors() {
+    // Every matrix is a slice of a wider one, as of an embedding that was cut to size.
+    const GAP: usize = 3;
+    let widen = |t: Tensor| match t.dims[..] {
+        [_, cols] => {
+            let size = t.format.block_bytes();
+            let rows = t.bytes.chunks(cols * size);
+            let bytes = rows.flat_map(|row| [row, &vec![0xff; GAP * size][..]].concat()).collect();
+            (Tensor { bytes, ..t }, vec![cols + GAP, 1])
+        }
+        _ => {
+            let strides = pth::row_major(&t.dims);
+            (t, strides)
+        }
+    };
+    for in_out in [false, true] {
+        let views: Vec<_> = checkpoint(&TINY, Format::BF16, in_out).into_iter().map(widen).collect();
+        let file = pth::write_views(&views, Style::Plain);
+        assert_holds(&open(&file).unwrap(), Container::Pth, &TINY);
+    }
+}
+
 fn decode(t: &Tensor) -> Vec<f32> {
     t.bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
@@ -108,7 +139,7 @@ fn pth_in_zip64() {
     let mut program = pth::Program::begin();
     let mut entries = vec![("data.pkl".to_owned(), Vec::new())];
     for (i, t) in tensors.iter().enumerate() {
-        program.tensor(t, &i.to_string(), 0, &pth::row_major(&t.dims), false);
+        program.tensor(t, &i.to_string(), 0, &pth::row_major(&t.dims));
         entries.push((format!("data/{i}"), t.bytes.clone()));
     }
     entries[0].1 = program.end();

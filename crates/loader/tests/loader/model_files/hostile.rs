@@ -14,7 +14,7 @@ use wgoose_graph::{Format, ModelShape, Weight};
 const PER_BYTE: usize = 96;
 const FIXED: usize = 64 << 10;
 
-static FILES: LazyLock<[Vec<u8>; 5]> = LazyLock::new(|| {
+static FILES: LazyLock<[Vec<u8>; 8]> = LazyLock::new(|| {
     let shape = ModelShape { layers: 2, width: 16, ffn: 24, head_size: 16, vocab: 10, ..TINY };
     [
         Gguf::of(&shape).write(),
@@ -22,6 +22,9 @@ static FILES: LazyLock<[Vec<u8>; 5]> = LazyLock::new(|| {
         pth::write(&checkpoint(&shape, Format::BF16, true), Style::Plain),
         pth::write(&checkpoint(&shape, Format::F32, true), Style::OneStorage),
         pth::write(&checkpoint(&shape, Format::F16, false), Style::Parameters),
+        pth::write(&checkpoint(&shape, Format::F16, false), Style::Protocol5),
+        pth::write(&checkpoint(&shape, Format::BF16, true), Style::TensorsWithAttributes),
+        pth::write(&checkpoint(&shape, Format::F32, true), Style::UntypedStorages),
     ]
 });
 
@@ -159,7 +162,7 @@ fn every_truncation() {
 #[test]
 fn programs_that_only_grow() {
     let long = 1 << 20;
-    for unit in ["(", ")", "}", "N", "}q\0", ")\u{1}", "K\0", "((", "}}s", "h\0"] {
+    for unit in ["(", ")", "}", "N", "}q\0", ")\u{1}", "K\0", "((", "}}s", "h\0", "]", "](Ne", "G\0\0\0\0\0\0\0\0"] {
         let program = [pth::Program::begin().0, unit.as_bytes().repeat(long / unit.len())].concat();
         survive(&archive(&program));
     }

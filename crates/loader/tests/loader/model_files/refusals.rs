@@ -283,7 +283,7 @@ fn pth_archives() {
     refused!(empty, LoadError::Pth(PthError::Archive(ArchiveError::Missing(_))), "'data.pkl'");
     for name in ["data.pkl", "data/0"] {
         let mut p = Program::begin();
-        p.tensor(&Tensor::new("a", Format::F32, &[1], &[0.0]), "0", 0, &[1], false);
+        p.tensor(&Tensor::new("a", Format::F32, &[1], &[0.0]), "0", 0, &[1]);
         let file = archive(p.end(), &[("data/0", &[0; 4])], Zip { deflated: Some(name), ..Zip::default() });
         refused!(file, LoadError::Pth(PthError::Archive(ArchiveError::NotStored { .. })), name, "save the model again");
     }
@@ -344,11 +344,24 @@ fn pth_programs() {
         (b"ctorch\nFloatStorage\n)R", "function"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)R", "strides"),
         (b"ctorch._utils\n_rebuild_parameter\n)R", "parameter"),
+        (b"N\x93", "value on the stack"),
+        (b"NN\x93", "module and name"),
+        (b"a", "items above a list"),
+        (b"}Na", "list"),
+        (b"e", "mark"),
+        (b"\x94", "value on the stack"),
+        (b"ctorch._utils\n_rebuild_tensor_v3\n)R", "type of a tensor"),
+        (b"ctorch._tensor\n_rebuild_from_type_v2\n)R", "attributes"),
+        (b"ctorch\nfloat32\n)R", "function"),
         (b"\x8a\x09", "64 bits"),
         (b"X\x01\0\0\0\xff", "UTF-8"),
     ] {
         refused!(program(bytes), P(Pickle(PickleError::Operand { .. })), expected);
     }
+    // A tensor that is to be negated: `torch._neg_view`.
+    let storage = b"((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000NK\x01tQ".as_slice();
+    let negated = [&b"ctorch._utils\n_rebuild_tensor_v2\n"[..], storage, b"K\0))NN}tR"].concat();
+    refused!(program(&negated), P(Pickle(PickleError::Operand { .. })), "those of its storage");
     refused!(program(&b"N".repeat(20_000)), P(Pickle(PickleError::TooMany { .. })), "stack");
     refused!(program(b"N."), P(PthError::NoStateDict), "state_dict");
     refused!(program(b"}X\x01\0\0\0aNs."), P(PthError::NotATensor { .. }), "'a'");
@@ -359,13 +372,19 @@ fn pth_programs() {
 fn pth_tensors() {
     let with = |t: Tensor, offset, strides: &[usize], data: &[u8]| {
         let mut p = Program::begin();
-        p.tensor(&t, "0", offset, strides, false);
+        p.tensor(&t, "0", offset, strides);
         archive(p.end(), &[("data/0", data)], Zip::default())
     };
     let t = |dims: &[usize]| Tensor { name: "a".into(), format: Format::F32, dims: dims.to_vec(), bytes: vec![0; 24] };
     let six = [0; 24];
-    refused!(with(t(&[2, 3]), 0, &[6, 2], &six), LoadError::Pth(PthError::Strides { .. }), "'a'", "[6, 2]");
-    refused!(with(t(&[2, 3]), 0, &[0, 1], &six), LoadError::Pth(PthError::Strides { .. }), "[0, 1]");
+    refused!(with(t(&[2, 3]), 0, &[6, 2], &six), LoadError::Pth(PthError::Storage { .. }), "'a'", "does not fit");
+    refused!(
+        with(t(&[200, 300]), 0, &[0, 1], &[0; 1200]),
+        LoadError::Pth(PthError::Strides { .. }),
+        "[0, 1]",
+        ".contiguous()"
+    );
+    refused!(with(t(&[2, 3]), 0, &[1], &six), LoadError::Pth(PthError::Sizes { .. }), "'a'");
     refused!(with(t(&[1; 9]), 0, &[1; 9], &six), LoadError::Pth(PthError::Sizes { .. }), "'a'");
     refused!(with(t(&[2, 3]), 1, &[3, 1], &six), LoadError::Pth(PthError::Storage { .. }), "element 1", "24 bytes");
     refused!(with(t(&[2, 3]), 0, &[3, 1], &six[1..]), LoadError::Pth(PthError::Storage { .. }), "23 bytes");
@@ -373,11 +392,11 @@ fn pth_tensors() {
     let (huge, strides) = ([1 << 40, 1 << 40], [1 << 40, 1]);
     refused!(with(t(&huge), 0, &strides, &six), LoadError::Pth(PthError::Storage { .. }), "does not fit");
     let mut p = Program::begin();
-    p.tensor(&t(&[6]), "7", 0, &[1], false);
+    p.tensor(&t(&[6]), "7", 0, &[1]);
     let missing = archive(p.end(), &[], Zip::default());
     refused!(missing, LoadError::Pth(PthError::Archive(ArchiveError::Missing(_))), "'archive/data/7'");
     let mut p = Program::begin();
-    (0..2).for_each(|_| p.tensor(&t(&[6]), "0", 0, &[1], false));
+    (0..2).for_each(|_| p.tensor(&t(&[6]), "0", 0, &[1]));
     let twice = archive(p.end(), &[("data/0", &six)], Zip::default());
     refused!(twice, LoadError::Pth(PthError::Directory(DirectoryError::Duplicate { .. })), "'a'");
 
@@ -385,20 +404,18 @@ fn pth_tensors() {
     refused!(double, LoadError::MissingTensor { .. }, "emb.weight"); // tensors nobody needs may have any type
     let mut tensors = checkpoint(&TINY, Format::F16, true);
     named(&mut tensors, "head.weight").format = Format::Q8_0;
-    refused!(
-        pth::write(&tensors, Style::Plain),
-        LoadError::UnsupportedType { .. },
-        "'head.weight'",
-        "torch.DoubleStorage"
-    );
+    refused!(pth::write(&tensors, Style::Plain), LoadError::UnsupportedType { .. }, "'head.weight'", "torch.float64");
+    let float8 = pth::write(&tensors, Style::UntypedStorages);
+    refused!(float8, LoadError::UnsupportedType { .. }, "'head.weight'", "torch.float8_e4m3fn", "F16");
 
-    // The heads of `r_k` cannot be concatenated where they do not lie one behind the other.
-    let turn = |t: Tensor| {
-        let strides = if t.name.ends_with("r_k") { vec![1, 2] } else { pth::row_major(&t.dims) };
-        (t, strides)
+    // Six mixes of a layer are read where they lie.
+    let apart = |t: Tensor| {
+        let strides = if t.name.ends_with("att.x_k") { vec![64, 64, 2] } else { pth::row_major(&t.dims) };
+        let bytes = if t.name.ends_with("att.x_k") { t.bytes.repeat(2) } else { t.bytes.clone() };
+        (Tensor { bytes, ..t }, strides)
     };
-    let views: Vec<_> = checkpoint(&TINY, Format::F16, true).into_iter().map(turn).collect();
-    refused!(pth::write_views(&views, Style::Plain), LoadError::WrongShape { .. }, "blocks.0.att.r_k", "row major");
+    let views: Vec<_> = checkpoint(&TINY, Format::F16, true).into_iter().map(apart).collect();
+    refused!(pth::write_views(&views, Style::Plain), LoadError::Strided { .. }, "'blocks.0.att.x_k'", ".contiguous()");
 }
 
 #[test]

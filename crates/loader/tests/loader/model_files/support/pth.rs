@@ -12,6 +12,14 @@ pub(crate) enum Style {
     Parameters,
     /// All tensors lie in one storage, one behind the other.
     OneStorage,
+    /// Frames, short texts and an implicit memo.
+    Protocol5,
+    /// All tensors are parameters that have an attribute.
+    ParametersWithAttributes,
+    /// All tensors have an attribute.
+    TensorsWithAttributes,
+    /// Storages are bytes, and the tensors have the type.
+    UntypedStorages,
 }
 
 pub(crate) fn write(tensors: &[Tensor], style: Style) -> Vec<u8> {
@@ -25,14 +33,14 @@ pub(crate) fn row_major(dims: &[usize]) -> Vec<usize> {
 
 /// Tensors with the strides to be written.
 pub(crate) fn write_views(views: &[(Tensor, Vec<usize>)], style: Style) -> Vec<u8> {
-    let mut p = Program::begin();
+    let mut p = Program::begin_in(style);
     let mut entries = vec![("data.pkl".to_owned(), Vec::new()), ("byteorder".to_owned(), b"little".to_vec())];
     let mut whole = Vec::new();
     for (i, (t, strides)) in views.iter().enumerate() {
         let size = t.format.block_bytes();
         let (key, offset) =
             if style == Style::OneStorage { ("0".into(), whole.len() / size) } else { (i.to_string(), 0) };
-        p.tensor(t, &key, offset, strides, style == Style::Parameters);
+        p.tensor(t, &key, offset, strides);
         if style == Style::OneStorage {
             whole.extend(&t.bytes);
         } else {
@@ -47,17 +55,57 @@ pub(crate) fn write_views(views: &[(Tensor, Vec<usize>)], style: Style) -> Vec<u
 }
 
 /// A pickle program under construction.
-pub(crate) struct Program(pub(crate) Vec<u8>);
+pub(crate) struct Program(pub(crate) Vec<u8>, Style);
 
 impl Program {
     pub(crate) fn begin() -> Self {
-        Program(b"\x80\x02ccollections\nOrderedDict\nq\x00)Rq\x01(".to_vec())
+        Program::begin_in(Style::Plain)
+    }
+
+    fn begin_in(style: Style) -> Self {
+        let mut program = Program(Vec::new(), style);
+        if style == Style::Protocol5 {
+            program.0.extend(b"\x80\x05\x95\0\0\0\0\0\0\0\0");
+            program.function("collections", "OrderedDict");
+            program.0.extend(b")R\x94(");
+        } else {
+            program.0.extend(b"\x80\x02ccollections\nOrderedDict\nq\x00)Rq\x01(");
+        }
+        program
     }
 
     pub(crate) fn text(&mut self, text: &str) {
-        self.0.push(b'X');
-        self.0.extend((text.len() as u32).to_le_bytes());
-        self.0.extend(text.as_bytes());
+        if self.1 == Style::Protocol5 {
+            self.0.extend([0x8c, text.len() as u8]);
+            self.0.extend(text.as_bytes());
+            self.0.push(0x94);
+        } else {
+            self.0.push(b'X');
+            self.0.extend((text.len() as u32).to_le_bytes());
+            self.0.extend(text.as_bytes());
+        }
+    }
+
+    fn function(&mut self, module: &str, name: &str) {
+        if self.1 == Style::Protocol5 {
+            self.text(module);
+            self.text(name);
+            self.0.extend([0x93, 0x94]);
+        } else {
+            self.0.extend(format!("c{module}\n{name}\n").as_bytes());
+        }
+    }
+
+    /// An empty ordered dictionary: its class is in the memo.
+    fn ordered_dict(&mut self) {
+        self.0.extend(if self.1 == Style::Protocol5 { b"h\x02)R" } else { b"h\x00)R" });
+    }
+
+    /// A dictionary of one attribute.
+    fn attributes(&mut self) {
+        self.0.push(b'}');
+        self.text("shape_of_origin");
+        self.0.extend(b"](K\x01G\0\0\0\0\0\0\0\0C\x01xes"); // a list of a number, a float and bytes
     }
 
     fn int(&mut self, n: usize) {
@@ -83,20 +131,32 @@ impl Program {
         }
     }
 
-    pub(crate) fn tensor(&mut self, t: &Tensor, key: &str, offset: usize, strides: &[usize], parameter: bool) {
-        let class = match t.format {
-            Format::F32 => "FloatStorage",
-            Format::F16 => "HalfStorage",
-            Format::BF16 => "BFloat16Storage",
-            _ => "DoubleStorage", // a type no model may use
+    pub(crate) fn tensor(&mut self, t: &Tensor, key: &str, offset: usize, strides: &[usize]) {
+        let style = self.1;
+        let (class, dtype) = match t.format {
+            Format::F32 => ("FloatStorage", "float32"),
+            Format::F16 => ("HalfStorage", "float16"),
+            Format::BF16 => ("BFloat16Storage", "bfloat16"),
+            _ => ("DoubleStorage", "float8_e4m3fn"), // types that no model may use
         };
         self.text(&t.name);
-        if parameter {
-            self.0.extend(b"ctorch._utils\n_rebuild_parameter\n(");
+        match style {
+            Style::Parameters => self.0.extend(b"ctorch._utils\n_rebuild_parameter\n("),
+            Style::ParametersWithAttributes => self.0.extend(b"ctorch._utils\n_rebuild_parameter_with_state\n("),
+            Style::TensorsWithAttributes => self.0.extend(b"ctorch._tensor\n_rebuild_from_type_v2\n("),
+            _ => {}
         }
-        self.0.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
+        let untyped = style == Style::UntypedStorages;
+        self.function("torch._utils", if untyped { "_rebuild_tensor_v3" } else { "_rebuild_tensor_v2" });
+        if style == Style::TensorsWithAttributes {
+            self.function("torch", "Tensor");
+        }
+        self.0.extend(b"((");
         self.text("storage");
-        self.0.extend(format!("ctorch\n{class}\n").as_bytes());
+        match untyped {
+            true => self.function("torch.storage", "UntypedStorage"),
+            false => self.function("torch", class),
+        }
         self.text(key);
         self.text("cpu");
         self.int(t.bytes.len() / t.format.block_bytes());
@@ -104,17 +164,39 @@ impl Program {
         self.int(offset);
         self.ints(&t.dims);
         self.ints(strides);
-        self.0.extend(b"\x89h\x00)RtR"); // requires_grad, hooks: the class from the memo
-        if parameter {
-            self.0.extend(b"\x88h\x00)RtR");
+        self.0.push(0x89); // requires_grad
+        self.ordered_dict(); // hooks
+        if untyped {
+            self.function("torch", dtype);
         }
+        self.0.push(b't');
+        match style {
+            Style::Parameters => {
+                self.0.extend(b"R\x88");
+                self.ordered_dict();
+                self.0.push(b't');
+            }
+            Style::ParametersWithAttributes => {
+                self.0.extend(b"R\x88");
+                self.ordered_dict();
+                self.attributes();
+                self.0.push(b't');
+            }
+            Style::TensorsWithAttributes => {
+                self.attributes();
+                self.0.push(b't');
+            }
+            _ => {}
+        }
+        self.0.push(b'R');
     }
 
     /// Ends the dictionary, which gets an attribute `_metadata`.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.extend(b"u}");
         self.text("_metadata");
-        self.0.extend(b"h\x00)Rsb.");
+        self.ordered_dict();
+        self.0.extend(b"sb.");
         self.0
     }
 }
