@@ -1,5 +1,6 @@
 //! Why a file is no model that can be run.
 
+use crate::adapter::AdapterError;
 use crate::blocks::SourceFormat;
 use crate::config::ConfigError;
 use crate::foreign::Foreign;
@@ -195,6 +196,9 @@ pub enum LoadError {
         /// What the file states.
         declared: f64,
     },
+    /// A file is no adapter that can be merged into the model.
+    #[error("{0}")]
+    Adapter(#[from] AdapterError),
     /// The sizes describe no model.
     #[error("{0}")]
     Shape(#[from] ShapeError),

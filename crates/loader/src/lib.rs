@@ -15,6 +15,7 @@
 
 #![deny(missing_docs)]
 
+pub mod adapter;
 pub mod blocks;
 pub mod convert;
 pub mod page_cache;

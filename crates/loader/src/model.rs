@@ -39,6 +39,8 @@ pub struct Model {
     pairs: Option<Pairs>,
     about: About,
     unknown: UnknownTensors,
+    /// What was merged into its weights.
+    merged: Vec<[u8; 32]>,
     fingerprint: OnceLock<Fingerprint>,
 }
 
@@ -125,8 +127,22 @@ impl Model {
         files.check_unchanged()?;
         let checked = checked.map_err(|why| files.name_file(why))?;
         let Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown } = checked;
+        let merged = Vec::new();
         let fingerprint = OnceLock::new();
-        Ok(Model { files, container, naming, shape, places, headers, vocabulary, pairs, about, unknown, fingerprint })
+        Ok(Model {
+            files,
+            container,
+            naming,
+            shape,
+            places,
+            headers,
+            vocabulary,
+            pairs,
+            about,
+            unknown,
+            merged,
+            fingerprint,
+        })
     }
 
     /// Has [`Model::read`] read from `reader`, which holds the same bytes, those of several files one behind the
@@ -255,7 +271,9 @@ impl Model {
                 };
                 storage.ranges().iter().map(bytes).chain(recoded)
             });
-            Fingerprint::of(self.container, self.files.len(), self.headers.iter().map(bytes), pieces)
+            let merged = self.merged.iter().map(|digest| &digest[..]);
+            let headers = self.headers.iter().map(bytes);
+            Fingerprint::of(self.container, self.files.len(), headers, pieces.chain(merged))
         })
     }
 
@@ -291,6 +309,12 @@ impl Model {
         let (stored, storage) = (Stored::Format(format), Storage::Recoded(bytes));
         let Placed { rows, cols, .. } = *self.placed(weight);
         self.places.insert(weight, Placed { stored, rows, cols, storage });
+        self.fingerprint = OnceLock::new();
+    }
+
+    /// Says what was merged into weights that were recoded: the fingerprint has samples of them only.
+    pub(crate) fn identify(&mut self, merged: [u8; 32]) {
+        self.merged.push(merged);
         self.fingerprint = OnceLock::new();
     }
 

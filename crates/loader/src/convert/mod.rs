@@ -15,6 +15,7 @@ mod source;
 pub use error::ConvertError;
 pub use recode::recode;
 pub use rounding::Rounding;
+pub(crate) use rows::decode_rows;
 
 use crate::gguf::pair::Pair;
 use crate::model::Model;

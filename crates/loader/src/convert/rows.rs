@@ -25,7 +25,7 @@ pub(super) fn read_rows(model: &Model, weight: Weight, rows: Range<usize>, out: 
 }
 
 /// Reads some rows as numbers.
-pub(super) fn decode_rows(
+pub(crate) fn decode_rows(
     model: &Model,
     weight: Weight,
     rows: Range<usize>,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod adapters;
 mod blocks;
 mod convert;
 mod file_faults;
