@@ -1,6 +1,6 @@
 //! Options that several verbs share.
 
-use crate::announce::announce;
+use crate::announce::{announce, announce_adapter};
 use crate::failure::{Failure, WrongUsage};
 use bytesize::ByteSize;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -13,6 +13,7 @@ use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
+use wgoose_loader::adapter::AdapterSource;
 use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder, VocabularyChoice};
 
@@ -65,6 +66,13 @@ pub(crate) struct RunOptions {
     /// rwkv_vocab_v20230424.txt, or `world`. Models of 65,536 tokens have the World's without it.
     #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
     pub(crate) vocab: Option<VocabularyChoice>,
+    /// Merge an adapter into the model as it is opened: LoRA, PiSSA, DiSHA (Bone) or MiSS of RWKV-PEFT, or a folder that
+    /// peft saved. SCALE is the factor of what it adds; default: alpha / rank of a LoRA that says it, 1 of all others.
+    #[arg(long, value_name = "FILE[:SCALE]", value_parser = OsStringValueParser::new().map(AdapterSource::named))]
+    adapter: Option<AdapterSource>,
+    /// What the halves of a PiSSA adapter were before training: init_pissa.pth.
+    #[arg(long, value_name = "FILE", requires = "adapter")]
+    adapter_initial: Option<PathBuf>,
     /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
@@ -325,6 +333,8 @@ impl RunOptions {
             .allow_foreign_plan(self.foreign_plan)
             .ignore_unknown(self.ignore_unknown)
             .vocabulary(self.vocab.clone().unwrap_or_default())
+            .adapter(self.adapter())
+            .on_adapter(Some(announce_adapter))
             .chunk(self.chunk)
             .precision(self.precision)
             .state_format(self.state_format)
@@ -333,6 +343,11 @@ impl RunOptions {
             .pipeline_cache(self.cache.folder())
             .residency(self.memory.residency());
         Ok(builder)
+    }
+
+    /// The adapter to be merged.
+    pub(crate) fn adapter(&self) -> Option<AdapterSource> {
+        self.adapter.clone().map(|adapter| AdapterSource { initial: self.adapter_initial.clone(), ..adapter })
     }
 
     /// Whether a variant takes the place of what the plan says: its evidence is of other kernels.
@@ -361,6 +376,8 @@ impl RunOptions {
             foreign_plan,
             ignore_unknown,
             vocab,
+            adapter,
+            adapter_initial,
             chunk,
             precision,
             state_format,
@@ -382,6 +399,8 @@ impl RunOptions {
         arguments.extend(foreign_plan.then(|| "--foreign-plan".into()));
         arguments.extend(ignore_unknown.then(|| "--ignore-unknown".into()));
         arguments.extend(vocab.iter().filter_map(VocabularyChoice::name).map(|v| argument("--vocab", v)));
+        arguments.extend(adapter.iter().map(|a| argument("--adapter", a.spelled())));
+        arguments.extend(adapter_initial.iter().map(|i| argument("--adapter-initial", i)));
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));
@@ -454,7 +473,8 @@ mod tests {
 
     #[test]
     fn arguments_say_the_same() {
-        let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
+        let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --adapter=a.pth:0.5 \
+                   --adapter-initial=init.pth --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
                    --variant=layer_norm/workgroup --variant=add/flat --gpu-budget=5";
         for line in [all, "--backend=gpu --plan=default --eager", "--backend=gpu --limits=low"] {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();

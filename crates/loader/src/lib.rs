@@ -1,8 +1,9 @@
-//! Where weights come from: GGUF, safetensors and .pth over one memory map; synthetic models.
+//! Where weights come from: GGUF, safetensors and .pth over one memory map; adapters; synthetic models.
 //!
 //! A file is distrusted once, at [`Model::open`]: everything in it is bounded, named and checked there, and no byte of
-//! a tensor is read. Afterwards [`Model::tensor`] hands out borrowed [`TensorView`]s that cannot fail, and
-//! [`Model::read`] reads by position where the file may: a truncated file or a failing disk is an error, never a signal.
+//! a tensor is read, but for small strided views of a .pth, which are copied. Afterwards [`Model::tensor`] hands out
+//! borrowed [`TensorView`]s that cannot fail, and [`Model::read`] reads by position where the file may: a truncated
+//! file or a failing disk is an error, never a signal.
 //!
 //! ```text
 //! path --shards--> files --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes
@@ -10,8 +11,9 @@
 //!              Model: Weight -> TensorView <--placement-- names, shape (deduced from tensors, checked with the keys)
 //! ```
 //!
-//! The layers below know nothing of those above: a container's folder knows neither weights nor models. Absent: any GPU,
-//! any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is run).
+//! The layers below know nothing of those above: a container's folder knows neither weights nor models. Absent: any
+//! GPU, any network, any code taken from a file (a .pth is a pickle program: only the reconstruction of tensors is
+//! run).
 
 #![deny(missing_docs)]
 

@@ -53,7 +53,7 @@ impl Meaning {
             Meaning::Rwkv7b => "attention of RWKV-7b, a model that does not run here",
             Meaning::Rwkv7a => "DeepEmbed of RWKV-7a, whose table 'blocks.0.ffn.s_emb.weight' is missing",
             Meaning::Adapter => {
-                "halves of an adapter (LoRA, Bone, MiSS): merge it into the weights with what trained it"
+                "halves of an adapter (LoRA, Bone, MiSS): save them as a file of their own, which --adapter merges"
             }
             Meaning::State => "a tuned initial state: save it as a file of its own",
             Meaning::Bias => "biases, of which RWKV-7 has none there",

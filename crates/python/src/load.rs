@@ -4,6 +4,7 @@ use crate::error::InputError;
 use bytesize::ByteSize;
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use wgoose_loader::adapter::AdapterSource;
 use wgoose_runtime::Residency;
 use wgoose_session::{
     Backend, EmbeddingCacheOptions, PlanChoice, PrefixOptions, Session, SessionBuilder, VocabularyChoice,
@@ -45,6 +46,30 @@ impl Adapter {
     }
 }
 
+/// An adapter to be merged: its file, or that and the scale.
+#[derive(FromPyObject)]
+pub(crate) enum Merging {
+    Scaled((PathBuf, f32)),
+    File(PathBuf),
+}
+
+impl Merging {
+    /// The adapter, and what a PiSSA began with.
+    pub(crate) fn source(adapter: Option<Self>, initial: Option<PathBuf>) -> PyResult<Option<AdapterSource>> {
+        match (adapter, initial) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(InputError::new_err("adapter_initial goes with adapter")),
+            (Some(Merging::File(path)), initial) => Ok(Some(AdapterSource { path, scale: None, initial })),
+            (Some(Merging::Scaled((path, scale))), initial) if scale.is_finite() => {
+                Ok(Some(AdapterSource { path, scale: Some(scale), initial }))
+            }
+            (Some(Merging::Scaled((_, scale))), _) => {
+                Err(InputError::new_err(format!("the scale of an adapter is a number, not {scale}")))
+            }
+        }
+    }
+}
+
 /// The arguments of `Model.load`.
 #[derive(Default)]
 pub(crate) struct Options {
@@ -52,6 +77,7 @@ pub(crate) struct Options {
     pub(crate) foreign_plan: bool,
     pub(crate) ignore_unknown: bool,
     pub(crate) vocab: Option<PathBuf>,
+    pub(crate) adapter: Option<AdapterSource>,
     pub(crate) device: Option<Adapter>,
     pub(crate) cpu: bool,
     pub(crate) gpu_budget: Option<Bytes>,
@@ -86,6 +112,7 @@ impl Options {
             .allow_foreign_plan(self.foreign_plan)
             .ignore_unknown(self.ignore_unknown)
             .vocabulary(VocabularyChoice::named(self.vocab.map(Into::into)))
+            .adapter(self.adapter)
             .chunk(self.chunk)
             .residency(residency)
             .prefix_cache(prefixes)

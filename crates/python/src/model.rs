@@ -8,7 +8,7 @@ use crate::error::{Error, InputError, LoadError, of_session};
 use crate::fork::{self, OfProcess};
 use crate::generation::{Generation, finish_reason};
 use crate::input;
-use crate::load::{Adapter, Bytes, Options};
+use crate::load::{Adapter, Bytes, Merging, Options};
 use crate::running;
 use crate::sampling::Sampling;
 use crate::state::{self, State};
@@ -87,14 +87,17 @@ impl Model {
     /// eager: upload every weight at once.
     /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
-    /// without the tensors that no op reads; otherwise such a file is a LoadError. vocab: a vocabulary file, or 'world',
-    /// for a model whose file has none and that has other than 65536 tokens.
+    /// without the tensors that no op reads; otherwise such a file is a LoadError. adapter: a file with a LoRA, PiSSA,
+    /// DiSHA (Bone) or MiSS that is merged into the weights, or a tuple of it and the factor of what it adds.
+    /// adapter_initial: the init_pissa.pth of a PiSSA.
+    /// vocab: a vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
     ///
     /// Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was begun; in a
     /// process that was forked from one that had used wgoose, ForkError, as every call does there.
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
-        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false, vocab=None))]
+        chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false,
+        vocab=None, adapter=None, adapter_initial=None))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -110,6 +113,8 @@ impl Model {
         embedding_store: Option<PathBuf>,
         ignore_unknown: bool,
         vocab: Option<PathBuf>,
+        adapter: Option<Merging>,
+        adapter_initial: Option<PathBuf>,
     ) -> PyResult<Self> {
         fork::enter()?;
         let options = Options {
@@ -117,6 +122,7 @@ impl Model {
             foreign_plan,
             ignore_unknown,
             vocab,
+            adapter: Merging::source(adapter, adapter_initial)?,
             device,
             cpu,
             gpu_budget,

@@ -5,7 +5,7 @@ use crate::error::{InputError, LoadError, of_other, of_session};
 use crate::evaluate::{of_eval, source};
 use crate::fork;
 use crate::interrupt::Interrupt;
-use crate::load::{Adapter, Bytes, Options};
+use crate::load::{Adapter, Bytes, Merging, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use std::io::Read;
@@ -35,8 +35,9 @@ use wgoose_session::{
 ///
 /// set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
 /// place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
-/// ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. vocab: a vocabulary file,
-/// or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
+/// ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. adapter,
+/// adapter_initial: as in `Model.load`; the dict then has adapter, what was merged. vocab: a
+/// vocabulary file, or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
 /// listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
 /// the measurements; what it raises, and KeyboardInterrupt, leave no file.
 ///
@@ -44,7 +45,7 @@ use wgoose_session::{
 #[pyfunction]
 #[pyo3(signature = (path, out, to=None, *, target_kl=None, budget_bytes=None, text=None, limit=None, plan=None, device=None,
     gpu_budget=None, cpu=false, foreign_plan=false, chunk=None, set=None, force=false, check=false,
-    ignore_unknown=false, vocab=None, listen=None))]
+    ignore_unknown=false, vocab=None, adapter=None, adapter_initial=None, listen=None))]
 #[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn convert(
     py: Python<'_>,
@@ -66,6 +67,8 @@ pub(crate) fn convert(
     check: bool,
     ignore_unknown: bool,
     vocab: Option<PathBuf>,
+    adapter: Option<Merging>,
+    adapter_initial: Option<PathBuf>,
     listen: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     fork::enter()?;
@@ -77,10 +80,7 @@ pub(crate) fn convert(
         return Err(InputError::new_err("text and limit choose formats: they go with to='auto'"));
     }
     let text = text.map(|text| source(&text)).transpose()?;
-    let vocabulary = VocabularyChoice::named(vocab.clone().map(Into::into));
-    let options =
-        Options { plan, foreign_plan, ignore_unknown, vocab, device, cpu, gpu_budget, chunk, ..Options::default() };
-    let builder = options.builder()?;
+    let adapter = Merging::source(adapter, adapter_initial)?;
     let mut options = ConvertFileOptions {
         to,
         chosen: None,
@@ -89,8 +89,22 @@ pub(crate) fn convert(
         check,
         most_rounding: None,
         ignore_unknown,
-        vocabulary,
+        vocabulary: VocabularyChoice::named(vocab.clone().map(Into::into)),
+        adapter: adapter.clone(),
     };
+    let loading = Options {
+        plan,
+        foreign_plan,
+        ignore_unknown,
+        vocab,
+        adapter,
+        device,
+        cpu,
+        gpu_budget,
+        chunk,
+        ..Options::default()
+    };
+    let builder = loading.builder()?;
     let json = outside(py, move || {
         let mut allocation = None;
         if let Some(goal) = goal {

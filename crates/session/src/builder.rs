@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
+use wgoose_loader::adapter::{AdapterSource, MergedAdapter, merge};
 use wgoose_loader::{LoadError, Model, OpenOptions};
 use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
@@ -50,6 +51,8 @@ pub struct SessionBuilder {
     embeddings: Option<EmbeddingCacheOptions>,
     ignore_unknown: bool,
     vocabulary: VocabularyChoice,
+    adapter: Option<AdapterSource>,
+    on_adapter: Option<fn(&MergedAdapter)>,
 }
 
 impl Session {
@@ -81,6 +84,8 @@ impl Default for SessionBuilder {
             embeddings: None,
             ignore_unknown: false,
             vocabulary: VocabularyChoice::default(),
+            adapter: None,
+            on_adapter: None,
         }
     }
 }
@@ -204,13 +209,33 @@ impl SessionBuilder {
         self
     }
 
+    /// Merges an adapter into models when they are opened: see [`merge`]. Default: none.
+    pub fn adapter(mut self, adapter: Option<AdapterSource>) -> Self {
+        self.adapter = adapter;
+        self
+    }
+
+    /// Called with what was merged, whenever a model was opened with an adapter. Default: not.
+    pub fn on_adapter(mut self, tell: Option<fn(&MergedAdapter)>) -> Self {
+        self.on_adapter = tell;
+        self
+    }
+
     /// The model in a file, as [`SessionBuilder::open`] opens it.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// What is wrong with the file, or with the adapter.
     pub fn open_file(&self, model: impl AsRef<Path>) -> Result<Arc<Model>, LoadError> {
         let options = OpenOptions { ignore_unknown: self.ignore_unknown, ..OpenOptions::default() };
-        Model::open_with(model, options).map(Arc::new)
+        let mut model = Model::open_with(model, options)?;
+        if let Some(adapter) = &self.adapter {
+            let _span = self.timeline.span(Track::Map, "merge adapter");
+            let merged = merge(&mut model, adapter)?;
+            if let Some(tell) = self.on_adapter {
+                tell(&merged);
+            }
+        }
+        Ok(Arc::new(model))
     }
 
     /// Opens the model; weights reach the GPU on first use.

@@ -5,6 +5,7 @@ use crate::vocabulary::{ModelVocabularyError, VocabularyChoice};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wgoose_graph::ModelShape;
+use wgoose_loader::adapter::{AdapterSource, MergedAdapter, merge};
 use wgoose_loader::convert::{ConvertError, ConvertOptions, Converted, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::synth::{SynthError, SynthOptions, write};
 use wgoose_loader::writer::{ChosenFormats, Mix, Progress, Setting, WriteError, WriteReport};
@@ -49,6 +50,8 @@ pub struct ConvertFileOptions {
     pub ignore_unknown: bool,
     /// Where a GGUF file has its vocabulary from if the source has none.
     pub vocabulary: VocabularyChoice,
+    /// An adapter that is merged into the source first.
+    pub adapter: Option<AdapterSource>,
 }
 
 /// A model file that was made of another.
@@ -64,6 +67,8 @@ pub struct ConvertedFile {
     pub converted: Converted,
     /// Why a GGUF file has no vocabulary, if so.
     pub without_vocabulary: Option<ModelVocabularyError>,
+    /// The adapter that was merged into the source.
+    pub adapter: Option<MergedAdapter>,
 }
 
 impl ConvertedFile {
@@ -87,6 +92,9 @@ impl ConvertedFile {
         if let Some(why) = &self.without_vocabulary {
             fields["without_vocabulary"] = json!(why.to_string());
         }
+        if let Some(adapter) = &self.adapter {
+            fields["adapter"] = json!(adapter.to_string());
+        }
         if let Some(weights) = checked {
             fields["checked"] = json!(weights);
         }
@@ -97,8 +105,8 @@ impl ConvertedFile {
 /// Makes a model file of another; see [`convert`] for `progress`.
 ///
 /// # Errors
-/// A name with another ending, a source that cannot be read, formats that cannot hold it, a file of that name. Nothing is left
-/// behind.
+/// A name with another ending, a source or an adapter that cannot be read, formats that cannot hold it, a file of that
+/// name. Nothing is left behind.
 pub fn convert_file(
     source: &Path,
     path: &Path,
@@ -107,11 +115,18 @@ pub fn convert_file(
 ) -> Result<ConvertedFile, ModelFileError> {
     container(path)?;
     let opening = OpenOptions { for_conversion: true, ignore_unknown: options.ignore_unknown };
-    let model = Model::open_with(source, opening)?;
+    let mut model = Model::open_with(source, opening)?;
+    let adapter = options.adapter.as_ref().map(|adapter| merge(&mut model, adapter)).transpose()?;
     let (options, without_vocabulary) = convert_options(&model, path, options)?;
     let converted = convert(&model, &options, path, progress)?;
-    let (mix, is_chosen) = (options.mix, options.chosen.is_some());
-    Ok(ConvertedFile { mix, is_chosen, source_bytes: model.file_len() as u64, converted, without_vocabulary })
+    Ok(ConvertedFile {
+        mix: options.mix,
+        is_chosen: options.chosen.is_some(),
+        source_bytes: model.file_len() as u64,
+        converted,
+        without_vocabulary,
+        adapter,
+    })
 }
 
 /// The file that [`convert_file`] makes of an open model, where nothing is in its way yet.

@@ -153,6 +153,8 @@ class Model:
         embedding_store: _Path | None = None,
         ignore_unknown: bool = False,
         vocab: _Path | None = None,
+        adapter: _Path | tuple[_Path, float] | None = None,
+        adapter_initial: _Path | None = None,
     ) -> Model:
         """Opens a model: a GGUF, safetensors or .pth file, shards or their index, or a folder. Weights reach the GPU on
         first use.
@@ -163,8 +165,10 @@ class Model:
         most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring. eager:
         upload every weight at once. chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off
         unless given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given.
-        ignore_unknown: run a model without the tensors that no op reads; otherwise such a file is a LoadError. vocab: a
-        vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
+        ignore_unknown: run a model without the tensors that no op reads; otherwise such a file is a LoadError. adapter:
+        a file with a LoRA, PiSSA, DiSHA (Bone) or MiSS that is merged into the weights, or a tuple of it and the factor
+        of what it adds. adapter_initial: the init_pissa.pth of a PiSSA.
+        vocab: a vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
 
         Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was
         begun; in a process that was forked from one that had used wgoose, ForkError, as every call does there.
@@ -455,6 +459,8 @@ def convert(
     check: bool = False,
     ignore_unknown: bool = False,
     vocab: _Path | None = None,
+    adapter: _Path | tuple[_Path, float] | None = None,
+    adapter_initial: _Path | None = None,
     listen: Callable[[int, int], object] | None = None,
 ) -> ConvertReport:
     """Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
@@ -472,8 +478,9 @@ def convert(
 
     set: metadata of a GGUF file, such as {'general.license': 'MIT'}, beside what the source says of itself or in its
     place. force: replace a file of that name. check: read the file back and compare every tensor before it appears.
-    ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. vocab: a vocabulary file,
-    or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
+    ignore_unknown: leave out tensors that no op reads; otherwise such a source is a LoadError. adapter,
+    adapter_initial: as in `Model.load`; the dict then has adapter, what was merged. vocab: a
+    vocabulary file, or 'world', for a GGUF file whose source has none and has other than 65536 tokens.
     listen: called with the bytes done and in total, of the writing and then of the check, with 'auto' before that with
     the measurements; what it raises, and KeyboardInterrupt, leave no file.
 

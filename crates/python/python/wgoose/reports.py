@@ -121,11 +121,12 @@ class _Checked(TypedDict, total=False):
     checked: int
     without_vocabulary: str
     allocation: Allocation
+    adapter: str
 
 
 class ConvertReport(SynthReport, _Checked):
     """`convert`: the file and what rounding has changed, with check how many weights were read back, with 'auto' what was
-    chosen. without_vocabulary: why a GGUF file has none, if so."""
+    chosen, with an adapter what was merged. without_vocabulary: why a GGUF file has none, if so."""
 
     source_bytes: int
     rounding: float

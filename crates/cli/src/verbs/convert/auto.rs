@@ -9,6 +9,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use wgoose_loader::adapter::AdapterSource;
 use wgoose_loader::writer::{Mix, UnknownMix};
 use wgoose_session::bit_allocation::{
     Allocation, AllocationError, AllocationGoal, AllocationOptions, AllocationStep, allocate,
@@ -85,6 +86,11 @@ impl AutoOptions {
     /// Whether tensors that no op reads are left out.
     pub(super) fn ignore_unknown(&self) -> bool {
         self.run.ignore_unknown
+    }
+
+    /// The adapter to be merged into the source.
+    pub(super) fn adapter(&self) -> Option<AdapterSource> {
+        self.run.adapter()
     }
 
     /// The formats; `None` where none are to be chosen.

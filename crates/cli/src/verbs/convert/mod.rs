@@ -30,6 +30,7 @@ use wgoose_session::{ConvertFileOptions, ConvertedFile, convert_file};
   wgoose convert model.pth model.gguf --to Q4_K_M --check
   wgoose convert model.pth model.gguf --to Q4_K_M --measure text.txt
   wgoose convert model.gguf model.st
+  wgoose convert model.pth merged.gguf --adapter lora.pth:2
   wgoose convert model-Q5_1.gguf model.gguf --to Q5_K_M
   wgoose convert model.gguf small.gguf --to auto --budget-bytes 400MiB --text text.txt
   wgoose convert model.gguf close.gguf --to auto --target-kl 0.005 --text text.txt
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         most_rounding: Some(args.most_rounding),
         ignore_unknown: args.auto.ignore_unknown(),
         vocabulary: args.auto.vocabulary(),
+        adapter: args.auto.adapter(),
     };
     let allocation = args.auto.allocation(args.to, &args.model, &args.out, &options, args.measure.is_some())?;
     if let Some(Allocation { mix, chosen, .. }) = &allocation {
@@ -107,6 +109,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let ConvertedFile { source_bytes, converted, .. } = &file;
+    if let Some(adapter) = &file.adapter {
+        outln!("adapter: {}: {adapter}", adapter.path.display());
+    }
     let written = converted.written;
     let (bytes, before, mix) = (mib(written.bytes), mib(*source_bytes), file.mix_name());
     outln!("{}: {bytes:.1} MiB ({before:.1} MiB before), {} tensors, {mix}", args.out.display(), written.tensors);

@@ -76,11 +76,11 @@ impl Args {
             }
             Some(Against::Reference) => {
                 let builder = Session::builder().backend(Backend::Cpu).ignore_unknown(self.options.ignore_unknown);
-                Ok(Some(builder.open(&self.model)?))
+                Ok(Some(builder.adapter(self.options.adapter()).open(&self.model)?))
             }
             Some(Against::Model(path)) => {
                 let plan = self.against_plan.clone().unwrap_or(PlanChoice::Find);
-                Ok(Some(self.options.session()?.plan(plan).open(path)?))
+                Ok(Some(self.options.session()?.plan(plan).adapter(None).open(path)?))
             }
         }
     }
