@@ -14,6 +14,7 @@ pub use seeds::{Seed, seeds};
 use std::path::Path;
 use wgoose_graph::Weight;
 use wgoose_kernels::{Catalogue, Kernel, Plan, PrecisionClass};
+use wgoose_loader::adapter::{AdapterSource, merge};
 use wgoose_loader::{Model, TensorFile};
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 use wgoose_session::{EmbeddingCacheOptions, state_file};
@@ -85,12 +86,14 @@ pub fn safetensors(bytes: &[u8]) {
     model("model.st", bytes);
 }
 
-/// A model as a checkpoint of PyTorch, or tensors of another use.
+/// A model as a checkpoint of PyTorch, or tensors of another use, such as an adapter.
 pub fn pth(bytes: &[u8]) {
     model("model.pth", bytes);
     World::with_file("tensors.pth", bytes, |path| {
         let Ok(file) = TensorFile::open(path) else { return };
         file.names().for_each(|name| drop(file.read(name)));
+        let adapter = AdapterSource { path: path.to_owned(), scale: Some(1.0), initial: None };
+        drop(merge(&mut Model::clone(&World::get().model), &adapter));
     });
 }
 

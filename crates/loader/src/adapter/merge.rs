@@ -167,7 +167,8 @@ fn merged_rows(
         decode_rows(model, weight, rows.clone(), numbers)?;
         rows.zip(numbers.chunks_exact_mut(cols)).for_each(|(row, weights)| change(row, weights));
         // Not `>`: what is no number is found too.
-        if let Some(&value) = numbers.iter().find(|x| !(x.abs() <= largest)) {
+        let fits = |x: &f32| x.abs() <= largest;
+        if let Some(&value) = numbers.iter().find(|x| !fits(x)) {
             return Err(LoadError::Adapter(AdapterError::Range { weight, value, format }).of_file(&source.path));
         }
         blocks::encode(format, numbers, out);

@@ -70,7 +70,9 @@ fn initial_halves_that_do_not_belong_to_the_adapter_are_refused() {
         vec![tensor(&name("A"), &[RANK, COLS], 1), tensor(&name("B"), &[ROWS, RANK], 1)]
     };
     refused(&lora(), &lora(), "'blocks.1.ffn.key.lora_A' cannot be merged: it is not what a PiSSA began with");
-    refused(&lora(), &halves("blocks.0.ffn.key"), "lacks");
+    refused(&lora(), &halves("blocks.0.ffn.key"), "blocks.1.ffn.key.weight is not complete: it lacks init_lora_A");
+    let both = [&halves("blocks.1.ffn.key")[..], &halves("blocks.0.ffn.key")].concat();
+    refused(&lora(), &both, "blocks.0.ffn.key.weight is not complete: it lacks lora_A");
     refused(&lora(), &halves("blocks.9.ffn.key"), "3 layers");
     refused(&lora(), &halves("blocks.1.ffn.key")[..1], "lacks init_lora_B");
     refused(&[tensor("blocks.1.ffn.key.disha", &[4, ROWS], 1)], &halves("blocks.1.ffn.key"), "has no LoRA");
