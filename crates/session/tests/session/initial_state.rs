@@ -3,7 +3,8 @@
 use crate::support::{SHAPE, on_cpu, tiny, tiny_of};
 use safetensors::{Dtype, tensor::TensorView};
 use std::path::Path;
-use wgoose_graph::{ModelShape, State};
+use wgoose_graph::{Format, ModelShape, State};
+use wgoose_loader::blocks;
 use wgoose_runtime::StateData;
 use wgoose_session::{Session, SessionError, initial_state};
 
@@ -22,10 +23,18 @@ fn matrices(layer: usize) -> Vec<f32> {
 }
 
 fn save_safetensors(path: &Path, layers: usize, dims: &[usize]) {
-    let raw: Vec<(String, Vec<u8>)> = (0..layers)
-        .map(|i| (format!("blocks.{i}.att.time_state"), matrices(i).iter().flat_map(|x| x.to_le_bytes()).collect()))
-        .collect();
-    let views = raw.iter().map(|(name, raw)| (name, TensorView::new(Dtype::F32, dims.to_vec(), raw).unwrap()));
+    save_as(path, layers, dims, Dtype::F32, Format::F32);
+}
+
+fn save_as(path: &Path, layers: usize, dims: &[usize], dtype: Dtype, format: Format) {
+    let bytes = |numbers: &[f32]| {
+        let mut bytes = vec![0; numbers.len() * format.block_bytes()];
+        blocks::encode(format, numbers, &mut bytes);
+        bytes
+    };
+    let raw: Vec<(String, Vec<u8>)> =
+        (0..layers).map(|i| (format!("blocks.{i}.att.time_state"), bytes(&matrices(i)))).collect();
+    let views = raw.iter().map(|(name, raw)| (name, TensorView::new(dtype, dims.to_vec(), raw).unwrap()));
     std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
 }
 
@@ -98,6 +107,16 @@ fn is_tuned(state: &StateData) {
 }
 
 #[test]
+fn every_float_format_holds_a_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tuned.st");
+    for (dtype, format) in [(Dtype::F32, Format::F32), (Dtype::F16, Format::F16), (Dtype::BF16, Format::BF16)] {
+        save_as(&path, 2, &[HEADS, N, N], dtype, format);
+        is_tuned(&initial_state::load(&path, &SHAPE).unwrap());
+    }
+}
+
+#[test]
 fn sessions_load_either_kind() {
     let model = tiny(1);
     let folder = model.folder.path();
@@ -151,6 +170,13 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     refused(
         "it holds no state: neither 'blocks.0.wkv', as saved by wgoose, nor 'blocks.0.att.time_state' of a tuned one",
     );
+    let state: Vec<u8> = vec![0; HEADS * N * N * 4];
+    let state = TensorView::new(Dtype::F32, vec![HEADS, N, N], &state).unwrap();
+    let shift = TensorView::new(Dtype::F32, vec![4], &numbers).unwrap();
+    let names = ["blocks.0.att.time_state", "blocks.1.att.time_state", "blocks.0.att.time_shift_state"];
+    let tensors = names.into_iter().zip([state.clone(), state, shift]);
+    std::fs::write(&tuned, safetensors::serialize(tensors, None).unwrap()).unwrap();
+    refused("it has 'blocks.0.att.time_shift_state', which would be lost");
     let deeper = ModelShape { layers: 3, ..SHAPE };
     save_safetensors(&tuned, 2, &[HEADS, N, N]);
     let error = on_cpu(&tiny_of(deeper, 1, None)).load_state(&tuned).unwrap_err();
