@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod adapters;
 mod auto_formats;
 mod bench;
 mod bench_against;
