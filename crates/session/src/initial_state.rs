@@ -1,9 +1,10 @@
-//! Tuned initial states: .pth or safetensors files with `blocks.i.att.time_state`, `[H, N, N]`, in F32, F16 or BF16, and
-//! nothing else: what else a file has would be lost. State tuning trains the matrices that the recurrence starts from; the token shifts start from zero.
+//! Tuned initial states: .pth or safetensors files with `blocks.i.att.time_state`, `[H, N, N]`, in F32, F16 or BF16,
+//! and nothing else: what else a file has would be lost. State tuning trains the matrices that the recurrence starts
+//! from; the token shifts start from zero.
 //!
-//! For RWKV-7 the file has each head's matrix as the recurrence of the model uses it, `[value][key]`, which is the order of
-//! [`State::Wkv`]: `y[value] = sum over key of S[value][key] r[key]`. (Engines of RWKV-5 and 6 keep `[key][value]` and
-//! transpose these files; doing so here would be wrong.)
+//! For RWKV-7 the file has each head's matrix as the recurrence of the model uses it, `[value][key]`, which is the
+//! order of [`State::Wkv`]: `y[value] = sum over key of S[value][key] r[key]`. (Engines of RWKV-5 and 6 keep
+//! `[key][value]` and transpose these files; doing so here would be wrong.)
 
 use crate::SessionError;
 use std::path::Path;
