@@ -12,6 +12,8 @@ const WORLD_ROWS: usize = 65_536;
 const PILE_ROWS: [usize; 2] = [50_277, 50_304];
 /// What llama.cpp calls this kind of vocabulary (`tokenizer.ggml.model`).
 const LONGEST_MATCH: &str = "rwkv";
+/// What llama.cpp has in place of a kind where a file has no vocabulary.
+const NO_VOCABULARY: &str = "no_vocab";
 
 /// Where the vocabulary of a model comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,11 +126,15 @@ impl VocabularyChoice {
 
 /// The vocabulary of the file, or the one that so many rows mean.
 fn found(model: &Model, rows: usize) -> Result<Tokenizer, ModelVocabularyError> {
+    // `rwkv` in GGUF files, classes such as `RwkvTokenizer` elsewhere.
+    let is_known = |kind: &&String| kind.to_ascii_lowercase().contains(LONGEST_MATCH);
+    if let Some(kind) = model.about().tokenizer.as_ref().filter(|kind| !is_known(kind))
+        && kind != NO_VOCABULARY
+    {
+        return Err(ModelVocabularyError::Kind(kind.clone()));
+    }
     match model.vocabulary() {
-        Some(vocabulary) if model.about().tokenizer.as_deref().is_none_or(|kind| kind == LONGEST_MATCH) => {
-            Ok(Tokenizer::from_vocabulary(&vocabulary)?)
-        }
-        Some(_) => Err(ModelVocabularyError::Kind(model.about().tokenizer.clone().unwrap_or_default())),
+        Some(vocabulary) => Ok(Tokenizer::from_vocabulary(&vocabulary)?),
         None if rows == WORLD_ROWS => Ok(Tokenizer::world().clone()),
         None if rows == 256 => Ok(Tokenizer::bytes()),
         None if PILE_ROWS.contains(&rows) => Err(ModelVocabularyError::Pile(rows)),

@@ -138,7 +138,16 @@ mod tests {
     #[test]
     fn names_say_what_tensors_are_for() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let targets = Targets::of(&ModelShape { layers: 2, width: 64, ffn: 96, head_size: 64, vocab: 260, ranks });
+        let targets = Targets::of(&ModelShape {
+            layers: 2,
+            width: 64,
+            ffn: 96,
+            head_size: 64,
+            vocab: 260,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+        });
         let key = Weight::Layer(1, LayerWeight::Key);
         let mixes = Target { weight: Weight::Layer(0, LayerWeight::AttMix), row: Some(4) };
         for (name, purpose) in [

@@ -13,7 +13,16 @@ use wgoose_session::{
 /// A safetensors file, which has no vocabulary, of a model with so many tokens.
 fn of_rows(folder: &Path, rows: u32) -> PathBuf {
     let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-    let shape = ModelShape { layers: 1, width: 64, ffn: 64, head_size: 64, vocab: rows, ranks };
+    let shape = ModelShape {
+        layers: 1,
+        width: 64,
+        ffn: 64,
+        head_size: 64,
+        vocab: rows,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+    };
     let path = folder.join(format!("{rows}.st"));
     let (container, mix) = (Container::Safetensors, Mix::F16);
     let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };

@@ -5,7 +5,7 @@ use crate::model_files::support::pth::{self, Style};
 use crate::model_files::support::{TINY, Tensor, checkpoint, named, open, safetensors};
 use std::io::Write;
 use wgoose_graph::{Format, LayerWeight, ModelShape, Weight};
-use wgoose_loader::convert::{ConvertError, ConvertOptions, convert, kept_mix};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::writer::WriteError;
 use wgoose_loader::{Container, LoadError, Model};
 
@@ -55,12 +55,21 @@ fn deep_embed_is_copied_to_safetensors_and_has_no_names_in_gguf() {
     let to = |container, path: &std::path::Path| -> Result<_, ConvertError> {
         let (name, set) = (String::new(), Vec::new());
         let mix = kept_mix(&source);
-        let options =
-            ConvertOptions { container, mix, chosen: None, name, vocabulary: None, set, replace: false, check: true };
+        let options = ConvertOptions {
+            container,
+            mix,
+            chosen: None,
+            name,
+            vocabulary: None,
+            set,
+            replace: false,
+            check: true,
+            most_rounding: MOST_ROUNDING,
+        };
         convert(&source, &options, path, &mut wgoose_loader::writer::unwatched)
     };
-    let checked = to(Container::Safetensors, &copy).unwrap().checked.unwrap();
-    assert_eq!((checked.rounding, checked.weights), (0.0, Weight::all(&DEEP).count()));
+    let converted = to(Container::Safetensors, &copy).unwrap();
+    assert_eq!((converted.rounding.error, converted.checked), (0.0, Some(Weight::all(&DEEP).count())));
     let copied = Model::open(&copy).unwrap();
     assert_holds(&copied, Container::Safetensors, &DEEP);
     let table = copied.tensor(Weight::Layer(2, LayerWeight::DeepEmbedTable));

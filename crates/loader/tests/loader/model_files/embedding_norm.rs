@@ -4,7 +4,7 @@ use crate::model_files::support::gguf::Gguf;
 use crate::model_files::support::namings::NAMINGS;
 use crate::model_files::support::{TINY, Tensor, checkpoint, numbers, open, safetensors};
 use wgoose_graph::{Format, ModelShape, Weight};
-use wgoose_loader::convert::{ConvertError, ConvertOptions, convert, kept_mix};
+use wgoose_loader::convert::{ConvertError, ConvertOptions, MOST_ROUNDING, convert, kept_mix};
 use wgoose_loader::writer::{WriteError, unwatched};
 use wgoose_loader::{ConfigError, Container, LoadError, Model};
 
@@ -85,6 +85,7 @@ fn a_model_with_a_folded_norm_is_not_converted() {
             set: Vec::new(),
             replace: false,
             check: true,
+            most_rounding: MOST_ROUNDING,
         };
         let error = convert(&model, &options, &path, &mut unwatched).unwrap_err();
         assert!(matches!(error, ConvertError::Write(WriteError::FoldedNorm)), "{error}");

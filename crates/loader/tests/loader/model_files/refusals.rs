@@ -302,7 +302,7 @@ fn pth_archives() {
 #[test]
 fn checkpoints_of_optimizers() {
     // As `torch.save(optimizer.state_dict(), ...)`: a list and numbers in it, which no state dict has.
-    let mut alone = Program(b"\x80\x02}q\0(".to_vec());
+    let mut alone = Program::of(b"\x80\x02}q\0(");
     alone.text("state");
     alone.0.push(b'}');
     alone.text("param_groups");

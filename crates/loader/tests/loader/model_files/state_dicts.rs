@@ -15,7 +15,7 @@ struct Nested {
 
 impl Nested {
     fn begin() -> Self {
-        Nested { program: Program(b"\x80\x02}(".to_vec()), entries: vec![("data.pkl".into(), Vec::new())] }
+        Nested { program: Program::of(b"\x80\x02}("), entries: vec![("data.pkl".into(), Vec::new())] }
     }
 
     /// A dictionary of tensors under a key.
@@ -31,7 +31,7 @@ impl Nested {
 
     fn tensor(mut self, tensor: &Tensor) -> Self {
         let data = (self.entries.len() - 1).to_string();
-        self.program.tensor(tensor, &data, 0, &row_major(&tensor.dims), false);
+        self.program.tensor(tensor, &data, 0, &row_major(&tensor.dims));
         self.entries.push((format!("data/{data}"), tensor.bytes.clone()));
         self
     }
@@ -45,7 +45,7 @@ impl Nested {
 
     /// Puts everything so far into a dictionary under a key.
     fn inside(mut self, key: &str) -> Self {
-        let mut program = Program(b"\x80\x02}(".to_vec());
+        let mut program = Program::of(b"\x80\x02}(");
         program.text(key);
         program.0.extend(&self.program.0[2..]);
         program.0.extend(b"u");
@@ -110,7 +110,7 @@ fn other_dictionaries_are_no_state_dicts() {
     assert!(matches!(open(&other).unwrap_err(), LoadError::Pth(PthError::NotATensor { entry }) if entry == "teacher"));
     // A dictionary in itself: `h` takes it from the memo, in which the tensors' helper expects a class.
     let mut cyclic =
-        Nested { program: Program(b"\x80\x02ccollections\nOrderedDict\nq\x000}q\x01(".to_vec()), ..Nested::begin() };
+        Nested { program: Program::of(b"\x80\x02ccollections\nOrderedDict\nq\x000}q\x01("), ..Nested::begin() };
     cyclic.program.text("model");
     cyclic.program.0.extend(b"h\x01");
     let error = open(&cyclic.tensor(&moment()).file()).unwrap_err();

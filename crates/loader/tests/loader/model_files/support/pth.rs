@@ -58,6 +58,11 @@ pub(crate) fn write_views(views: &[(Tensor, Vec<usize>)], style: Style) -> Vec<u
 pub(crate) struct Program(pub(crate) Vec<u8>, Style);
 
 impl Program {
+    /// One that begins with other bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Program(bytes.to_vec(), Style::Plain)
+    }
+
     pub(crate) fn begin() -> Self {
         Program::begin_in(Style::Plain)
     }
