@@ -2,6 +2,7 @@
 
 use crate::model_files::support::namings::{NAMINGS, Renaming};
 use crate::model_files::support::pth::{self, Style};
+use crate::model_files::support::shards::{Form, folder_of};
 use crate::model_files::support::{TINY, Tensor, checkpoint, open, safetensors};
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_loader::{Container, LoadError, Model};
@@ -60,6 +61,21 @@ fn every_naming_has_the_bytes_of_the_authors_file() {
                 let model = open(&file(container, &tensors)).unwrap_or_else(|why| panic!("{case}: {why}"));
                 assert_eq!(model.shape(), &TINY, "{case}");
                 assert!(bytes(&model) == wanted, "{case}: other bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_naming_in_shards_has_the_bytes_of_the_authors_file() {
+    for (format, form) in [(Format::F32, Form::Bin), (Format::F16, Form::Safetensors), (Format::BF16, Form::Bin)] {
+        let [out_in, in_out] = [false, true].map(|in_out| checkpoint(&TINY, format, in_out));
+        let wanted = bytes(&open(&file(Container::Pth, &in_out)).unwrap());
+        for naming in &NAMINGS {
+            for tensors in [&out_in, &in_out] {
+                let folder = folder_of(form, &renamed(tensors, naming));
+                let model = Model::open(folder.path()).unwrap_or_else(|why| panic!("{}: {why}", naming.title));
+                assert!(bytes(&model) == wanted, "{}, {format}: other bytes", naming.title);
             }
         }
     }

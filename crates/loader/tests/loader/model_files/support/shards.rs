@@ -69,13 +69,14 @@ pub(crate) fn parts() -> Vec<Gguf> {
 
 /// A folder with the tiny model in three shards, and an index where there is one.
 pub(crate) fn folder(form: Form) -> tempfile::TempDir {
+    folder_of(form, &checkpoint(&TINY, Format::F16, form != Form::Safetensors))
+}
+
+/// As [`folder`], of these tensors; split GGUF files have their own.
+pub(crate) fn folder_of(form: Form, tensors: &[Tensor]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let tensors = match form {
-        Form::Safetensors => checkpoint(&TINY, Format::F16, false),
-        Form::Bin | Form::Gguf => checkpoint(&TINY, Format::F16, true),
-    };
     let mut weight_map = BTreeMap::new();
-    for (i, shard) in dealt(&tensors).into_iter().enumerate() {
+    for (i, shard) in dealt(tensors).into_iter().enumerate() {
         let name = form.shard(i + 1);
         weight_map.extend(shard.iter().map(|tensor| (tensor.name.clone(), name.clone())));
         let file = match form {
