@@ -5,8 +5,10 @@ use flate2::read::GzDecoder;
 use std::error::Error;
 use std::fs;
 use std::io::Read;
-use wgoose_graph::Weight;
+use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
+use wgoose_loader::Container;
+use wgoose_loader::synth::{self, SynthOptions};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions};
 
@@ -32,6 +34,9 @@ pub type Seed = (&'static str, Vec<u8>);
 pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
     let world = World::get();
     let path = |name: &str| world.folder.path().join(name);
+    let checkpoint = options(Container::Safetensors);
+    let shape = ModelShape { deep_embed: Some(4), ..checkpoint.shape };
+    synth::write(&SynthOptions { shape, ..checkpoint }, &path("rwkv7a.st"), &mut synth::unwatched)?;
     let cache = EmbeddingCacheOptions { store: Some(path("store")), ..EmbeddingCacheOptions::default() };
     let mut session = world.session(Some(cache))?;
     session.embed(&[1, 2, 3], &EmbedOptions::default())?;
@@ -59,6 +64,7 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
     Ok(vec![
         ("gguf", fs::read(world.model.path())?),
         ("safetensors", world.safetensors.clone()),
+        ("safetensors", fs::read(path("rwkv7a.st"))?),
         ("index", index().into_bytes()),
         ("config", CONFIG.into()),
         ("split", first_part(&fs::read(world.model.path())?)),

@@ -151,14 +151,14 @@ fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> P
 ///
 /// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your
 /// own. ffn: width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the
-/// embedding and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. mix: formats as in
-/// `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is
+/// embedding and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. deep_embed: size of the
+/// matrices of an RWKV-7a model, 32 in published ones; None makes an RWKV-7 model. mix: formats as in `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is
 /// multiplied with, 0.5 to 0.99. listen: as in `convert`.
 ///
 /// Raises InputError (a size, a format, a name), Error.
 #[pyfunction]
 #[pyo3(signature = (out, preset=None, *, layers=None, width=None, ffn=None, head_size=None, vocab=None, ranks=None,
-    mix="F16", seed=0, hot=false, ffn_zeros=None, listen=None))]
+    deep_embed=None, mix="F16", seed=0, hot=false, ffn_zeros=None, listen=None))]
 #[allow(clippy::needless_pass_by_value)] // as it comes from Python
 pub(crate) fn synth(
     py: Python<'_>,
@@ -170,6 +170,7 @@ pub(crate) fn synth(
     head_size: Option<u32>,
     vocab: Option<u32>,
     ranks: Option<[u32; 4]>,
+    deep_embed: Option<u32>,
     mix: &str,
     seed: u64,
     hot: bool,
@@ -188,6 +189,7 @@ pub(crate) fn synth(
     shape.ffn = ffn.unwrap_or(shape.ffn);
     shape.head_size = head_size.unwrap_or(shape.head_size);
     shape.vocab = vocab.unwrap_or(shape.vocab);
+    shape.deep_embed = deep_embed;
     if let Some([decay, iclr, value, gate]) = ranks {
         shape.ranks = LoraRanks { decay, iclr, value, gate };
     }

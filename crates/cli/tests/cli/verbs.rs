@@ -55,6 +55,31 @@ fn info_describes_what_synth_made() {
 }
 
 #[test]
+fn rwkv_7a_is_made_described_and_copied_but_not_to_gguf() {
+    let folder = folder();
+    synth(folder.path(), "deep.st", "--deep-embed 4");
+    let text = run(folder.path(), "info deep.st");
+    assert!(text.contains("RWKV-7a: DeepEmbed with a 4 x 4 matrix for each token in each layer\n"), "{text}");
+    let info = json(folder.path(), "info deep.st --json");
+    assert_eq!((&info["architecture"], &info["shape"]["deep_embed"]), (&"RWKV-7a".into(), &4.into()));
+    assert_eq!(json(folder.path(), "info tiny.gguf --json")["architecture"], "RWKV-7");
+    run(folder.path(), "convert deep.st copy.st --check");
+    let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(bytes("copy.st") == bytes("deep.st"));
+    for (line, says) in [
+        (
+            "convert deep.st copy.gguf",
+            "GGUF has no names for the tensors of RWKV-7a (DeepEmbed): write a safetensors file",
+        ),
+        ("synth deep.gguf --layers 1 --width 64 --deep-embed 4", "GGUF has no names for the tensors of RWKV-7a"),
+        ("synth none.st --layers 1 --width 64 --deep-embed 0", "DeepEmbed size is 0: a model has at least one"),
+    ] {
+        let said = said(wgoose(folder.path(), line.split(' ')));
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[test]
 fn logits_of_both_backends_agree() {
     let folder = folder();
     let logits = |options: &str| {

@@ -2,8 +2,8 @@
 //! BlinkDL/RWKV-LM `RWKV-v7/rwkv_v7a_demo.py`, where
 //!
 //! ```text
-//! M    = s_emb[token] + s_emb_x e     the token's n x n matrix; e is its embedding after ln0
-//! gain = s2 (s1 x M) + s0             x is the normed row of the channel mix, before the token shift
+//! M    = s_emb[token] + s_emb_x e     the token's n x n matrix, row by row; e is its embedding after ln0
+//! gain = ((x s1) M) s2 + s0           x is the normed row of the channel mix, before the token shift
 //! ```
 //!
 //! The authors add `s_emb_x e` to every row of the table as they load it. Here a pass computes it for its tokens alone: the

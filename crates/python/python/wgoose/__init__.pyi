@@ -496,6 +496,7 @@ def synth(
     head_size: int | None = None,
     vocab: int | None = None,
     ranks: Sequence[int] | None = None,
+    deep_embed: int | None = None,
     mix: str = "F16",
     seed: int = 0,
     hot: bool = False,
@@ -507,8 +508,9 @@ def synth(
 
     preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your own. ffn:
     width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the embedding
-    and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. mix: formats as in `convert`. hot:
-    let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is multiplied with,
+    and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. deep_embed: size of the matrices of
+    an RWKV-7a model, 32 in published ones; None makes an RWKV-7 model. mix: formats as in `convert`. hot: let relu^2
+    come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is multiplied with,
     0.5 to 0.99. listen: as in `convert`.
 
     Raises InputError (a size, a format, a name), Error.
