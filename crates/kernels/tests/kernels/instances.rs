@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use wgoose_graph::{
-    BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Target, Weight, WeightClass, rewrite, rwkv7,
+    BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Op, Target, Weight, WeightClass, rewrite,
+    rwkv7,
 };
 use wgoose_kernels::{Feature, Instance, Limits, Packed};
 
@@ -25,7 +26,7 @@ pub(crate) fn wide() -> Limits {
 }
 
 /// The instances of a two-layer model, unfused, fused, and fused but for the fusions that take in fused ops, with matrices in
-/// that format and the WKV state in each of its own, for passes of so many tokens.
+/// that format and the WKV state in each of its own, for passes of so many tokens; and those of ops that RWKV-7a alone has.
 pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
     with_ranks(LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 }, matrix, tokens)
 }
@@ -48,7 +49,7 @@ pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Ve
         WeightClass::Matrix if has_it(w) => matrix,
         _ => Format::F16,
     };
-    let mut instances = Vec::new();
+    let mut instances: Vec<Instance> = Vec::new();
     for fusions in Fusion::covering_sets() {
         for &tokens in tokens {
             let batch = BatchShape { tokens, segments: 1, outputs: 1 };
@@ -66,6 +67,12 @@ pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Ve
                 }
             }
         }
+    }
+    let deep = rwkv7::forward(&ModelShape { deep_embed: Some(32), ..shape }).unwrap();
+    let of_deep_embed = deep.op_ids().find(|id| deep.op(*id).op == Op::TokenMatmul).unwrap();
+    for &tokens in tokens {
+        let batch = BatchShape { tokens, segments: 1, outputs: 1 };
+        instances.push(Instance::of(&deep, of_deep_embed, &batch, &format));
     }
     instances
 }
