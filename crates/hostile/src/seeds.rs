@@ -1,6 +1,6 @@
 //! Valid inputs: what fuzzers begin with.
 
-use crate::world::{SHAPE, World};
+use crate::world::{SHAPE, World, options};
 use flate2::read::GzDecoder;
 use std::error::Error;
 use std::fs;
