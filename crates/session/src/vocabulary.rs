@@ -57,7 +57,7 @@ pub enum ModelVocabularyError {
         rows: usize,
     },
     /// A given vocabulary that is malformed.
-    #[error("vocabulary {}: {fault}", path.display())]
+    #[error("{}: {fault}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

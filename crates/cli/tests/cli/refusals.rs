@@ -11,7 +11,10 @@ fn folder() -> tempfile::TempDir {
     let file = |name: &str, content: &[u8]| write(folder.path().join(name), content).unwrap();
     synth(folder.path(), "good.gguf", "");
     printed(folder.path(), "synth few-bytes.gguf --layers 1 --width 64 --vocab 100".split(' '));
+    printed(folder.path(), "synth pile.st --layers 1 --width 32 --vocab 50277".split(' '));
+    printed(folder.path(), "synth speech.st --layers 1 --width 32 --vocab 77900".split(' '));
     let good = std::fs::read(folder.path().join("good.gguf")).unwrap();
+    file("utf16.txt", b"\xff\xfeg\0o\0o\0s\0e");
     file("cut.gguf", &good[..good.len() / 2]);
     file("header.gguf", &good[..20]);
     file("empty.gguf", b"");
@@ -118,6 +121,9 @@ const FAILURES: &[(&str, &str)] = &[
     ("eval few-bytes.gguf --text tokens.json", "token ids"),
     // Conversions.
     ("convert missing.pth new.gguf", "missing.pth"),
+    ("convert pile.st new.gguf --vocab missing.txt", "vocabulary missing.txt: "),
+    ("convert good.gguf new.gguf --to Q8_0 --most-rounding 0.001", "of its size (rms), and 0.1 % are allowed"),
+    ("convert good.gguf new.gguf --measure missing.txt", "missing.txt"),
     ("convert cut.gguf new.st", "truncated"),
     ("convert text.gguf new.st", "not a model"),
     ("convert good.gguf good.gguf", "exists already"),
@@ -155,6 +161,12 @@ const FAILURES: &[(&str, &str)] = &[
     ("synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q8_0 --hot", "hot"),
     ("synth new.st --layers 1 --width 64 --vocab 300 --mix Q8_0", "GGUF"),
     ("generate few-bytes.gguf --prompt a", "token ids"),
+    ("generate pile.st --prompt a", "no text: 50277 tokens are those of models of the Pile"),
+    ("generate speech.st --prompt a", "none of 77900 tokens is known: give --vocab FILE"),
+    ("generate pile.st --prompt a --vocab missing.txt", "vocabulary missing.txt: "),
+    ("generate pile.st --prompt a --vocab text.gguf", "text.gguf: vocabulary line 1: "),
+    ("tokenize --vocab tokens.json a", "tokens.json: vocabulary line 1: "),
+    ("tokenize --file utf16.txt", "utf16.txt: it begins with the mark of UTF-16 and is none"),
     ("generate good.gguf --prompt=", "prompt is empty"),
     ("generate good.gguf --prompt a --prompt=", "prompt is empty"),
     ("generate good.gguf --prompts missing.txt", "missing.txt"),

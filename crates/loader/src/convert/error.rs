@@ -25,7 +25,7 @@ pub enum ConvertError {
     },
     /// Numbers that a format rounds away: they are too small for its scales.
     #[error(
-        "rounding would change {weight} by {:.0} % of its size (rms), and {:.0} % are allowed: its numbers are too small for \
+        "rounding would change {weight} by {:.1} % of its size (rms), and {:.1} % are allowed: its numbers are too small for \
          the format: choose BF16 or F32, or allow more",
         100.0 * error, 100.0 * most
     )]

@@ -19,7 +19,8 @@ pub(super) fn measure(
     let mut bytes = wgoose_files::open_text(text).map_err(|e| fail(&e))?;
     let len = bytes.byte_len();
     let mut reference = run.session()?.open(source)?;
-    let mut model = run.session()?.open(copy)?;
+    // An adapter is in the copy already.
+    let mut model = run.session()?.adapter(None).open(copy)?;
     let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
     bar.say("read by both");
     let options = EvalOptions { context: None, limit };

@@ -86,8 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(Allocation { mix, chosen, .. }) = &allocation {
         (options.to, options.chosen) = (Some(*mix), Some(chosen.clone()));
     }
-    if args.measure.is_some() {
-        // Formats that only a conversion reads, before the file is written.
+    if let Some(text) = &args.measure {
+        // Before the file is written: the text, and formats that only a conversion reads.
+        wgoose_files::open_text(text).map_err(|e| format!("{}: {e}", text.display()))?;
         args.auto.run().session()?.open_file(&args.model)?;
     }
     let bar = Moving::bytes()?;

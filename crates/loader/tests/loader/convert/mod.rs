@@ -172,7 +172,7 @@ fn what_cannot_be_written_leaves_nothing_behind() {
     let far = Model::open(place.path("far.st")).unwrap();
 
     let refused = |model: &Model, container, mix| place.convert(model, "copy", container, mix).unwrap_err();
-    for mix in [Mix::F16, Mix::Q8_0] {
+    for mix in [Mix::F16, Mix::Q4_0] {
         let range = refused(&far, Container::Gguf, mix);
         assert!(range.to_string().starts_with("tensor 'blk.1.channel_mix_key.weight' holds 7e4, which"), "{range}");
     }
