@@ -10,6 +10,9 @@ use wgoose_loader::Model;
 /// the square doubles, and value).
 const PRODUCTS: f32 = 7.0;
 
+/// Those that DeepEmbed adds to a layer of RWKV-7a: of the embedding, down, by the token's matrix, and up.
+const DEEP_EMBED_PRODUCTS: f32 = 4.0;
+
 /// Standard deviations that cover the largest of as many normal errors as a gate looks at.
 const DEVIATIONS: f32 = 6.0;
 
@@ -30,6 +33,8 @@ const LIMIT: f64 = 2.0;
 #[serde(deny_unknown_fields)]
 pub(super) struct Rounding {
     pub(super) layers: u32,
+    /// Products that follow one another in a layer.
+    products: f32,
     /// Terms of the longest sum.
     longest_sum: u32,
     /// Whether f16 products take the weights as they are.
@@ -42,6 +47,7 @@ impl Rounding {
         let mut products = Weight::all(shape).filter(|w| w.class() != WeightClass::Vector && !w.is_token_table());
         Rounding {
             layers: shape.layers,
+            products: PRODUCTS + shape.deep_embed.map_or(0.0, |_| DEEP_EMBED_PRODUCTS),
             longest_sum: shape.ffn.max(shape.width),
             has_f16_weights: products.all(|weight| model.tensor(weight).format() == Format::F16),
         }
@@ -55,7 +61,7 @@ impl Rounding {
     fn of_logits(&self, class: PrecisionClass) -> f32 {
         let sum = f32::EPSILON / 2.0 * (self.longest_sum as f32).sqrt();
         let product = class.products.rounding(self.has_f16_weights);
-        let of_layer = PRODUCTS * (sum.powi(2) + product.powi(2)) + class.state.rounding().powi(2);
+        let of_layer = self.products * (sum.powi(2) + product.powi(2)) + class.state.rounding().powi(2);
         (self.layers as f32 * of_layer).sqrt()
     }
 
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_coarser_class_rounds_more() {
-        let rounding = Rounding { layers: 32, longest_sum: 10240, has_f16_weights: false };
+        let rounding = Rounding { layers: 32, products: PRODUCTS, longest_sum: 10240, has_f16_weights: false };
         for class in PrecisionClass::all() {
             for coarser in class.and_coarser().skip(1) {
                 assert!(rounding.margin(class, false) < rounding.margin(coarser, false), "{class}, {coarser}");

@@ -13,7 +13,7 @@ use wgoose_tuner::derive::{Policy, best_so_far, derive};
 use wgoose_tuner::job::{Configured, Cost, Job};
 use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::lab::{Assignment, Costs, Lab, LabError, ReplayLab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Outcome, Record, Records};
+use wgoose_tuner::ledger::{self, Ledger, Outcome, Record, Records};
 use wgoose_tuner::objective::Objective;
 use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::space::{InstanceGroup, Scope, groups};
@@ -426,29 +426,20 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
         assert_eq!(derived(&merged, &all).plan.hash(), swept.plan.hash());
     }
 
-    // Whatever ids its records have, a plan's extended gate counts, and refuses it if it was not passed.
-    let is_extended = |line: &str| line.contains("\"job\":\"extended_gate\"");
-    let ids_by_job = |line: &str| match line {
-        line if is_extended(line) => with_id(line, '0'),
-        line if line.contains("\"job\":\"gate\"") => with_id(line, 'f'),
-        line => line.to_owned(),
-    };
-    let extended_first: Vec<String> = text.lines().map(ids_by_job).collect();
-    let extended_first = extended_first.join("\n") + "\n";
+    // Whatever ids its records have, a plan's extended gate counts, and refuses it if it was not passed. In half of the
+    // copies it comes before the first gate.
     let checked = |plan: &Plan| plan.evidence.as_ref().map(|evidence| evidence.checked);
     assert_eq!(checked(&swept.plan), Some(Checked { tokens: 4611, sequences: 128 }));
-    assert_eq!(checked(&derived(&read(&extended_first), &all).plan), checked(&swept.plan));
-    let refused: Vec<String> = extended_first
-        .lines()
-        .map(|line| match is_extended(line) {
-            true => line.replace("\"passed\":true", "\"passed\":false"),
-            false => line.to_owned(),
-        })
-        .collect();
-    assert_ne!(derived(&read(&(refused.join("\n") + "\n")), &all).plan.hash(), swept.plan.hash());
+    let records = read(&text);
+    for copy in 0..8_u32 {
+        let passed = copy % 2 == 0;
+        let path = folder.path().join(format!("copy-{copy}.jsonl"));
+        let plan = derived(&with_other_ids(&records, &path, f64::from(copy), passed), &all).plan;
+        assert_eq!(plan.hash() == swept.plan.hash(), passed, "{copy}");
+        assert!(!passed || checked(&plan) == checked(&swept.plan), "{copy}");
+    }
 
     // Under other rules: nothing that needs subgroups, and nothing that was not measured is said to be.
-    let records = read(&text);
     let without = Policy { without: BTreeSet::from([Feature::Subgroups]), ..all };
     let plain = derived(&records, &without);
     let may_need =
@@ -469,10 +460,22 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     assert!(after.decisions.iter().any(|line| line.contains("was edited since")), "{:?}", after.decisions);
 }
 
-/// A line of a ledger with the first digit of its id replaced.
-fn with_id(line: &str, digit: char) -> String {
-    let (before, id) = line.split_once("\"id\":\"").unwrap();
-    format!("{before}\"id\":\"{digit}{}", &id[1..])
+/// A copy of a ledger in which extended gates are later by some seconds, so that their records have other ids.
+fn with_other_ids(records: &Records, path: &Path, later: f64, passed: bool) -> Records {
+    let mut copy = Ledger::open(path).unwrap();
+    for entry in records.as_slice() {
+        let mut record = entry.record.clone();
+        if let Record::Trial(trial) = &mut record
+            && matches!(trial.identity.tried.job(), Some(Job::ExtendedGate { .. }))
+        {
+            trial.at += later;
+            if let Outcome::Gate(gate) = &mut trial.outcome {
+                gate.passed = passed;
+            }
+        }
+        copy.append(record).unwrap();
+    }
+    copy.records().clone()
 }
 
 #[test]
