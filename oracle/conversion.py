@@ -145,7 +145,7 @@ def main() -> None:
                     continue  # its rows are no whole blocks of 256
                 copy = folder / "copy.gguf"
                 try:
-                    command = [args.wgoose, "convert", source, copy, "--to", mix, "--force", "--check"]
+                    command = [args.wgoose, "convert", source, copy, "--to", mix, "--force", "--check", "--vocab", "world"]
                     subprocess.run(command, check=True, text=True, capture_output=True)
                     print(f"{source.name:<14} {mix:<7} {check(source, mix, copy):.1e} ok", flush=True)
                 except (subprocess.CalledProcessError, ValueError, KeyError) as failed:

@@ -11,8 +11,8 @@ fn folder() -> tempfile::TempDir {
     let file = |name: &str, content: &[u8]| write(folder.path().join(name), content).unwrap();
     synth(folder.path(), "good.gguf", "");
     printed(folder.path(), "synth few-bytes.gguf --layers 1 --width 64 --vocab 100".split(' '));
-    printed(folder.path(), "synth pile.st --layers 1 --width 32 --vocab 50277".split(' '));
-    printed(folder.path(), "synth speech.st --layers 1 --width 32 --vocab 77900".split(' '));
+    printed(folder.path(), "synth pile.st --layers 1 --width 64 --vocab 50277".split(' '));
+    printed(folder.path(), "synth speech.st --layers 1 --width 64 --vocab 77900".split(' '));
     let good = std::fs::read(folder.path().join("good.gguf")).unwrap();
     file("utf16.txt", b"\xff\xfeg\0o\0o\0s\0e");
     file("cut.gguf", &good[..good.len() / 2]);

@@ -84,7 +84,7 @@ fn what_is_wrong_with_a_folder_is_said_in_one_line() {
     let refused = |line: &str, says: &str| {
         let output = wgoose(folder, line.split(' '));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(said(output), format!("error: {says}\n"), "{line}");
+        assert_eq!(said(output), format!("wgoose: {says}\n"), "{line}");
     };
     refused("info two", "'two': 2 models in this folder, name one: 'a.gguf', 'b.pth'");
     let config = fs::read_to_string(folder.join("goose/config.json")).unwrap();
