@@ -145,7 +145,8 @@ def main() -> None:
                     continue  # its rows are no whole blocks of 256
                 copy = folder / "copy.gguf"
                 try:
-                    command = [args.wgoose, "convert", source, copy, "--to", mix, "--force", "--check", "--vocab", "world"]
+                    options = ["--to", mix, "--force", "--check", "--vocab", "world"]
+                    command = [args.wgoose, "convert", source, copy, *options]
                     subprocess.run(command, check=True, text=True, capture_output=True)
                     print(f"{source.name:<14} {mix:<7} {check(source, mix, copy):.1e} ok", flush=True)
                 except (subprocess.CalledProcessError, ValueError, KeyError) as failed:
