@@ -33,6 +33,7 @@ impl LlamaCpp {
                 ranks,
                 deep_embed: None,
                 embedding_norm: true,
+                output_head: true,
             },
             seed: 0,
             container: Container::Gguf,

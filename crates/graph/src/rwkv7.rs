@@ -14,19 +14,29 @@ fn group_norm_eps(shape: &ModelShape) -> f32 {
     shape.head_size as f32 * 1e-5
 }
 
-/// The unfused forward pass: tokens and state in, logits of the requested rows and new state out.
+/// The unfused forward pass: tokens and state in, logits of the requested rows and new state out; of a model without an
+/// output head, hidden states in place of logits.
 ///
 /// # Errors
 /// Only if the shape is no model ([`ModelShape::validate`]).
 pub fn forward(shape: &ModelShape) -> Result<Graph, GraphError> {
-    forward_to(shape, Target::Logits)
+    forward_to(shape, if shape.output_head { Target::Logits } else { Target::Hidden(Level::Final) })
 }
 
 /// The unfused forward pass up to a target. Layers above it have no op, and their state stays as it is.
 ///
 /// # Errors
-/// The shape is no model, or the target is a layer that it does not have.
+/// The shape is no model, or the target is a layer or an output head that it does not have.
 pub fn forward_to(shape: &ModelShape, target: Target) -> Result<Graph, GraphError> {
+    if target == Target::Logits && !shape.output_head {
+        let why = "the model has no output head".to_owned();
+        return Err(GraphError {
+            op: Op::Matmul { activation: Activation::None }.name(),
+            role: "head",
+            layer: None,
+            why,
+        });
+    }
     let depth = target.depth(shape);
     if depth > shape.layers {
         let why = format!("the model has {} layers, numbered from 0", shape.layers);
@@ -273,5 +283,16 @@ mod tests {
         let of_folded: Vec<Weight> = Weight::all(&folded).collect();
         assert_eq!(all.len(), of_folded.len() + 2);
         assert!(of_folded.iter().all(|weight| all.contains(weight)));
+    }
+
+    #[test]
+    fn a_model_without_an_output_head_ends_in_hidden_states() {
+        let shape = ModelShape { layers: 2, output_head: false, ..ModelShape::preset("0.1B").unwrap() };
+        let graph = forward(&shape).unwrap();
+        let output = graph.op(graph.output().unwrap());
+        assert_eq!(output.shape.cols, shape.width);
+        assert!(!graph.sources().contains_key(&Source::Weight(Weight::Head)));
+        assert!(!Weight::all(&shape).any(|weight| weight == Weight::Head));
+        assert!(forward_to(&shape, Target::Logits).unwrap_err().to_string().contains("no output head"));
     }
 }

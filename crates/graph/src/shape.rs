@@ -27,7 +27,7 @@ pub struct ModelShape {
     pub ffn: u32,
     /// Channels per head, 64 in every published model.
     pub head_size: u32,
-    /// Rows of the embedding and of the head.
+    /// Rows of the embedding and of the output head.
     pub vocab: u32,
     /// Ranks of the low-rank adapters.
     pub ranks: LoraRanks,
@@ -37,12 +37,16 @@ pub struct ModelShape {
     pub deep_embed: Option<u32>,
     /// Whether a layer norm follows the embedding (`ln0`). Files say it only where there is none: it is folded into the
     /// rows of the embedding.
-    #[serde(default = "has_embedding_norm", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "has_it", skip_serializing_if = "Clone::clone")]
     pub embedding_norm: bool,
+    /// Whether there is an output head, which makes logits of hidden states. Files say it only where there is none, in
+    /// models that only embed texts.
+    #[serde(default = "has_it", skip_serializing_if = "Clone::clone")]
+    pub output_head: bool,
 }
 
-/// What a shape says that was written without the field.
-const fn has_embedding_norm() -> bool {
+/// What a shape says of a part that is not mentioned.
+const fn has_it() -> bool {
     true
 }
 
@@ -98,6 +102,7 @@ impl ModelShape {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         }
     }
 

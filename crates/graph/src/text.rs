@@ -113,6 +113,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         })
         .unwrap()
     }

@@ -263,8 +263,9 @@ impl Weight {
         let of_layer = |i| LayerWeight::of_layer(shape, i).map(move |w| Weight::Layer(i, w));
         let layers = (0..shape.layers).flat_map(of_layer);
         let norm = [Weight::Ln0Scale, Weight::Ln0Bias].into_iter().filter(|_| shape.embedding_norm);
-        let after = [Weight::LnOutScale, Weight::LnOutBias, Weight::Head];
-        std::iter::once(Weight::Embedding).chain(norm).chain(layers).chain(after)
+        let after = [Weight::LnOutScale, Weight::LnOutBias];
+        let head = Some(Weight::Head).filter(|_| shape.output_head);
+        std::iter::once(Weight::Embedding).chain(norm).chain(layers).chain(after).chain(head)
     }
 
     /// `[rows, cols]` for a model of that shape.

@@ -61,6 +61,11 @@ fn read_model(path: &Path) {
             tensor.row_f32(tensor.rows() - 1, &mut row);
         }
     }
+    for head in model.embedding_heads() {
+        if let Some(tensors) = model.embedding_head(head) {
+            tensors.norm_bias.row_f32(0, &mut vec![0.0; tensors.norm_bias.cols()]);
+        }
+    }
     model.fingerprint();
     if let Some(entries) = model.vocabulary() {
         drop(Tokenizer::from_vocabulary(&entries));

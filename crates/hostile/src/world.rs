@@ -22,6 +22,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// The model, and what is made of it.

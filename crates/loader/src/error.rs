@@ -3,6 +3,7 @@
 use crate::adapter::AdapterError;
 use crate::blocks::SourceFormat;
 use crate::config::ConfigError;
+use crate::embedding_heads::EmbeddingHead;
 use crate::foreign::Foreign;
 use crate::gguf::GgufError;
 use crate::pth::PthError;
@@ -98,6 +99,20 @@ pub enum LoadError {
         explained: usize,
         /// Whose names they are.
         whose: &'static str,
+    },
+    /// The file is a reranker.
+    #[error(
+        "a reranker of EmbeddingRWKV, which reads states of an embedding model: it does not run here; take the embedding \
+        model (its name has 'emb') and compare embeddings"
+    )]
+    Reranker,
+    /// A tensor of an embedding head is not there.
+    #[error("tensor '{tensor}' is missing: the file has only a part of the embedding head '{head}' (copy it again)")]
+    MissingHeadTensor {
+        /// Its name in the file.
+        tensor: String,
+        /// The head.
+        head: EmbeddingHead,
     },
     /// The norm of the embedding is not there, and nothing says that the embedding has it in it.
     #[error(

@@ -26,6 +26,7 @@ pub mod writer;
 
 mod config;
 mod contents;
+mod embedding_heads;
 mod error;
 mod file;
 mod files;
@@ -47,6 +48,7 @@ mod view;
 
 pub use config::ConfigError;
 pub use contents::{About, DirectoryError};
+pub use embedding_heads::{EmbeddingHead, EmbeddingHeadTensors, UnknownEmbeddingHead};
 pub use error::LoadError;
 pub use fingerprint::Fingerprint;
 pub use foreign::Foreign;

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::contents::{About, Contents, Pairs, Strings};
+use crate::embedding_heads::{self, PlacedHeads};
 use crate::error::LoadError;
 use crate::files::ModelFiles;
 use crate::fingerprint::Fingerprint;
@@ -34,6 +35,7 @@ pub struct Model {
     naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
+    pub(crate) heads: PlacedHeads,
     headers: Vec<Range<usize>>,
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
@@ -126,7 +128,7 @@ impl Model {
         // First: what is wrong with a file that changes under the reader says nothing.
         files.check_unchanged()?;
         let checked = checked.map_err(|why| files.name_file(why))?;
-        let Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown } = checked;
+        let Checked { container, naming, shape, places, heads, headers, vocabulary, pairs, about, unknown } = checked;
         let merged = Vec::new();
         let fingerprint = OnceLock::new();
         Ok(Model {
@@ -135,6 +137,7 @@ impl Model {
             naming,
             shape,
             places,
+            heads,
             headers,
             vocabulary,
             pairs,
@@ -231,6 +234,12 @@ impl Model {
     /// that is open to be converted, if it is in a format that only conversions read.
     pub fn tensor(&self, weight: Weight) -> TensorView<'_> {
         let placed = self.placed(weight);
+        let Stored::Format(format) = placed.stored else { panic!("{weight} is stored as {:?}", placed.stored) };
+        self.view(placed, format)
+    }
+
+    /// A placed tensor in that format.
+    pub(crate) fn view<'a>(&'a self, placed: &'a Placed, format: Format) -> TensorView<'a> {
         let bytes = |range: &Range<usize>| self.files.bytes(range.clone());
         let pieces = match &placed.storage {
             Storage::Whole(range) => Pieces::Whole(bytes(range)),
@@ -239,7 +248,6 @@ impl Model {
             Storage::Recoded(bytes) => Pieces::Recoded(bytes),
         };
         let offset = placed.storage.ranges().iter().map(|range| range.start).min().unwrap_or(0);
-        let Stored::Format(format) = placed.stored else { panic!("{weight} is stored as {:?}", placed.stored) };
         TensorView::new(format, [placed.rows, placed.cols], pieces, offset)
     }
 
@@ -262,7 +270,8 @@ impl Model {
     /// Identifies the model's content. The first call reads about 3 KiB of every tensor.
     pub fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| {
-            let storages = Weight::all(&self.shape).map(|weight| &self.placed(weight).storage);
+            let weights = Weight::all(&self.shape).map(|weight| &self.placed(weight).storage);
+            let storages = weights.chain(self.heads.values().flatten().map(|placed| &placed.storage));
             let bytes = |range: &Range<usize>| self.files.bytes(range.clone());
             let pieces = storages.flat_map(|storage| {
                 let recoded = match storage {
@@ -335,6 +344,7 @@ struct Checked {
     naming: Naming,
     shape: ModelShape,
     places: HashMap<Weight, Placed>,
+    heads: PlacedHeads,
     headers: Vec<Range<usize>>,
     vocabulary: Option<Strings>,
     pairs: Option<Pairs>,
@@ -352,11 +362,16 @@ impl Checked {
         if let Some(config) = &config {
             config.declare(&mut contents);
         }
+        if embedding_heads::is_reranker(&contents.directory) {
+            return Err(LoadError::Reranker);
+        }
         let naming = Naming::of(container, contents.directory.names());
         let embedding_norm_fused = config.as_ref().and_then(|config| config.embedding_norm_fused);
-        let placed = shape::deduce(container, &naming, &contents, embedding_norm_fused)
-            .and_then(|(shape, layout)| Ok((shape, placement::place(&naming, &contents, &shape, layout)?)));
-        let (shape, places) = placed.map_err(|why| match &config {
+        let placed = shape::deduce(container, &naming, &contents, embedding_norm_fused).and_then(|(shape, layout)| {
+            let places = placement::place(&naming, &contents, &shape, layout)?;
+            Ok((shape, places, embedding_heads::place(&contents.directory, &shape)?))
+        });
+        let (shape, places, heads) = placed.map_err(|why| match &config {
             Some(config) => config.name_file(why),
             None => why,
         })?;
@@ -369,7 +384,7 @@ impl Checked {
         }
         let unknown = UnknownTensors::of(&contents.directory, &naming, &shape);
         let Contents { vocabulary, pairs, about, .. } = contents;
-        Ok(Checked { container, naming, shape, places, headers, vocabulary, pairs, about, unknown })
+        Ok(Checked { container, naming, shape, places, heads, headers, vocabulary, pairs, about, unknown })
     }
 }
 

@@ -71,6 +71,21 @@ pub(crate) fn place(
     Ok(places)
 }
 
+/// The place of a tensor of floats beside the weights, row major.
+pub(crate) fn floats(name: &str, tensor: &RawTensor, rows: usize, cols: usize) -> Result<Placed, LoadError> {
+    let stored = Stored::Format(vector(name, tensor)?);
+    if !holds(tensor, rows, cols) {
+        return Err(wrong_shape(name, tensor, format!("{rows} x {cols}, row major")));
+    }
+    let bytes = tensor.bytes.clone();
+    let storage = match &tensor.gathered {
+        Some(gathered) => Storage::Recoded(Arc::clone(gathered)),
+        None if tensor.first_dim_fastest => Storage::Transposed(bytes),
+        None => Storage::Whole(bytes),
+    };
+    Ok(Placed { stored, rows, cols, storage })
+}
+
 struct Finder<'a> {
     directory: &'a Directory,
     naming: &'a Naming,

@@ -1,6 +1,7 @@
 //! The model's sizes, read from its tensors and checked against what the file declares.
 
 use crate::contents::{Contents, Directory, Size};
+use crate::embedding_heads;
 use crate::error::LoadError;
 use crate::names::{AdapterLayout, Container, Naming};
 use wgoose_graph::{LayerWeight, LoraRanks, ModelShape, Weight};
@@ -50,6 +51,7 @@ pub(crate) fn deduce(
         ranks,
         deep_embed: sizes.deep_embed()?,
         embedding_norm: sizes.has_embedding_norm(embedding_norm_fused)?,
+        output_head: sizes.has_output_head(),
     };
     shape.validate()?;
     refuse_contradictions(&shape, contents)?;
@@ -127,6 +129,14 @@ impl Sizes<'_> {
             _ if self.container == Container::Gguf => Err(self.naming.missing(&tensor)),
             _ => Err(LoadError::MissingEmbeddingNorm { tensor }),
         }
+    }
+
+    /// Whether there is an output head. Models with embedding heads may lack it; every other model has one, which is looked
+    /// for later.
+    fn has_output_head(&self) -> bool {
+        let names = self.naming.names(Weight::Head);
+        let is_there = names.as_slice().iter().any(|name| self.directory.get(name).is_some());
+        is_there || embedding_heads::heads_in(self.directory).next().is_none()
     }
 
     /// The layout that the first adapter shows which is no square; that of the naming if all are.

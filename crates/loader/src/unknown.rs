@@ -1,6 +1,7 @@
 //! Tensors of a file that no op reads: a model that has some is another one than what would run.
 
 use crate::contents::Directory;
+use crate::embedding_heads::{EmbeddingHead, heads_in};
 use crate::names::Naming;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -27,6 +28,8 @@ enum Meaning {
     Scale,
     /// What training goes on with.
     Optimizer,
+    /// An image encoder.
+    Vision,
     /// Nobody knows.
     Other,
 }
@@ -42,6 +45,7 @@ impl Meaning {
             () if has(&["time_state"]) => Meaning::State,
             () if has(&["_scale", "scale_inv", ".scales", "qzeros", "qweight", "absmax", "quant_"]) => Meaning::Scale,
             () if has(&["exp_avg", "optimizer", "momentum"]) => Meaning::Optimizer,
+            () if name.starts_with("vit.") || name.starts_with("proj.") => Meaning::Vision,
             () if name.ends_with(".bias") => Meaning::Bias,
             () => Meaning::Other,
         }
@@ -59,6 +63,7 @@ impl Meaning {
             Meaning::Bias => "biases, of which RWKV-7 has none there",
             Meaning::Scale => "scales of quantised weights: take the unquantised file",
             Meaning::Optimizer => "an optimizer's: take the checkpoint of the weights alone",
+            Meaning::Vision => "an image encoder, without which texts are the same",
             Meaning::Other => "unknown",
         }
     }
@@ -73,8 +78,8 @@ impl UnknownTensors {
     pub(crate) fn of(directory: &Directory, naming: &Naming, shape: &ModelShape) -> Self {
         let unused = [LayerWeight::ValueBias, LayerWeight::ValueDown, LayerWeight::ValueUp];
         let unused = unused.map(|weight| Weight::Layer(0, weight));
-        let known: HashSet<String> =
-            Weight::all(shape).chain(unused).flat_map(|weight| naming.names(weight).as_slice().to_vec()).collect();
+        let weights = Weight::all(shape).chain(unused).flat_map(|weight| naming.names(weight).as_slice().to_vec());
+        let known: HashSet<String> = weights.chain(heads_in(directory).flat_map(EmbeddingHead::tensors)).collect();
         let mut unknown: BTreeMap<Meaning, Vec<String>> = BTreeMap::new();
         for name in directory.names().filter(|name| !known.contains(*name)) {
             unknown.entry(Meaning::of(name)).or_default().push(name.to_owned());

@@ -8,7 +8,8 @@ use wgoose_graph::{Format, LayerWeight, ModelShape, Weight, WeightClass};
 pub struct ModelClass {
     shape: ModelShape,
     embedding: Format,
-    head: Format,
+    /// Of the output head, if there is one.
+    head: Option<Format>,
     /// Of the first layer.
     first: LayerFormats,
     /// Of the others, each combination once.
@@ -30,7 +31,7 @@ impl ModelClass {
         ModelClass {
             shape: *shape,
             embedding: format(Weight::Embedding),
-            head: format(Weight::Head),
+            head: shape.output_head.then(|| format(Weight::Head)),
             first: layer(0),
             others: (1..shape.layers).map(layer).collect(),
         }
@@ -50,7 +51,7 @@ impl ModelClass {
     /// The usual name of the formats of the large matrices: the commonest one, then the others; `q4_k_m` and `q5_k_m` as
     /// llama.cpp has it.
     fn mix(&self) -> String {
-        let mut counts: BTreeMap<Format, usize> = BTreeMap::from([(self.head, 1)]);
+        let mut counts: BTreeMap<Format, usize> = self.head.into_iter().map(|head| (head, 1)).collect();
         for layer in std::iter::once(&self.first).chain(&self.others) {
             for (_, format) in layer.iter().filter(|(role, _)| role.class() == WeightClass::Matrix) {
                 *counts.entry(*format).or_default() += 1;
@@ -66,10 +67,12 @@ impl ModelClass {
 
     /// Everything in it as text: what names are made of. It must not change, or plans are not found any more.
     pub(crate) fn identity(&self) -> String {
-        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r, deep_embed, embedding_norm } = self.shape;
+        let ModelShape { layers, width, ffn, head_size, vocab, ranks: r, deep_embed, embedding_norm, output_head: _ } =
+            self.shape;
+        let head = self.head.map_or("none", Format::name);
         let mut text = format!(
             "{layers} {width} {ffn} {head_size} {vocab} {} {} {} {}\n{} {}\n",
-            r.decay, r.iclr, r.value, r.gate, self.embedding, self.head
+            r.decay, r.iclr, r.value, r.gate, self.embedding, head
         );
         for layer in std::iter::once(&self.first).chain(&self.others) {
             let formats: Vec<&str> = layer.values().map(|format| format.name()).collect();
@@ -97,7 +100,7 @@ impl ModelClass {
         };
         match weight {
             Weight::Embedding => self.embedding,
-            Weight::Head => self.head,
+            Weight::Head => self.head.unwrap_or(Format::F32),
             Weight::Layer(i, role) => layer(i).and_then(|formats| formats.get(&role)).copied().unwrap_or(Format::F32),
             _ => Format::F32,
         }
@@ -136,5 +139,10 @@ mod tests {
         let folded = ModelShape { embedding_norm: false, ..shape };
         let folded = ModelClass::of(&folded, |_| Format::F32).identity();
         assert_ne!(folded, ModelClass::of(&shape, |_| Format::F32).identity());
+        let headless = ModelShape { output_head: false, ..shape };
+        let format = |weight| if weight == Weight::Head { panic!("there is none") } else { Format::F32 };
+        let headless = ModelClass::of(&headless, format);
+        assert_ne!(headless.identity(), ModelClass::of(&shape, |_| Format::F32).identity());
+        assert_eq!(headless.name(), "12x768-f32");
     }
 }

@@ -252,6 +252,11 @@ pub enum BatchError {
         /// Layers of the model.
         layers: u32,
     },
+    /// Logits of a model that only embeds texts.
+    #[error(
+        "this model has no output head, so it makes no logits and generates nothing: it embeds texts (wgoose embed)"
+    )]
+    NoOutputHead,
     /// Two sequences on one state.
     #[error("sequences {0} and {1} share a state slot")]
     SharedSlot(usize, usize),

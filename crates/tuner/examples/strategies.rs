@@ -80,6 +80,7 @@ fn shape_of(size: &str) -> Option<ModelShape> {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     if size == "demo" { Some(demo) } else { ModelShape::preset(size) }
 }

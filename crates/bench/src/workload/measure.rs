@@ -144,8 +144,11 @@ impl Report {
     }
 }
 
-/// The name of a model's mix of formats, by its largest matrices and its head.
+/// The name of a model's mix of formats, by its largest matrices and its head; `None` without a head.
 fn formats(model: &Model) -> Option<&'static str> {
+    if !model.shape().output_head {
+        return None;
+    }
     let [matrix, head] = [Weight::Layer(0, LayerWeight::FfnKey), Weight::Head].map(|w| model.tensor(w).format());
     Mix::ALL.into_iter().find(|mix| mix.matrix() == matrix && mix.in_gguf(Weight::Head) == head).map(Mix::name)
 }

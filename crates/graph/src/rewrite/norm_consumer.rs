@@ -64,6 +64,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         rwkv7::forward(&shape).unwrap()
     }

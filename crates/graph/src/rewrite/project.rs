@@ -56,6 +56,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let mut graph = rwkv7::forward(&shape).unwrap();
         let fusions = FusionSet::from([Fusion::LoraGroup, Fusion::Project]);
@@ -88,6 +89,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let mut graph = rwkv7::forward(&shape).unwrap();
         rewrite::apply(&mut graph, &FusionSet::from([Fusion::LoraGroup])).unwrap();

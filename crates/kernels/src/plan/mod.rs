@@ -404,8 +404,10 @@ impl Plan {
     pub fn check_kernels(&self, model: &ModelShape, catalogue: &Catalogue) -> Result<(), PlanError> {
         if self.model != *model {
             let norm = |m: &ModelShape| if m.embedding_norm { "" } else { ", no norm of the embedding" };
-            let text =
-                |m: &ModelShape| format!("{} layers of width {}, vocabulary {}{}", m.layers, m.width, m.vocab, norm(m));
+            let head = |m: &ModelShape| if m.output_head { "" } else { ", no output head" };
+            let text = |m: &ModelShape| {
+                format!("{} layers of width {}, vocabulary {}{}{}", m.layers, m.width, m.vocab, norm(m), head(m))
+            };
             return Err(PlanError::Model { plan: text(&self.model), here: text(model) });
         }
         self.choices.iter().try_for_each(|choice| choice.check(catalogue))

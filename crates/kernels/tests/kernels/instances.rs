@@ -42,6 +42,7 @@ pub(crate) fn with_ranks(ranks: LoraRanks, matrix: Format, tokens: &[u32]) -> Ve
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     // Of a layer's matrices only one is ever K-major.
     let has_it = |w: Weight| !matrix.is_k_major() || matches!(w, Weight::Layer(_, LayerWeight::FfnValue));

@@ -25,6 +25,7 @@ fn kernel(op: &str, variant: &str, threads: u32, w_k: Format) -> Kernel {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let mut graph = rwkv7::forward(&shape).unwrap();
     rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();

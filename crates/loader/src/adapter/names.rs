@@ -147,6 +147,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         });
         let key = Weight::Layer(1, LayerWeight::Key);
         let mixes = Target { weight: Weight::Layer(0, LayerWeight::AttMix), row: Some(4) };

@@ -5,10 +5,11 @@ use super::rows::{decode_rows, read_rows};
 use crate::blocks;
 use crate::model::Model;
 use crate::placement::Stored;
+use crate::view::TensorView;
 use crate::writer::{Progress, WriteError};
 use rayon::prelude::*;
 use std::ops::Range;
-use wgoose_graph::Weight;
+use wgoose_graph::{Format, Weight};
 
 /// Numbers compared at a time by one thread, give or take a row.
 const PIECE: usize = 1 << 18;
@@ -32,6 +33,12 @@ pub(super) fn compare(
             return Err(WriteError::Stopped.into());
         }
     }
+    for (tensor, wanted) in source.head_tensors() {
+        let found = copy.head_tensors().find(|(name, _)| *name == tensor).map(|(_, view)| whole(&view));
+        if found != Some(whole(&wanted)) {
+            return Err(ConvertError::HeadDiffers { tensor });
+        }
+    }
     if let (Some(wanted), Some(found)) = (vocabulary, copy.vocabulary()) {
         // Id 0 is the end of text, whatever was given.
         let differs = |token: &usize| found.get(*token) != wanted.get(*token);
@@ -41,6 +48,13 @@ pub(super) fn compare(
     }
     copy.check_unchanged()?;
     Ok(weights)
+}
+
+/// The format of a tensor, and all its bytes.
+fn whole(view: &TensorView<'_>) -> (Format, Vec<u8>) {
+    let mut bytes = vec![0; view.byte_len()];
+    view.copy_rows(0..view.rows(), &mut bytes);
+    (view.format(), bytes)
 }
 
 fn compare_weight(source: &Model, copy: &Model, weight: Weight) -> Result<(), ConvertError> {
@@ -92,6 +106,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let (container, vocabulary) = (Container::Gguf, None);
         let options =

@@ -43,6 +43,12 @@ pub enum ConvertError {
         /// The first weight that differs.
         weight: Weight,
     },
+    /// The copy holds another embedding head than it should.
+    #[error("the copy differs from the source in '{tensor}': nothing was kept (check memory and disk, and try again)")]
+    HeadDiffers {
+        /// The first tensor of a head that differs.
+        tensor: String,
+    },
     /// The copy has lost tokens.
     #[error("the copy has another vocabulary than the source from token {token} on: nothing was kept")]
     VocabularyDiffers {

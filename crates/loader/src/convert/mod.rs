@@ -3,7 +3,8 @@
 //! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)). Where the
 //! format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
 //! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a
-//! GGUF file says beside its tensors is kept in another one, every key with its type.
+//! GGUF file says beside its tensors is kept in another one, every key with its type. Embedding heads are copied as they
+//! are, into safetensors files only.
 
 mod check;
 mod error;
@@ -21,6 +22,7 @@ use crate::gguf::pair::Pair;
 use crate::model::Model;
 use crate::names::Container;
 use crate::placement::Stored;
+use crate::view::TensorView;
 use crate::writer::{self, ChosenFormats, Mix, Outline, Progress, Setting, WriteReport};
 use rounding::Roundings;
 use source::Source;
@@ -91,7 +93,8 @@ pub fn convert(
     let own = model.vocabulary();
     let kept = model.pairs();
     let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
-    let outline = outline(model, options, vocabulary, &kept);
+    let heads: Vec<_> = model.head_tensors().collect();
+    let outline = outline(model, options, vocabulary, &kept, &heads);
     let checked = OnceLock::new();
     let roundings = Roundings::default();
     let source = Source {
@@ -113,7 +116,8 @@ pub fn convert(
 pub fn file_bytes(model: &Model, options: &ConvertOptions) -> Result<u64, ConvertError> {
     let own = model.vocabulary();
     let vocabulary = own.as_deref().or(options.vocabulary.as_deref());
-    Ok(writer::bytes(&outline(model, options, vocabulary, &model.pairs()))?)
+    let heads: Vec<_> = model.head_tensors().collect();
+    Ok(writer::bytes(&outline(model, options, vocabulary, &model.pairs(), &heads))?)
 }
 
 fn outline<'a>(
@@ -121,6 +125,7 @@ fn outline<'a>(
     options: &'a ConvertOptions,
     vocabulary: Option<&'a [Vec<u8>]>,
     kept: &'a [Pair],
+    heads: &'a [(String, TensorView<'a>)],
 ) -> Outline<'a> {
     Outline {
         shape: model.shape(),
@@ -131,5 +136,6 @@ fn outline<'a>(
         vocabulary,
         kept,
         set: &options.set,
+        heads,
     }
 }

@@ -59,6 +59,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let (container, vocabulary) = (Container::Gguf, None);
         let options =

@@ -36,7 +36,11 @@ impl Rows for Source<'_> {
     ) -> Result<(), ConvertError> {
         let first = tensor.first_row as usize;
         let rows = first + rows.start as usize..first + rows.end as usize;
-        let weight = in_place_of(tensor.weight);
+        let Some(weight) = tensor.weight else {
+            copy_head(self.model, &tensor.name, rows, out);
+            return Ok(());
+        };
+        let weight = in_place_of(weight);
         let sums = encode_rows(self.model, weight, rows, tensor.format, numbers, out).map_err(|why| match why {
             ConvertError::Range { value, format, .. } => {
                 ConvertError::Range { tensor: tensor.name.clone(), value, format }
@@ -59,6 +63,13 @@ impl Rows for Source<'_> {
         }
         // What was read until here can be believed only now.
         Ok(self.model.check_unchanged()?)
+    }
+}
+
+/// Copies rows of a tensor of an embedding head.
+fn copy_head(model: &Model, name: &str, rows: Range<usize>, out: &mut [u8]) {
+    if let Some((_, view)) = model.head_tensors().find(|(own, _)| own == name) {
+        view.copy_rows(rows, out);
     }
 }
 

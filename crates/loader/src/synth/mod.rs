@@ -52,6 +52,7 @@ pub fn write(options: &SynthOptions, path: &Path, progress: &mut Progress<'_>) -
         vocabulary: Some(&vocabulary),
         kept: &[],
         set: &[],
+        heads: &[],
     };
     writer::write(&outline, options, path, Existing::Replace, progress)
 }
@@ -75,7 +76,9 @@ impl Rows for SynthOptions {
         numbers: &mut Vec<f32>,
         out: &mut [u8],
     ) -> Result<(), SynthError> {
-        let source = Source::new(self, tensor.weight, tensor.cols);
+        // Synthetic models have no embedding heads.
+        let Some(weight) = tensor.weight else { return Ok(()) };
+        let source = Source::new(self, weight, tensor.cols);
         let cols = tensor.cols as usize;
         numbers.resize(rows.len() * cols, 0.0);
         for (row, out) in rows.zip(numbers.chunks_mut(cols)) {

@@ -49,6 +49,9 @@ pub enum WriteError {
     /// A model whose tensors a container has no names for.
     #[error("GGUF has no names for the tensors of {0} (DeepEmbed): write a safetensors file (.st)")]
     NoGgufNames(&'static str),
+    /// An embedding model in a container that has no names for its heads.
+    #[error("GGUF has no names for the heads of an embedding model: write a safetensors file (.st)")]
+    NoGgufHeads,
     /// Metadata for a container that has none.
     #[error("safetensors files have no metadata here: write a GGUF file to set some (--set)")]
     NoMetadata,

@@ -4,11 +4,12 @@ use super::{Outline, WriteError};
 use crate::names::{Container, Names};
 use wgoose_graph::{Format, LayerWeight, ModelShape, Weight, WeightClass};
 
-/// A tensor of the file: some rows of a weight.
+/// A tensor of the file: some rows of a weight, or a tensor of an embedding head.
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
     pub(crate) name: String,
-    pub(crate) weight: Weight,
+    /// The weight; `None`, of a tensor of an embedding head.
+    pub(crate) weight: Option<Weight>,
     /// The weight's first row that lies in this tensor.
     pub(crate) first_row: u32,
     pub(crate) rows: u32,
@@ -24,6 +25,11 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
+    /// A tensor of all its rows that has no place yet.
+    fn of(name: String, weight: Option<Weight>, dims: Vec<u32>, [rows, cols]: [u32; 2], format: Format) -> Self {
+        Tensor { name, weight, first_row: 0, rows, cols, dims, format, offset: 0, bytes: 0, padding: 0 }
+    }
+
     /// Number of weights.
     pub(super) fn weights(&self) -> u64 {
         u64::from(self.rows) * u64::from(self.cols)
@@ -59,6 +65,10 @@ impl Layout {
                 }
             }
         }
+        for (name, head) in outline.heads {
+            let sizes = [head.rows() as u32, head.cols() as u32];
+            layout.place(alignment, Tensor::of(name.clone(), None, head_dims(sizes), sizes, head.format()))?;
+        }
         if outline.container == Container::Gguf {
             layout.push_unused(outline, alignment)?;
         }
@@ -92,32 +102,31 @@ impl Layout {
         cols: u32,
     ) -> Result<(), WriteError> {
         let format = outline.format(weight);
-        if !(cols as usize).is_multiple_of(format.block_weights()) {
-            return Err(WriteError::RowLength { tensor: name, cols, format });
-        }
         let count = rows.len() as u32;
-        let Some(bytes) = format.bytes(count as usize, cols as usize) else {
-            return Err(WriteError::TooLarge { tensor: name });
-        };
-        let bytes = bytes as u64;
         let dims = match outline.container {
             Container::Gguf => gguf_dims(weight, count, cols),
             Container::Safetensors | Container::Pth => checkpoint_dims(weight, outline.shape.head_size, count, cols),
         };
-        let (offset, padding) = (self.data_len, bytes.next_multiple_of(alignment) - bytes);
+        self.place(
+            alignment,
+            Tensor { first_row: rows.start, ..Tensor::of(name, Some(weight), dims, [count, cols], format) },
+        )
+    }
+
+    /// Gives a tensor its place, behind those before.
+    fn place(&mut self, alignment: u64, tensor: Tensor) -> Result<(), WriteError> {
+        let Tensor { name, rows, cols, format, .. } = &tensor;
+        if !(*cols as usize).is_multiple_of(format.block_weights()) {
+            return Err(WriteError::RowLength { tensor: name.clone(), cols: *cols, format: *format });
+        }
+        let Some(bytes) = format.bytes(*rows as usize, *cols as usize) else {
+            return Err(WriteError::TooLarge { tensor: name.clone() });
+        };
+        let bytes = bytes as u64;
+        let offset = self.data_len;
+        let padding = bytes.next_multiple_of(alignment) - bytes;
         self.data_len = offset + bytes + padding;
-        self.tensors.push(Tensor {
-            name,
-            weight,
-            first_row: rows.start,
-            rows: count,
-            cols,
-            dims,
-            format,
-            offset,
-            bytes,
-            padding,
-        });
+        self.tensors.push(Tensor { offset, bytes, padding, ..tensor });
         Ok(())
     }
 }
@@ -142,6 +151,11 @@ fn checkpoint_dims(weight: Weight, head_size: u32, rows: u32, cols: u32) -> Vec<
     }
 }
 
+/// As a checkpoint has the tensors of an embedding head: matrices, and flat vectors.
+fn head_dims([rows, cols]: [u32; 2]) -> Vec<u32> {
+    if rows == 1 { vec![cols] } else { vec![rows, cols] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,10 +173,12 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let (name, mix) = ("tiny", Mix::F16);
         let (vocabulary, chosen) = (None, None);
-        let outline = Outline { shape: &shape, container, mix, chosen, name, vocabulary, kept: &[], set: &[] };
+        let outline =
+            Outline { shape: &shape, container, mix, chosen, name, vocabulary, kept: &[], set: &[], heads: &[] };
         Layout::new(&outline, alignment).unwrap()
     }
 

@@ -84,6 +84,7 @@ fn plan(outline: &Outline<'_>) -> Result<(Layout, Vec<u8>), WriteError> {
         Container::Gguf if outline.shape.deep_embed.is_some() => {
             Err(WriteError::NoGgufNames(outline.shape.architecture()))
         }
+        Container::Gguf if !outline.heads.is_empty() => Err(WriteError::NoGgufHeads),
         Container::Gguf => {
             let layout = Layout::new(outline, gguf::ALIGNMENT)?;
             let header = gguf::header(outline, &layout)?;

@@ -5,6 +5,7 @@ use super::mix::Mix;
 use super::setting::Setting;
 use crate::gguf::pair::Pair;
 use crate::names::Container;
+use crate::view::TensorView;
 use wgoose_graph::{Format, ModelShape, Weight};
 
 /// What is known of a file before any number.
@@ -26,6 +27,8 @@ pub(crate) struct Outline<'a> {
     pub(crate) kept: &'a [Pair],
     /// What a GGUF file is to say beside.
     pub(crate) set: &'a [Setting],
+    /// The tensors of embedding heads, for safetensors files: copied as they are.
+    pub(crate) heads: &'a [(String, TensorView<'a>)],
 }
 
 impl Outline<'_> {

@@ -142,7 +142,7 @@ impl Engine {
             return Err(DecodeError::Unsupported.into());
         }
         let sequences = [Sequence { slot, tokens, outputs: Outputs::Last }];
-        self.check(&sequences)?;
+        self.check_logits(&sequences)?;
         self.kept = None;
         let passes = divide(&sequences, self.chunk, 1);
         let (_, begun) = self.run_each(&sequences, &passes, Target::Logits, true, &[], goes_on, &mut |_, _| {})?;
@@ -167,7 +167,7 @@ impl Engine {
         states: &[(usize, State)],
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Forwarded, RuntimeError> {
-        self.check(sequences)?;
+        self.check_logits(sequences)?;
         let passes = divide(sequences, self.chunk, self.executor.max_outputs());
         let mut rows = vec![Vec::new(); sequences.len()];
         let (states, passes) =
@@ -250,6 +250,14 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::check`], of passes that end in logits.
+    fn check_logits(&self, sequences: &[Sequence<'_>]) -> Result<(), RuntimeError> {
+        match self.shape().output_head {
+            true => self.check(sequences),
+            false => Err(BatchError::NoOutputHead.into()),
+        }
+    }
+
     /// Whether tokens can be chosen where the model runs, see [`Engine::decode`].
     pub fn can_decode(&mut self) -> bool {
         self.executor.decoder().is_some()
@@ -273,6 +281,9 @@ impl Engine {
         in_flight: usize,
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
+        if !self.shape().output_head {
+            return Err(BatchError::NoOutputHead.into());
+        }
         let invalidated = |s: &Continuation<'_>| self.invalidated.contains(&s.slot);
         if let Some(sequence) = sequences.iter().position(invalidated) {
             return Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into());

@@ -17,7 +17,7 @@ impl Engine {
         sequences: &[Sequence<'_>],
         on_value: &mut dyn FnMut(&Traced<'_>) -> ControlFlow<()>,
     ) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        self.check(sequences)?;
+        self.check_logits(sequences)?;
         let vocab = self.shape().vocab as usize;
         let mut rows = vec![Vec::new(); sequences.len()];
         let mut goes_on = ControlFlow::Continue(());

@@ -427,6 +427,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
         let sets: [FusionSet; 3] =

@@ -124,6 +124,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let limits = Limits::webgpu();
         let format = |weight: Weight| if weight.class() == WeightClass::Matrix { Format::F16 } else { Format::F32 };

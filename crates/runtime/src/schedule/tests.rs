@@ -14,6 +14,7 @@ const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// What a device with matrix units records without a plan, in a class of precision.

@@ -92,6 +92,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         for fusions in [FusionSet::default(), FusionSet::from(Fusion::ALL)] {
             let mut graph = rwkv7::forward(&shape).unwrap();

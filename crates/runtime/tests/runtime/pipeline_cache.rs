@@ -21,6 +21,7 @@ fn model() -> Arc<Model> {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");

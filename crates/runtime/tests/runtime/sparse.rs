@@ -16,8 +16,17 @@ const LEAST_MEMORY: u32 = 16 << 10;
 /// The product with `ffn.value` in a format, added to the residual stream.
 fn instance(width: u32, ffn: u32, tokens: u32, format: Format) -> Instance {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
-    let shape =
-        ModelShape { layers: 1, width, ffn, head_size: 32, vocab: 64, ranks, deep_embed: None, embedding_norm: true };
+    let shape = ModelShape {
+        layers: 1,
+        width,
+        ffn,
+        head_size: 32,
+        vocab: 64,
+        ranks,
+        deep_embed: None,
+        embedding_norm: true,
+        output_head: true,
+    };
     let mut graph = rwkv7::forward(&shape).unwrap();
     rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
     let stored = |w: Weight| if w == Weight::Layer(0, LayerWeight::FfnValue) { format } else { Format::F16 };

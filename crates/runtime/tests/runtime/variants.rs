@@ -115,6 +115,7 @@ fn kernels_that_add_up_alike_have_the_same_bits() {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let batch = BatchShape { tokens: 20, segments: 1, outputs: 1 };
     let mut graphs = [(); 2].map(|()| rwkv7::forward_to(&shape, Target::Logits).unwrap());

@@ -25,6 +25,7 @@ pub(crate) fn model() -> Result<(PathBuf, Option<TempDir>), Box<dyn Error>> {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     // Random weights talk nonsense, but they are read, run and measured like any others.
     let vocabulary = Tokenizer::world().vocabulary().take(shape.vocab as usize).map(<[u8]>::to_vec).collect();

@@ -54,6 +54,7 @@ fn a_converted_model_says_the_same() {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let container = Container::Safetensors;
     let options =

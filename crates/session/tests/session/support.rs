@@ -18,6 +18,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// A model file that lives as long as its folder.

@@ -22,6 +22,7 @@ fn of_rows(folder: &Path, rows: u32) -> PathBuf {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let path = folder.join(format!("{rows}.st"));
     let (container, mix) = (Container::Safetensors, Mix::F16);

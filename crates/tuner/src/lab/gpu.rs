@@ -223,6 +223,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let (container, mix) = (Container::Gguf, Mix::F16);
         let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };

@@ -22,6 +22,7 @@ const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 16, iclr: 16, value: 16, gate: 16 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// The CPU reference with a mistake in how it is driven.

@@ -23,6 +23,7 @@ fn model(folder: &tempfile::TempDir) -> Arc<Model> {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     model_of(folder, shape, Mix::F16)
 }
@@ -210,6 +211,7 @@ fn plans_pass_the_gate_of_their_class() {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     for mix in [Mix::Q4_K_M, Mix::Q5_K_M] {
         let folder = tempfile::tempdir().unwrap();

@@ -25,6 +25,7 @@ fn demo() -> Problem {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     with_limits(shape, formats(&shape, Mix::Q4_K_M), limits_of_software())
 }

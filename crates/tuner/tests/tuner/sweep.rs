@@ -25,6 +25,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed: 5, container, mix, hot: false, ffn_zeros: None, vocabulary: None };

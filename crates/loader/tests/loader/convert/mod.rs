@@ -25,6 +25,7 @@ fn options(container: Container, mix: Mix) -> SynthOptions {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let vocabulary = (0..1000_u32).map(|id| if id == 700 { vec![] } else { id.to_le_bytes()[..2].to_vec() }).collect();
     SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: Some(vocabulary) }

@@ -67,6 +67,7 @@ fn write_model(path: &Path, seed: u64) {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     let (container, mix) = (Container::Gguf, Mix::F16);
     let options = SynthOptions { shape, seed, container, mix, hot: false, ffn_zeros: None, vocabulary: None };

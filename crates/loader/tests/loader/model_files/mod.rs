@@ -3,6 +3,7 @@
 mod config;
 mod containers;
 mod deep_embed;
+mod embedding_heads;
 mod embedding_norm;
 mod hostile;
 mod namings;

@@ -25,6 +25,7 @@ fn small(layers: u32) -> ModelShape {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     }
 }
 

@@ -20,6 +20,7 @@ fn options(mix: Mix) -> SynthOptions {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     };
     SynthOptions { shape, seed: 1, container: Container::Gguf, mix, hot: false, ffn_zeros: None, vocabulary: None }
 }

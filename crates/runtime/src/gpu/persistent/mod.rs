@@ -251,6 +251,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.gguf");

@@ -74,6 +74,7 @@ const SUITS_ALL: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 32, iclr: 64, value: 32, gate: 96 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// Random cases in these formats, of which there is one at least.
@@ -182,6 +183,7 @@ fn models() -> impl Strategy<Value = ModelShape> {
                 ranks,
                 deep_embed: None,
                 embedding_norm: true,
+                output_head: true,
             }
         },
     )

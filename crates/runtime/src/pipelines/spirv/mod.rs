@@ -74,6 +74,7 @@ mod tests {
             ranks,
             deep_embed: None,
             embedding_norm: true,
+            output_head: true,
         };
         let mut graph = rwkv7::forward_to(&shape, Target::Logits).unwrap();
         rewrite::apply(&mut graph, &FusionSet::new()).unwrap();

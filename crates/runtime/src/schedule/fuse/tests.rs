@@ -32,6 +32,7 @@ fn shape(layers: u32, width: u32) -> ModelShape {
         ranks,
         deep_embed: None,
         embedding_norm: true,
+        output_head: true,
     }
 }
 

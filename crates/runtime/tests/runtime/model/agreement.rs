@@ -22,6 +22,7 @@ const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// Sequences of a pass, and passes: 300 states.

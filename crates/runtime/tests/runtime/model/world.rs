@@ -19,6 +19,7 @@ pub(crate) const SHAPE: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// A synthetic model of [`SHAPE`].

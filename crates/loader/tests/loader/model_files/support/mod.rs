@@ -22,6 +22,7 @@ pub(crate) const TINY: ModelShape = ModelShape {
     ranks: LoraRanks { decay: 5, iclr: 6, value: 7, gate: 8 },
     deep_embed: None,
     embedding_norm: true,
+    output_head: true,
 };
 
 /// A number between -128 and 127, pseudo-random in all arguments.
