@@ -11,6 +11,7 @@ pub(crate) fn run() -> Result<()> {
         let wgoose = Wgoose::build(Profile::Dev)?;
         let oracle = Oracle::prepare()?;
         oracle.run("golden.py", &wgoose)?;
+        oracle.run("embedding_golden.py", &wgoose)?;
         oracle.run_alone("blocks_golden.py")?;
         oracle.run_alone("tokenizer_golden.py")
     });

@@ -39,7 +39,7 @@ impl Error for WrongUsage {}
 /// Whether an argument is to blame, not a file or the device.
 fn is_wrong_usage(error: &(dyn Error + 'static)) -> bool {
     let of_session = |error: &SessionError| match error {
-        SessionError::SamplerOptions(_) => true,
+        SessionError::SamplerOptions(_) | SessionError::NoEmbeddingHead { .. } => true,
         SessionError::Runtime(why) => {
             matches!(why, RuntimeError::BudgetTooSmall { .. } | RuntimeError::RingTooSmall { .. })
         }

@@ -1,8 +1,8 @@
-//! The heads of embedding models: small networks that turn the hidden state at the end of a text into its embedding, one
-//! for each task.
+//! The heads of embedding models: small networks that turn the hidden state at the end of a text into its embedding,
+//! one for each task.
 //!
-//! Names and sizes are those of `MultiTaskHead` and `NonlinearHead` in EmbeddingRWKV (PyPI `rwkv-emb`, `model.py`). Whatever
-//! the names of the other tensors begin with, those of heads begin with `head.`.
+//! Names and sizes are those of `MultiTaskHead` and `NonlinearHead` in EmbeddingRWKV (PyPI `rwkv-emb`, `model.py`).
+//! Whatever the names of the other tensors begin with, those of heads begin with `head.`.
 
 use crate::contents::Directory;
 use crate::error::LoadError;
@@ -64,7 +64,8 @@ impl FromStr for EmbeddingHead {
     }
 }
 
-/// The tensors of a head. The embedding of a hidden state x is the layer norm, with epsilon 1e-5, of x + fc2 relu(fc1 x).
+/// The tensors of a head. The embedding of a hidden state x is the layer norm, with epsilon 1e-5, of
+/// x + fc2 relu(fc1 x).
 #[derive(Clone, Copy, Debug)]
 pub struct EmbeddingHeadTensors<'a> {
     /// `[C, C]`.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 use wgoose_graph::ModelShape;
+use wgoose_loader::{EmbeddingHead, Model};
 use wgoose_runtime::check_tokens;
 use wgoose_session::{EmbedOptions, Level, Pooling, Session};
 
@@ -17,18 +18,27 @@ const TEXTS: usize = 64;
 
 /// The options of an embedding by their names in Python.
 pub(crate) fn options(
+    model: &Model,
     layer: Option<u32>,
-    pooling: &str,
+    pooling: Option<&str>,
+    head: Option<&str>,
     normalise: bool,
     prefix: Vec<u32>,
     token_budget: Option<NonZeroUsize>,
 ) -> PyResult<EmbedOptions> {
-    let pooling = match pooling {
-        "last" => Pooling::Last,
-        "mean" => Pooling::Mean,
-        "every" => Pooling::Every,
-        "state" => Pooling::State,
-        other => return Err(InputError::new_err(format!("pooling '{other}' is none of last, mean, every, state"))),
+    let named = |head: &str| head.parse::<EmbeddingHead>().map_err(|e| InputError::new_err(e.to_string()));
+    let pooling = match (pooling, head) {
+        (None, Some(head)) => Pooling::Head(named(head)?),
+        (Some(_), Some(_)) => return Err(InputError::new_err("give a pooling or a head, not both")),
+        (None, None) if layer.is_some() => Pooling::Mean,
+        (None, None) => EmbedOptions::of(model).pooling,
+        (Some("last"), None) => Pooling::Last,
+        (Some("mean"), None) => Pooling::Mean,
+        (Some("every"), None) => Pooling::Every,
+        (Some("state"), None) => Pooling::State,
+        (Some(other), None) => {
+            return Err(InputError::new_err(format!("pooling '{other}' is none of last, mean, every, state")));
+        }
     };
     Ok(EmbedOptions { level: layer.map_or(Level::Final, Level::Layer), pooling, normalise, prefix, token_budget })
 }
@@ -62,7 +72,7 @@ pub(crate) fn embed(
 pub(crate) fn dims(options: &EmbedOptions, tokens: usize, shape: &ModelShape) -> Vec<usize> {
     let (width, heads, n) = (shape.width as usize, shape.heads() as usize, shape.head_size as usize);
     match options.pooling {
-        Pooling::Last | Pooling::Mean => vec![width],
+        Pooling::Last | Pooling::Mean | Pooling::Head(_) => vec![width],
         Pooling::Every => vec![tokens, width],
         Pooling::State => vec![heads, n, n],
     }

@@ -47,6 +47,9 @@ pub(crate) fn of_session(error: &SessionError) -> PyErr {
         SessionError::Vocabulary(_)
         | SessionError::GivenVocabulary(_)
         | SessionError::SamplerOptions(_)
+        | SessionError::NoEmbeddingHead { .. }
+        | SessionError::HeadLevel
+        | SessionError::EndInText { .. }
         | SessionError::EmptyPrompt => InputError::new_err(line),
         _ => Error::new_err(line),
     }

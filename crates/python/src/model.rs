@@ -335,26 +335,29 @@ impl Model {
     }
 
     /// The embedding of a text, or of token ids: float32, [width] for pooling 'mean' and 'last', [tokens, width] for
-    /// 'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states).
+    /// 'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states). Without a pooling it
+    /// is the mean, or head 'retr' of a model that has it.
     ///
-    /// layer: take hidden states after this layer, from 0, instead of after the last norm. normalise: divide each row by its
-    /// length. prefix: text or tokens read before, such as an instruction. token_budget: most tokens of several texts in
-    /// one pass; changes no bit.
+    /// head: 'cls', 'sts' or 'retr', of an embedding model (EmbeddingRWKV), instead of a pooling: [width]; each text is read
+    /// with token 65535 behind it. layer: take hidden states after this layer, from 0, instead of after the last norm.
+    /// normalise: divide each row by its length. prefix: text or tokens read before, such as an instruction. token_budget:
+    /// most tokens of several texts in one pass; changes no bit.
     ///
     /// Raises InputError, DeviceError.
-    #[pyo3(signature = (text, *, layer=None, pooling="mean", normalise=true, prefix=None, token_budget=None))]
+    #[pyo3(signature = (text, *, layer=None, pooling=None, head=None, normalise=true, prefix=None, token_budget=None))]
     fn embed<'py>(
         &self,
         text: &Bound<'py, PyAny>,
         layer: Option<u32>,
-        pooling: &str,
+        pooling: Option<&str>,
+        head: Option<&str>,
         normalise: bool,
         prefix: Option<&Bound<'py, PyAny>>,
         token_budget: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let py = text.py();
         let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
-        let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
+        let options = embed_options(&self.file, layer, pooling, head, normalise, prefix, token_budget)?;
         let texts = [self.tokens(text)?];
         let floats = embed(py, self.embedder(py)?, &texts, &options)?.pop().unwrap_or_default();
         array(py, &dims(&options, texts[0].len(), self.file.shape()), floats)
@@ -364,23 +367,24 @@ impl Model {
     /// a list of arrays for pooling 'every'. Bit for bit those of single calls. The options are those of `embed`.
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt between passes.
-    #[pyo3(signature = (texts, *, layer=None, pooling="mean", normalise=true, prefix=None, token_budget=None))]
+    #[pyo3(signature = (texts, *, layer=None, pooling=None, head=None, normalise=true, prefix=None, token_budget=None))]
     fn embed_batch<'py>(
         &self,
         texts: &Bound<'py, PyAny>,
         layer: Option<u32>,
-        pooling: &str,
+        pooling: Option<&str>,
+        head: Option<&str>,
         normalise: bool,
         prefix: Option<&Bound<'py, PyAny>>,
         token_budget: Option<NonZeroUsize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = texts.py();
         let prefix = prefix.map_or(Ok(Vec::new()), |prefix| self.tokens(prefix))?;
-        let options = embed_options(layer, pooling, normalise, prefix, token_budget)?;
+        let options = embed_options(&self.file, layer, pooling, head, normalise, prefix, token_budget)?;
         let texts = input::several(texts)?.map(|text| self.tokens(&text?)).collect::<PyResult<Vec<_>>>()?;
         let embeddings = embed(py, self.embedder(py)?, &texts, &options)?;
         let shape = self.file.shape();
-        if pooling == "every" {
+        if pooling == Some("every") {
             let arrays = texts.iter().zip(embeddings);
             let arrays = arrays.map(|(text, floats)| array(py, &dims(&options, text.len(), shape), floats));
             return Ok(arrays.collect::<PyResult<Vec<_>>>()?.into_pyobject(py)?.into_any());

@@ -6,6 +6,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{ModelVocabularyError, VocabularyChoice};
 use crate::{EmbeddingCacheOptions, PrefixOptions, Session, SessionError};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -265,7 +266,16 @@ impl SessionBuilder {
                 None => engine,
             };
             let tokenizer = self.tokenizer_of(&model)?;
-            return Ok(Session { model, engine, device: None, plan: None, tokenizer, prefixes, embeddings });
+            return Ok(Session {
+                model,
+                engine,
+                device: None,
+                plan: None,
+                tokenizer,
+                prefixes,
+                embeddings,
+                heads: HashMap::new(),
+            });
         }
         // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
         let likely = match &self.plan {
@@ -307,7 +317,16 @@ impl SessionBuilder {
         executor.set_residency(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
-        Ok(Session { model, engine, device: Some(device), plan: Some(report), tokenizer, prefixes, embeddings })
+        Ok(Session {
+            model,
+            engine,
+            device: Some(device),
+            plan: Some(report),
+            tokenizer,
+            prefixes,
+            embeddings,
+            heads: HashMap::new(),
+        })
     }
 
     /// As [`SessionBuilder::open_model`], of a model that differs from the one of an executor in formats only: on its
@@ -327,7 +346,16 @@ impl SessionBuilder {
         let engine = Engine::new(Box::new(executor.sharing_with(Arc::clone(&model), plan, 1)?), chunk);
         let device = Some(Arc::clone(device));
         let tokenizer = self.tokenizer_of(&model)?;
-        Ok(Session { model, engine, device, plan: Some(report), tokenizer, prefixes: None, embeddings: None })
+        Ok(Session {
+            model,
+            engine,
+            device,
+            plan: Some(report),
+            tokenizer,
+            prefixes: None,
+            embeddings: None,
+            heads: HashMap::new(),
+        })
     }
 
     /// The tokenizer of a model, or why it can only be given token ids.

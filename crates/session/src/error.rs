@@ -6,7 +6,7 @@ use crate::sampling::{SampleError, SamplerOptionsError};
 use crate::vocabulary::ModelVocabularyError;
 use std::path::PathBuf;
 use wgoose_kernels::PlanError;
-use wgoose_loader::LoadError;
+use wgoose_loader::{EmbeddingHead, LoadError};
 use wgoose_runtime::RuntimeError;
 
 /// What can go wrong in a session.
@@ -50,6 +50,30 @@ pub enum SessionError {
     /// An empty prompt.
     #[error("the prompt is empty: give at least one character")]
     EmptyPrompt,
+    /// An embedding head that the model does not have.
+    #[error(
+        "this model has no embedding head '{wanted}': {}",
+        if names.is_empty() { "it has none, so leave the head out".to_owned() } else { format!("it has {names}") }
+    )]
+    NoEmbeddingHead {
+        /// The head.
+        wanted: EmbeddingHead,
+        /// The heads that the model has.
+        names: String,
+    },
+    /// An embedding head of hidden states of a layer.
+    #[error("embedding heads read the final hidden state: leave the layer out, or the head")]
+    HeadLevel,
+    /// The end of a text inside a text.
+    #[error(
+        "token 65535 at position {position} of text {text} ends a text, and others follow it: embed the parts one by one"
+    )]
+    EndInText {
+        /// Index of the text.
+        text: usize,
+        /// Position in it.
+        position: usize,
+    },
     /// The file of the embedding cache.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,5 +1,6 @@
 //! A session: one model on one device, one sequence going on.
 
+use crate::embed::HeadWeights;
 use crate::embedding_cache::EmbeddingCache;
 use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
@@ -7,11 +8,12 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::ModelVocabularyError;
 use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
-use wgoose_loader::Model;
+use wgoose_loader::{EmbeddingHead, Model};
 use wgoose_plans::Report;
 use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
 
@@ -28,6 +30,8 @@ pub struct Session {
     pub(crate) prefixes: Option<Prefixes>,
     /// The embedding cache, if there is one.
     pub(crate) embeddings: Option<Arc<Mutex<EmbeddingCache>>>,
+    /// The embedding heads that were used.
+    pub(crate) heads: HashMap<EmbeddingHead, Arc<HeadWeights>>,
 }
 
 impl Session {
@@ -206,6 +210,7 @@ impl Session {
             tokenizer: self.tokenizer.clone(),
             prefixes: self.prefixes.clone(),
             embeddings: self.embeddings.clone(),
+            heads: self.heads.clone(),
         })
     }
 

@@ -14,6 +14,7 @@ mod compare;
 mod convert;
 mod demo;
 mod embed;
+mod embedding_heads;
 mod eval;
 mod experiments;
 mod generate;

@@ -1,6 +1,7 @@
 //! `wgoose serve`, asked over a socket as programs for OpenAI's interface ask.
 
 use crate::binary::{printed, synth};
+use crate::embedding_heads::embedding_model;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,9 +16,9 @@ struct Served {
 }
 
 impl Served {
-    fn begin(folder: &Path) -> Self {
+    fn begin(folder: &Path, model: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-        command.args(["serve", "tiny.gguf", "--port", "0", "--backend", "cpu"]).current_dir(folder);
+        command.args(["serve", model, "--port", "0", "--backend", "cpu"]).current_dir(folder);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let place = |line: String| Some(line.strip_prefix("listening at http://")?.split_once("/v1")?.0.to_owned());
@@ -69,7 +70,7 @@ fn programs_for_openai_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");
-    let served = Served::begin(folder);
+    let served = Served::begin(folder, "tiny.gguf");
     assert_eq!(served.ask("GET", "/health", "").0, 200);
     let models: Value = serde_json::from_str(&served.ask("GET", "/v1/models", "").1).unwrap();
     assert_eq!(models["data"][0]["id"], "tiny");
@@ -116,10 +117,37 @@ fn programs_for_openai_are_answered() {
 }
 
 #[test]
+fn requests_name_the_head_of_an_embedding_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    embedding_model(folder, "embed.st");
+    let served = Served::begin(folder, "embed.st");
+    for (head, named) in [
+        ("retr", json!({})),
+        ("sts", json!({ "head": "sts" })),
+        ("sts", json!({ "model": "embed:sts" })),
+        ("retr", json!({ "model": "embed:latest" })),
+    ] {
+        let mut body = named;
+        body["input"] = json!("a goose");
+        let line = printed(folder, ["embed", "embed.st", "--backend", "cpu", "--head", head, "a goose"]);
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(served.post("/v1/embeddings", &body)["data"][0]["embedding"], line["embedding"], "{body}");
+    }
+    for (path, body, why) in [
+        ("/v1/embeddings", json!({ "input": "a", "head": "sim" }), "head: 'sim' is none of"),
+        ("/v1/completions", json!({ "prompt": "a" }), "this model has no output head"),
+    ] {
+        let (status, answer) = served.ask("POST", path, &body.to_string());
+        assert!(status == 400 && answer.contains(why), "{body}: {status} {answer}");
+    }
+}
+
+#[test]
 fn what_cannot_be_honoured_is_refused_and_costs_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
-    let served = Served::begin(folder.path());
+    let served = Served::begin(folder.path(), "tiny.gguf");
     let message = json!([{ "role": "user", "content": "a" }]);
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     for (path, body, why) in [

@@ -41,6 +41,7 @@ _Path: TypeAlias = str | PathLike[str]
 _Text: TypeAlias = str | bytes
 _Tokens: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
 _Pooling: TypeAlias = Literal["mean", "last", "every", "state"]
+_Head: TypeAlias = Literal["cls", "sts", "retr"]
 """What is made of a text's hidden states: one row for 'mean' and 'last', a row a token for 'every'; 'state' is the WKV
 state of the layer instead."""
 
@@ -317,17 +318,20 @@ class Model:
         text: _Text | _Tokens,
         *,
         layer: int | None = None,
-        pooling: _Pooling = "mean",
+        pooling: _Pooling | None = None,
+        head: _Head | None = None,
         normalise: bool = True,
         prefix: _Text | _Tokens | None = None,
         token_budget: int | None = None,
     ) -> _Array:
         """The embedding of a text, or of token ids: float32, [width] for pooling 'mean' and 'last', [tokens, width] for
-        'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states).
+        'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states). Without a pooling
+        it is the mean, or head 'retr' of a model that has it.
 
-        layer: take hidden states after this layer, from 0, instead of after the last norm. normalise: divide each row
-        by its length. prefix: text or tokens read before, such as an instruction. token_budget: most tokens of several
-        texts in one pass; changes no bit.
+        head: 'cls', 'sts' or 'retr', of an embedding model (EmbeddingRWKV), instead of a pooling: [width]; each text is
+        read with token 65535 behind it. layer: take hidden states after this layer, from 0, instead of after the last
+        norm. normalise: divide each row by its length. prefix: text or tokens read before, such as an instruction.
+        token_budget: most tokens of several texts in one pass; changes no bit.
 
         Raises InputError, DeviceError.
         """
@@ -337,7 +341,8 @@ class Model:
         texts: Iterable[_Text | _Tokens],
         *,
         layer: int | None = None,
-        pooling: Literal["mean", "last", "state"] = "mean",
+        pooling: Literal["mean", "last", "state"] | None = None,
+        head: _Head | None = None,
         normalise: bool = True,
         prefix: _Text | _Tokens | None = None,
         token_budget: int | None = None,

@@ -3,7 +3,7 @@
 use super::options::{EmbedOptions, Pooling};
 use crate::embedding_cache::Key;
 use wgoose_graph::Level;
-use wgoose_loader::Fingerprint;
+use wgoose_loader::{EmbeddingHead, Fingerprint};
 
 /// The key of an embedding.
 pub(super) fn key(model: &Fingerprint, options: &EmbedOptions, tokens: &[u32]) -> Key {
@@ -16,6 +16,9 @@ pub(super) fn key(model: &Fingerprint, options: &EmbedOptions, tokens: &[u32]) -
         Pooling::Mean => 1,
         Pooling::Every => 2,
         Pooling::State => 3,
+        Pooling::Head(EmbeddingHead::Cls) => 4,
+        Pooling::Head(EmbeddingHead::Sts) => 5,
+        Pooling::Head(EmbeddingHead::Retr) => 6,
     };
     let mut hasher = blake3::Hasher::new();
     hasher.update(model.as_bytes());

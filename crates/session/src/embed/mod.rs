@@ -1,14 +1,18 @@
 //! Embeddings: hidden states of texts, one row for a text or one for each token, without the output head.
 
 mod groups;
+mod head;
 mod key;
 mod options;
 
+pub use head::END_OF_TEXT;
+pub(crate) use head::HeadWeights;
 pub use options::{EmbedOptions, Pooling};
 
 use crate::prefix::{Beginning, Snapshot};
 use crate::{Session, SessionError, grow};
 use groups::groups;
+use head::ended;
 use key::key;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
@@ -25,8 +29,8 @@ impl Session {
     /// [`Pooling::State`]. What the session has read so far takes no part, and stays.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, a layer that the model does not have, the device fails, or a number is not finite
-    /// ([`SessionError::NotFinite`]): then nothing is kept.
+    /// No tokens, a token outside the vocabulary, a layer or a head that the model does not have, the device fails, or a
+    /// number is not finite ([`SessionError::NotFinite`]): then nothing is kept.
     pub fn embed(&mut self, tokens: &[u32], options: &EmbedOptions) -> Result<Vec<f32>, SessionError> {
         Ok(self.embed_batch(&[tokens], options)?.pop().unwrap_or_default())
     }
@@ -49,6 +53,22 @@ impl Session {
     /// # Errors
     /// As [`Session::embed_batch`].
     pub fn embed_batch_while<T: AsRef<[u32]>>(
+        &mut self,
+        texts: &[T],
+        options: &EmbedOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
+        match options.pooling {
+            Pooling::Head(head) => {
+                self.head(head, options.level)?;
+                self.embed_whole(&ended(texts)?, options, goes_on)
+            }
+            _ => self.embed_whole(texts, options, goes_on),
+        }
+    }
+
+    /// Embeds texts that have all their tokens.
+    fn embed_whole<T: AsRef<[u32]>>(
         &mut self,
         texts: &[T],
         options: &EmbedOptions,
@@ -136,7 +156,7 @@ impl Session {
             }
             let outputs = match options.pooling {
                 Pooling::Every => Outputs::All,
-                Pooling::Last | Pooling::Mean => Outputs::Last,
+                Pooling::Last | Pooling::Mean | Pooling::Head(_) => Outputs::Last,
                 Pooling::State => Outputs::None,
             };
             let texts = (first..).zip(&texts[group]);
@@ -145,6 +165,9 @@ impl Session {
                 Some(group) => embeddings.extend(group),
                 None => return Ok(None),
             }
+        }
+        if let Pooling::Head(head) = options.pooling {
+            self.head(head, options.level)?.embed(&mut embeddings);
         }
         if options.normalise {
             let width = self.model.shape().width as usize;
@@ -186,7 +209,7 @@ fn pooled(
 ) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
     match options.pooling {
         Pooling::Mean => engine.hidden_mean_while(sequences, options.level, goes_on),
-        Pooling::Last | Pooling::Every => engine.hidden_while(sequences, options.level, goes_on),
+        Pooling::Last | Pooling::Every | Pooling::Head(_) => engine.hidden_while(sequences, options.level, goes_on),
         Pooling::State => {
             if engine.hidden_while(sequences, options.level, goes_on)?.is_none() {
                 return Ok(None);

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use wgoose_graph::Level;
+use wgoose_loader::{EmbeddingHead, Model};
 
 /// What is made of a text's hidden states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,6 +16,9 @@ pub enum Pooling {
     Every,
     /// The WKV state of the layer instead, `[H, value, key]` row major: for the final level that of the last layer.
     State,
+    /// A head of an embedding model, of the final hidden state after [`END_OF_TEXT`](crate::END_OF_TEXT), `[C]`. That
+    /// token is read behind each text that does not end with it.
+    Head(EmbeddingHead),
 }
 
 /// How to embed.
@@ -31,6 +35,16 @@ pub struct EmbedOptions {
     pub prefix: Vec<u32>,
     /// Most tokens of several texts in one pass; a longer text is read alone. Default: the plan's chunk. Changes no bit.
     pub token_budget: Option<NonZeroUsize>,
+}
+
+impl EmbedOptions {
+    /// What a model embeds with unless something else is asked for: the head for retrieval of an embedding model, as
+    /// PyPI's `rwkv-emb` has it, and the default otherwise.
+    pub fn of(model: &Model) -> Self {
+        let has_retrieval = model.embedding_heads().any(|head| head == EmbeddingHead::Retr);
+        let pooling = if has_retrieval { Pooling::Head(EmbeddingHead::Retr) } else { Pooling::default() };
+        EmbedOptions { pooling, ..EmbedOptions::default() }
+    }
 }
 
 impl Default for EmbedOptions {

@@ -48,6 +48,7 @@ fn by_definition(model: &Tiny, prefix: &[u32], tokens: &[u32], level: Level, poo
             })
             .collect(),
         Pooling::State => engine.state_tensor(0, State::Wkv(level.depth(&SHAPE) - 1)).unwrap(),
+        Pooling::Head(head) => panic!("{head}: the model has no heads"),
     }
 }
 

@@ -6,6 +6,7 @@ mod batch;
 mod chat;
 mod converted;
 mod embed;
+mod embedding_heads;
 mod eval;
 mod examples;
 mod initial_state;

@@ -13,6 +13,7 @@ use output::{Kind, Output, Run};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
+use wgoose_loader::EmbeddingHead;
 use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
@@ -27,7 +28,8 @@ const BATCH: usize = 64;
 #[command(after_help = "Examples:
   wgoose embed model.gguf \"a goose\" \"a train\"
   wgoose embed model.gguf --file texts.txt --out vectors.npy
-  wgoose embed model.gguf --file texts.jsonl --store kept --out vectors.jsonl --prefix \"query: \"")]
+  wgoose embed model.gguf --file texts.jsonl --store kept --out vectors.jsonl --prefix \"query: \"
+  wgoose embed rwkv0b1-emb-curriculum.pth --head retr \"a goose\"")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
@@ -43,9 +45,12 @@ pub(crate) struct Args {
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
     #[arg(long)]
     layer: Option<u32>,
-    /// What is made of the hidden states of a text's tokens.
-    #[arg(long, value_enum, default_value_t = PoolingName::Mean)]
-    pooling: PoolingName,
+    /// What is made of the hidden states of a text's tokens; default: their mean, or --head retr of a model that has it.
+    #[arg(long, value_enum)]
+    pooling: Option<PoolingName>,
+    /// Head of an embedding model (EmbeddingRWKV): cls, sts or retr. Each text is read with token 65535 behind it.
+    #[arg(long, conflicts_with_all = ["pooling", "layer"])]
+    head: Option<EmbeddingHead>,
     /// Leave vectors as they are instead of dividing them by their length.
     #[arg(long)]
     raw: bool,
@@ -86,11 +91,14 @@ fn place_of_embeddings() -> impl TypedValueParser<Value = PathBuf> {
 
 impl Args {
     fn embed_options(&self, session: &Session) -> Result<EmbedOptions, Failure> {
-        let pooling = match self.pooling {
-            PoolingName::Last => Pooling::Last,
-            PoolingName::Mean => Pooling::Mean,
-            PoolingName::Every => Pooling::Every,
-            PoolingName::State => Pooling::State,
+        let pooling = match (self.head, self.pooling) {
+            (Some(head), _) => Pooling::Head(head),
+            (None, Some(PoolingName::Last)) => Pooling::Last,
+            (None, Some(PoolingName::Mean)) => Pooling::Mean,
+            (None, Some(PoolingName::Every)) => Pooling::Every,
+            (None, Some(PoolingName::State)) => Pooling::State,
+            (None, None) if self.layer.is_some() => Pooling::Mean,
+            (None, None) => EmbedOptions::of(session.model()).pooling,
         };
         let prefix = match &self.prefix {
             Some(text) => session.tokenizer()?.encode(text.as_bytes()),
@@ -106,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(WrongUsage(format!("{}: --store and --out need a file each", out.display())).into());
     }
     let kind = args.out.as_deref().map_or(Kind::Lines, Kind::of);
-    if kind == Kind::Npy && args.pooling == PoolingName::Every {
+    if kind == Kind::Npy && args.pooling == Some(PoolingName::Every) {
         let text = "--pooling every makes matrices of different sizes: write JSON lines instead of .npy";
         return Err(WrongUsage(text.into()).into());
     }

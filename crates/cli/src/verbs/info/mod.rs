@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_graph::{Format, Weight};
 use wgoose_kernels::Plan;
-use wgoose_loader::{About, Model};
+use wgoose_loader::{About, EmbeddingHead, Model};
 use wgoose_runtime::{RuntimeError, find_adapter};
 use wgoose_session::{Chosen, PlanReport, printable};
 
@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let entry = formats.entry(view.format()).or_default();
         *entry = (entry.0 + 1, entry.1 + view.byte_len() as u64);
     }
+    let heads: Vec<&str> = model.embedding_heads().map(EmbeddingHead::name).collect();
     if args.json {
         let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
         let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let info = serde_json::json!({
             "name": name, "author": author, "licence": licence, "quantisation": quantisation, "tokenizer": tokenizer,
             "files": files, "container": model.container().to_string(), "architecture": shape.architecture(),
-            "shape": shape, "file_bytes": model.file_len(),
+            "shape": shape, "embedding_heads": heads, "file_bytes": model.file_len(),
             "state_bytes": shape.state_len() * 4, "formats": formats, "fingerprint": model.fingerprint().to_string(),
             "open_ms": opened.as_secs_f64() * 1e3, "plan": plan.as_ref().map(ToString::to_string),
         });
@@ -115,6 +116,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     );
     if let Some(n) = shape.deep_embed {
         outln!("{}: DeepEmbed with a {n} x {n} matrix for each token in each layer", shape.architecture());
+    }
+    if !heads.is_empty() {
+        outln!("embedding heads {}", heads.join(", "));
+    }
+    if !shape.output_head {
+        outln!("no output head: it embeds texts, and generates none");
     }
     let state = mib(shape.state_len() as u64 * 4);
     outln!("state {state:.2} MiB per sequence, fingerprint {}", model.fingerprint());

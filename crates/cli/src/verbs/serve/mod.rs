@@ -15,12 +15,15 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use tiny_http::{Header, Method, Request, Response, Server};
-use wgoose_session::{EmbedOptions, PrefixOptions, Session, one_line, printable};
+use wgoose_runtime::{BatchError, RuntimeError};
+use wgoose_session::{EmbedOptions, Pooling, PrefixOptions, Session, one_line, printable};
 
 /// Answer programs that speak the HTTP interface of OpenAI: completions, chats and embeddings, also as streams.
 ///
 /// Requests are answered one after the other; what a chat has read is kept, so that its next turn reads only what is new. Chats
-/// have the format of the RWKV-7 G1 models. What cannot be honoured, such as tools or logprobs, is refused by name.
+/// have the format of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) embed with their head for retrieval, or with the
+/// one that a request names: "head": "sts", or "model": "NAME:sts". What cannot be honoured, such as tools or logprobs, is
+/// refused by name.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose serve model.gguf
@@ -144,7 +147,9 @@ fn embed(session: &mut Session, name: &str, asked: &Embeddings) -> Result<Answer
     if texts.is_empty() || texts.iter().any(Vec::is_empty) {
         return Err(Refused::wrong("input: there is nothing to embed".to_owned()));
     }
-    let embedded = session.embed_batch(&texts, &EmbedOptions::default())?;
+    let usual = EmbedOptions::of(session.model());
+    let options = EmbedOptions { pooling: asked.head()?.map_or(usual.pooling, Pooling::Head), ..usual };
+    let embedded = session.embed_batch(&texts, &options)?;
     let of = |(index, embedding)| json!({ "object": "embedding", "index": index, "embedding": embedding });
     let data: Vec<Value> = embedded.into_iter().enumerate().map(of).collect();
     let read: usize = texts.iter().map(Vec::len).sum();
@@ -154,8 +159,12 @@ fn embed(session: &mut Session, name: &str, asked: &Embeddings) -> Result<Answer
 
 impl From<wgoose_session::SessionError> for Refused {
     fn from(error: wgoose_session::SessionError) -> Self {
-        use wgoose_session::SessionError::{EmptyPrompt, SamplerOptions};
-        let status = if matches!(error, EmptyPrompt | SamplerOptions(_)) { 400 } else { 500 };
+        use wgoose_session::SessionError::{EmptyPrompt, NoEmbeddingHead, Runtime, SamplerOptions};
+        let status = match error {
+            EmptyPrompt | SamplerOptions(_) | NoEmbeddingHead { .. } => 400,
+            Runtime(RuntimeError::Batch(BatchError::NoOutputHead)) => 400,
+            _ => 500,
+        };
         Refused { status, why: one_line(&error) }
     }
 }

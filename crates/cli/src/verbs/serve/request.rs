@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use wgoose_loader::{EmbeddingHead, UnknownEmbeddingHead};
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{ChatMessage, GenerateOptions, NEXT_USER, Session, conversation};
 
@@ -71,6 +72,20 @@ pub(super) struct Completion {
 #[derive(Deserialize)]
 pub(super) struct Embeddings {
     pub(super) input: Texts,
+    head: Option<String>,
+    model: Option<String>,
+}
+
+impl Embeddings {
+    /// The head of an embedding model that is asked for: by the field `head`, or as the model `NAME:HEAD`.
+    pub(super) fn head(&self) -> Result<Option<EmbeddingHead>, Refused> {
+        if let Some(head) = &self.head {
+            return head.parse().map(Some).map_err(|why: UnknownEmbeddingHead| Refused::wrong(format!("head: {why}")));
+        }
+        // Names of models have colons for other reasons, too.
+        let named = self.model.as_ref().and_then(|model| model.rsplit_once(':'));
+        Ok(named.and_then(|(_, head)| head.parse().ok()))
+    }
 }
 
 /// A conversation to go on with.
