@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
-/// The marks at the beginning of UTF-16, and how each reads two bytes.
-const MARKS: [([u8; 2], fn([u8; 2]) -> u16); 2] =
-    [([0xff, 0xfe], u16::from_le_bytes), ([0xfe, 0xff], u16::from_be_bytes)];
+/// How UTF-16 reads the two bytes of a unit.
+type Order = fn([u8; 2]) -> u16;
+
+/// The marks at the beginning of UTF-16, and its order.
+const MARKS: [([u8; 2], Order); 2] = [([0xff, 0xfe], u16::from_le_bytes), ([0xfe, 0xff], u16::from_be_bytes)];
 
 /// A text as it is read, and its bytes.
 pub enum Text {

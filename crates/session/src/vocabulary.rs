@@ -3,7 +3,7 @@
 
 use crate::tokenizer::{Tokenizer, VocabularyError, VocabularyTextError, parse_vocabulary_text};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wgoose_loader::Model;
 
 /// Rows of the embedding of a World model: 65,530 tokens, padded.
@@ -142,8 +142,8 @@ fn found(model: &Model, rows: usize) -> Result<Tokenizer, ModelVocabularyError> 
     }
 }
 
-fn entries(path: &PathBuf) -> Result<Vec<Vec<u8>>, ModelVocabularyError> {
+fn entries(path: &Path) -> Result<Vec<Vec<u8>>, ModelVocabularyError> {
     let text = wgoose_files::read(path)
-        .map_err(|why| ModelVocabularyError::Unreadable { path: path.clone(), why: why.to_string() })?;
-    parse_vocabulary_text(&text).map_err(|fault| ModelVocabularyError::Malformed { path: path.clone(), fault })
+        .map_err(|why| ModelVocabularyError::Unreadable { path: path.to_owned(), why: why.to_string() })?;
+    parse_vocabulary_text(&text).map_err(|fault| ModelVocabularyError::Malformed { path: path.to_owned(), fault })
 }

@@ -53,8 +53,7 @@ impl Rows for Source<'_> {
 
     fn approve(&self, written: &Path, progress: &mut Progress<'_>) -> Result<(), ConvertError> {
         let Rounding { error, worst } = self.roundings.worst();
-        // Not `>`: an error that is no number is too large.
-        if !(error <= self.most_rounding) {
+        if error.is_nan() || error > self.most_rounding {
             return Err(ConvertError::Rounding { weight: worst, error, most: self.most_rounding });
         }
         if let Some(checked) = self.checked {

@@ -107,7 +107,7 @@ fn a_vocabulary_of_another_kind_takes_token_ids_only() {
     let key = b"tokenizer.ggml.model";
     let at = file.windows(key.len()).position(|window| window == key).unwrap() + key.len() + 12;
     assert_eq!(&file[at..at + 4], b"rwkv");
-    let mut other = file.clone();
+    let mut other = file;
     other[at..at + 4].copy_from_slice(b"gpt2");
     std::fs::write(&model.path, other).unwrap();
     let why = vocabulary(&model.path, &VocabularyChoice::Find).unwrap_err();
