@@ -130,10 +130,23 @@ fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
     assert!(std::fs::read(folder.join("copy.st")).unwrap() == plain);
     for line in [
         "logits more.st --tokens tokens.json --out more.npy --backend cpu --ignore-unknown",
-        "eval more.st --text tokens.json --against reference --backend cpu --ignore-unknown",
+        "eval more.st --text tokens.json --against reference --backend cpu --ignore-unknown --vocab world",
     ] {
         assert!(wgoose(folder, line.split(' ')).status.success(), "{line}");
     }
     run(folder, "logits tiny.st --tokens tokens.json --out plain.npy --backend cpu");
     assert_eq!(npy(&folder.join("more.npy")).2, npy(&folder.join("plain.npy")).2);
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.gguf", "");
+    let name = std::ffi::OsStr::from_bytes(b"g\xffose.gguf");
+    let output = wgoose(folder, [std::ffi::OsStr::new("convert"), std::ffi::OsStr::new("tiny.gguf"), name]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(folder.join(name).is_file());
 }

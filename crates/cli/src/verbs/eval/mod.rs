@@ -75,8 +75,12 @@ impl Args {
                 Err(WrongUsage(text.into()).into())
             }
             Some(Against::Reference) => {
-                let builder = Session::builder().backend(Backend::Cpu).ignore_unknown(self.options.ignore_unknown);
-                Ok(Some(builder.adapter(self.options.adapter()).open(&self.model)?))
+                let builder = Session::builder()
+                    .backend(Backend::Cpu)
+                    .ignore_unknown(self.options.ignore_unknown)
+                    .vocabulary(self.options.vocab.clone().unwrap_or_default())
+                    .adapter(self.options.adapter());
+                Ok(Some(builder.open(&self.model)?))
             }
             Some(Against::Model(path)) => {
                 let plan = self.against_plan.clone().unwrap_or(PlanChoice::Find);
