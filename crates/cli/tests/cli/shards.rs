@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_folder_is_said_in_one_line() {
     };
     refused("info two", "'two': 2 models in this folder, name one: 'a.gguf', 'b.pth'");
     let config = fs::read_to_string(folder.join("goose/config.json")).unwrap();
-    fs::write(folder.join("goose/config.json"), config.replace(":2,", ":24,")).unwrap();
+    fs::write(folder.join("goose/config.json"), config.replace("layers\":2", "layers\":24")).unwrap();
     let contradiction = "'goose/config.json': key 'num_hidden_layers' says 24, the tensors say 2";
     refused("generate goose --prompt a", contradiction);
     refused("convert goose new.gguf", contradiction);
