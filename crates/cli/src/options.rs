@@ -66,8 +66,9 @@ pub(crate) struct RunOptions {
     /// rwkv_vocab_v20230424.txt, or `world`. Models of 65,536 tokens have the World's without it.
     #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
     pub(crate) vocab: Option<VocabularyChoice>,
-    /// Merge an adapter into the model as it is opened: LoRA, PiSSA, DiSHA (Bone) or MiSS of RWKV-PEFT, or a folder that
-    /// peft saved. SCALE is the factor of what it adds; default: alpha / rank of a LoRA that says it, 1 of all others.
+    /// Merge an adapter into the model as it is opened: LoRA, PiSSA, DiSHA (Bone) or MiSS of RWKV-PEFT, or a folder
+    /// that peft saved. SCALE is the factor of what it adds; default: alpha / rank of a LoRA that says it, 1 of all
+    /// others.
     #[arg(long, value_name = "FILE[:SCALE]", value_parser = OsStringValueParser::new().map(AdapterSource::named))]
     adapter: Option<AdapterSource>,
     /// What the halves of a PiSSA adapter were before training: init_pissa.pth.

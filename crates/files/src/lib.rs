@@ -1,5 +1,5 @@
-//! Files that are written whole or not at all, lines that are appended whole, files that are opened only if they are files,
-//! and texts in UTF-8 whatever they are stored in.
+//! Files that are written whole or not at all, lines that are appended whole, files that are opened only if they are
+//! files, and texts in UTF-8 whatever they are stored in.
 
 #![deny(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Texts in files and streams. A text in UTF-16, as PowerShell's `>` writes it, is known by its byte order mark and becomes
-//! UTF-8; all other bytes are a text as they are.
+//! Texts in files and streams. A text in UTF-16, as PowerShell's `>` writes it, is known by its byte order mark and
+//! becomes UTF-8; all other bytes are a text as they are.
 
 use crate::ordinary::{open, read, read_all};
 use std::fs::File;

@@ -91,7 +91,8 @@ pub enum Op {
     Mul,
     /// `y = a + b`
     Add,
-    /// `y[t] = x[t] M[t]`: row t of the matrices is an n x n matrix, row major, which that token alone is multiplied with.
+    /// `y[t] = x[t] M[t]`: row t of the matrices is an n x n matrix, row major, which that token alone is multiplied
+    /// with.
     TokenMatmul,
     /// Fused: layer norm, token shift and every lerp.
     NormShift {

@@ -1,5 +1,5 @@
-//! RWKV-7, the whole model on one page; `deep_embed` has what RWKV-7a adds. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`; symbols as
-//! in its paper.
+//! RWKV-7, the whole model on one page; `deep_embed` has what RWKV-7a adds. Formulas: BlinkDL/RWKV-LM `RWKV-v7/`;
+//! symbols as in its paper.
 
 mod deep_embed;
 

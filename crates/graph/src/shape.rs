@@ -31,8 +31,8 @@ pub struct ModelShape {
     pub vocab: u32,
     /// Ranks of the low-rank adapters.
     pub ranks: LoraRanks,
-    /// Size n of the n x n matrix that DeepEmbed has for each token, 32 in every published RWKV-7a; `None`: RWKV-7, which
-    /// has no DeepEmbed.
+    /// Size n of the n x n matrix that DeepEmbed has for each token, 32 in every published RWKV-7a; `None`: RWKV-7,
+    /// which has no DeepEmbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deep_embed: Option<u32>,
     /// Whether a layer norm follows the embedding (`ln0`). Files say it only where there is none: it is folded into the

@@ -131,8 +131,8 @@ impl Sizes<'_> {
         }
     }
 
-    /// Whether there is an output head. Models with embedding heads may lack it; every other model has one, which is looked
-    /// for later.
+    /// Whether there is an output head. Models with embedding heads may lack it; every other model has one, which is
+    /// looked for later.
     fn has_output_head(&self) -> bool {
         let names = self.naming.names(Weight::Head);
         let is_there = names.as_slice().iter().any(|name| self.directory.get(name).is_some());

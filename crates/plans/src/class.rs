@@ -42,7 +42,8 @@ impl ModelClass {
         &self.shape
     }
 
-    /// What people call it: `32x2560-q4_k_m`, layers and width, then the formats' usual name; `12x768-7a-f16` of RWKV-7a.
+    /// What people call it: `32x2560-q4_k_m`, layers and width, then the formats' usual name; `12x768-7a-f16` of
+    /// RWKV-7a.
     pub fn name(&self) -> String {
         let architecture = if self.shape.deep_embed.is_some() { "-7a" } else { "" };
         format!("{}x{}{architecture}-{}", self.shape.layers, self.shape.width, self.mix())

@@ -335,13 +335,13 @@ impl Model {
     }
 
     /// The embedding of a text, or of token ids: float32, [width] for pooling 'mean' and 'last', [tokens, width] for
-    /// 'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states). Without a pooling it
-    /// is the mean, or head 'retr' of a model that has it.
+    /// 'every', [heads, value, key] for 'state' (the WKV state of the layer instead of hidden states). Without a
+    /// pooling it is the mean, or head 'retr' of a model that has it.
     ///
-    /// head: 'cls', 'sts' or 'retr', of an embedding model (EmbeddingRWKV), instead of a pooling: [width]; each text is read
-    /// with token 65535 behind it. layer: take hidden states after this layer, from 0, instead of after the last norm.
-    /// normalise: divide each row by its length. prefix: text or tokens read before, such as an instruction. token_budget:
-    /// most tokens of several texts in one pass; changes no bit.
+    /// head: 'cls', 'sts' or 'retr', of an embedding model (EmbeddingRWKV), instead of a pooling: [width]; each text is
+    /// read with token 65535 behind it. layer: take hidden states after this layer, from 0, instead of after the last
+    /// norm. normalise: divide each row by its length. prefix: text or tokens read before, such as an instruction.
+    /// token_budget: most tokens of several texts in one pass; changes no bit.
     ///
     /// Raises InputError, DeviceError.
     #[pyo3(signature = (text, *, layer=None, pooling=None, head=None, normalise=true, prefix=None, token_budget=None))]

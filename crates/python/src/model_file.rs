@@ -21,8 +21,8 @@ use wgoose_session::{
 };
 
 /// Writes a model as GGUF, or as safetensors, as `wgoose convert` does; the names say which. Returns a dict: bytes,
-/// tensors and weights of the file, its mix of formats, source_bytes, rounding (the largest error that rounding has made of
-/// one weight, relative, rms), worst (which) and, where it was checked, checked (weights compared).
+/// tensors and weights of the file, its mix of formats, source_bytes, rounding (the largest error that rounding has
+/// made of one weight, relative, rms), worst (which) and, where it was checked, checked (weights compared).
 ///
 /// to: the formats, 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M' or 'Q6_K'; None keeps the precision of the
 /// source, F16 if it is quantised. 'auto' runs the model, measures every matrix in every format, and writes the
@@ -152,8 +152,9 @@ fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> P
 /// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your
 /// own. ffn: width of the channel mix, 4 x width if None. head_size: channels per head, 64 if None. vocab: rows of the
 /// embedding and of the head, 65536 if None. ranks: of the adapters: decay, iclr, value, gate. deep_embed: size of the
-/// matrices of an RWKV-7a model, 32 in published ones; None makes an RWKV-7 model. mix: formats as in `convert`. hot: let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is
-/// multiplied with, 0.5 to 0.99. listen: as in `convert`.
+/// matrices of an RWKV-7a model, 32 in published ones; None makes an RWKV-7 model. mix: formats as in `convert`. hot:
+/// let relu^2 come near the largest f16. ffn_zeros: share of zeros among the squares that ffn.value is multiplied with,
+/// 0.5 to 0.99. listen: as in `convert`.
 ///
 /// Raises InputError (a size, a format, a name), Error.
 #[pyfunction]

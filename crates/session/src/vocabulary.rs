@@ -1,5 +1,5 @@
-//! Which vocabulary a model has: its file's, the one that its number of tokens is known to mean, or a given one. None is
-//! guessed: a model with another tokenizer's ids writes nonsense without a word.
+//! Which vocabulary a model has: its file's, the one that its number of tokens is known to mean, or a given one. None
+//! is guessed: a model with another tokenizer's ids writes nonsense without a word.
 
 use crate::tokenizer::{Tokenizer, VocabularyError, VocabularyTextError, parse_vocabulary_text};
 use std::ffi::OsString;
@@ -124,7 +124,7 @@ impl VocabularyChoice {
     }
 }
 
-/// The vocabulary of the file, or the one that so many rows mean.
+/// The vocabulary of the file, or the one that the number of rows is known to mean.
 fn found(model: &Model, rows: usize) -> Result<Tokenizer, ModelVocabularyError> {
     // `rwkv` in GGUF files, classes such as `RwkvTokenizer` elsewhere.
     let is_known = |kind: &&String| kind.to_ascii_lowercase().contains(LONGEST_MATCH);

@@ -210,8 +210,8 @@ impl<'a> Known<'a> {
             compared: false,
             others: 0,
         };
-        // By id: the order in which ledgers were merged changes nothing. An extended gate says more of a plan whose gate is
-        // known.
+        // By id: the order in which ledgers were merged changes nothing. An extended gate says more of a plan whose
+        // gate is known.
         let is_extended = |trial: &Trial| matches!(trial.identity.tried.job(), Some(Job::ExtendedGate { .. }));
         let mut trials: Vec<(&str, &Trial)> = records.trials().collect();
         trials.sort_by_key(|(id, trial)| (is_extended(trial), *id));

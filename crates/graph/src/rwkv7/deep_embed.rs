@@ -1,13 +1,13 @@
-//! DeepEmbed, what RWKV-7a adds to the channel mix: every hidden channel has a gain that depends on the token. Formulas:
-//! BlinkDL/RWKV-LM `RWKV-v7/rwkv_v7a_demo.py`, where
+//! DeepEmbed, what RWKV-7a adds to the channel mix: every hidden channel has a gain that depends on the token.
+//! Formulas: BlinkDL/RWKV-LM `RWKV-v7/rwkv_v7a_demo.py`, where
 //!
 //! ```text
 //! M    = s_emb[token] + s_emb_x e     the token's n x n matrix, row by row; e is its embedding after ln0
 //! gain = ((x s1) M) s2 + s0           x is the normed row of the channel mix, before the token shift
 //! ```
 //!
-//! The authors add `s_emb_x e` to every row of the table as they load it. Here a pass computes it for its tokens alone: the
-//! table stays as the file has it.
+//! The authors add `s_emb_x e` to every row of the table as they load it. Here a pass computes it for its tokens alone:
+//! the table stays as the file has it.
 
 use super::Builder;
 use crate::LayerWeight::{DeepEmbedBias, DeepEmbedDown, DeepEmbedResidual, DeepEmbedTable, DeepEmbedUp};

@@ -26,7 +26,8 @@ pub(crate) fn wide() -> Limits {
 }
 
 /// The instances of a two-layer model, unfused, fused, and fused but for the fusions that take in fused ops, with matrices in
-/// that format and the WKV state in each of its own, for passes of so many tokens; and those of ops that RWKV-7a alone has.
+/// that format and the WKV state in each of its own, for passes of so many tokens; and those of ops that RWKV-7a alone
+/// has.
 pub(crate) fn small(matrix: Format, tokens: &[u32]) -> Vec<Instance> {
     with_ranks(LoraRanks { decay: 32, iclr: 32, value: 16, gate: 48 }, matrix, tokens)
 }

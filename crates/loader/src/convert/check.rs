@@ -14,8 +14,8 @@ use wgoose_graph::{Format, Weight};
 /// Numbers compared at a time by one thread, give or take a row.
 const PIECE: usize = 1 << 18;
 
-/// Compares every weight, to the bit, with the source's in the new format, and the vocabulary of a copy that has one. Returns
-/// how many weights there are.
+/// Compares every weight, to the bit, with the source's in the new format, and the vocabulary of a copy that has one.
+/// Returns how many weights there are.
 pub(super) fn compare(
     source: &Model,
     copy: &Model,

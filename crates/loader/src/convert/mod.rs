@@ -3,8 +3,8 @@
 //! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)). Where the
 //! format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
 //! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a
-//! GGUF file says beside its tensors is kept in another one, every key with its type. Embedding heads are copied as they
-//! are, into safetensors files only.
+//! GGUF file says beside its tensors is kept in another one, every key with its type. Embedding heads are copied as
+//! they are, into safetensors files only.
 
 mod check;
 mod error;
@@ -82,8 +82,8 @@ pub fn kept_mix(model: &Model) -> Mix {
 /// the writing and then of the check; a break ends it. The file appears under its name when it is complete; memory stays bounded by a few MiB per thread, whatever the size of the model.
 ///
 /// # Errors
-/// A format that cannot hold the model or rounds too much, a file of that name, a source that cannot be read, a copy that differs when read
-/// back, or what the system said. Nothing is left behind.
+/// A format that cannot hold the model or rounds too much, a file of that name, a source that cannot be read, a copy
+/// that differs when read back, or what the system said. Nothing is left behind.
 pub fn convert(
     model: &Model,
     options: &ConvertOptions,

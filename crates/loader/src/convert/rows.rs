@@ -50,8 +50,8 @@ pub(crate) fn decode_rows(
     Ok(())
 }
 
-/// Writes some rows in a format: copied where they have it. `numbers` is room to work in. Returns what rounding has made
-/// of them.
+/// Writes some rows in a format: copied where they have it. `numbers` is room to work in. Returns what rounding has
+/// made of them.
 pub(super) fn encode_rows(
     model: &Model,
     weight: Weight,

@@ -334,8 +334,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A tensor of `(storage, first element, sizes, strides, requires_grad, hooks)`, and of its type behind these where the
-    /// storage has none. A last argument says that the numbers are to be negated or conjugated.
+    /// A tensor of `(storage, first element, sizes, strides, requires_grad, hooks)`, and of its type behind these where
+    /// the storage has none. A last argument says that the numbers are to be negated or conjugated.
     fn tensor(&mut self, arguments: Value<'a>, dtype: Option<Dtype>) -> Result<Value<'a>, PickleError> {
         let expected = "storage, offset, sizes and strides of a tensor";
         let [Value::Storage(storage), Value::Int(offset), Value::Tuple(dims), Value::Tuple(strides)] =

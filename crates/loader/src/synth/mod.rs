@@ -57,7 +57,7 @@ pub fn write(options: &SynthOptions, path: &Path, progress: &mut Progress<'_>) -
     writer::write(&outline, options, path, Existing::Replace, progress)
 }
 
-/// The bytes as tokens of a model of so many: behind the end of text, where there is room for it.
+/// The vocabulary of the single bytes: all of 256 tokens; otherwise behind the end of text, as far as there are rows.
 fn single_bytes(rows: u32) -> Vec<Vec<u8>> {
     let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
     match rows {

@@ -29,8 +29,8 @@ impl Session {
     /// [`Pooling::State`]. What the session has read so far takes no part, and stays.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, a layer or a head that the model does not have, the device fails, or a
-    /// number is not finite ([`SessionError::NotFinite`]): then nothing is kept.
+    /// No tokens, a token outside the vocabulary, a layer or a head that the model does not have, the device fails, or
+    /// a number is not finite ([`SessionError::NotFinite`]): then nothing is kept.
     pub fn embed(&mut self, tokens: &[u32], options: &EmbedOptions) -> Result<Vec<f32>, SessionError> {
         Ok(self.embed_batch(&[tokens], options)?.pop().unwrap_or_default())
     }

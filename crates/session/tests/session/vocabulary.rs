@@ -10,7 +10,7 @@ use wgoose_session::{
     Backend, ConvertFileOptions, Model, ModelVocabularyError, Session, VocabularyChoice, convert_file,
 };
 
-/// A safetensors file, which has no vocabulary, of a model with so many tokens.
+/// A safetensors file, which has no vocabulary, of a model with `rows` tokens.
 fn of_rows(folder: &Path, rows: u32) -> PathBuf {
     let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
     let shape = ModelShape {

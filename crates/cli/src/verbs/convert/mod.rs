@@ -20,8 +20,8 @@ use wgoose_session::{ConvertFileOptions, ConvertedFile, convert_file};
 ///
 /// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS. A GGUF file keeps
 /// what a GGUF file says of itself, vocabulary, author and licence with it; one made of a .pth or .st of 65,536 tokens
-/// gets the World vocabulary, others what --vocab says. Numbers are rounded to the new format, nothing else; what has it already is copied. The file appears
-/// when it is complete.
+/// gets the World vocabulary, others what --vocab says. Numbers are rounded to the new format, nothing else; what has
+/// it already is copied. The file appears when it is complete.
 ///
 /// --to auto runs the model: every matrix is measured in every format by what it changes of the model's predictions, and the
 /// best mix for your goal is written. This takes as many readings of the text as there are matrices and formats.

@@ -45,7 +45,8 @@ pub(crate) struct Args {
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
     #[arg(long)]
     layer: Option<u32>,
-    /// What is made of the hidden states of a text's tokens; default: their mean, or --head retr of a model that has it.
+    /// What is made of the hidden states of a text's tokens; default: their mean, or --head retr of a model that has
+    /// it.
     #[arg(long, value_enum)]
     pooling: Option<PoolingName>,
     /// Head of an embedding model (EmbeddingRWKV): cls, sts or retr. Each text is read with token 65535 behind it.

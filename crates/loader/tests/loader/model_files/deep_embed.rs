@@ -1,4 +1,5 @@
-//! RWKV-7a: a checkpoint with DeepEmbed is read as that model, copied as that model, and refused where a part is missing.
+//! RWKV-7a: a checkpoint with DeepEmbed is read as that model, copied as that model, and refused where a part is
+//! missing.
 
 use crate::model_files::containers::assert_holds;
 use crate::model_files::support::pth::{self, Style};

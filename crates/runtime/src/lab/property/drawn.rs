@@ -197,16 +197,16 @@ fn suited(model: ModelShape, format: Format) -> ModelShape {
     }
 }
 
-/// The distinct instances of an op in a model's pass, whatever fusions make it: of RWKV-7, or of RWKV-7a where the op is
-/// DeepEmbed's alone.
+/// The distinct instances of an op in a model's pass, whatever fusions make it: of RWKV-7, or of RWKV-7a where the op
+/// is DeepEmbed's alone.
 fn instances(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -> Vec<Instance> {
     let deep = ModelShape { deep_embed: Some(model.ranks.decay), ..*model };
     let plain = instances_of(model, batch, format, op);
     if plain.is_empty() { instances_of(&deep, batch, format, op) } else { plain }
 }
 
-/// The distinct instances of an op in the pass of that very model. Matrices whose rows do not fill a block are F16; of those
-/// of a layer only one is ever K-major.
+/// The distinct instances of an op in the pass of that very model. Matrices whose rows do not fill a block are F16; of
+/// those of a layer only one is ever K-major.
 fn instances_of(model: &ModelShape, batch: &BatchShape, format: Format, op: &str) -> Vec<Instance> {
     let stored = |w: Weight| {
         let [rows, cols] = w.shape(model).map(|n| n as usize);
