@@ -1,9 +1,9 @@
 //! What stops a benchmark.
 
+use wgoose_measure::quality::QualityError;
 use wgoose_runtime::RuntimeError;
 use wgoose_session::SessionError;
 use wgoose_session::sampling::SampleError;
-use wgoose_tuner::quality::QualityError;
 
 /// What stops a benchmark.
 #[derive(Debug, thiserror::Error)]

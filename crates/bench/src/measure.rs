@@ -5,9 +5,9 @@ use crate::record::Record;
 use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_measure::quality::Reference;
+use wgoose_measure::stats::summary::median;
 use wgoose_session::SessionError;
-use wgoose_tuner::quality::Reference;
-use wgoose_tuner::stats::summary::median;
 
 /// Tokens of the prompt that is timed until its logits are there.
 const FIRST_PROMPT: usize = 32;

@@ -9,15 +9,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use wgoose_measure::experiment::{Arm, Doing, ExperimentError, Findings, Measuring};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::lab::LabError;
+use wgoose_measure::ledger::{ImpossibleArm, Ledger};
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::scenario::Scenario;
 use wgoose_runtime::{Device, DeviceOptions, lab::open_measured};
 use wgoose_session::printable;
-use wgoose_tuner::experiment::{Arm, Doing, ExperimentError, Findings, Measuring, tune_arms};
-use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::lab::LabError;
-use wgoose_tuner::ledger::{ImpossibleArm, Ledger};
-use wgoose_tuner::memo::TrialError;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
+use wgoose_tuner::arms::tune_arms;
 
 /// Where experiments run, and what is kept of them.
 #[derive(clap::Args)]

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
+use wgoose_measure::derive::{Policy, best_so_far};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::ledger;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::scenario::Scenario;
 use wgoose_plans::{Chosen, ModelClass, Place, Store};
 use wgoose_runtime::Device;
 use wgoose_session::printable;
-use wgoose_tuner::derive::{Policy, best_so_far};
-use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::ledger;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
 use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
 
 /// How much is tried.

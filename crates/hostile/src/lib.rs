@@ -16,12 +16,12 @@ use wgoose_graph::Weight;
 use wgoose_kernels::{Catalogue, Kernel, Plan, PrecisionClass};
 use wgoose_loader::adapter::{AdapterSource, merge};
 use wgoose_loader::{Model, TensorFile};
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::ledger::read as read_ledger;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::quality::Reference;
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 use wgoose_session::{EmbeddingCacheOptions, state_file};
-use wgoose_tuner::derive::{Policy, derive};
-use wgoose_tuner::ledger::read as read_ledger;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::quality::Reference;
 use world::{SHAPE, World};
 
 /// Reads the bytes of one input.

@@ -8,9 +8,9 @@ use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, rwkv7};
 use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
+use wgoose_measure::quality::{ExtendedReference, ExtendedWorkload, Reference};
 use wgoose_runtime::{CpuExecutor, Engine};
 use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
-use wgoose_tuner::quality::{ExtendedReference, ExtendedWorkload, Reference};
 
 /// The smallest model whose quality can be told.
 pub(crate) const SHAPE: ModelShape = ModelShape {

@@ -10,10 +10,10 @@ use std::time::Instant;
 use wgoose_bench::first_token;
 use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
+use wgoose_measure::lab::{GpuLab, serve};
 use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{Session, one_line};
-use wgoose_tuner::lab::{GpuLab, serve};
 
 /// This interpreter, and what has another one of it run trials with this package; none where Python is part of another program.
 pub(crate) fn interpreter(py: Python<'_>) -> PyResult<Option<(PathBuf, Vec<OsString>)>> {

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
+use wgoose_measure::lab::ChildCommand;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::seed;
 use wgoose_plans::{Destination, Place, Store};
 use wgoose_runtime::lab::open_measured;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
-use wgoose_tuner::lab::ChildCommand;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::seeds;
 use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sweep};
 
 /// Finds the best plan for a model on a device: every candidate is checked against the reference, then timed. Returns what the
@@ -64,7 +64,7 @@ pub(crate) fn tune(
     }
     let parse = |name: String| name.parse().map_err(|e: UnknownPart| InputError::new_err(e.to_string()));
     let parts = only.map(|names| names.into_iter().map(parse).collect::<PyResult<_>>()).transpose()?;
-    let seeds = seeds.map(|path| seeds::load(&path)).transpose().map_err(|e| InputError::new_err(one_line(&e)))?;
+    let seeds = seeds.map(|path| seed::load(&path)).transpose().map_err(|e| InputError::new_err(one_line(&e)))?;
     let interpreter = if in_process { None } else { trials::interpreter(py)? };
     let opening = DeviceOptions {
         adapter: device.map(Adapter::name),
@@ -104,7 +104,7 @@ pub(crate) fn tune(
             in_use: in_use.map(|chosen| chosen.plan),
             seeds: seeds.unwrap_or_default(),
             hints: wgoose_plans::of_maker(device.fingerprint().vendor),
-            interrupt: wgoose_tuner::interrupt::Interrupt::default(),
+            interrupt: wgoose_measure::interrupt::Interrupt::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         let name = match &destination {

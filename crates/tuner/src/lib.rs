@@ -1,25 +1,12 @@
-//! Finds the plan: space, measurement, quality gate, ledger. Start with [`sweep`](sweep::sweep).
+//! Which plan to try next: the search. Start with [`sweep`](sweep::sweep).
+//!
+//! It asks `wgoose-measure` for jobs until its budget is spent, and knows no device and no clock. [`kernel_tuning`] finds the fastest
+//! kernel of one kind of op instance, [`sweep`] the fastest plan, [`arms`] kernels for the arms of an experiment.
 
 #![deny(missing_docs)]
 
-pub mod derive;
-pub mod drive;
-pub mod experiment;
-pub mod interrupt;
-pub mod job;
+pub mod arms;
 pub mod kernel_tuning;
-pub mod lab;
-pub mod ledger;
-pub mod memo;
-pub mod objective;
-pub mod paired;
-pub mod quality;
-pub mod report;
-mod running;
-pub mod scenario;
 pub mod seeds;
-pub mod space;
-pub mod stats;
 mod structure;
 pub mod sweep;
-pub mod t4;

@@ -1,13 +1,14 @@
 //! What whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
 
-use crate::objective::Objective;
-use crate::scenario::Scenario;
-use crate::stats::verdict::Verdict;
 use crate::sweep::Part;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, Weight, WeightClass};
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight};
 use wgoose_kernels::Plan;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::problem::Layouts;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::stats::verdict::Verdict;
 
 /// What a plan has or has not.
 #[derive(Clone, Copy)]
@@ -125,27 +126,6 @@ pub(crate) fn changes(
     changes
 }
 
-/// The layouts that there are for a model's matrices.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Layouts {
-    /// Formats that can be interleaved.
-    pub(crate) interleaved: BTreeSet<Format>,
-    /// Matrices of a layer that can be K-major, and whose x has zeros.
-    pub(crate) k_major: BTreeSet<LayerWeight>,
-}
-
-impl Layouts {
-    /// Those of a model whose file has such formats.
-    pub(crate) fn of(formats: &BTreeMap<Weight, Format>) -> Self {
-        let matrices = formats.iter().filter(|(w, _)| w.class() != WeightClass::Vector).map(|(_, format)| *format);
-        let interleaved = matrices.filter(|f| f.interleaved().is_some()).collect();
-        let role = LayerWeight::FfnValue;
-        let mut all = formats.iter().filter(|(w, _)| matches!(w, Weight::Layer(_, own) if *own == role));
-        let k_major = all.any(|(_, f)| f.k_major().is_some()).then_some(role).into_iter().collect();
-        Layouts { interleaved, k_major }
-    }
-}
-
 /// Whether a change takes place: it speeds up one of its scenarios and slows down none.
 pub(crate) fn wins(verdicts: &[Verdict]) -> bool {
     verdicts.iter().any(|v| v.replaces_incumbent()) && !verdicts.contains(&Verdict::Slow)
@@ -168,9 +148,9 @@ fn toggle(set: &mut FusionSet, fusion: Fusion) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Part;
     use wgoose_graph::ModelShape;
     use wgoose_kernels::{DeviceFingerprint, Limits};
+    use wgoose_measure::objective::Part;
 
     fn default() -> Plan {
         let text = String::new;

@@ -3,8 +3,8 @@
 use crate::progress::say;
 use crate::{BenchError, Progress, Watch};
 use serde::Serialize;
-use wgoose_tuner::stats::Summary;
-use wgoose_tuner::stats::warmup::{Warmth, Warmup, WarmupRule};
+use wgoose_measure::stats::Summary;
+use wgoose_measure::stats::warmup::{Warmth, Warmup, WarmupRule};
 
 /// Milliseconds after which a warm-up without a plateau is given up: slow devices move by more than the tolerance for good.
 const MOST_WARM_UP_MS: f64 = 5000.0;

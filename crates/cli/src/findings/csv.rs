@@ -2,7 +2,7 @@
 
 use super::{gains, rates};
 use crate::cells::quoted;
-use wgoose_tuner::experiment::{Findings, Found, Timed};
+use wgoose_measure::experiment::{Findings, Found, Timed};
 
 /// The names of the columns.
 const COLUMNS: &str = "experiment,device,driver,version,arm,model,plan,precision,tokens,sequences,baseline_tokens_per_s,arm_tokens_per_s,\

@@ -2,7 +2,7 @@
 
 use super::{gains, rates};
 use serde_json::{Value, json};
-use wgoose_tuner::experiment::{Findings, Found, Timed};
+use wgoose_measure::experiment::{Findings, Found, Timed};
 
 /// A run with all of its samples.
 pub(crate) fn json(findings: &Findings) -> Value {

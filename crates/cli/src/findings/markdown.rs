@@ -3,7 +3,7 @@
 use super::{gains, place, rates, remarks};
 use crate::cells::cell;
 use std::fmt::Write as _;
-use wgoose_tuner::experiment::{Findings, Timed};
+use wgoose_measure::experiment::{Findings, Timed};
 
 /// Where it was measured, and with what.
 pub(crate) fn heading(findings: &Findings) -> String {

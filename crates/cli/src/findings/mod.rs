@@ -11,8 +11,8 @@ pub(crate) use markdown::{heading, markdown, verdict};
 
 use clap::ValueEnum;
 use table::Table;
-use wgoose_tuner::experiment::{Findings, Timed};
-use wgoose_tuner::ledger::Gate;
+use wgoose_measure::experiment::{Findings, Timed};
+use wgoose_measure::ledger::Gate;
 
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -2,8 +2,8 @@
 
 use super::{gains, place, rates, remarks};
 use std::fmt;
+use wgoose_measure::experiment::Findings;
 use wgoose_session::printable;
-use wgoose_tuner::experiment::Findings;
 
 /// Columns of an arm's name at least: a table of such names fits a terminal.
 const LEAST_NAME: usize = 23;

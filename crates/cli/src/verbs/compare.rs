@@ -13,13 +13,14 @@ use tempfile::TempDir;
 use wgoose_graph::{Fusion, FusionSet};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
+use wgoose_measure::drive::Drive;
+use wgoose_measure::experiment::{Arm, Difference, Findings, Ground};
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::scenario::Scenario;
 use wgoose_plans::PlanChoice;
+use wgoose_report::picture;
 use wgoose_session::{Chosen, Session};
-use wgoose_tuner::drive::Drive;
-use wgoose_tuner::experiment::{Arm, Difference, Findings, Ground, picture};
-use wgoose_tuner::ledger::Ledger;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
 
 /// Say which of several plans, kernels or models is faster, and how sure that is.
 ///

@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use std::path::PathBuf;
 use wgoose_kernels::{Feature, Precision};
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::ledger::{Records, read};
+use wgoose_measure::objective::Objective;
 use wgoose_session::printable;
-use wgoose_tuner::derive::{Policy, derive};
-use wgoose_tuner::ledger::{Records, read};
-use wgoose_tuner::objective::Objective;
 
 /// Derive a plan from what was measured: no GPU is asked, nothing is measured.
 ///

@@ -4,12 +4,12 @@ use crate::failure::Failure;
 use crate::out;
 use std::path::{Path, PathBuf};
 use wgoose_kernels::Precision;
+use wgoose_measure::derive::Policy;
+use wgoose_measure::ledger::{Records, read};
+use wgoose_measure::objective::Objective;
+use wgoose_report::t4;
+use wgoose_report::{Ceiling, Report, Source, page};
 use wgoose_runtime::lab::roofline::{self, Quantity, Roofline};
-use wgoose_tuner::derive::Policy;
-use wgoose_tuner::ledger::{Records, read};
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::report::{Ceiling, Report, Source, page};
-use wgoose_tuner::t4;
 
 /// Say what a search measured, chose and left out, as one HTML file: no GPU is asked, nothing is measured.
 ///

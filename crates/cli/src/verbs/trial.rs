@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_bench::first_token;
 use wgoose_loader::Model;
+use wgoose_measure::job::{Configured, Cost, Job};
+use wgoose_measure::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
+use wgoose_measure::ledger::{Clock, Outcome};
+use wgoose_measure::space::InstanceGroup;
 use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::Session;
-use wgoose_tuner::job::{Configured, Cost, Job};
-use wgoose_tuner::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
-use wgoose_tuner::ledger::{Clock, Outcome};
-use wgoose_tuner::space::InstanceGroup;
 
 /// Run trials for `wgoose tune`, as stdin asks for them; or run again one that failed.
 #[derive(clap::Args)]

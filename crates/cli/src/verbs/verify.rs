@@ -6,10 +6,10 @@ use crate::progress::Moving;
 use std::path::PathBuf;
 use wgoose_bench::Configured;
 use wgoose_loader::Model;
-use wgoose_runtime::Engine;
-use wgoose_tuner::quality::{
+use wgoose_measure::quality::{
     Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, Quality, QualityError, Reference,
 };
+use wgoose_runtime::Engine;
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
 #[derive(clap::Args)]

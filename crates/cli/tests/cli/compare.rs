@@ -62,7 +62,7 @@ fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
     assert_ne!(wrong["gate"]["quality_hash"], baseline["gate"]["quality_hash"]);
 
     // Every sample is in the ledger, which other verbs read.
-    let (records, notices) = wgoose_tuner::ledger::read(&folder.path().join("all.jsonl")).unwrap();
+    let (records, notices) = wgoose_measure::ledger::read(&folder.path().join("all.jsonl")).unwrap();
     let names: Vec<&str> = records
         .trials()
         .filter(|(_, t)| t.outcome.is_known())

@@ -4,8 +4,8 @@ use crate::binary::{printed, said, wgoose};
 use crate::compare::plant_wrong_kernel;
 use std::fs::{create_dir_all, read_to_string, write};
 use std::path::Path;
-use wgoose_tuner::experiment::{Findings, Found};
-use wgoose_tuner::ledger::{Record, read};
+use wgoose_measure::experiment::{Findings, Found};
+use wgoose_measure::ledger::{Record, read};
 
 /// A question about a model of 0.4 million weights.
 const QUESTION: &str = r#"(

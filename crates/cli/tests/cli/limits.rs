@@ -4,7 +4,7 @@
 use crate::binary::{printed, wgoose};
 use std::path::Path;
 use wgoose_kernels::PrecisionClass;
-use wgoose_tuner::quality::Quality;
+use wgoose_measure::quality::Quality;
 
 /// Formats of the matrices. K-quants need rows of 256.
 const MIXES: [&str; 8] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M", "Q5_K_M", "Q6_K"];

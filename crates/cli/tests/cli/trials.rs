@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, FusionSet};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::job::Job;
+use wgoose_measure::lab::{ChildCommand, ChildLab, ChildSetup, Deadlines};
+use wgoose_measure::ledger::{self, Cause, Ledger, Outcome};
+use wgoose_measure::memo::Memo;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, Scope, groups};
 use wgoose_runtime::Device;
-use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::job::Job;
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
-use wgoose_tuner::lab::{ChildCommand, ChildLab, ChildSetup, Deadlines};
-use wgoose_tuner::ledger::{self, Cause, Ledger, Outcome};
-use wgoose_tuner::memo::Memo;
-use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::space::{InstanceGroup, Scope, groups};
 
 /// Time for all that is asked for.
 const NO_HURRY: Duration = Duration::from_secs(1 << 32);

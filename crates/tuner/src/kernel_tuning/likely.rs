@@ -1,10 +1,10 @@
 //! Which configurations are likely to be fast, by those that were timed: the logarithm of a kernel's time is a sum of effects, one of
 //! its variant, one of each choice of its tunables, and a smaller one of each two of them.
 
-use crate::space::Configuration;
-use crate::stats::linear::{Beliefs, Row, dot};
 use rand_xoshiro::SplitMix64;
 use std::collections::BTreeMap;
+use wgoose_measure::space::Configuration;
+use wgoose_measure::stats::linear::{Beliefs, Row, dot};
 
 /// How large the effects of a variant are, of a choice, and of two choices together, beside those that [`Beliefs`] has in mind.
 const SIZES: [f64; 3] = [8.0, 4.0, 2.0];
@@ -93,13 +93,13 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
-    use crate::space::{Scope, configurations, groups};
-    use crate::stats::rng::{below, unit};
     use rand_xoshiro::rand_core::SeedableRng;
     use std::collections::BTreeSet;
     use wgoose_graph::{Format, ModelShape};
     use wgoose_kernels::{Catalogue, Feature, Limits, Plan, Precision};
+    use wgoose_measure::scenario::Scenario;
+    use wgoose_measure::space::{Scope, configurations, groups};
+    use wgoose_measure::stats::rng::{below, unit};
 
     #[test]
     fn by_a_few_of_all_others_are_found_that_are_as_fast() {

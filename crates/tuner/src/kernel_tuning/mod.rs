@@ -12,17 +12,16 @@ mod side_by_side;
 mod stages;
 mod tuner;
 
-use crate::memo::Memo;
-use crate::space::InstanceGroup;
 use candidates::Candidates;
 pub(crate) use candidates::RankedStage;
 pub use side_by_side::TimedVariant;
 pub(crate) use stages::{Taken, fitting};
 use std::time::Duration;
-pub(crate) use tuner::PersistentGrid;
 pub use tuner::{KernelTuner, KernelTuningError};
 use wgoose_kernels::TextError;
 use wgoose_kernels::plan::Choice;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::space::InstanceGroup;
 
 /// Kernels that are kept where whole steps decide: the fastest alone need not be the fastest there.
 const KEPT: usize = 4;

@@ -2,11 +2,11 @@
 
 use super::candidates::Candidates;
 use super::tuner::{KernelTuner, KernelTuningError};
-use crate::ledger::Outcome;
-use crate::memo::Memo;
-use crate::space::InstanceGroup;
-use crate::stats::summary::Summary;
 use std::time::Duration;
+use wgoose_measure::ledger::Outcome;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::stats::summary::Summary;
 
 /// A variant at an instance.
 #[derive(Clone, Debug)]

@@ -1,13 +1,14 @@
 //! Kernels for the stages of a persistent kernel: found one kind of op instance at a time, and together in the memory of a workgroup.
 
 use super::candidates::{Candidates, RankedStage};
-use super::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
-use crate::memo::Memo;
-use crate::space::InstanceGroup;
+use super::tuner::{KernelTuner, KernelTuningError};
 use rand_xoshiro::SplitMix64;
 use std::time::Duration;
 use wgoose_kernels::persistent::StageMemory;
 use wgoose_kernels::plan::Choice;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::space::PersistentGrid;
 
 impl KernelTuner<'_> {
     /// Finds kernels that can be stages, until `deadline` (time of the budget), beginning with what is best for an

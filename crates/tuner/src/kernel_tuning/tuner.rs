@@ -1,10 +1,10 @@
 //! What kernels are tuned with, and for.
 
-use crate::memo::TrialError;
 use crate::seeds::Planted;
-use crate::space::Scope;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Limits, Plan, PlanError, Variant, ops};
+use wgoose_kernels::{Catalogue, Limits, Plan, PlanError, ops};
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::space::Scope;
 
 /// What stops the tuning of kernels for good.
 #[derive(Debug, thiserror::Error)]
@@ -17,28 +17,9 @@ pub enum KernelTuningError {
     Plan(#[from] PlanError),
 }
 
-impl From<crate::ledger::LedgerError> for KernelTuningError {
-    fn from(error: crate::ledger::LedgerError) -> Self {
+impl From<wgoose_measure::ledger::LedgerError> for KernelTuningError {
+    fn from(error: wgoose_measure::ledger::LedgerError) -> Self {
         KernelTuningError::Trial(error.into())
-    }
-}
-
-/// The grid of a persistent kernel: what its stages must suit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PersistentGrid {
-    /// Workgroups.
-    pub(crate) workgroups: u32,
-    /// Threads of each.
-    pub(crate) threads: u32,
-}
-
-impl PersistentGrid {
-    /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and, if its grid is fixed, with as
-    /// many of its workgroups for each of these.
-    pub(crate) fn admits(self, variant: &Variant, config: &Config, limits: &Limits) -> bool {
-        let number = |name: &str| variant.tunable(config, name, limits);
-        number("WG").is_none_or(|width| self.threads.is_multiple_of(width))
-            && number("GRID").is_none_or(|grid| grid.is_multiple_of(self.workgroups))
     }
 }
 

@@ -1,12 +1,12 @@
 //! What is wrong with files of a folder: it costs the variants that need them, and is said first.
 
 use super::{Note, Sweep, SweepError};
-use crate::ledger::{Cause, Reason};
-use crate::scenario::Scenario;
-use crate::space::groups;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wgoose_kernels::plan::Fusions;
+use wgoose_measure::ledger::{Cause, Reason};
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::groups;
 
 impl Sweep<'_> {
     /// Records the files that give no variant, and those of the folder whose kernels do not compile, and says so.

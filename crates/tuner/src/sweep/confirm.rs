@@ -2,15 +2,15 @@
 
 use super::merged::PROMISING;
 use super::{Candidate, Ended, Event, Found, Stage, Step, Sweep, SweepError, Timed, share_of, tell, working};
-use crate::derive::{Policy, derive};
-use crate::job::Job;
-use crate::memo::{TrialError, paired, pool};
-use crate::paired::Effort;
-use crate::scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{HandOver, Plan, bucket};
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::job::Job;
+use wgoose_measure::memo::{TrialError, paired, pool};
+use wgoose_measure::paired::Effort;
+use wgoose_measure::scenario::Scenario;
 
 /// Fresh processes in which a plan is compared with the default: memory lies elsewhere in each.
 const PROCESSES: u32 = 3;

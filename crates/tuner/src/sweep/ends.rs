@@ -1,9 +1,10 @@
 //! How a sweep's time is shared.
 
-use super::{Part, Problem, SweepOptions};
-use crate::memo::late;
+use super::{Part, SweepOptions};
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
+use wgoose_measure::memo::late;
+use wgoose_measure::problem::Problem;
 
 /// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
 const SHORT_BUDGET: Duration = Duration::from_secs(60);

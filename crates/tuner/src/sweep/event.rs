@@ -1,17 +1,14 @@
 //! What a sweep tells its listener while it runs.
 
-use crate::ledger;
-use crate::paired::PairedResult;
-use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
-use crate::stats::verdict::Verdict;
 use std::fmt;
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Feature, Precision, TextError, ops};
-
-/// The stage of decisions that say what no time was left for.
-pub(crate) const UNTRIED: &str = "not tried";
+use wgoose_measure::ledger;
+use wgoose_measure::paired::PairedResult;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::stats::verdict::Verdict;
 
 /// What happens in a sweep. Its text is one line for people.
 #[derive(Debug)]
@@ -391,8 +388,8 @@ impl fmt::Display for Note {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Interval;
-    use crate::stats::verdict::Comparison;
+    use wgoose_measure::stats::Interval;
+    use wgoose_measure::stats::verdict::Comparison;
 
     #[test]
     fn an_event_is_a_line() {

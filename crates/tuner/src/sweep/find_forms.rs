@@ -4,16 +4,17 @@ use super::forms::{Form, Forms};
 use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight};
 use super::{Candidate, Step, Sweep, SweepError, Timed};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid};
-use crate::memo::TrialError;
-use crate::paired::Effort;
-use crate::space::InstanceGroup;
-use crate::stats::verdict::Verdict;
+use crate::kernel_tuning::KernelTuner;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::paired::Effort;
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::stats::verdict::Verdict;
 
 /// The share of the time for forms that goes into those that differ from the first in one thing; the others combine these.
 const SINGLE: f64 = 0.7;

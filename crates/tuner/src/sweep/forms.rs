@@ -4,13 +4,14 @@
 use super::merged_step::{MergedStep, is_like, with};
 use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
 use super::{Sweep, SweepError};
-use crate::kernel_tuning::{PersistentGrid, RankedStage, Taken, fitting};
-use crate::space::InstanceGroup;
-use crate::stats::linear::{Row, dot};
+use crate::kernel_tuning::{RankedStage, Taken, fitting};
 use rand_xoshiro::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::stats::linear::{Row, dot};
 
 /// Kernels are kept whose time alone is at most so many times the least.
 const NEAR: f64 = 1.35;
@@ -309,12 +310,12 @@ impl Sweep<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
-    use crate::space::groups;
     use rand_xoshiro::rand_core::SeedableRng;
     use wgoose_graph::{Format, ModelShape};
     use wgoose_kernels::persistent::StageMemory;
     use wgoose_kernels::{DeviceFingerprint, Limits};
+    use wgoose_measure::scenario::Scenario;
+    use wgoose_measure::space::groups;
 
     #[test]
     fn the_fastest_that_fits_is_picked_unless_it_does_not_run() {

@@ -1,12 +1,12 @@
 //! The gates of a sweep: the default plan's, without which nothing is known to be right, and those of candidates.
 
 use super::{Candidate, Event, Note, Stage, Step, Sweep, SweepError, tell};
-use crate::ledger::Gate;
-use crate::memo::TrialError;
-use crate::running::changes_only_decode;
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Plan, Precision, StateFormat};
+use wgoose_measure::ledger::Gate;
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::running::changes_only_decode;
 
 impl Sweep<'_> {
     /// That the default plan passes the gate, and whether the plan in use does.

@@ -4,12 +4,13 @@
 
 use super::ends::{share_of, working};
 use super::merged::COMPARISON;
-use super::{Candidate, Ended, Part, Problem, Stage, Sweep, SweepError, SweepOptions};
-use crate::derive::{Policy, derive};
-use crate::paired::Effort;
+use super::{Candidate, Ended, Part, Stage, Sweep, SweepError, SweepOptions};
 use std::collections::BTreeSet;
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, bucket};
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::paired::Effort;
+use wgoose_measure::problem::Problem;
 
 /// The share of the budget in which the plan in use is compared with the default.
 const CHECK: f64 = 0.2;

@@ -1,19 +1,21 @@
 //! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the fastest for it.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError, UNTRIED, share_of, working};
-use crate::job::Configured;
+use super::{Candidate, Note, Stage, Step, Sweep, SweepError, share_of, working};
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
-use crate::ledger::{Cause, Reason};
-use crate::paired::Effort;
-use crate::scenario::Scenario;
-use crate::seeds::{Seed, SeedRefusal};
-use crate::space::{InstanceGroup, Scope, groups, groups_as_run};
-use crate::stats::drift::{self, Block};
+use crate::seeds::SeedRefusal;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Fusions, default_kernel};
 use wgoose_kernels::{Kernel, Plan, bucket, ops};
+use wgoose_measure::job::Configured;
+use wgoose_measure::ledger::UNTRIED;
+use wgoose_measure::ledger::{Cause, Reason};
+use wgoose_measure::paired::Effort;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::seed::Seed;
+use wgoose_measure::space::{InstanceGroup, Scope, groups, groups_as_run};
+use wgoose_measure::stats::drift::{self, Block};
 
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
 const ROOM: f64 = 0.03;

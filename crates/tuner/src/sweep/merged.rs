@@ -6,14 +6,14 @@ use super::forms::{Forms, Picked};
 use super::merged_step::weight;
 use super::{Candidate, Ended, Step, Sweep, SweepError};
 use crate::kernel_tuning::KernelTuner;
-use crate::memo::TrialError;
-use crate::paired::Effort;
-use crate::scenario::Scenario;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::paired::Effort;
+use wgoose_measure::scenario::Scenario;
 
 /// Time for a comparison of two merged steps.
 pub(super) const COMPARISON: Duration = Duration::from_millis(2500);

@@ -1,12 +1,12 @@
 //! A step whose layers are one kernel.
 
-use super::Problem;
-use crate::kernel_tuning::PersistentGrid;
-use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
 use std::cmp::Reverse;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{InstanceGroup, groups};
 
 /// A step whose layers are one kernel.
 pub(super) struct MergedStep {

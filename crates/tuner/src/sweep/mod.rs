@@ -24,7 +24,6 @@ mod on_device;
 mod options;
 mod pace;
 mod persistent;
-mod problem;
 mod random;
 mod staged;
 mod step_model;
@@ -35,32 +34,31 @@ mod tests;
 mod worth;
 
 use ends::{Ends, share_of, working};
-pub(crate) use event::UNTRIED;
 pub use event::{Candidate, Event, Note, Stage, Step, Timed};
 pub use on_device::{survey, sweep};
 pub use options::{Part, SweepOptions, UnknownPart};
-pub use problem::Problem;
-pub(crate) use problem::kernels as kernels_id;
 pub use strategy::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
 pub use survey::time_all;
 pub use worth::Worth;
 
-use crate::derive::DeriveError;
 use crate::kernel_tuning::KernelTuningError;
-use crate::lab::LabError;
-use crate::ledger::{LedgerError, Session};
-use crate::memo::{Memo, TrialError};
-use crate::paired::Effort;
-use crate::quality::QualityError;
-use crate::scenario::Scenario;
 use crate::seeds::Planted;
-use crate::stats::verdict::Verdict;
 use crate::structure::{changes, wins};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::Format;
 use wgoose_kernels::plan::bindable_fusions;
 use wgoose_kernels::{Plan, PlanError};
+use wgoose_measure::derive::DeriveError;
+use wgoose_measure::lab::LabError;
+use wgoose_measure::ledger::UNTRIED;
+use wgoose_measure::ledger::{LedgerError, Session};
+use wgoose_measure::memo::{Memo, TrialError};
+use wgoose_measure::paired::Effort;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::quality::QualityError;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::stats::verdict::Verdict;
 
 /// What stops a sweep.
 #[derive(Debug, thiserror::Error)]
@@ -221,7 +219,7 @@ fn session(problem: &Problem, options: &SweepOptions, start: Option<Duration>) -
         limits: Box::new(problem.limits.clone()),
         model: problem.model.clone(),
         shape: problem.shape,
-        default: crate::job::PlanId::of(&problem.default),
+        default: wgoose_measure::job::PlanId::of(&problem.default),
         budget: options.budget.as_secs_f64(),
         start: start.map(|start| start.as_secs_f64()),
     }

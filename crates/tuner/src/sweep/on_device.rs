@@ -1,14 +1,15 @@
 //! Sweeps on a device: its lab, in this process or in one of its own, and the ledger.
 
 use super::survey::time_all;
-use super::{Event, Listener, Note, Problem, SweepError, SweepOptions, Swept, search, tell};
-use crate::lab::{ChildLab, ChildSetup, GpuLab, Lab};
-use crate::ledger::Ledger;
-use crate::memo::Memo;
-use crate::quality::PendingReference;
+use super::{Event, Listener, Note, SweepError, SweepOptions, Swept, search, tell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wgoose_loader::Model;
+use wgoose_measure::lab::{ChildLab, ChildSetup, GpuLab, Lab};
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::quality::PendingReference;
 use wgoose_runtime::Device;
 
 /// Runs a sweep.
@@ -37,7 +38,7 @@ pub fn sweep(
 
 /// Times every kernel that decoding could run, of the `part`th of `of` shares of all kinds of op instances, and chooses
 /// nothing: how many. Ledgers of all shares are the whole space, on which searches are scored
-/// ([`Synthetic`](crate::lab::Synthetic)).
+/// ([`Synthetic`](wgoose_measure::lab::Synthetic)).
 ///
 /// # Errors
 /// As [`sweep`].

@@ -1,9 +1,5 @@
 //! How to sweep.
 
-use crate::interrupt::Interrupt;
-use crate::lab::ChildCommand;
-use crate::objective::Objective;
-use crate::seeds::Seed;
 use crate::sweep::Strategy;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,6 +7,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::lab::ChildCommand;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::seed::Seed;
 use wgoose_runtime::Device;
 
 /// What a sweep can decide.

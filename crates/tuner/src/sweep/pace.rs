@@ -2,11 +2,11 @@
 
 use super::ends::working;
 use super::{Sweep, SweepError};
-use crate::job::Job;
 use crate::kernel_tuning::KernelTuner;
-use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
 use wgoose_kernels::persistent::NEEDS;
+use wgoose_measure::job::Job;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, groups};
 
 /// Samples of a short comparison of two plans: both warm up, and take turns seven times.
 const SAMPLES: f64 = 20.0;

@@ -4,16 +4,17 @@ use super::forms::Forms;
 use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight, with};
 use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage, Taken, fitting};
-use crate::memo::TrialError;
-use crate::paired::Effort;
-use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
+use crate::kernel_tuning::{KernelTuner, RankedStage, Taken, fitting};
 use std::cmp::Reverse;
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
 use wgoose_kernels::{HandOver, Plan};
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::paired::Effort;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::InstanceGroup;
+use wgoose_measure::space::PersistentGrid;
 
 /// Widths of workgroups: those that kernels of a fixed grid have.
 const THREADS: [u32; 3] = [640, 512, 256];

@@ -4,13 +4,8 @@ use super::merged::PROMISING;
 use super::merged_step::MergedStep;
 use super::strategy::{Found, Strategy};
 use super::{Candidate, Part, Sweep, SweepError};
-use crate::kernel_tuning::{KernelTuner, PersistentGrid, RankedStage};
-use crate::memo::TrialError;
-use crate::paired::Effort;
-use crate::scenario::Scenario;
+use crate::kernel_tuning::{KernelTuner, RankedStage};
 use crate::seeds::Planted;
-use crate::space::{InstanceGroup, groups};
-use crate::stats::rng::below;
 use crate::structure::Toggle;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -18,6 +13,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::paired::Effort;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{InstanceGroup, groups};
+use wgoose_measure::stats::rng::below;
 
 /// Kernels that are drawn for an op instance each time that a form has it.
 const DRAWN: usize = 8;

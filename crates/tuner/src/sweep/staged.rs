@@ -15,8 +15,8 @@
 use super::incremental::Incremental;
 use super::strategy::{Found, Strategy};
 use super::{Part, Sweep, SweepError};
-use crate::scenario::Scenario;
 use crate::seeds::Planted;
+use wgoose_measure::scenario::Scenario;
 
 /// The search by stages.
 #[derive(Debug)]

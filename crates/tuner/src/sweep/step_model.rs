@@ -2,10 +2,10 @@
 //! a product of effects: of the variant and of each choice of its tunables, wherever they are and at this op instance, and a smaller one
 //! of its own. Whole steps show them.
 
-use crate::stats::linear::{Beliefs, Row, dot};
 use rand_xoshiro::SplitMix64;
 use std::collections::BTreeMap;
 use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_measure::stats::linear::{Beliefs, Row, dot};
 
 /// Nanoseconds from one stage to the next, before anything was seen.
 pub(super) const BOUNDARY: f64 = 1000.0;
@@ -132,8 +132,8 @@ fn ns(parts: &Parts, rest: f64, effects: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::{below, unit};
     use rand_xoshiro::rand_core::SeedableRng;
+    use wgoose_measure::stats::rng::{below, unit};
 
     fn choice(op: &str, width: usize, rows: usize) -> Choice {
         let key = TuningKey { op: op.to_owned(), k: 1, m: 1, formats: Vec::new(), up_to_rows: 1 };

@@ -4,10 +4,10 @@ use super::incremental::Incremental;
 use super::random::Random;
 use super::staged::Staged;
 use super::{Sweep, SweepError};
-use crate::scenario::Scenario;
 use crate::seeds::Planted;
 use std::fmt;
 use wgoose_kernels::Plan;
+use wgoose_measure::scenario::Scenario;
 
 /// A way to search. It sees records and the time that was spent, and nothing of a device: what it is worth is told on made-up ones.
 pub trait Strategy: fmt::Debug + Sync {

@@ -1,10 +1,11 @@
 //! The whole space of decoding: every kernel that any form of a step could run, timed alone.
 
-use super::{Event, Listener, Problem, Stage, Step, SweepError, SweepOptions, session, tell};
+use super::{Event, Listener, Stage, Step, SweepError, SweepOptions, session, tell};
 use crate::kernel_tuning::KernelTuner;
-use crate::memo::Memo;
-use crate::space::{InstanceGroup, Scope, configurations};
 use std::cmp::Reverse;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::space::{InstanceGroup, Scope, configurations};
 
 /// Times every kernel of the `part`th of `of` shares of all kinds of op instances; how many.
 ///

@@ -3,11 +3,6 @@
 use super::forms::Forms;
 use super::merged_step::weight;
 use super::*;
-use crate::interrupt::Interrupt;
-use crate::kernel_tuning::PersistentGrid;
-use crate::lab::{Costs, Synthetic, SyntheticLab, made_up};
-use crate::ledger::Ledger;
-use crate::space::groups;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,6 +10,11 @@ use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::Precision;
 use wgoose_loader::synth::Mix;
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::groups;
+use wgoose_sim::{Costs, Synthetic, SyntheticLab, made_up};
 
 const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
 

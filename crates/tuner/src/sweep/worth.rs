@@ -1,12 +1,12 @@
 //! The choices of a plan that are worth the most, by the times of their kernels alone.
 
 use super::{Sweep, SweepError};
-use crate::job::Configured;
-use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups};
 use std::collections::BTreeSet;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, TuningKey, default_kernel};
+use wgoose_measure::job::Configured;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, groups};
 
 /// A choice of a plan, and the time that it saves in a pass.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Precision};
-use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::lab::{Lab, made_up};
-use wgoose_tuner::ledger::Ledger;
-use wgoose_tuner::memo::Memo;
-use wgoose_tuner::sweep::{Part, Problem, STRATEGIES, SweepOptions};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::lab::Lab;
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::problem::Problem;
+use wgoose_sim::made_up;
+use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions};
 
 /// A model of a preset's shape, with matrices of a format, on that device.
 pub(crate) fn problem(shape: &str, format: Format) -> Problem {

@@ -9,14 +9,15 @@ use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::{Checked, Choice};
 use wgoose_kernels::{Catalogue, Feature, HandOver, Plan, Precision};
-use wgoose_tuner::derive::{Policy, best_so_far, derive};
-use wgoose_tuner::job::{Configured, Cost, Job};
+use wgoose_measure::derive::{Policy, best_so_far, derive};
+use wgoose_measure::job::{Configured, Cost, Job};
+use wgoose_measure::lab::{Assignment, Lab, LabError};
+use wgoose_measure::ledger::{self, Ledger, Outcome, Record, Records};
+use wgoose_measure::objective::Objective;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, Scope, groups};
+use wgoose_sim::{Costs, ReplayLab, Synthetic, SyntheticLab};
 use wgoose_tuner::kernel_tuning::KernelTuner;
-use wgoose_tuner::lab::{Assignment, Costs, Lab, LabError, ReplayLab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Ledger, Outcome, Record, Records};
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::space::{InstanceGroup, Scope, groups};
 use wgoose_tuner::sweep::{
     Candidate, Event, Note, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
 };

@@ -6,12 +6,13 @@ use std::time::Duration;
 use wgoose_graph::Format;
 use wgoose_kernels::plan::Choice;
 use wgoose_kernels::{Catalogue, Precision};
+use wgoose_measure::ledger::{self, Cause, Record};
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::seed::Seed;
+use wgoose_measure::space::{Scope, groups};
+use wgoose_sim::{Synthetic, SyntheticLab};
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
-use wgoose_tuner::lab::{Synthetic, SyntheticLab};
-use wgoose_tuner::ledger::{self, Cause, Record};
-use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::seeds::{Planted, Seed};
-use wgoose_tuner::space::{Scope, groups};
+use wgoose_tuner::seeds::Planted;
 use wgoose_tuner::sweep::{Event, Note, search};
 
 /// The seed of a choice.

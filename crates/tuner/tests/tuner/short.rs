@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use wgoose_graph::Format;
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::plan::Checked;
-use wgoose_tuner::derive::{Policy, derive};
-use wgoose_tuner::lab::{Costs, Lab, Synthetic, SyntheticLab};
-use wgoose_tuner::ledger;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::lab::Lab;
+use wgoose_measure::ledger;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::scenario::Scenario;
+use wgoose_sim::{Costs, Synthetic, SyntheticLab};
 use wgoose_tuner::sweep::{Event, Step, SweepOptions, search};
 
 #[test]

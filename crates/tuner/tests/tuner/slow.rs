@@ -6,12 +6,14 @@ use std::ops::ControlFlow;
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
-use wgoose_tuner::derive::{Policy, derive};
-use wgoose_tuner::lab::{Lab, Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, with_limits};
-use wgoose_tuner::ledger;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::sweep::{Event, Problem, SweepError, SweepOptions, search};
+use wgoose_measure::derive::{Policy, derive};
+use wgoose_measure::lab::Lab;
+use wgoose_measure::ledger;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::scenario::Scenario;
+use wgoose_sim::{Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, with_limits};
+use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, search};
 
 /// The model of `cargo xtask demo` on a software adapter.
 fn demo() -> Problem {

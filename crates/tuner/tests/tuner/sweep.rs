@@ -7,9 +7,9 @@ use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::ledger::{self, Outcome, Tried};
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
-use wgoose_tuner::interrupt::Interrupt;
-use wgoose_tuner::ledger::{self, Outcome, Tried};
 use wgoose_tuner::sweep::{Event, Part, STRATEGIES, SweepError, SweepOptions, sweep};
 
 #[test]

@@ -5,7 +5,7 @@ use crate::failure::{Failure, WrongUsage};
 use crate::out;
 use std::path::{Path, PathBuf};
 use wgoose_bench::{Saved, Timed, saved};
-use wgoose_tuner::stats::{Comparison, Criteria, Summary, Verdict, compare};
+use wgoose_measure::stats::{Comparison, Criteria, Summary, Verdict, compare};
 
 /// Say of two records which is faster, and how sure that is.
 ///

@@ -1,8 +1,8 @@
 //! Records as one drawing: how many times as fast each is as what it is held against, with intervals.
 
 use wgoose_bench::{Record, Saved, Timed};
-use wgoose_tuner::report::{Gain, gains, standalone};
-use wgoose_tuner::stats::{Comparison, Criteria, Summary, compare};
+use wgoose_measure::stats::{Comparison, Criteria, Summary, compare};
+use wgoose_report::{Gain, gains, standalone};
 
 /// Most characters of a line, name and numbers.
 const MOST: usize = 48;

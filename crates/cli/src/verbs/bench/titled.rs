@@ -4,7 +4,7 @@ use super::{Args, report};
 use crate::failure::Failure;
 use crate::progress::Moving;
 use wgoose_bench::{Load, Record, Records, measure};
-use wgoose_tuner::stats::Summary;
+use wgoose_measure::stats::Summary;
 
 /// Measures every model with every plan, appends and prints.
 pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure> {

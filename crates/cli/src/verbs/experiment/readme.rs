@@ -6,9 +6,9 @@ use crate::cells::cell;
 use crate::findings::{heading, markdown, verdict};
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
+use wgoose_measure::experiment::Claim;
 use wgoose_plans::day;
 use wgoose_session::printable;
-use wgoose_tuner::experiment::Claim;
 
 /// The whole page.
 pub(super) fn readme(recorded: &Recorded, answers: &[Answered]) -> String {

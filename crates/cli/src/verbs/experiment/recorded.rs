@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::progress::note;
 use std::path::{Path, PathBuf};
+use wgoose_measure::experiment::{Experiment, Findings};
+use wgoose_measure::ledger::read;
 use wgoose_session::printable;
-use wgoose_tuner::experiment::{Experiment, Findings};
-use wgoose_tuner::ledger::read;
 
 /// The folder of the results.
 const RESULTS: &str = "results";

@@ -5,7 +5,7 @@ use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::out;
 use std::path::PathBuf;
-use wgoose_tuner::experiment::picture;
+use wgoose_report::picture;
 
 pub(super) fn run(folders: &[PathBuf]) -> Result<(), Failure> {
     folders.iter().try_for_each(|folder| write(&Recorded::open(folder)?))

@@ -10,11 +10,11 @@ use crate::progress::{Moving, note};
 use std::path::PathBuf;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
+use wgoose_measure::drive::Drive;
+use wgoose_measure::experiment::{Arm, Experiment, Ground, Setting, Tuning};
+use wgoose_measure::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 use wgoose_plans::slug;
 use wgoose_session::printable;
-use wgoose_tuner::drive::Drive;
-use wgoose_tuner::experiment::{Arm, Experiment, Ground, Setting, Tuning};
-use wgoose_tuner::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 
 #[derive(clap::Args)]
 pub(super) struct Args {

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
+use wgoose_measure::lab::{KernelLab, Lab};
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, Occurrence, Scope, occurrences};
 use wgoose_runtime::Device;
 use wgoose_tuner::kernel_tuning::{KernelTuner, TimedVariant};
-use wgoose_tuner::lab::{KernelLab, Lab};
-use wgoose_tuner::ledger::Ledger;
-use wgoose_tuner::memo::Memo;
-use wgoose_tuner::scenario::Scenario;
-use wgoose_tuner::space::{InstanceGroup, Occurrence, Scope, occurrences};
 
 /// Times every variant of the op wherever it occurs in the model.
 pub(super) fn time(

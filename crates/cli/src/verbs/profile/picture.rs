@@ -3,7 +3,7 @@
 
 use super::report::Report;
 use super::rows::{Ceilings, Row};
-use wgoose_tuner::report::{Anchor, Axis, Drawing, WIDTH, standalone};
+use wgoose_report::{Anchor, Axis, Drawing, WIDTH, standalone};
 
 const MARGIN: f64 = 12.0;
 /// Of a bar, its name above it.

@@ -1,7 +1,7 @@
 //! The choices of a plan that are worth the most, in plain words.
 
 use std::fmt;
-use wgoose_tuner::scenario::Scenario;
+use wgoose_measure::scenario::Scenario;
 use wgoose_tuner::sweep::Worth;
 
 /// So many are shown.

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::Precision;
 use wgoose_loader::Model;
+use wgoose_measure::objective::Objective;
+use wgoose_measure::seed;
 use wgoose_plans::Destination;
 use wgoose_runtime::DeviceOptions;
 use wgoose_runtime::lab::open_measured;
 use wgoose_session::model_class;
-use wgoose_tuner::objective::Objective;
-use wgoose_tuner::seeds;
 use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swept, strategy, survey};
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     if let Some(out) = args.out.as_ref().filter(|out| args.ledger.as_ref() == Some(*out)) {
         return Err(WrongUsage(format!("{}: the plan and the measurements need a file each", out.display())).into());
     }
-    let seeds = args.seeds.as_deref().map(seeds::load).transpose()?.unwrap_or_default();
+    let seeds = args.seeds.as_deref().map(seed::load).transpose()?.unwrap_or_default();
     let model = Arc::new(Model::open(&args.model)?);
     let catalogue = args.kernels.catalogue_in_part()?;
     // Before minutes of work.

@@ -2,18 +2,19 @@
 
 mod search;
 
-use crate::job::Configured;
-use crate::kernel_tuning::tuner::{KernelTuner, KernelTuningError, PersistentGrid};
-use crate::ledger::{Cause, Gate, Outcome, Reason, Timing};
-use crate::memo::{Memo, TrialError};
-use crate::space::{BrokenVariant, Configuration, InstanceGroup, configurations};
-use crate::stats::summary::median;
-use crate::stats::verdict::Verdict;
+use crate::kernel_tuning::tuner::{KernelTuner, KernelTuningError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::persistent::{StageMemory, can_be_stage};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
+use wgoose_measure::job::Configured;
+use wgoose_measure::ledger::{Cause, Gate, Outcome, Reason, Timing};
+use wgoose_measure::memo::{Memo, TrialError};
+use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{BrokenVariant, Configuration, InstanceGroup, configurations};
+use wgoose_measure::stats::summary::median;
+use wgoose_measure::stats::verdict::Verdict;
 
 /// Two kernels are as fast as each other whose times alone differ by no more than this share: which is ahead changes from sweep to
 /// sweep.

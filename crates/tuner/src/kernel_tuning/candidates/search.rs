@@ -3,15 +3,15 @@
 use super::{Candidates, Made};
 use crate::kernel_tuning::likely::Likely;
 use crate::kernel_tuning::tuner::KernelTuningError;
-use crate::ledger::{Cause, Outcome};
-use crate::seeds::Seed;
-use crate::space::{Configuration, one_tunable_away};
-use crate::stats::rng::below;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::Refusal;
+use wgoose_measure::ledger::{Cause, Outcome};
+use wgoose_measure::seed::Seed;
+use wgoose_measure::space::{Configuration, one_tunable_away};
+use wgoose_measure::stats::rng::below;
 
 /// The fastest so many configurations are varied.
 const BEAM: usize = 8;
@@ -236,15 +236,16 @@ impl Candidates<'_, '_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_tuning::{KernelTuner, PersistentGrid};
-    use crate::lab::{Synthetic, SyntheticLab};
-    use crate::ledger::Ledger;
-    use crate::memo::Memo;
-    use crate::scenario::Scenario;
-    use crate::space::{Scope, groups};
-    use crate::sweep::Problem;
+    use crate::kernel_tuning::KernelTuner;
     use wgoose_graph::{Format, ModelShape, Weight};
     use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+    use wgoose_measure::ledger::Ledger;
+    use wgoose_measure::memo::Memo;
+    use wgoose_measure::problem::Problem;
+    use wgoose_measure::scenario::Scenario;
+    use wgoose_measure::space::PersistentGrid;
+    use wgoose_measure::space::{Scope, groups};
+    use wgoose_sim::{Synthetic, SyntheticLab};
 
     /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a logarithm: beside those
     /// that are by nothing.

@@ -3,8 +3,8 @@
 use super::super::{Part, share_of, working};
 use super::Climb;
 use super::moves::{Move, What};
-use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::InstanceGroup;
 
 /// A move that may gain less is not worth a comparison: it cannot be told from noise.
 pub(super) const LEAST: f64 = 0.01;

@@ -3,13 +3,13 @@
 use super::super::{Candidate, Event, Step, SweepError, Timed, tell};
 use super::Climb;
 use super::moves::Move;
-use crate::memo::TrialError;
-use crate::paired::{Effort, PairedResult};
-use crate::scenario::Scenario;
-use crate::stats::sequential::Question;
-use crate::stats::verdict::Verdict;
 use std::time::Duration;
 use wgoose_kernels::Plan;
+use wgoose_measure::memo::TrialError;
+use wgoose_measure::paired::{Effort, PairedResult};
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::stats::sequential::Question;
+use wgoose_measure::stats::verdict::Verdict;
 
 impl Climb<'_, '_, '_> {
     /// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then if it is slower

@@ -3,12 +3,12 @@
 use super::super::{Stage, Step, Sweep, SweepError};
 use super::Climb;
 use crate::kernel_tuning::TunedKernel;
-use crate::scenario::Scenario;
-use crate::space::{InstanceGroup, groups_as_run};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::{Plan, bucket};
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, groups_as_run};
 
 /// Of the kinds of op instance of a pass the default kernels of those are timed that do so much of its work together, those first that
 /// do the most.

@@ -3,11 +3,11 @@
 use super::super::{Candidate, Part, Sweep};
 use super::Climb;
 use super::fitting::LEAST;
-use crate::scenario::Scenario;
-use crate::space::InstanceGroup;
 use crate::structure::{Change, changes};
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::bindable_fusions;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::InstanceGroup;
 
 /// What other kernels for a scenario may gain, as a logarithm.
 const KERNELS: f64 = 0.2;

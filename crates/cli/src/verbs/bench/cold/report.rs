@@ -4,7 +4,7 @@ use super::child::Startup;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use wgoose_tuner::stats::Summary;
+use wgoose_measure::stats::Summary;
 
 /// Whether something is there from before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

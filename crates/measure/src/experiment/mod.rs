@@ -1,0 +1,22 @@
+//! Experiments: arms, each a plan of a model with kernels, held against a baseline. A declared one says in a file
+//! ([`Experiment`]) what is asked, expected and varied; `wgoose compare` makes its arms of options.
+//!
+//! Each arm goes through the gate, a wrong one is refused; the others are timed beside the baseline in interleaved
+//! pairs, by the jobs, the statistics and the ledger of the tuner. What a ledger says of an experiment ([`Findings`])
+//! is a pure function of its records, and so are tables and pictures of it.
+
+mod arm;
+mod claim;
+mod declaration;
+mod difference;
+mod findings;
+mod measure;
+mod source;
+
+pub use arm::Arm;
+pub use claim::{Answer, Claim};
+pub use declaration::{ArmDeclaration, Experiment, ExperimentFileError, Setting, Tuning};
+pub use difference::{Difference, DifferenceError, Ground, sites};
+pub use findings::{Findings, Found, Timed};
+pub use measure::{Doing, ExperimentError, Measuring};
+pub use source::{Source, SourceError};

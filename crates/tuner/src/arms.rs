@@ -1,0 +1,92 @@
+//! Kernels of its own for each arm: one that differs in structure must not lose for want of kernels that suit it.
+
+use crate::kernel_tuning::{KernelTuner, KernelTuningError};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wgoose_kernels::Precision;
+use wgoose_kernels::plan::TuningKey;
+use wgoose_measure::experiment::{Arm, ExperimentError, sites};
+use wgoose_measure::interrupt::Interrupt;
+use wgoose_measure::lab::KernelLab;
+use wgoose_measure::ledger::Ledger;
+use wgoose_measure::memo::Memo;
+use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::{InstanceGroup, Scope};
+use wgoose_runtime::Device;
+
+/// A kind of op instance of some arms, with the arithmetic that they allow.
+struct Open {
+    precision: Precision,
+    site: InstanceGroup,
+}
+
+impl From<KernelTuningError> for ExperimentError {
+    fn from(error: KernelTuningError) -> Self {
+        match error {
+            KernelTuningError::Trial(error) => ExperimentError::Trial(error),
+            KernelTuningError::Plan(error) => ExperimentError::Plan(error),
+        }
+    }
+}
+
+/// Gives arms, which have the same catalogue, the fastest kernels that are found alone for their op instances until the
+/// budget is spent, by the jobs of a sweep; kernels that an arm names stay. Arms that have an op instance in common,
+/// and allow the same arithmetic, have the same kernel for it. `tell` is told what is tuned, and how many of how many
+/// are done.
+///
+/// # Errors
+/// The ledger or the device fails, or the user interrupts.
+pub fn tune_arms(
+    device: &Arc<Device>,
+    arms: &mut [Arm],
+    scenarios: &[Scenario],
+    (ledger, budget, interrupt): (Ledger, Duration, Interrupt),
+    tell: &mut dyn FnMut(&TuningKey, usize, usize),
+) -> Result<(), ExperimentError> {
+    let open = open(arms, scenarios);
+    let (Some(first), Some(arm)) = (open.first(), arms.first()) else { return Ok(()) };
+    let catalogue = Arc::clone(&arm.catalogue);
+    let mut lab = KernelLab::new(device, &catalogue, &first.site, Instant::now())?;
+    let mut memo = Memo::new(ledger, device.fingerprint().clone(), None, &mut lab);
+    memo.heed(interrupt);
+    let total = open.iter().map(|open| open.site.bytes()).sum::<u64>().max(1) as f64;
+    let mut claimed = 0;
+    for (done, Open { precision, site }) in open.iter().enumerate() {
+        tell(&site.key, done, open.len());
+        claimed += site.bytes();
+        let tuner = KernelTuner::new(device.limits(), &catalogue, Scope { allowed: *precision, exhaustive: false });
+        // One that needs less than its share leaves the rest to those after it.
+        let Some(winner) = tuner.tune(site, &mut memo, budget.mul_f64(claimed as f64 / total))?.winner else {
+            continue;
+        };
+        for arm in arms.iter_mut().filter(|arm| arm.plan.precision == *precision) {
+            let mut own = sites(&arm.plan, &arm.model, scenarios).into_iter();
+            if is_open(arm, &site.key) && own.any(|other| other.key == site.key) {
+                arm.plan.adopt(winner.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The op instances for which arms name no kernel, each once, what reads and writes the most first.
+fn open(arms: &[Arm], scenarios: &[Scenario]) -> Vec<Open> {
+    let mut all: Vec<Open> = Vec::new();
+    for arm in arms {
+        let precision = arm.plan.precision;
+        for site in sites(&arm.plan, &arm.model, scenarios) {
+            let is_known = all.iter().any(|open| open.precision == precision && open.site.key == site.key);
+            if !is_known && is_open(arm, &site.key) {
+                all.push(Open { precision, site });
+            }
+        }
+    }
+    all.sort_by_key(|open| Reverse(open.site.bytes()));
+    all
+}
+
+/// Whether an arm names no kernel for such op instances.
+fn is_open(arm: &Arm, key: &TuningKey) -> bool {
+    arm.plan.choices.iter().all(|choice| choice.key != *key)
+}
