@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 use wgoose_plans::{ModelClass, Origin, Store, StoreError, plan_name};
 use wgoose_runtime::DeviceLimits;
-use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_class};
 
 /// The option, for verbs that run one session.

@@ -11,12 +11,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wgoose_measure::experiment::{Arm, Doing, ExperimentError, Findings, Measuring};
 use wgoose_measure::interrupt::Interrupt;
-use wgoose_measure::lab::LabError;
 use wgoose_measure::ledger::{ImpossibleArm, Ledger};
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::objective::Objective;
+use wgoose_measure::result_cache::TrialError;
+use wgoose_measure::runner::RunnerError;
 use wgoose_measure::scenario::Scenario;
-use wgoose_runtime::{Device, DeviceOptions, lab::open_measured};
+use wgoose_runtime::{Device, DeviceOptions, kernel_bench::open_measured};
 use wgoose_session::printable;
 use wgoose_tuner::arms::tune_arms;
 
@@ -100,7 +100,7 @@ fn interruptible() -> (Interrupt, OnSignal) {
 
 fn failure(error: ExperimentError) -> Failure {
     match error {
-        ExperimentError::Trial(TrialError::Lab(LabError::Interrupted)) => {
+        ExperimentError::Trial(TrialError::Runner(RunnerError::Interrupted)) => {
             Interrupted("nothing is reported of a part of an experiment".to_owned()).into()
         }
         error => error.into(),

@@ -91,7 +91,7 @@ pub struct Limits {
     /// Fewest threads of a subgroup.
     pub min_subgroup: u32,
     /// How many workgroups run at once if each takes all that a multiprocessor has: as a rule the number of these, measured
-    /// (`wgoose_runtime::lab::open_measured`). Grids of fixed size are multiples of it.
+    /// (`wgoose_runtime::kernel_bench::open_measured`). Grids of fixed size are multiples of it.
     pub multiprocessors: u32,
     /// Whether it is a software adapter, which compiles kernels for the CPU: a large one takes it up to a minute.
     pub is_cpu: bool,

@@ -10,9 +10,9 @@
 
 use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, Session, Trial};
-use crate::memo::{paired, pool};
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
+use crate::result_cache::{paired, pool};
 use crate::scenario::Scenario;
 use crate::stats::verdict::{Criteria, Verdict, compare};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What a lab can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and the
+//! What a runner can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and the
 //! model.
 
 use crate::scenario::Scenario;

@@ -1,11 +1,11 @@
 //! How fast is it, how right, and how sure is that?
 //!
-//! A [`job`] says what to run, a [`lab`] runs it, a [`ledger`] keeps what came of it, and [`stats`] and [`quality`] say what that
+//! A [`job`] says what to run, a [`runner`] runs it, a [`ledger`] keeps what came of it, and [`stats`] and [`quality`] say what that
 //! means. In reading order:
 //!
 //! 1. what is measured: [`scenario`], [`objective`], [`problem`], [`space`], [`seed`], [`drive`];
-//! 2. how: [`job`], [`lab`], [`paired`], [`memo`], [`interrupt`];
-//! 3. what it says: [`stats`], [`quality`], [`ledger`], and [`derive`], which makes a plan of a ledger;
+//! 2. how: [`job`], [`runner`], [`paired`], [`result_cache`], [`interrupt`];
+//! 3. what it says: [`stats`], [`quality`], [`ledger`], and [`derive`](mod@derive), which makes a plan of a ledger;
 //! 4. [`experiment`]: arms held against a baseline, on all of this.
 
 #![deny(missing_docs)]
@@ -15,13 +15,13 @@ pub mod drive;
 pub mod experiment;
 pub mod interrupt;
 pub mod job;
-pub mod lab;
 pub mod ledger;
-pub mod memo;
 pub mod objective;
 pub mod paired;
 pub mod problem;
 pub mod quality;
+pub mod result_cache;
+pub mod runner;
 pub mod running;
 pub mod scenario;
 pub mod seed;

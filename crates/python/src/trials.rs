@@ -10,7 +10,7 @@ use std::time::Instant;
 use wgoose_bench::first_token;
 use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
-use wgoose_measure::lab::{GpuLab, serve};
+use wgoose_measure::runner::{GpuRunner, serve};
 use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{Session, one_line};
@@ -43,8 +43,8 @@ pub(crate) fn _run_trials(
             let device = Device::open_limited(&options, &|limits| limits.multiprocessors = multiprocessors);
             let device = device.map_err(|e| of_runtime(&e))?;
             let model = Arc::new(Model::open(&model).map_err(|e| LoadError::new_err(one_line(&e)))?);
-            let lab = GpuLab::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
-            Ok((device, lab.map_err(|e| of_other(&e))?))
+            let runner = GpuRunner::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
+            Ok((device, runner.map_err(|e| of_other(&e))?))
         };
         let start = |plan: &Path, tokens, is_chosen: &mut dyn FnMut()| {
             let builder = Session::builder().device(device.clone()).pipeline_cache(cache.clone());

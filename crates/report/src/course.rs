@@ -4,9 +4,9 @@ use super::view::View;
 use std::collections::HashMap;
 use wgoose_measure::job::{Job, PlanId};
 use wgoose_measure::ledger::Outcome;
-use wgoose_measure::memo::paired;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::paired;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::stats::summary::Summary;
 

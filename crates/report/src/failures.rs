@@ -27,7 +27,7 @@ pub(super) fn failures(view: &View<'_>) -> Vec<Failed> {
             Outcome::Gate(gate) if !gate.passed => (Some(Cause::WrongResult), gate.detail.clone()),
             _ => return None,
         };
-        // As `lab/child/bundle.rs` has it.
+        // As `runner/child/bundle.rs` has it.
         let is_kept = !matches!(trial.outcome, Outcome::Gate(_)) && cause != Some(Cause::NotResident);
         Some(Failed { at: view.spent_at(trial), cause, what: what(trial), text, is_kept })
     };

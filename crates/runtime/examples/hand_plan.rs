@@ -13,7 +13,7 @@ use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, Variant};
 use wgoose_loader::Model;
-use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_runtime::{Device, DeviceOptions, Graphs};
 
 /// The variant of an op, or of its instances with so many columns, and some of its tunables.

@@ -1,7 +1,7 @@
 //! Runs a plan on a device: tokens and state in, logits and state out.
 //!
 //! The only crate that names wgpu. Start with [`Engine`]; below it, [`GpuExecutor`] replays recordings of
-//! [`schedule`], [`CpuExecutor`] interprets the graph, and [`lab`] checks and times single kernels.
+//! [`schedule`], [`CpuExecutor`] interprets the graph, and [`kernel_bench`] checks and times single kernels.
 
 #![deny(missing_docs)]
 
@@ -13,7 +13,7 @@ mod engine;
 mod error;
 mod executor;
 mod gpu;
-pub mod lab;
+pub mod kernel_bench;
 pub mod logits;
 mod opening;
 mod packed;

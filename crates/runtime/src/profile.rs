@@ -1,7 +1,7 @@
 //! Where the time of a pass goes: plain data, made by [`GpuExecutor::profile`](crate::GpuExecutor::profile).
 
-use crate::lab::ClockSource;
-use crate::lab::roofline::Quantity;
+use crate::kernel_bench::ClockSource;
+use crate::kernel_bench::roofline::Quantity;
 use wgoose_graph::{BatchShape, NodeId};
 
 /// Where the time of a pass goes. All times in nanoseconds.

@@ -12,7 +12,7 @@ use wgoose_graph::{BatchShape, Op, rwkv7};
 use wgoose_kernels::{Catalogue, Instance, Kernel};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
-use wgoose_runtime::lab::{Bench, Case, Clock, Expected, check};
+use wgoose_runtime::kernel_bench::{Bench, Case, Clock, Expected, check};
 
 /// Four elements a thread. Bindings are named as the op's operands; `kernels-wgsl/README.md` explains the comments.
 const VEC4: &str = "// idea: y = f(x), four elements per thread.

@@ -18,14 +18,16 @@ use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::Mix;
 use wgoose_measure::interrupt::Interrupt;
-use wgoose_measure::lab::Lab;
 use wgoose_measure::ledger::{self, Ledger, Records};
-use wgoose_measure::memo::Memo;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::problem::Problem;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::Scope;
-use wgoose_sim::{Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, made_up, with_limits};
+use wgoose_sim::{
+    SimulatedDevice, SimulatedRunner, limits_of_integrated, limits_of_software, simulated_problem, with_limits,
+};
 use wgoose_tuner::sweep::{Part, STRATEGIES, Strategy, SweepOptions, search};
 
 /// Searches within so many per cent of the best are near it.
@@ -35,7 +37,7 @@ const NEAR: f64 = 2.0;
 const SLOWER: f64 = 1.0;
 
 /// A device of a seed.
-type Device = fn(u64) -> Synthetic;
+type Device = fn(u64) -> SimulatedDevice;
 
 /// What a search is held against.
 struct Space {
@@ -47,27 +49,31 @@ struct Space {
 
 /// Devices that make a search's life hard, each in its way.
 const HARD: [(&str, Device); 5] = [
-    ("noise three times as large", |seed| Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) }),
-    ("choices that mask each other", |seed| Synthetic { interaction: 0.06, ..Synthetic::h200(seed) }),
-    ("kernels that lie alone", |seed| Synthetic { merged: 0.08, ..Synthetic::h200(seed) }),
-    ("choices that are worth little", |seed| Synthetic {
+    ("noise three times as large", |seed| SimulatedDevice {
+        noise: 0.009,
+        instance: 0.009,
+        ..SimulatedDevice::h200(seed)
+    }),
+    ("choices that mask each other", |seed| SimulatedDevice { interaction: 0.06, ..SimulatedDevice::h200(seed) }),
+    ("kernels that lie alone", |seed| SimulatedDevice { merged: 0.08, ..SimulatedDevice::h200(seed) }),
+    ("choices that are worth little", |seed| SimulatedDevice {
         spread: 0.02,
         interaction: 0.01,
         merged: 0.01,
-        ..Synthetic::h200(seed)
+        ..SimulatedDevice::h200(seed)
     }),
-    ("slow clocks", |seed| Synthetic { ramp: 1.6, autocorrelation: 0.7, ..Synthetic::h200(seed) }),
+    ("slow clocks", |seed| SimulatedDevice { ramp: 1.6, autocorrelation: 0.7, ..SimulatedDevice::h200(seed) }),
 ];
 
 /// Devices whose steps take long: a software adapter that runs the demo's model, and GPUs with such models whose drivers take so many
 /// seconds for a kernel.
 const SLOW: [(&str, &str, Mix, Device); 6] = [
-    ("software adapter", "demo", Mix::Q4_K_M, Synthetic::software),
-    ("software adapter, busy", "demo", Mix::Q4_K_M, |seed| Synthetic::software(seed).busy()),
-    ("steps of 30 ms, 0.3 s a kernel", "1.5B", Mix::Q4_K_M, |seed| Synthetic::integrated(seed, 0.3)),
-    ("steps of 100 ms, 1 s a kernel", "1.5B", Mix::F16, |seed| Synthetic::integrated(seed, 1.0)),
-    ("steps of 200 ms, 3 s a kernel, busy", "2.9B", Mix::F16, |seed| Synthetic::integrated(seed, 3.0).busy()),
-    ("steps of 500 ms, 10 s a kernel", "7.2B", Mix::F16, |seed| Synthetic::integrated(seed, 10.0)),
+    ("software adapter", "demo", Mix::Q4_K_M, SimulatedDevice::software),
+    ("software adapter, busy", "demo", Mix::Q4_K_M, |seed| SimulatedDevice::software(seed).busy()),
+    ("steps of 30 ms, 0.3 s a kernel", "1.5B", Mix::Q4_K_M, |seed| SimulatedDevice::integrated(seed, 0.3)),
+    ("steps of 100 ms, 1 s a kernel", "1.5B", Mix::F16, |seed| SimulatedDevice::integrated(seed, 1.0)),
+    ("steps of 200 ms, 3 s a kernel, busy", "2.9B", Mix::F16, |seed| SimulatedDevice::integrated(seed, 3.0).busy()),
+    ("steps of 500 ms, 10 s a kernel", "7.2B", Mix::F16, |seed| SimulatedDevice::integrated(seed, 10.0)),
 ];
 
 /// A published shape, or that of the demo's model.
@@ -100,17 +106,17 @@ fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
     let (limits, shape) = ((*session.limits).clone(), session.shape);
     let default = Plan::default_for(session.device.clone(), shape, &limits);
     let problem = Problem { limits, shape, formats: formats(&shape, mix), model: "made-up".to_owned(), default };
-    let device = if problem.limits.is_cpu { Synthetic::software } else { Synthetic::h200 };
+    let device = if problem.limits.is_cpu { SimulatedDevice::software } else { SimulatedDevice::h200 };
     Ok(Space { name, problem, device, recorded })
 }
 
 fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
     let mut spaces = Vec::new();
     for (size, mix) in [("2.9B", Mix::Q4_K_M), ("1.5B", Mix::F16)] {
-        let usual: (&str, Device) = ("made up", Synthetic::h200);
+        let usual: (&str, Device) = ("made up", SimulatedDevice::h200);
         for (what, device) in [usual].into_iter().chain(HARD) {
             let shape = ModelShape::preset(size).ok_or("no such size")?;
-            let (problem, recorded) = (made_up(shape, formats(&shape, mix)), Records::merged([]));
+            let (problem, recorded) = (simulated_problem(shape, formats(&shape, mix)), Records::merged([]));
             spaces.push(Space { name: format!("{size} {mix}, {what}"), problem, device, recorded });
         }
     }
@@ -166,8 +172,8 @@ fn run(
     ledger: PathBuf,
 ) -> Result<Found, Box<dyn Error>> {
     let (problem, catalogue) = (&space.problem, Catalogue::embedded());
-    let device = Synthetic { chance: seed + 1000 * time, ..(space.device)(seed) };
-    let mut lab = SyntheticLab::new(problem, &catalogue, device).with_records(&space.recorded);
+    let device = SimulatedDevice { chance: seed + 1000 * time, ..(space.device)(seed) };
+    let mut runner = SimulatedRunner::new(problem, &catalogue, device).with_records(&space.recorded);
     let options = SweepOptions {
         ledger,
         begun: Instant::now(),
@@ -186,39 +192,39 @@ fn run(
         hints: Vec::new(),
         interrupt: Interrupt::default(),
     };
-    let memo = Memo::new(
+    let cache = ResultCache::new(
         Ledger::open(&options.ledger)?,
         problem.default.device.clone(),
         Some(problem.model.clone()),
-        &mut lab,
+        &mut runner,
     );
     let verbose = std::env::var_os("VERBOSE").is_some();
-    let swept = search(problem, &options, memo, &mut |event| {
+    let swept = search(problem, &options, cache, &mut |event| {
         if verbose {
             eprintln!("{event}");
         }
         ControlFlow::Continue(())
     })?;
-    let spent = lab.spent().as_secs_f64();
+    let spent = runner.spent().as_secs_f64();
     let scope = Scope { allowed: options.allowed, exhaustive: false };
     let us = |ns: f64| (ns / 100.0).round() / 10.0;
     let (mut slower, mut gain, mut all) = (0f64, 0.0, String::new());
     for (scenario, share) in options.objective.shares().filter(|(scenario, _)| !scenario.from_start) {
-        let [own, default] = [lab.true_ns(&swept.plan, scenario)?, lab.true_ns(&problem.default, scenario)?];
+        let [own, default] = [runner.true_ns(&swept.plan, scenario)?, runner.true_ns(&problem.default, scenario)?];
         slower = slower.max(100.0 * (own / default - 1.0));
         gain += share * (default / own).ln();
-        all += &lab.bits(&swept.plan, scenario)?;
+        all += &runner.bits(&swept.plan, scenario)?;
     }
     if verbose {
         eprintln!("BITS\n{all}");
     }
     let hash = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..8].to_owned();
-    let bits = [hash(&lab.bits(&swept.plan, Scenario::DECODE)?), hash(&all)];
-    let default = lab.true_ns(&problem.default, Scenario::DECODE)?;
-    let plan = lab.true_ns(&swept.plan, Scenario::DECODE)?;
-    let best = lab.best_decode_ns(scope);
+    let bits = [hash(&runner.bits(&swept.plan, Scenario::DECODE)?), hash(&all)];
+    let default = runner.true_ns(&problem.default, Scenario::DECODE)?;
+    let plan = runner.true_ns(&swept.plan, Scenario::DECODE)?;
+    let best = runner.best_decode_ns(scope);
     if verbose {
-        for (key, [ns, best]) in lab.losses(&swept.plan, scope)? {
+        for (key, [ns, best]) in runner.losses(&swept.plan, scope)? {
             eprintln!("    {:6.1} us, {:6.1} at best: {key}", ns / 1e3, best / 1e3);
         }
     }

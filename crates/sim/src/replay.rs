@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_measure::job::{Configured, Cost, Job};
-use wgoose_measure::lab::{Assignment, Lab, LabError};
 use wgoose_measure::ledger::{Cause, Clock, Outcome, Records, Trial};
+use wgoose_measure::runner::{Assignment, Runner, RunnerError};
 use wgoose_measure::space::InstanceGroup;
 
 /// Answers jobs from records.
-pub struct ReplayLab {
+pub struct ReplayRunner {
     /// What came of each job, in the order in which it was run.
     known: BTreeMap<Job, Vec<(Outcome, Cost)>>,
     /// How often each was asked for.
@@ -21,8 +21,8 @@ pub struct ReplayLab {
     missing: BTreeSet<Job>,
 }
 
-impl ReplayLab {
-    /// A lab of the records of one device and model.
+impl ReplayRunner {
+    /// A runner of the records of one device and model.
     pub fn new(records: &Records) -> Self {
         let mut known: BTreeMap<Job, Vec<(Outcome, Cost)>> = BTreeMap::new();
         let mut clock = Clock::Wall;
@@ -38,7 +38,7 @@ impl ReplayLab {
             .newest_session()
             .and_then(|session| session.start)
             .and_then(|start| Duration::try_from_secs_f64(start).ok());
-        ReplayLab { known, asked: BTreeMap::new(), clock, start, now: 0.0, missing: BTreeSet::new() }
+        ReplayRunner { known, asked: BTreeMap::new(), clock, start, now: 0.0, missing: BTreeSet::new() }
     }
 
     /// Jobs that were asked for and never run. They failed.
@@ -60,13 +60,13 @@ impl ReplayLab {
     }
 }
 
-impl Lab for ReplayLab {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for ReplayRunner {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         Ok(self.answer(assignment.job))
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
-        Ok(self.answer(&Job::Compile { site: wgoose_measure::memo::site_id(site) }))
+    fn compile_ahead(&mut self, site: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
+        Ok(self.answer(&Job::Compile { site: wgoose_measure::result_cache::site_id(site) }))
     }
 
     fn spent(&self) -> Duration {

@@ -8,9 +8,9 @@ use wgoose_kernels::Precision;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::experiment::{Arm, ExperimentError, sites};
 use wgoose_measure::interrupt::Interrupt;
-use wgoose_measure::lab::KernelLab;
 use wgoose_measure::ledger::Ledger;
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::KernelRunner;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope};
 use wgoose_runtime::Device;
@@ -47,9 +47,9 @@ pub fn tune_arms(
     let open = open(arms, scenarios);
     let (Some(first), Some(arm)) = (open.first(), arms.first()) else { return Ok(()) };
     let catalogue = Arc::clone(&arm.catalogue);
-    let mut lab = KernelLab::new(device, &catalogue, &first.site, Instant::now())?;
-    let mut memo = Memo::new(ledger, device.fingerprint().clone(), None, &mut lab);
-    memo.heed(interrupt);
+    let mut runner = KernelRunner::new(device, &catalogue, &first.site, Instant::now())?;
+    let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
+    cache.heed(interrupt);
     let total = open.iter().map(|open| open.site.bytes()).sum::<u64>().max(1) as f64;
     let mut claimed = 0;
     for (done, Open { precision, site }) in open.iter().enumerate() {
@@ -57,7 +57,7 @@ pub fn tune_arms(
         claimed += site.bytes();
         let tuner = KernelTuner::new(device.limits(), &catalogue, Scope { allowed: *precision, exhaustive: false });
         // One that needs less than its share leaves the rest to those after it.
-        let Some(winner) = tuner.tune(site, &mut memo, budget.mul_f64(claimed as f64 / total))?.winner else {
+        let Some(winner) = tuner.tune(site, &mut cache, budget.mul_f64(claimed as f64 / total))?.winner else {
             continue;
         };
         for arm in arms.iter_mut().filter(|arm| arm.plan.precision == *precision) {

@@ -9,7 +9,7 @@ use wgoose_measure::ledger::{Records, read};
 use wgoose_measure::objective::Objective;
 use wgoose_report::t4;
 use wgoose_report::{Ceiling, Report, Source, page};
-use wgoose_runtime::lab::roofline::{self, Quantity, Roofline};
+use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 
 /// Say what a search measured, chose and left out, as one HTML file: no GPU is asked, nothing is measured.
 ///

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::progress::{Moving, aside};
 use std::path::PathBuf;
-use wgoose_runtime::lab::roofline::{self, Figure, Scale};
+use wgoose_runtime::kernel_bench::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions, default_cache_dir};
 
 /// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose profile` then says

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use wgoose_bench::first_token;
 use wgoose_loader::Model;
 use wgoose_measure::job::{Configured, Cost, Job};
-use wgoose_measure::lab::{Assignment, ChildCommand, Deadlines, GpuLab, Lab, LabError, replay, serve};
 use wgoose_measure::ledger::{Clock, Outcome};
+use wgoose_measure::runner::{Assignment, ChildCommand, Deadlines, GpuRunner, Runner, RunnerError, replay, serve};
 use wgoose_measure::space::InstanceGroup;
 use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Opens a lab for a model.
+    /// Opens a runner for a model.
     fn open(&self, path: &Path, started: Instant) -> Result<(Arc<Device>, Trials), Failure> {
         let catalogue = self.kernels.catalogue_in_part()?;
         let (adapter, cache) = (self.device.clone(), self.cache.folder());
@@ -79,8 +79,8 @@ impl Args {
             limits.multiprocessors = self.multiprocessors.unwrap_or(limits.multiprocessors);
         })?;
         let model = Arc::new(Model::open(path)?);
-        let lab = GpuLab::of_trials(&device, &model, &catalogue, &self.reference, started)?;
-        Ok((device, Trials { lab, abort_at: self.abort_at.clone() }))
+        let runner = GpuRunner::of_trials(&device, &model, &catalogue, &self.reference, started)?;
+        Ok((device, Trials { runner, abort_at: self.abort_at.clone() }))
     }
 }
 
@@ -97,33 +97,33 @@ fn run_again(bundle: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A lab that takes its process with it, if it is to.
+/// A runner that takes its process with it, if it is to.
 struct Trials {
-    lab: GpuLab,
+    runner: GpuRunner,
     abort_at: Option<String>,
 }
 
-impl Lab for Trials {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for Trials {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         match assignment.job {
             Job::Kernel { kernel, .. } if self.abort_at.as_ref() == Some(&kernel.variant) => std::process::abort(),
-            _ => self.lab.run(assignment),
+            _ => self.runner.run(assignment),
         }
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
-        self.lab.compile_ahead(site, kernels)
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
+        self.runner.compile_ahead(site, kernels)
     }
 
     fn spent(&self) -> Duration {
-        self.lab.spent()
+        self.runner.spent()
     }
 
     fn clock(&self) -> Clock {
-        self.lab.clock()
+        self.runner.clock()
     }
 
     fn doubt(&self) -> Option<&str> {
-        self.lab.doubt()
+        self.runner.doubt()
     }
 }

@@ -14,9 +14,9 @@ use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::job::Job;
-use wgoose_measure::lab::{ChildCommand, ChildLab, ChildSetup, Deadlines};
 use wgoose_measure::ledger::{self, Cause, Ledger, Outcome};
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::{ChildCommand, ChildRunner, ChildSetup, Deadlines};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
 use wgoose_runtime::Device;
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Has a child process run what a tuner asks for at the site.
-    fn ask<T>(&self, ask: impl FnOnce(&KernelTuner<'_>, &mut Memo<'_>) -> T) -> T {
+    fn ask<T>(&self, ask: impl FnOnce(&KernelTuner<'_>, &mut ResultCache<'_>) -> T) -> T {
         let setup = ChildSetup {
             device: self.device.fingerprint(),
             limits: self.device.limits(),
@@ -175,17 +175,17 @@ impl World {
             interrupt: Interrupt::default(),
             begun: Instant::now(),
         };
-        let mut lab = ChildLab::new(self.command(), setup).unwrap();
+        let mut runner = ChildRunner::new(self.command(), setup).unwrap();
         let ledger = Ledger::open(self.path("ledger.jsonl")).unwrap();
         let fingerprint = self.device.fingerprint().clone();
-        let mut memo = Memo::new(ledger, fingerprint, Some(self.model.fingerprint().to_string()), &mut lab);
+        let mut cache = ResultCache::new(ledger, fingerprint, Some(self.model.fingerprint().to_string()), &mut runner);
         let scope = Scope { allowed: Precision::F32, exhaustive: false };
-        ask(&KernelTuner::new(self.device.limits(), &self.catalogue, scope), &mut memo)
+        ask(&KernelTuner::new(self.device.limits(), &self.catalogue, scope), &mut cache)
     }
 
     /// Tunes the site.
     fn tune(&self) -> TunedKernel {
-        self.ask(|tuner, memo| tuner.tune(&self.site, memo, NO_HURRY).unwrap())
+        self.ask(|tuner, cache| tuner.tune(&self.site, cache, NO_HURRY).unwrap())
     }
 
     /// What failed, and how: of a comparison, the kernel that was to win.

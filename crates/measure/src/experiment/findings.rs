@@ -2,8 +2,8 @@
 
 use crate::job::Job;
 use crate::ledger::{ArmRecord, Arms, Cause, Gate, ImpossibleArm, Outcome, Reason, Record, Records, Session, Trial};
-use crate::memo::paired;
 use crate::paired::{Effort, PairedResult};
+use crate::result_cache::paired;
 use crate::scenario::Scenario;
 use crate::stats::{PairError, Verdict};
 

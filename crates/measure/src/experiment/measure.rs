@@ -4,12 +4,12 @@ use super::arm::Arm;
 use super::findings::Findings;
 use crate::interrupt::Interrupt;
 use crate::job::{Job, PlanId};
-use crate::lab::{GpuLab, Lab, LabError};
 use crate::ledger::{ArmRecord, ImpossibleArm, Ledger, LedgerError, Outcome, Reason, Session};
-use crate::memo::{Memo, TrialError};
 use crate::objective::Objective;
 use crate::paired::Effort;
 use crate::quality::PendingReference;
+use crate::result_cache::{ResultCache, TrialError};
+use crate::runner::{GpuRunner, Runner, RunnerError};
 use crate::scenario::Scenario;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,9 +78,9 @@ pub enum ExperimentError {
     /// The baseline is wrong or does not run.
     #[error("the baseline is refused, and nothing is held against it: {0}")]
     Baseline(Reason),
-    /// The lab cannot be set up.
+    /// The runner cannot be set up.
     #[error(transparent)]
-    Lab(#[from] LabError),
+    Runner(#[from] RunnerError),
     /// A trial.
     #[error(transparent)]
     Trial(#[from] TrialError),
@@ -99,8 +99,8 @@ impl Measuring<'_> {
     /// The device, the ledger, or the baseline, which must run and be right. An arm that is not is a finding.
     pub fn run(&self, ledger: Ledger, tell: &mut dyn FnMut(Doing<'_>)) -> Result<Findings, ExperimentError> {
         let records = self.records()?;
-        let mut lab = self.lab(&records)?;
-        self.run_in(&mut lab, ledger, &records, tell)
+        let mut runner = self.runner(&records)?;
+        self.run_in(&mut runner, ledger, &records, tell)
     }
 
     /// The arms, as jobs and the ledger have them.
@@ -121,14 +121,14 @@ impl Measuring<'_> {
         Ok(records)
     }
 
-    /// A lab with the weights of each model and kernels once.
-    fn lab(&self, records: &[ArmRecord]) -> Result<GpuLab, LabError> {
+    /// A runner with the weights of each model and kernels once.
+    fn runner(&self, records: &[ArmRecord]) -> Result<GpuRunner, RunnerError> {
         let device = self.device;
         let default = |arm: &Arm| Plan::default_for(device.fingerprint().clone(), *arm.model.shape(), device.limits());
         let reference = |arm: &Arm| PendingReference::filed(&arm.model, self.references.to_owned());
         let first = &self.arms[0];
         let of_first = (&first.catalogue, reference(first));
-        let mut lab = GpuLab::new(device, &first.model, &default(first), of_first, Instant::now())?;
+        let mut runner = GpuRunner::new(device, &first.model, &default(first), of_first, Instant::now())?;
         let mut seen = vec![first];
         for arm in self.arms {
             if seen.iter().any(|known| known.shares_weights_with(arm)) {
@@ -138,24 +138,24 @@ impl Measuring<'_> {
             let (model, catalogue) = (Arc::clone(&arm.model), Arc::clone(&arm.catalogue));
             let root = GpuExecutor::new(Arc::clone(device), model, default(arm), catalogue, 1)?;
             let own = self.arms.iter().zip(records).filter(|(other, _)| other.shares_weights_with(arm));
-            lab.also(own.map(|(_, record)| record.id.clone()), root, &arm.catalogue, reference(arm));
+            runner.also(own.map(|(_, record)| record.id.clone()), root, &arm.catalogue, reference(arm));
         }
-        records.iter().filter(|record| !record.drive.is_usual()).for_each(|r| lab.drive(r.id.clone(), r.drive));
-        Ok(lab)
+        records.iter().filter(|record| !record.drive.is_usual()).for_each(|r| runner.drive(r.id.clone(), r.drive));
+        Ok(runner)
     }
 
     fn run_in(
         &self,
-        lab: &mut dyn Lab,
+        runner: &mut dyn Runner,
         ledger: Ledger,
         records: &[ArmRecord],
         tell: &mut dyn FnMut(Doing<'_>),
     ) -> Result<Findings, ExperimentError> {
         let baseline = &self.arms[0];
         let fingerprint = self.device.fingerprint().clone();
-        let mut memo = Memo::new(ledger, fingerprint.clone(), Some(baseline.model_id()), lab);
-        memo.heed(self.interrupt.clone());
-        memo.begin(Session {
+        let mut cache = ResultCache::new(ledger, fingerprint.clone(), Some(baseline.model_id()), runner);
+        cache.heed(self.interrupt.clone());
+        cache.begin(Session {
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             version: self.version.clone(),
             device: fingerprint,
@@ -168,14 +168,14 @@ impl Measuring<'_> {
         })?;
         let arms = records.iter().cloned().zip(self.arms.iter().map(|arm| &arm.plan)).collect();
         let (workload, left_out) = (self.objective.scenarios(), self.left_out.to_vec());
-        memo.enrol((self.experiment.to_owned(), self.declaration.clone()), arms, (workload, left_out))?;
+        cache.enrol((self.experiment.to_owned(), self.declaration.clone()), arms, (workload, left_out))?;
 
         let mut right: Vec<&ArmRecord> = Vec::new();
         for (i, arm) in records.iter().enumerate() {
             // What was seen needs no second look, however it is driven.
             let is_known = right.iter().any(|known| known.plan == arm.plan && known.model == arm.model);
             tell(Doing::Checking(&arm.name));
-            match if is_known { None } else { self.refusal(&mut memo, &arm.id)? } {
+            match if is_known { None } else { self.refusal(&mut cache, &arm.id)? } {
                 None => right.push(arm),
                 Some(reason) if i == 0 => return Err(ExperimentError::Baseline(reason)),
                 Some(reason) => tell(Doing::Refused(&arm.name, &reason)),
@@ -184,19 +184,19 @@ impl Measuring<'_> {
         let mut fell_back: Vec<&PlanId> = Vec::new();
         if self.objective.decodes() {
             for arm in right.iter().filter(|arm| arm.persistent) {
-                let resident = memo.anew(&Job::Resident { plan: arm.id.clone() }, Effort::none())?;
+                let resident = cache.anew(&Job::Resident { plan: arm.id.clone() }, Effort::none())?;
                 if matches!(resident, Outcome::Failed(_)) {
                     fell_back.push(&arm.id);
                 }
             }
         }
-        self.time(&mut memo, &right, &fell_back, tell)?;
-        Findings::of_session(memo.records(), memo.session()).ok_or(ExperimentError::NoArms)
+        self.time(&mut cache, &right, &fell_back, tell)?;
+        Findings::of_session(cache.records(), cache.session()).ok_or(ExperimentError::NoArms)
     }
 
     /// Why an arm is not timed, if it is not to be.
-    fn refusal(&self, memo: &mut Memo<'_>, plan: &PlanId) -> Result<Option<Reason>, ExperimentError> {
-        let outcome = memo.anew(&Job::Gate { plan: plan.clone(), only_decode: false }, Effort::none())?;
+    fn refusal(&self, cache: &mut ResultCache<'_>, plan: &PlanId) -> Result<Option<Reason>, ExperimentError> {
+        let outcome = cache.anew(&Job::Gate { plan: plan.clone(), only_decode: false }, Effort::none())?;
         Ok(super::findings::refusal(&outcome))
     }
 
@@ -204,7 +204,7 @@ impl Measuring<'_> {
     /// half of it for samples that are held out.
     fn time(
         &self,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         right: &[&ArmRecord],
         fell_back: &[&PlanId],
         tell: &mut dyn FnMut(Doing<'_>),
@@ -224,7 +224,7 @@ impl Measuring<'_> {
             let effort = Effort { share: Some(2 * allowance), ..Effort::sure(allowance) };
             let mut time = |held_out| {
                 let plans = [baseline.id.clone(), arm.id.clone()];
-                memo.anew(&Job::Steps { plans, scenario, held_out }, effort)
+                cache.anew(&Job::Steps { plans, scenario, held_out }, effort)
             };
             // What fails is a finding, and in the ledger. What is faster or slower must be so twice.
             if super::findings::needs_another_look(&time(false)?) {

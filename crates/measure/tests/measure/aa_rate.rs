@@ -1,6 +1,6 @@
 //! The A/A experiment: a candidate that is the incumbent must not win or lose. Noise is simulated, so that the rate of
 //! false verdicts is known for more noise than any one machine has. See the table with
-//! `cargo test -p wgoose-tuner --test tuner aa_rate -- --nocapture`.
+//! `cargo test -p wgoose-measure --test measure aa_rate -- --nocapture`.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -6,13 +6,13 @@ use wgoose_kernels::{Catalogue, HandOver, Plan};
 use wgoose_measure::running::changes_only_decode;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::groups;
-use wgoose_sim::made_up;
+use wgoose_sim::simulated_problem;
 
 #[test]
 fn scenarios_are_alike_where_the_same_kernels_run() {
     let shape = ModelShape::preset("0.1B").unwrap();
     let format = |weight: Weight| if weight == Weight::Head { Format::Q6_K } else { Format::Q8_0 };
-    let mut problem = made_up(shape, Weight::all(&shape).map(|weight| (weight, format(weight))).collect());
+    let mut problem = simulated_problem(shape, Weight::all(&shape).map(|weight| (weight, format(weight))).collect());
     problem.default.prefill_chunk = 2048;
     let (default, catalogue) = (&problem.default, Catalogue::embedded());
     let with = |scenario: Scenario, op: &str, m: u32| {

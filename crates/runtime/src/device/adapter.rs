@@ -170,7 +170,7 @@ pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
         (Feature::CoherentMemory, wgpu::Features::MEMORY_DECORATION_COHERENT),
     ];
     let has = optional.into_iter().filter(|(_, f)| features.contains(*f)).map(|(feature, _)| feature);
-    // Those of a GPU that does not say are counted where kernels are tuned (`lab::open_measured`).
+    // Those of a GPU that does not say are counted where kernels are tuned (`kernel_bench::open_measured`).
     let multiprocessors = match info.device_type {
         wgpu::DeviceType::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         _ => declared_multiprocessors(adapter).unwrap_or(Limits::SOME_MULTIPROCESSORS),

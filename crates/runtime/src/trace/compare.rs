@@ -3,7 +3,7 @@
 //! Each reference is given the operands that the GPU had, so that an error is that of the one op, whatever went wrong
 //! before it, and is held against what the op is allowed alone.
 
-use crate::lab::{largest_error, packing_error, share};
+use crate::kernel_bench::{largest_error, packing_error, share};
 use crate::trace::Names;
 use crate::{Batch, CpuExecutor, GpuExecutor, RuntimeError};
 use std::collections::HashMap;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wgoose_graph::Format;
 use wgoose_kernels::repack::Chunk;
 use wgoose_loader::blocks;
-use wgoose_runtime::lab::repack;
+use wgoose_runtime::kernel_bench::repack;
 use wgoose_runtime::{Device, DeviceOptions};
 
 const INTERLEAVED: [Format; 3] = [Format::Q8_0_X8, Format::Q4_0_X8, Format::Q6_K_X8];

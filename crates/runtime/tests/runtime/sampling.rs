@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
-use wgoose_runtime::lab::{Samples, sample};
+use wgoose_runtime::kernel_bench::{Samples, sample};
 use wgoose_runtime::{Continuation, DecodeError, Device, MAX_STOPS, Penalties, RuntimeError, Sampling};
 
 static DEVICE: LazyLock<Arc<Device>> = LazyLock::new(|| Device::open(None).unwrap());

@@ -8,7 +8,7 @@ use wgoose_graph::{
 };
 use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Variant};
 use wgoose_runtime::Device;
-use wgoose_runtime::lab::{Bench, Case, Expected, check};
+use wgoose_runtime::kernel_bench::{Bench, Case, Expected, check};
 
 /// Bytes of workgroup memory that every WebGPU device has.
 const LEAST_MEMORY: u32 = 16 << 10;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
 use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
-use wgoose_runtime::lab::property::{Amount, Tested, run_case, test_choices, test_variant};
-use wgoose_runtime::lab::{Bench, Case, Ran};
+use wgoose_runtime::kernel_bench::property::{Amount, Tested, run_case, test_choices, test_variant};
+use wgoose_runtime::kernel_bench::{Bench, Case, Ran};
 use wgoose_runtime::{Device, DeviceLimits, RuntimeError};
 
 /// Random cases of a variant, unless PROPTEST_CASES says otherwise.
@@ -194,7 +194,7 @@ fn a_wrong_kernel_is_found_shrunk_and_reproduced() {
     let (case, why) = tested.failure.unwrap();
     assert_eq!((case.tokens, case.model.head_size), (3, 16), "{case:?}");
     assert_eq!(run_case(&device, &catalogue, &case).unwrap(), Some(why));
-    let saved: wgoose_runtime::lab::property::DrawnCase =
+    let saved: wgoose_runtime::kernel_bench::property::DrawnCase =
         serde_json::from_str(&serde_json::to_string(&case).unwrap()).unwrap();
     assert_eq!(saved, case);
     std::fs::write(&file, text).unwrap();

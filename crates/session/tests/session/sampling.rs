@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
-use wgoose_runtime::{Continuation, Device, Sampling, lab};
+use wgoose_runtime::{Continuation, Device, Sampling, kernel_bench};
 use wgoose_session::sampling::{Penalties, SampleError, Sampler, SamplerOptions, SamplerOptionsError, greedy};
 
 fn sampler(temperature: f32, top_p: f32, top_k: usize, seed: u64) -> Sampler {
@@ -212,7 +212,7 @@ fn host_and_device_keep_the_same_tokens() {
         let top_k = std::num::NonZeroU32::new(top_k as u32);
         let sampling = Sampling { temperature: 1e20, top_p, top_k, typical, ..Sampling::default() };
         let sequence = Continuation { slot: 0, sampling, bias: &bias, chosen: &[], stops: &[], max_tokens: 9 };
-        let weights = lab::sample(&device, &logits, &[sequence], 1).unwrap().weights;
+        let weights = kernel_bench::sample(&device, &logits, &[sequence], 1).unwrap().weights;
         let kept: Vec<u32> = (0..16).filter(|id| weights[*id as usize] > 0.0).collect();
         assert_eq!(host, kept, "top_p {top_p}, top_k {top_k:?}, typical {typical}");
     }

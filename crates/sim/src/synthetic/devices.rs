@@ -7,7 +7,7 @@ use wgoose_measure::problem::Problem;
 
 /// How a made-up device behaves. Spreads and noise are standard deviations of logarithms.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Synthetic {
+pub struct SimulatedDevice {
     /// What its kernels take follows from it.
     pub seed: u64,
     /// What two tunings of one device differ by: all that scatters follows from it.
@@ -70,10 +70,10 @@ pub struct Costs {
     pub cores: usize,
 }
 
-impl Synthetic {
+impl SimulatedDevice {
     /// A device as fast as an H200, as noisy as one was seen to be, with costs that its ledgers have.
     pub fn h200(seed: u64) -> Self {
-        Synthetic {
+        SimulatedDevice {
             seed,
             chance: seed,
             bandwidth: 4300.0,
@@ -106,11 +106,11 @@ impl Synthetic {
     }
 }
 
-impl Synthetic {
+impl SimulatedDevice {
     /// A software adapter on two cores, as Mesa's lavapipe was seen to be with the demo's model: a step of decode takes
     /// 20 ms, a prompt of 64 tokens a second, the gate and a comparison of prompts much of a minute.
     pub fn software(seed: u64) -> Self {
-        Synthetic {
+        SimulatedDevice {
             bandwidth: 0.9,
             compute: 0.35,
             dispatch_ns: 30_000.0,
@@ -129,14 +129,14 @@ impl Synthetic {
                 reference: 1.0,
                 cores: 1,
             },
-            ..Synthetic::h200(seed)
+            ..SimulatedDevice::h200(seed)
         }
     }
 
     /// A GPU that shares its memory with a processor and whose driver takes long to compile: steps of some billion
     /// weights take 30 ms to half a second, by how many bytes these have.
     pub fn integrated(seed: u64, kernel_seconds: f64) -> Self {
-        Synthetic {
+        SimulatedDevice {
             bandwidth: 30.0,
             compute: 600.0,
             dispatch_ns: 10_000.0,
@@ -153,20 +153,20 @@ impl Synthetic {
                 reference: 25.0,
                 cores: 4,
             },
-            ..Synthetic::h200(seed)
+            ..SimulatedDevice::h200(seed)
         }
     }
 
     /// The same device beside a busy process: samples scatter more, and late ones come in rows.
     #[must_use]
     pub fn busy(self) -> Self {
-        Synthetic { noise: 2.5 * self.noise + 0.02, instance: self.instance + 0.01, autocorrelation: 0.6, ..self }
+        SimulatedDevice { noise: 2.5 * self.noise + 0.02, instance: self.instance + 0.01, autocorrelation: 0.6, ..self }
     }
 }
 
 /// What there is to tune on a made-up device for a model whose file has such formats: it can do what an H200 can, but
 /// for matrix units.
-pub fn made_up(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem {
+pub fn simulated_problem(shape: ModelShape, formats: BTreeMap<Weight, Format>) -> Problem {
     let limits = Limits {
         workgroup_threads: 1024,
         workgroup_memory: 48 << 10,

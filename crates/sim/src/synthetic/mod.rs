@@ -5,22 +5,22 @@ mod devices;
 mod optimum;
 mod truth;
 
-pub use devices::{Costs, Synthetic, limits_of_integrated, limits_of_software, made_up, with_limits};
+pub use devices::{Costs, SimulatedDevice, limits_of_integrated, limits_of_software, simulated_problem, with_limits};
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
 use std::time::Duration;
-use truth::made_up_bits;
+use truth::simulated_bits;
 use wgoose_kernels::plan::Checked;
 use wgoose_kernels::{Catalogue, Plan, PlanError, PrecisionClass};
 use wgoose_measure::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
-use wgoose_measure::lab::{Assignment, Lab, LabError};
 use wgoose_measure::ledger::{Cause, Clock, Gate, Outcome, Records, Timing};
-use wgoose_measure::memo::site_id;
 use wgoose_measure::paired::Effort;
 use wgoose_measure::problem::Problem;
+use wgoose_measure::result_cache::site_id;
+use wgoose_measure::runner::{Assignment, Runner, RunnerError};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::stats::rng::unit;
@@ -34,10 +34,10 @@ const DECODE_PART: f64 = 0.33;
 const STILL_WARM: f64 = 0.4;
 
 /// Answers jobs as the device would.
-pub struct SyntheticLab<'a> {
+pub struct SimulatedRunner<'a> {
     problem: &'a Problem,
     catalogue: &'a Catalogue,
-    device: Synthetic,
+    device: SimulatedDevice,
     now: f64,
     /// Seconds that were spent on waiting for the reference, beside these.
     waited: f64,
@@ -56,11 +56,11 @@ pub struct SyntheticLab<'a> {
     confirming: Option<([PlanId; 2], u32)>,
 }
 
-impl<'a> SyntheticLab<'a> {
+impl<'a> SimulatedRunner<'a> {
     /// A device for a problem.
-    pub fn new(problem: &'a Problem, catalogue: &'a Catalogue, device: Synthetic) -> Self {
+    pub fn new(problem: &'a Problem, catalogue: &'a Catalogue, device: SimulatedDevice) -> Self {
         let rng = SplitMix64::seed_from_u64(device.chance);
-        SyntheticLab {
+        SimulatedRunner {
             problem,
             catalogue,
             device,
@@ -92,7 +92,7 @@ impl<'a> SyntheticLab<'a> {
 
     /// A sample of something that truly takes so long.
     fn sample(&mut self, ns: f64, since_pause: usize) -> f64 {
-        let Synthetic { noise, autocorrelation: a, ramp, .. } = self.device;
+        let SimulatedDevice { noise, autocorrelation: a, ramp, .. } = self.device;
         self.last = a * self.last + (1.0 - a * a).sqrt() * noise * normal(&mut self.rng);
         ns * self.last.exp() * (1.0 + (ramp - 1.0) * 0.5f64.powi(since_pause as i32))
     }
@@ -126,7 +126,7 @@ impl<'a> SyntheticLab<'a> {
         let repeats = (2e6 / ns).ceil().clamp(1.0, 2000.0);
         let timed = warm_up + 5.0 * repeats * ns * 1e-9;
         let cost = self.spend(Cost { compile, check, timed, waited: 0.0 });
-        let gate = Gate { bits: Some(made_up_bits(which)), ..Gate::passed([0.0; 2], String::new()) };
+        let gate = Gate { bits: Some(simulated_bits(which)), ..Gate::passed([0.0; 2], String::new()) };
         (Outcome::Kernel(Timing { samples_ns, repeats: repeats as u32, copies: 1, gate: Some(gate) }), cost)
     }
 
@@ -233,12 +233,13 @@ impl<'a> SyntheticLab<'a> {
     }
 }
 
-impl Lab for SyntheticLab<'_> {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for SimulatedRunner<'_> {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         let Assignment { job, site, plans, effort, .. } = assignment;
         self.is_warm &= matches!(job, Job::Kernel { .. } | Job::Kernels { .. });
-        let site = || site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
-        let plan = |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+        let site = || site.ok_or_else(|| RunnerError::Unknown("no site".to_owned()));
+        let plan =
+            |id, plans: &'_ Plans| plans.get(id).cloned().ok_or_else(|| RunnerError::Unknown(format!("plan {id}")));
         let costs = self.device.costs;
         Ok(match job {
             Job::Kernel { kernel, .. } => self.kernel(site()?, kernel),
@@ -308,7 +309,7 @@ impl Lab for SyntheticLab<'_> {
         })
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         self.compiled.extend(kernels.iter().map(|kernel| (site_id(site), kernel.clone())));
         let compile = self.device.costs.kernel * kernels.len().div_ceil(self.device.costs.cores) as f64;
         self.is_warm &= compile < STILL_WARM;

@@ -1,7 +1,7 @@
 //! The best that there is on a made-up device: its times add up, so that the best of each op instance make the best plan, as far as they
 //! fit together.
 
-use super::{Synthetic, SyntheticLab};
+use super::{SimulatedDevice, SimulatedRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::persistent::{NEEDS, StageMemory, can_be_stage};
 use wgoose_kernels::plan::TuningKey;
@@ -23,7 +23,7 @@ struct Outline {
     bound_ns: f64,
 }
 
-impl SyntheticLab<'_> {
+impl SimulatedRunner<'_> {
     /// True nanoseconds of decoding with the best plan that there is: over the layouts, the fusions that default, all, or sets that make
     /// every op have, and those beside them, and merged or not, where a CPU does not play the device.
     pub fn best_decode_ns(&mut self, scope: Scope) -> f64 {
@@ -89,7 +89,7 @@ impl SyntheticLab<'_> {
                 None => self.best_kernel(group, merged, scope),
             };
             known.insert(key, each);
-            let Synthetic { barrier_ns, announced_ns, dispatch_ns, .. } = self.device;
+            let SimulatedDevice { barrier_ns, announced_ns, dispatch_ns, .. } = self.device;
             let between = if merged.is_some() { barrier_ns.min(announced_ns) } else { dispatch_ns };
             ns += (each + between) * f64::from(group.count);
         }

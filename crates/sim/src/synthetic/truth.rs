@@ -1,16 +1,16 @@
 //! What everything on a made-up device truly takes, and the bits that it makes.
 
-use super::{Synthetic, SyntheticLab, normal};
+use super::{SimulatedDevice, SimulatedRunner, normal};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{HandOver, Plan, PlanError, ops};
 use wgoose_measure::job::Configured;
-use wgoose_measure::memo::site_id;
+use wgoose_measure::result_cache::site_id;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, groups};
 
-impl SyntheticLab<'_> {
+impl SimulatedRunner<'_> {
     /// A number that belongs to a text: normally distributed, always the same.
     pub(super) fn trait_of(&self, text: &str) -> f64 {
         let hash = blake3::hash(format!("{} {text}", self.device.seed).as_bytes());
@@ -21,7 +21,7 @@ impl SyntheticLab<'_> {
 
     /// How many times as long as a roofline says a configuration takes.
     fn slowness(&self, key: &TuningKey, variant: &str, config: &[(&str, &str)]) -> f64 {
-        let Synthetic { spread, interaction, lengths, .. } = self.device;
+        let SimulatedDevice { spread, interaction, lengths, .. } = self.device;
         let site = format!("{} {} {}", key.op, key.k.max(1).ilog2(), key.up_to_rows.min(2));
         let mut sum = 2.0 * spread * self.trait_of(&format!("{site} {variant}"));
         for (i, (name, value)) in config.iter().enumerate() {
@@ -86,7 +86,7 @@ impl SyntheticLab<'_> {
     /// The plan has no kernel for something.
     pub fn bits(&self, plan: &Plan, scenario: Scenario) -> Result<String, PlanError> {
         let kernels = self.kernels_of(plan, scenario)?;
-        let lines = kernels.into_iter().map(|(group, which)| format!("{}: {}\n", group.key, made_up_bits(&which)));
+        let lines = kernels.into_iter().map(|(group, which)| format!("{}: {}\n", group.key, simulated_bits(&which)));
         Ok(lines.collect())
     }
 
@@ -132,7 +132,7 @@ impl SyntheticLab<'_> {
 
 /// What of a configuration decides in which order sums are added up, as far as a made-up device goes: all but how rows are shared among
 /// workgroups.
-pub(super) fn made_up_bits(kernel: &Configured) -> String {
+pub(super) fn simulated_bits(kernel: &Configured) -> String {
     const SHARING: [&str; 3] = ["GRID", "ROWS", "WG"];
     let adding = kernel.config.iter().filter(|(name, _)| !SHARING.contains(&name.as_str()));
     adding.fold(kernel.variant.clone(), |text, (name, value)| format!("{text} {name}={value}"))

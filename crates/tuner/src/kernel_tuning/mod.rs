@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use tuner::{KernelTuner, KernelTuningError};
 use wgoose_kernels::TextError;
 use wgoose_kernels::plan::Choice;
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::space::InstanceGroup;
 
 /// Kernels that are kept where whole steps decide: the fastest alone need not be the fastest there.
@@ -49,8 +49,12 @@ impl KernelTuner<'_> {
     ///
     /// # Errors
     /// The default cannot be run.
-    pub(crate) fn default_ns(&self, group: &InstanceGroup, memo: &mut Memo<'_>) -> Result<f64, KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+    pub(crate) fn default_ns(
+        &self,
+        group: &InstanceGroup,
+        cache: &mut ResultCache<'_>,
+    ) -> Result<f64, KernelTuningError> {
+        let mut candidates = Candidates::new(self, group, cache)?;
         let default = candidates.default;
         Ok(candidates.measure(default)?.unwrap_or(f64::INFINITY))
     }
@@ -62,9 +66,9 @@ impl KernelTuner<'_> {
     pub(crate) fn faster_hint(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
     ) -> Result<Option<Choice>, KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let mut candidates = Candidates::new(self, group, cache)?;
         let Some(hint) = candidates.hinted().first().copied() else { return Ok(None) };
         let default = candidates.default;
         let [own, hinted] = [default, hint].map(|i| candidates.measure(i));
@@ -81,9 +85,9 @@ impl KernelTuner<'_> {
     pub(crate) fn default_choice(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
     ) -> Result<Choice, KernelTuningError> {
-        let candidates = Candidates::new(self, group, memo)?;
+        let candidates = Candidates::new(self, group, cache)?;
         candidates.choice(candidates.default)
     }
 
@@ -94,9 +98,9 @@ impl KernelTuner<'_> {
     pub(crate) fn default_bits(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
     ) -> Result<Option<String>, KernelTuningError> {
-        Candidates::new(self, group, memo)?.default_bits()
+        Candidates::new(self, group, cache)?.default_bits()
     }
 
     /// Times every kernel that is admitted: how many, and the median nanoseconds of the fastest.
@@ -106,9 +110,9 @@ impl KernelTuner<'_> {
     pub(crate) fn time_all(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
     ) -> Result<(usize, Option<f64>), KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let mut candidates = Candidates::new(self, group, cache)?;
         candidates.record_refusals()?;
         let best = candidates.time_admitted()?;
         Ok((candidates.tried, best.map(|(_, ns)| ns)))
@@ -122,10 +126,10 @@ impl KernelTuner<'_> {
     pub(crate) fn ranked(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         deadline: Duration,
     ) -> Result<Vec<RankedStage>, KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let mut candidates = Candidates::new(self, group, cache)?;
         let default = candidates.default;
         let known = candidates.measure(default)?.map(|ns| (default, ns));
         candidates.descend(known, deadline)?;
@@ -141,10 +145,10 @@ impl KernelTuner<'_> {
     pub fn tune(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         deadline: Duration,
     ) -> Result<TunedKernel, KernelTuningError> {
-        self.tune_on(group, memo, None, deadline)
+        self.tune_on(group, cache, None, deadline)
     }
 
     /// The same from the one on that won before.
@@ -154,11 +158,11 @@ impl KernelTuner<'_> {
     pub(crate) fn tune_on(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         won: Option<&Choice>,
         deadline: Duration,
     ) -> Result<TunedKernel, KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let mut candidates = Candidates::new(self, group, cache)?;
         candidates.record_refusals()?;
         let default = candidates.default;
         let default_ns = candidates.measure(default)?.unwrap_or(f64::INFINITY);
@@ -192,12 +196,12 @@ impl KernelTuner<'_> {
     pub fn default_unless_faster(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         won: &Choice,
         deadline: Duration,
     ) -> Result<Option<Choice>, KernelTuningError> {
-        let is_late = memo.spent() >= deadline;
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let is_late = cache.spent() >= deadline;
+        let mut candidates = Candidates::new(self, group, cache)?;
         let default = candidates.default;
         let is_faster = match candidates.find(won) {
             Some(same) if same == default => return Ok(None),

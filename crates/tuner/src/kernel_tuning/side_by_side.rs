@@ -4,7 +4,7 @@ use super::candidates::Candidates;
 use super::tuner::{KernelTuner, KernelTuningError};
 use std::time::Duration;
 use wgoose_measure::ledger::Outcome;
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::stats::summary::Summary;
 
@@ -28,11 +28,11 @@ impl KernelTuner<'_> {
     pub fn side_by_side(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         tuned: Option<&str>,
         deadline: Duration,
     ) -> Result<Vec<TimedVariant>, KernelTuningError> {
-        let mut candidates = Candidates::new(self, group, memo)?;
+        let mut candidates = Candidates::new(self, group, cache)?;
         let first = candidates.first_of_each_variant()?;
         let mut timed = Vec::new();
         for variant in self.catalogue.variants(&group.key.op) {

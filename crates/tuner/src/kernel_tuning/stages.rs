@@ -6,7 +6,7 @@ use rand_xoshiro::SplitMix64;
 use std::time::Duration;
 use wgoose_kernels::persistent::StageMemory;
 use wgoose_kernels::plan::Choice;
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
 
@@ -19,11 +19,11 @@ impl KernelTuner<'_> {
     pub(crate) fn best_stages(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         grid: PersistentGrid,
         (like, deadline): (Option<&Choice>, Duration),
     ) -> Result<Vec<RankedStage>, KernelTuningError> {
-        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        let mut candidates = Candidates::of_stage(self, group, cache, grid)?;
         let known = match like.and_then(|like| candidates.find(like)) {
             Some(i) => candidates.measure(i)?.map(|ns| (i, ns)),
             None => None,
@@ -39,13 +39,13 @@ impl KernelTuner<'_> {
     pub(crate) fn drawn(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         grid: Option<PersistentGrid>,
         (count, rng): (usize, &mut SplitMix64),
     ) -> Result<Vec<RankedStage>, KernelTuningError> {
         let mut candidates = match grid {
-            Some(grid) => Candidates::of_stage(self, group, memo, grid)?,
-            None => Candidates::new(self, group, memo)?,
+            Some(grid) => Candidates::of_stage(self, group, cache, grid)?,
+            None => Candidates::new(self, group, cache)?,
         };
         candidates.try_drawn(count, rng)?;
         candidates.ranked_stages()
@@ -58,11 +58,11 @@ impl KernelTuner<'_> {
     pub(crate) fn stages_near(
         &self,
         group: &InstanceGroup,
-        memo: &mut Memo<'_>,
+        cache: &mut ResultCache<'_>,
         grid: PersistentGrid,
         (choice, deadline): (&Choice, Duration),
     ) -> Result<Vec<RankedStage>, KernelTuningError> {
-        let mut candidates = Candidates::of_stage(self, group, memo, grid)?;
+        let mut candidates = Candidates::of_stage(self, group, cache, grid)?;
         if let Some(from) = candidates.find(choice) {
             candidates.try_near(from, deadline)?;
         }

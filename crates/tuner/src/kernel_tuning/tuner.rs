@@ -3,13 +3,13 @@
 use crate::seeds::Planted;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, Limits, Plan, PlanError, ops};
-use wgoose_measure::memo::TrialError;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::space::Scope;
 
 /// What stops the tuning of kernels for good.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelTuningError {
-    /// The ledger, or the lab.
+    /// The ledger, or the runner.
     #[error(transparent)]
     Trial(#[from] TrialError),
     /// The default kernel.

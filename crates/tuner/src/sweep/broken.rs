@@ -13,7 +13,7 @@ impl Sweep<'_> {
     pub(super) fn report_broken(&mut self) -> Result<(), SweepError> {
         for error in self.options.catalogue.broken() {
             let reason = Reason { cause: Cause::Compile, text: error.to_string() };
-            self.memo.refuse(None, &error.path, [0, 0], reason)?;
+            self.cache.refuse(None, &error.path, [0, 0], reason)?;
             self.note(Note::BrokenFile(error.clone()))?;
         }
         let (problem, plan) = (self.problem, self.default.clone());
@@ -24,7 +24,7 @@ impl Sweep<'_> {
                 for (variant, error) in self.options.catalogue.edited_wrongly(&group.instance, &problem.limits) {
                     if said.insert(Arc::clone(variant.path())) {
                         let reason = Reason { cause: Cause::Compile, text: error.to_string() };
-                        self.memo.refuse(Some(&group), variant.name(), [0, 0], reason)?;
+                        self.cache.refuse(Some(&group), variant.name(), [0, 0], reason)?;
                         self.note(Note::BrokenVariant(error))?;
                     }
                 }

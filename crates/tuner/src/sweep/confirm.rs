@@ -8,8 +8,8 @@ use wgoose_kernels::plan::{Choice, Evidence, Fusions};
 use wgoose_kernels::{HandOver, Plan, bucket};
 use wgoose_measure::derive::{Policy, derive};
 use wgoose_measure::job::Job;
-use wgoose_measure::memo::{TrialError, paired, pool};
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::{TrialError, paired, pool};
 use wgoose_measure::scenario::Scenario;
 
 /// Fresh processes in which a plan is compared with the default: memory lies elsewhere in each.
@@ -31,17 +31,17 @@ impl Sweep<'_> {
         let objective = &self.options.objective;
         let scenarios = objective.scenarios();
         self.begin(Stage::Confirm, tuned.len() + scenarios.len())?;
-        let left = working(self.options.budget).saturating_sub(self.memo.spent());
+        let left = working(self.options.budget).saturating_sub(self.cache.spent());
         let takes = if plan.hash() == self.default.hash() { Duration::ZERO } else { self.confirming() };
         tell(self.listen, Event::Ending(takes.min(left)))?;
         if plan.hash() != self.default.hash() {
-            self.memo.go_on();
+            self.cache.go_on();
         }
-        let (is_apart, starts) = (self.memo.start().is_some(), objective.starts());
+        let (is_apart, starts) = (self.cache.start().is_some(), objective.starts());
         if is_apart && self.starts().is_empty() {
             self.leave_untried(starts.iter().map(ToString::to_string).collect(), &plan)?;
         }
-        let left = working(self.options.budget).saturating_sub(self.memo.spent());
+        let left = working(self.options.budget).saturating_sub(self.cache.spent());
         let allowance = left / (2 * tuned.len() + scenarios.len()) as u32;
         // What is reported is measured at the end, in processes of its own.
         let (effort, sure) = (Effort::usual(allowance), Effort::sure(allowance));
@@ -88,7 +88,7 @@ impl Sweep<'_> {
         candidates.dedup_by_key(|(plan, _)| plan.hash());
         if self.ends.is_short {
             // Without evidence of all that people run it is no plan.
-            self.memo.go_on();
+            self.cache.go_on();
         }
         for (plan, candidate) in candidates {
             if plan.hash() != self.default.hash() && self.qualifies(&plan, candidate, sure)? {
@@ -115,7 +115,7 @@ impl Sweep<'_> {
         let objective = &self.options.objective;
         let (mut screened, mut compared) = (BTreeMap::new(), BTreeMap::new());
         let mut gate = 0.0_f64;
-        for (job, cost) in self.memo.took() {
+        for (job, cost) in self.cache.took() {
             let learn = |known: &mut BTreeMap<Scenario, f64>, scenario: &Scenario| {
                 known.entry(*scenario).and_modify(|known| *known = known.max(cost)).or_insert(cost);
             };
@@ -132,7 +132,7 @@ impl Sweep<'_> {
         // A few samples take about half as long as a comparison.
         let screened = |scenario: &Scenario| screened.get(scenario).map(|cost| 2.0 * cost);
         // Of what nothing is known it is guessed that it takes about as long as a process to begin.
-        let start = self.memo.start().unwrap_or_default();
+        let start = self.cache.start().unwrap_or_default();
         let of = |scenario: &Scenario| {
             let known = compared.get(scenario).copied().or_else(|| screened(scenario));
             known.unwrap_or(start.as_secs_f64())
@@ -156,14 +156,14 @@ impl Sweep<'_> {
     /// What the first tokens of so many scenarios take: a pair of starts before all that are counted, and two in each
     /// process. Each takes half as long again as a process takes to begin: weights are read, too, and the process ends.
     fn starting(&self, scenarios: usize) -> Duration {
-        self.memo.start().unwrap_or_default() * (3 * (1 + 2 * PROCESSES) * scenarios as u32)
+        self.cache.start().unwrap_or_default() * (3 * (1 + 2 * PROCESSES) * scenarios as u32)
     }
 
     /// The scenarios for which processes are started, where that can be timed and does not take what searching needs.
     fn starts(&self) -> Vec<Scenario> {
         let starts = self.options.objective.starts();
         let is_cheap = self.starting(starts.len()) <= share_of(working(self.options.budget), STARTS);
-        if self.memo.start().is_some() && is_cheap { starts } else { Vec::new() }
+        if self.cache.start().is_some() && is_cheap { starts } else { Vec::new() }
     }
 
     /// Some of the kernels that were the fastest alone but are not together: those with which a whole pass is faster.
@@ -195,7 +195,7 @@ impl Sweep<'_> {
     /// What a few samples say that a candidate gains on a plan, as a log ratio; `None` if one does not run, or there is
     /// no time.
     fn screened_gain(&mut self, pair: [&Plan; 2], scenario: Scenario) -> Result<Option<f64>, SweepError> {
-        match self.memo.screen(pair, scenario) {
+        match self.cache.screen(pair, scenario) {
             Err(TrialError::Failed(_) | TrialError::OutOfTime) => Ok(None),
             found => Ok(Some(found?.log_ratio)),
         }
@@ -204,12 +204,12 @@ impl Sweep<'_> {
     /// The best plan that any sweep of this ledger has compared with the default, with its evidence.
     fn derived(&mut self) -> Result<Plan, SweepError> {
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
-        let records = self.memo.records();
+        let records = self.cache.records();
         let derived = derive(records, &self.options.catalogue, &self.options.objective, &policy)?;
         let ledger = self.options.ledger.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(evidence) = derived.plan.evidence.clone() {
             let evidence = Evidence { ledger, without_op: self.without_op.clone(), ..evidence };
-            self.memo.decide("derived", derived.decisions.join("; "), &derived.plan)?;
+            self.cache.decide("derived", derived.decisions.join("; "), &derived.plan)?;
             return Ok(Plan { evidence: Some(evidence), ..derived.plan });
         }
         let (default, gate) = (self.default.clone(), self.default_gate()?);
@@ -243,7 +243,7 @@ impl Sweep<'_> {
         let is_alike = |scenario: &Scenario| is_short && problem.run_alike([&default, plan], *scenario);
         let (alike, running): (Vec<_>, Vec<_>) = self.options.objective.scenarios().into_iter().partition(is_alike);
         for scenario in alike {
-            self.memo.alike(plan, scenario, &default)?;
+            self.cache.alike(plan, scenario, &default)?;
             self.done(Step::Alike(scenario))?;
         }
         if running.is_empty() {
@@ -255,8 +255,8 @@ impl Sweep<'_> {
                 scenarios.into_iter().map(|scenario| (scenario, Default::default())).collect();
             for process in 0..processes {
                 for (scenario, samples_ns) in &mut all {
-                    let each = if scenario.from_start { self.memo.until_the_end(each) } else { each };
-                    match self.memo.confirm([&default, plan], *scenario, process, each) {
+                    let each = if scenario.from_start { self.cache.until_the_end(each) } else { each };
+                    match self.cache.confirm([&default, plan], *scenario, process, each) {
                         Ok(new) => pool(samples_ns, &new),
                         Err(TrialError::Failed(reason)) => {
                             self.done(Step::NotRun { candidate, why: reason.to_string() })?;

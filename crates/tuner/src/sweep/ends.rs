@@ -3,8 +3,8 @@
 use super::{Part, SweepOptions};
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
-use wgoose_measure::memo::late;
 use wgoose_measure::problem::Problem;
+use wgoose_measure::result_cache::late;
 
 /// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
 const SHORT_BUDGET: Duration = Duration::from_secs(60);

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::stats::verdict::Verdict;
@@ -77,7 +77,7 @@ impl Sweep<'_> {
         }
         all.extend(fusions);
 
-        let (begun, time) = (self.memo.spent(), self.left(self.ends.forms));
+        let (begun, time) = (self.cache.spent(), self.left(self.ends.forms));
         let sets: Vec<Vec<usize>> = [vec![]].into_iter().chain((0..all.len()).map(|i| vec![i])).collect();
         let outlines = self.outlines(fused, grids, &all, &sets);
         let single = self.with_kernels(tuner, forms, outlines, begun + time.mul_f64(SINGLE))?;
@@ -110,9 +110,9 @@ impl Sweep<'_> {
         change.apply(&mut changed);
         let (pair, name) = ([plan, &changed], Candidate::Change(format!("merged, {}", change.name(plan))));
         for scenario in self.options.objective.prompts() {
-            let compared = match self.memo.screen(pair, scenario) {
+            let compared = match self.cache.screen(pair, scenario) {
                 Ok(screened) if !screened.has_lost() => continue,
-                Ok(_) => self.memo.steps(pair, scenario, false, Effort::sure(COMPARISON)),
+                Ok(_) => self.cache.steps(pair, scenario, false, Effort::sure(COMPARISON)),
                 Err(error) => Err(error),
             };
             match compared {
@@ -148,14 +148,14 @@ impl Sweep<'_> {
         let mut open: BTreeSet<usize> = found.iter().flat_map(|found| found.form.pools()).collect();
         open.retain(|pool| forms.pools[*pool].grid.is_some());
         let known = |forms: &Forms, pool: usize| forms.pools[pool].timed as f64 / weight(&forms.pools[pool].group);
-        while self.memo.spent() < until {
+        while self.cache.spent() < until {
             let least = open.iter().copied().min_by(|a, b| known(forms, *a).total_cmp(&known(forms, *b)));
             let Some(pool) = least else { break };
             let (group, grid, before) =
                 (forms.pools[pool].group.clone(), forms.pools[pool].grid, forms.pools[pool].timed);
             let Some(own) = grid else { break };
-            let deadline = until.min(self.memo.spent() + A_WHILE);
-            let stages = tuner.best_stages(&group, &mut self.memo, own, (None, deadline))?;
+            let deadline = until.min(self.cache.spent() + A_WHILE);
+            let stages = tuner.best_stages(&group, &mut self.cache, own, (None, deadline))?;
             forms.add(&group, grid, stages);
             if forms.pools[pool].timed == before {
                 open.remove(&pool);
@@ -215,17 +215,17 @@ impl Sweep<'_> {
                 }
             }
         }
-        let (begun, total) = (self.memo.spent(), new.iter().map(|(group, _)| weight(group)).sum::<f64>());
+        let (begun, total) = (self.cache.spent(), new.iter().map(|(group, _)| weight(group)).sum::<f64>());
         let (time, mut claimed) = (until.saturating_sub(begun), 0.0);
         for (group, grid) in new {
-            if self.memo.spent() >= until {
+            if self.cache.spent() >= until {
                 break;
             }
             claimed += weight(&group);
             let deadline = begun + time.mul_f64(claimed / total);
             let kernels = match grid {
-                Some(grid) => tuner.best_stages(&group, &mut self.memo, grid, (None, deadline))?,
-                None => tuner.ranked(&group, &mut self.memo, deadline)?,
+                Some(grid) => tuner.best_stages(&group, &mut self.cache, grid, (None, deadline))?,
+                None => tuner.ranked(&group, &mut self.cache, deadline)?,
             };
             forms.add(&group, grid, kernels);
         }

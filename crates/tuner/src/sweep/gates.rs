@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Plan, Precision, StateFormat};
 use wgoose_measure::ledger::Gate;
-use wgoose_measure::memo::TrialError;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::running::changes_only_decode;
 
 impl Sweep<'_> {
@@ -23,12 +23,12 @@ impl Sweep<'_> {
 
     /// The gate of the default plan, without which nothing is known to be right. It may wait for the reference.
     pub(super) fn default_gate(&mut self) -> Result<Gate, SweepError> {
-        let before = self.memo.waited();
-        let gate = match self.memo.gate_in_any_case(&self.default, self.gates_are_narrow) {
+        let before = self.cache.waited();
+        let gate = match self.cache.gate_in_any_case(&self.default, self.gates_are_narrow) {
             Err(TrialError::Failed(reason)) => return Err(SweepError::Gate(reason.to_string())),
             gate => gate?,
         };
-        let waited = self.memo.waited().saturating_sub(before);
+        let waited = self.cache.waited().saturating_sub(before);
         if waited >= Duration::from_secs(1) {
             tell(self.listen, Event::Waited(waited))?;
         }
@@ -38,7 +38,7 @@ impl Sweep<'_> {
     /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it
     /// was not looked at.
     pub(super) fn answers_alike(&self, plan: &Plan) -> Option<bool> {
-        let (agreeing, decisions) = self.memo.known_gate(plan)?.agreeing?;
+        let (agreeing, decisions) = self.cache.known_gate(plan)?.agreeing?;
         Some(decisions > 0 && agreeing == decisions)
     }
 
@@ -49,7 +49,7 @@ impl Sweep<'_> {
 
     /// Whether a plan passes the gate; one that there is no time for does not.
     pub(super) fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
-        let gate = self.memo.gate(plan, self.looks_at_decode_only(plan));
+        let gate = self.cache.gate(plan, self.looks_at_decode_only(plan));
         self.has_passed(gate, plan, candidate)
     }
 
@@ -66,7 +66,7 @@ impl Sweep<'_> {
             return Ok(true);
         }
         let only_decode = self.ends.is_short && changes_only_decode(&self.default, plan);
-        let gate = self.memo.extended_gate(plan, only_decode);
+        let gate = self.cache.extended_gate(plan, only_decode);
         self.has_passed(gate, plan, candidate)
     }
 
@@ -93,7 +93,7 @@ impl Sweep<'_> {
         let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {
             let only_decode = self.looks_at_decode_only(plan);
-            let detail = match self.memo.gate(plan, only_decode) {
+            let detail = match self.cache.gate(plan, only_decode) {
                 Ok(gate) if gate.passed => break,
                 Ok(gate) => gate.detail,
                 Err(TrialError::Failed(reason)) => reason.to_string(),

@@ -29,7 +29,7 @@ impl Sweep<'_> {
     pub(super) fn compare_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.take() else { return Ok(()) };
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
-        let derived = derive(self.memo.records(), &self.options.catalogue, &self.options.objective, &policy);
+        let derived = derive(self.cache.records(), &self.options.catalogue, &self.options.objective, &policy);
         if derived.is_ok_and(|derived| derived.plan.evidence.is_some() && derived.plan.hash() == plan.hash()) {
             self.in_use = Some(plan);
             return Ok(());
@@ -56,7 +56,7 @@ impl Sweep<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.memo.spent() >= working(self.options.budget)
+        self.cache.spent() >= working(self.options.budget)
     }
 
     /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads

@@ -98,11 +98,11 @@ impl<'a> Sweep<'a> {
         let end = self.end(self.ends.kernels);
         let (mut costs, mut untried) = (Vec::new(), 0);
         for (scenario, group) in sites {
-            if self.memo.spent() >= end && !is_brought(&group) {
+            if self.cache.spent() >= end && !is_brought(&group) {
                 untried += 1;
                 continue;
             }
-            let ns = tuner.default_ns(&group, &mut self.memo)?;
+            let ns = tuner.default_ns(&group, &mut self.cache)?;
             self.done(Step::cost(&group, ns))?;
             costs.push((ns * f64::from(group.count), scenario, group));
         }
@@ -111,7 +111,7 @@ impl<'a> Sweep<'a> {
         }
         let sites = self.weighed(costs, &shares);
         self.begin(Stage::Kernels, sites.len())?;
-        let half = self.memo.spent() + self.left(self.ends.kernels) / 2;
+        let half = self.cache.spent() + self.left(self.ends.kernels) / 2;
         let tuned = self.round(tuner, &sites, &vec![None; sites.len()], half)?;
         // What is left of the time goes to those that are furthest from what the device was seen to do.
         let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
@@ -120,7 +120,7 @@ impl<'a> Sweep<'a> {
         let (mut left, mut found) = (Vec::new(), Vec::new());
         for ((share, group), tuned) in sites.into_iter().zip(tuned) {
             let room = 1.0 - reached(&group, tuned.best_ns).share_of(most);
-            if room < ROOM || self.memo.spent() >= end {
+            if room < ROOM || self.cache.spent() >= end {
                 found.push((group, tuned));
             } else {
                 left.push((share * tuned.best_ns / tuned.default_ns * room, group, tuned.winner));
@@ -134,7 +134,7 @@ impl<'a> Sweep<'a> {
         let trying = share_of(working(self.options.budget), SHORTER);
         let second = self.round(tuner, &left, &won, end.saturating_sub(trying))?;
         found.extend(left.into_iter().map(|(_, group)| group).zip(second));
-        let tuned_at = self.memo.spent();
+        let tuned_at = self.cache.spent();
         let mut said = BTreeSet::new();
         for (group, tuned) in found {
             if let Some(choice) = tuned.winner {
@@ -227,7 +227,7 @@ impl<'a> Sweep<'a> {
         for rows in self.shorter_passes(plan.prefill_chunk) {
             let shorter = group.with_rows(rows).filter(|shorter| shorter.key.up_to_rows < group.key.up_to_rows);
             let Some(shorter) = shorter.filter(|_| group.instance.rows > 1) else { continue };
-            if let Some(default) = tuner.default_unless_faster(&shorter, &mut self.memo, won, end)? {
+            if let Some(default) = tuner.default_unless_faster(&shorter, &mut self.cache, won, end)? {
                 plan.adopt(default);
             }
         }
@@ -257,7 +257,7 @@ impl<'a> Sweep<'a> {
             .map(|(op, variant)| format!("{op}/{}", variant.name()))
             .collect();
         if !ops.is_empty() {
-            self.memo.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
+            self.cache.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
             self.done(Step::WithoutOps(ops))?;
         }
         if !brought.is_empty() {
@@ -276,13 +276,13 @@ impl<'a> Sweep<'a> {
         won: &[Option<Choice>],
         end: Duration,
     ) -> Result<Vec<TunedKernel>, SweepError> {
-        let (begun, total) = (self.memo.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
+        let (begun, total) = (self.cache.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
         let time = end.saturating_sub(begun);
         let (mut claimed, mut tuned) = (0.0, Vec::new());
         for ((share, group), won) in sites.iter().zip(won) {
             claimed += share / total.max(1e-9);
             let deadline = begun + time.mul_f64(claimed.min(1.0));
-            let found = tuner.tune_on(group, &mut self.memo, won.as_ref(), deadline)?;
+            let found = tuner.tune_on(group, &mut self.cache, won.as_ref(), deadline)?;
             let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
             self.done(Step::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
             tuned.push(found);
@@ -309,8 +309,8 @@ impl<'a> Sweep<'a> {
             let new: Vec<InstanceGroup> =
                 groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
             for (j, group) in new.iter().enumerate() {
-                let deadline = self.memo.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
-                let winner = tuner.tune(group, &mut self.memo, deadline)?.winner;
+                let deadline = self.cache.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
+                let winner = tuner.tune(group, &mut self.cache, deadline)?.winner;
                 winner.into_iter().for_each(|choice| other.adopt(choice));
             }
             let effort = Effort::usual(left / 20);
@@ -323,7 +323,7 @@ impl<'a> Sweep<'a> {
     pub(super) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
         for (seed, refusal) in refused {
             let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
-            self.memo.refuse(None, &seed.to_string(), [1, 1], reason)?;
+            self.cache.refuse(None, &seed.to_string(), [1, 1], reason)?;
             self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
         }
         Ok(())
@@ -346,7 +346,7 @@ impl<'a> Sweep<'a> {
     /// Times the control kernel, which never changes, to see whether the machine did.
     fn control(&mut self, control: Option<&(InstanceGroup, Configured)>) -> Result<Vec<f64>, SweepError> {
         let Some((site, kernel)) = control else { return Ok(Vec::new()) };
-        Ok(self.memo.control(site, kernel.clone())?)
+        Ok(self.cache.control(site, kernel.clone())?)
     }
 
     /// The control kernel: the default kernel of the largest instance of decoding.

@@ -11,8 +11,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 
 /// Time for a comparison of two merged steps.
@@ -39,13 +39,13 @@ impl Sweep<'_> {
         forms: &mut Forms,
     ) -> Result<(), SweepError> {
         let memory = self.problem.limits.workgroup_memory;
-        let deadline = self.memo.spent() + self.left(self.ends.merged).mul_f64(1.0 - LAST);
+        let deadline = self.cache.spent() + self.left(self.ends.merged).mul_f64(1.0 - LAST);
         let fastest_alone = || forms.best(&forms.model.likeliest(), memory, &|_| true);
         let Some(reference) = forms.like(plan).or_else(fastest_alone) else { return Ok(()) };
         let mut rng = SplitMix64::seed_from_u64(0);
         // With how many times as fast as the first one each was, as a logarithm.
         let (mut seen, mut varied, mut promising) = (vec![(reference.clone(), 0.0)], Vec::new(), 0);
-        while self.memo.spent() < deadline {
+        while self.cache.spent() < deadline {
             let is_seen = |picked: &Picked| seen.iter().any(|(other, _)| other == picked);
             let batch = forms.batch(reference.form, memory, &is_seen, &mut rng);
             if batch.is_empty() {
@@ -90,7 +90,7 @@ impl Sweep<'_> {
         for picked in [of_all, of_layouts].into_iter().flatten() {
             let mut default_bits = Vec::new();
             for (pool, _) in forms.chosen(&picked) {
-                default_bits.push(tuner.default_bits(&forms.pools[pool].group, &mut self.memo)?);
+                default_bits.push(tuner.default_bits(&forms.pools[pool].group, &mut self.cache)?);
             }
             settled.push(forms.settled(picked, &effects, &default_bits));
         }
@@ -128,10 +128,10 @@ impl Sweep<'_> {
     fn see(&mut self, forms: &mut Forms, reference: &Picked, batch: &[Picked]) -> Result<Vec<f64>, SweepError> {
         let other = self.plan_of(forms, reference)?;
         let plans: Vec<Plan> = batch.iter().map(|picked| self.plan_of(forms, picked)).collect::<Result<_, _>>()?;
-        self.memo.prepare(&plans)?;
+        self.cache.prepare(&plans)?;
         let (mut gains, mut ran, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (picked, plan) in batch.iter().zip(&plans) {
-            let screened = match self.memo.screen([&other, plan], Scenario::DECODE) {
+            let screened = match self.cache.screen([&other, plan], Scenario::DECODE) {
                 Ok(screened) => screened,
                 Err(TrialError::Failed(_)) => {
                     failed.push(picked.clone());
@@ -158,20 +158,20 @@ impl Sweep<'_> {
         rng: &mut SplitMix64,
         deadline: Duration,
     ) -> Result<bool, SweepError> {
-        let begun = self.memo.spent();
+        let begun = self.cache.spent();
         let stages = forms.pools.iter().filter(|pool| pool.grid.is_some());
         let mut groups: Vec<_> = stages.map(|pool| (pool.group.clone(), pool.grid)).collect();
         groups.sort_by(|(a, _), (b, _)| weight(b).total_cmp(&weight(a)));
         let total: f64 = groups.iter().map(|(group, _)| weight(group)).sum();
         for (group, grid) in groups {
-            if self.memo.spent() >= deadline {
+            if self.cache.spent() >= deadline {
                 break;
             }
             let count = (DRAWN * weight(&group) / total).ceil() as usize;
-            let drawn = tuner.drawn(&group, &mut self.memo, grid, (count, rng))?;
+            let drawn = tuner.drawn(&group, &mut self.cache, grid, (count, rng))?;
             forms.add(&group, grid, drawn);
         }
-        Ok(self.memo.spent() > begun)
+        Ok(self.cache.spent() > begun)
     }
 
     /// Times what is one tunable away from each stage of a step, unless that was done.
@@ -182,11 +182,11 @@ impl Sweep<'_> {
         likeliest: &Picked,
         (varied, deadline): (&mut Vec<(usize, Choice)>, Duration),
     ) -> Result<(), SweepError> {
-        let until = deadline.min(self.memo.spent() + NEAR);
+        let until = deadline.min(self.cache.spent() + NEAR);
         for own in forms.chosen(likeliest) {
             let (group, grid) = (forms.pools[own.0].group.clone(), forms.pools[own.0].grid);
-            if let Some(grid) = grid.filter(|_| self.memo.spent() < until && !varied.contains(&own)) {
-                let near = tuner.stages_near(&group, &mut self.memo, grid, (&own.1, until))?;
+            if let Some(grid) = grid.filter(|_| self.cache.spent() < until && !varied.contains(&own)) {
+                let near = tuner.stages_near(&group, &mut self.cache, grid, (&own.1, until))?;
                 forms.add(&group, Some(grid), near);
                 varied.push(own);
             }

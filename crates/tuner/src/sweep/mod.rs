@@ -50,13 +50,13 @@ use wgoose_graph::Format;
 use wgoose_kernels::plan::bindable_fusions;
 use wgoose_kernels::{Plan, PlanError};
 use wgoose_measure::derive::DeriveError;
-use wgoose_measure::lab::LabError;
 use wgoose_measure::ledger::UNTRIED;
 use wgoose_measure::ledger::{LedgerError, Session};
-use wgoose_measure::memo::{Memo, TrialError};
 use wgoose_measure::paired::Effort;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::quality::QualityError;
+use wgoose_measure::result_cache::{ResultCache, TrialError};
+use wgoose_measure::runner::RunnerError;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::stats::verdict::Verdict;
 
@@ -66,9 +66,9 @@ pub enum SweepError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The lab cannot be set up.
+    /// The runner cannot be set up.
     #[error(transparent)]
-    Lab(LabError),
+    Runner(RunnerError),
     /// A trial.
     #[error(transparent)]
     Trial(TrialError),
@@ -105,11 +105,11 @@ pub enum SweepError {
     Stopped,
 }
 
-impl From<LabError> for SweepError {
-    fn from(error: LabError) -> Self {
+impl From<RunnerError> for SweepError {
+    fn from(error: RunnerError) -> Self {
         match error {
-            LabError::Interrupted => SweepError::Stopped,
-            error => SweepError::Lab(error),
+            RunnerError::Interrupted => SweepError::Stopped,
+            error => SweepError::Runner(error),
         }
     }
 }
@@ -117,7 +117,7 @@ impl From<LabError> for SweepError {
 impl From<TrialError> for SweepError {
     fn from(error: TrialError) -> Self {
         match error {
-            TrialError::Lab(LabError::Interrupted) => SweepError::Stopped,
+            TrialError::Runner(RunnerError::Interrupted) => SweepError::Stopped,
             error => SweepError::Trial(error),
         }
     }
@@ -159,24 +159,24 @@ fn tell(listen: Listener<'_>, event: Event) -> Result<(), SweepError> {
     if listen(event).is_break() { Err(SweepError::Stopped) } else { Ok(()) }
 }
 
-/// Runs a sweep in a lab.
+/// Runs a sweep in a runner.
 ///
 /// # Errors
-/// The ledger or the lab fails, nothing right can be run, or the listener breaks; what was measured until then is in
+/// The ledger or the runner fails, nothing right can be run, or the listener breaks; what was measured until then is in
 /// the ledger.
 pub fn search<'a>(
     problem: &'a Problem,
     options: &'a SweepOptions,
-    mut memo: Memo<'a>,
+    mut cache: ResultCache<'a>,
     listen: Listener<'a>,
 ) -> Result<Swept, SweepError> {
-    memo.heed(options.interrupt.clone());
-    memo.end_at(working(options.budget));
-    memo.begin(session(problem, options, memo.start()))?;
+    cache.heed(options.interrupt.clone());
+    cache.end_at(working(options.budget));
+    cache.begin(session(problem, options, cache.start()))?;
     let mut sweep = Sweep {
         problem,
         options,
-        memo,
+        cache,
         default: problem.default.clone(),
         in_use: in_use::of(problem, options),
         is_unjudged: false,
@@ -191,7 +191,7 @@ pub fn search<'a>(
         listen,
     };
     sweep.report_broken()?;
-    if let Some(doubt) = sweep.memo.doubt() {
+    if let Some(doubt) = sweep.cache.doubt() {
         sweep.note(Note::WallClock(doubt))?;
     }
     let planted = Planted::new(&options.seeds, sweep.in_use.as_ref(), &options.catalogue);
@@ -205,8 +205,8 @@ pub fn search<'a>(
     let (is_unjudged, plan) = (unjudged.is_some(), unjudged.unwrap_or(plan));
     let worth = sweep.worth(&plan)?;
     let answers_alike = sweep.answers_alike(&plan);
-    let Sweep { memo, best_seen, .. } = sweep;
-    let (measured, recalled) = (memo.measured, memo.recalled);
+    let Sweep { cache, best_seen, .. } = sweep;
+    let (measured, recalled) = (cache.measured, cache.recalled);
     Ok(Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled })
 }
 
@@ -229,7 +229,7 @@ fn session(problem: &Problem, options: &SweepOptions, start: Option<Duration>) -
 pub struct Sweep<'a> {
     problem: &'a Problem,
     options: &'a SweepOptions,
-    memo: Memo<'a>,
+    cache: ResultCache<'a>,
     default: Plan,
     /// The plan in use, for as long as nothing speaks against it.
     in_use: Option<Plan>,
@@ -287,7 +287,7 @@ impl<'a> Sweep<'a> {
         if names.is_empty() {
             return Ok(());
         }
-        self.memo.decide(UNTRIED, names.join(", "), best)?;
+        self.cache.decide(UNTRIED, names.join(", "), best)?;
         self.note(Note::Untried(names))
     }
 
@@ -301,7 +301,7 @@ impl<'a> Sweep<'a> {
 
     /// What is left until a stage ends.
     fn left(&self, share: f64) -> Duration {
-        self.end(share).saturating_sub(self.memo.spent())
+        self.end(share).saturating_sub(self.cache.spent())
     }
 
     /// Layouts, chunk and fusions that pass the gate: those given, else what wins of those that do.
@@ -329,7 +329,7 @@ impl<'a> Sweep<'a> {
         let effort = Effort::usual(self.left(self.ends.structure) / (2 * comparisons.max(1)) as u32);
         let mut untried = Vec::new();
         for change in changes {
-            if self.memo.spent() >= deadline {
+            if self.cache.spent() >= deadline {
                 untried.push(change.name);
                 continue;
             }
@@ -360,11 +360,11 @@ impl<'a> Sweep<'a> {
         let mut timed = Vec::new();
         for scenario in scenarios.iter().copied() {
             let has_won = timed.iter().any(|timed: &Timed| timed.verdict.replaces_incumbent());
-            let compared = match self.memo.steps(pair, scenario, false, effort) {
+            let compared = match self.cache.steps(pair, scenario, false, effort) {
                 // The second comparison decides, on samples that did not choose; where it has won, losing is all that
                 // is left to do. In a short time that of the process that confirms it is the second.
                 Ok(first) if first.comparison.verdict == Verdict::Fast && !has_won && !self.ends.is_short => {
-                    self.memo.steps(pair, scenario, true, effort)
+                    self.cache.steps(pair, scenario, true, effort)
                 }
                 compared => compared,
             };
@@ -400,7 +400,7 @@ impl<'a> Sweep<'a> {
         }
         let step = Step::Compared { candidate, timed };
         let best = incumbent.clone();
-        self.memo.decide("compared", format!("{step}"), &best)?;
+        self.cache.decide("compared", format!("{step}"), &best)?;
         self.done(step)?;
         Ok(ended)
     }
@@ -416,7 +416,7 @@ impl<'a> Sweep<'a> {
         if self.problem.limits.is_cpu {
             return Ok(false);
         }
-        match self.memo.screen(pair, scenario) {
+        match self.cache.screen(pair, scenario) {
             Ok(screened) if screened.has_lost() => {
                 let (candidate, gain) = (candidate.clone(), screened.log_ratio.exp());
                 self.done(Step::Screened { candidate, scenario, gain })?;

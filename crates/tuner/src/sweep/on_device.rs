@@ -1,15 +1,15 @@
-//! Sweeps on a device: its lab, in this process or in one of its own, and the ledger.
+//! Sweeps on a device: its runner, in this process or in one of its own, and the ledger.
 
 use super::survey::time_all;
 use super::{Event, Listener, Note, SweepError, SweepOptions, Swept, search, tell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wgoose_loader::Model;
-use wgoose_measure::lab::{ChildLab, ChildSetup, GpuLab, Lab};
 use wgoose_measure::ledger::Ledger;
-use wgoose_measure::memo::Memo;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::quality::PendingReference;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::{ChildRunner, ChildSetup, GpuRunner, Runner};
 use wgoose_runtime::Device;
 
 /// Runs a sweep.
@@ -31,14 +31,14 @@ pub fn sweep(
         }
     }
     let ledger = open(options, listen)?;
-    let mut lab = lab(device, model, &problem, options)?;
-    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *lab);
-    search(&problem, options, memo, listen)
+    let mut runner = runner(device, model, &problem, options)?;
+    let cache = ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *runner);
+    search(&problem, options, cache, listen)
 }
 
 /// Times every kernel that decoding could run, of the `part`th of `of` shares of all kinds of op instances, and chooses
 /// nothing: how many. Ledgers of all shares are the whole space, on which searches are scored
-/// ([`Synthetic`](wgoose_measure::lab::Synthetic)).
+/// without a GPU (`wgoose-sim`).
 ///
 /// # Errors
 /// As [`sweep`].
@@ -51,9 +51,9 @@ pub fn survey(
 ) -> Result<usize, SweepError> {
     let problem = Problem::of(device, model, &options.catalogue);
     let ledger = open(options, listen)?;
-    let mut lab = lab(device, model, &problem, options)?;
-    let memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *lab);
-    time_all(&problem, options, memo, share, listen)
+    let mut runner = runner(device, model, &problem, options)?;
+    let cache = ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut *runner);
+    time_all(&problem, options, cache, share, listen)
 }
 
 fn open(options: &SweepOptions, listen: Listener<'_>) -> Result<Ledger, SweepError> {
@@ -64,12 +64,12 @@ fn open(options: &SweepOptions, listen: Listener<'_>) -> Result<Ledger, SweepErr
     Ok(ledger)
 }
 
-fn lab<'a>(
+fn runner<'a>(
     device: &'a Arc<Device>,
     model: &Arc<Model>,
     problem: &Problem,
     options: &SweepOptions,
-) -> Result<Box<dyn Lab + 'a>, SweepError> {
+) -> Result<Box<dyn Runner + 'a>, SweepError> {
     let folder = options.ledger.parent().map(PathBuf::from).unwrap_or_default();
     // A CPU that plays the device has no cores to spare.
     let reference = match device.is_cpu() {
@@ -78,7 +78,7 @@ fn lab<'a>(
     };
     let (catalogue, begun) = (&options.catalogue, options.begun);
     Ok(match &options.child {
-        None => Box::new(GpuLab::new(device, model, &problem.default, (catalogue, reference), begun)?),
+        None => Box::new(GpuRunner::new(device, model, &problem.default, (catalogue, reference), begun)?),
         Some(command) => {
             let setup = ChildSetup {
                 device: &problem.default.device,
@@ -89,7 +89,7 @@ fn lab<'a>(
                 interrupt: options.interrupt.clone(),
                 begun,
             };
-            Box::new(ChildLab::new(command.clone(), setup)?)
+            Box::new(ChildRunner::new(command.clone(), setup)?)
         }
     })
 }

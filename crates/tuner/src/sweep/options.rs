@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_measure::interrupt::Interrupt;
-use wgoose_measure::lab::ChildCommand;
 use wgoose_measure::objective::Objective;
+use wgoose_measure::runner::ChildCommand;
 use wgoose_measure::seed::Seed;
 use wgoose_runtime::Device;
 

@@ -45,7 +45,7 @@ impl Sweep<'_> {
         let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
         let Some(largest) = decode.iter().max_by_key(|group| group.instance.bytes()) else { return Ok(false) };
         let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
-        let ns = tuner.default_ns(largest, &mut self.memo)?;
+        let ns = tuner.default_ns(largest, &mut self.cache)?;
         let step = ns * 1e-9 * all as f64 / largest.instance.bytes() as f64;
         let scenarios = self.options.objective.scenarios();
         let samples: f64 = scenarios.iter().map(|scenario| SAMPLES * self.guessed_sample(*scenario, step)).sum();
@@ -64,7 +64,7 @@ impl Sweep<'_> {
 
     /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside another scenario.
     pub(super) fn comparison(&self, scenario: Scenario) -> f64 {
-        let known = self.memo.samples().into_iter();
+        let known = self.cache.samples().into_iter();
         let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
         let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
         let distance = |other: &Scenario| (rows(other) / rows(&scenario)).ln().abs();
@@ -85,7 +85,7 @@ impl Sweep<'_> {
         let format = self.problem.formats_on_gpu(plan);
         let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
         let timed = decode.iter().filter_map(|group| {
-            let ns = self.memo.timed(group).into_iter().map(|(_, ns)| ns).fold(f64::INFINITY, f64::min);
+            let ns = self.cache.timed(group).into_iter().map(|(_, ns)| ns).fold(f64::INFINITY, f64::min);
             ns.is_finite().then_some((ns * f64::from(group.count), group.bytes()))
         });
         let (ns, bytes) = timed.fold((0.0, 0), |(ns, bytes), (own, of)| (ns + own, bytes + of));
@@ -98,7 +98,7 @@ impl Sweep<'_> {
     pub(super) fn gate_seconds(&self, only_decode: bool) -> f64 {
         let taken = |kind: bool| -> Vec<f64> {
             let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);
-            self.memo.took().filter(|(job, _)| is_one(job)).map(|(_, seconds)| seconds).collect()
+            self.cache.took().filter(|(job, _)| is_one(job)).map(|(_, seconds)| seconds).collect()
         };
         match (&taken(only_decode)[..], &taken(!only_decode)[..]) {
             ([], []) => 2.0 * self.comparison(Scenario::DECODE),
@@ -113,6 +113,6 @@ impl Sweep<'_> {
         let plan = &self.default;
         let format = self.problem.formats_on_gpu(plan);
         let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
-        2.0 * decode.len() as f64 * self.memo.kernel_seconds()
+        2.0 * decode.len() as f64 * self.cache.kernel_seconds()
     }
 }

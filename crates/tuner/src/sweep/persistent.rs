@@ -10,8 +10,8 @@ use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Choice, bindable_fusions};
 use wgoose_kernels::{HandOver, Plan};
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
@@ -185,7 +185,7 @@ impl Sweep<'_> {
                     break;
                 };
                 let plan = Plan { persistent: Some(workgroups), ..with(fused, best) };
-                match self.memo.resident(&plan) {
+                match self.cache.resident(&plan) {
                     Ok(()) if *is_tuned => {
                         let timed = groups.iter().cloned().zip(ranked).collect();
                         return Ok(Stages::Found(Box::new(plan), timed));
@@ -216,8 +216,8 @@ impl Sweep<'_> {
             // The first layer's instances lack an operand of the others': what is best there is a good guess here.
             let like = groups[..i].iter().position(|other| is_like(other, group));
             let like = like.and_then(|i| ranked[i].first()).map(|stage| stage.choice.clone());
-            let deadline = self.memo.spent() + time.mul_f64(weight(group) / total);
-            ranked.push(tuner.best_stages(group, &mut self.memo, grid, (like.as_ref(), deadline))?);
+            let deadline = self.cache.spent() + time.mul_f64(weight(group) / total);
+            ranked.push(tuner.best_stages(group, &mut self.cache, grid, (like.as_ref(), deadline))?);
             if ranked.last().is_some_and(Vec::is_empty) {
                 // The others are of no use.
                 break;

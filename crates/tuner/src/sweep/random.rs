@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{TuningKey, bindable_fusions};
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::paired::Effort;
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::{InstanceGroup, groups};
@@ -52,15 +52,15 @@ impl Strategy for Random {
         let end = sweep.end(sweep.ends.layouts);
         let (mut n, mut idle, mut before) = (0, 0, Duration::ZERO);
         // Draws that take no time are known: there may be no others.
-        while sweep.memo.spent() < end && idle < MOST_KNOWN {
+        while sweep.cache.spent() < end && idle < MOST_KNOWN {
             n += 1;
-            idle = if sweep.memo.spent() > before { 0 } else { idle + 1 };
-            before = sweep.memo.spent();
+            idle = if sweep.cache.spent() > before { 0 } else { idle + 1 };
+            before = sweep.cache.spent();
             // Each scenario has its turn.
             let scenario = scenarios[draws.below(scenarios.len())];
             let candidate = sweep.draw(&plan, scenario, &mut draws)?;
             let Some(candidate) = candidate.filter(|candidate| candidate.hash() != plan.hash()) else { continue };
-            let gain = match sweep.memo.screen([&plan, &candidate], scenario) {
+            let gain = match sweep.cache.screen([&plan, &candidate], scenario) {
                 Err(TrialError::Failed(_) | TrialError::OutOfTime) => continue,
                 screened => screened?.log_ratio,
             };
@@ -170,7 +170,7 @@ impl Sweep<'_> {
     ) -> Result<Vec<RankedStage>, SweepError> {
         let Draws { tuner, rng, drawn } = draws;
         let known = drawn.entry((group.key.clone(), grid.map(|grid| grid.threads))).or_default();
-        for stage in tuner.drawn(group, &mut self.memo, grid, (DRAWN, rng))? {
+        for stage in tuner.drawn(group, &mut self.cache, grid, (DRAWN, rng))? {
             if known.iter().all(|other| other.choice != stage.choice) {
                 known.push(stage);
             }

@@ -17,7 +17,7 @@ pub trait Strategy: fmt::Debug + Sync {
     /// Looks for a plan until its time is over. The default plan has passed the gate by then.
     ///
     /// # Errors
-    /// The ledger or the lab fails, nothing right can be run, or the listener breaks.
+    /// The ledger or the runner fails, nothing right can be run, or the listener breaks.
     fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError>;
 }
 

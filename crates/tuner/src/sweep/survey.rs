@@ -3,23 +3,23 @@
 use super::{Event, Listener, Stage, Step, SweepError, SweepOptions, session, tell};
 use crate::kernel_tuning::KernelTuner;
 use std::cmp::Reverse;
-use wgoose_measure::memo::Memo;
 use wgoose_measure::problem::Problem;
+use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::space::{InstanceGroup, Scope, configurations};
 
 /// Times every kernel of the `part`th of `of` shares of all kinds of op instances; how many.
 ///
 /// # Errors
-/// The ledger or the lab fails, or the listener breaks.
+/// The ledger or the runner fails, or the listener breaks.
 pub fn time_all(
     problem: &Problem,
     options: &SweepOptions,
-    mut memo: Memo<'_>,
+    mut cache: ResultCache<'_>,
     (part, of): (usize, usize),
     listen: Listener<'_>,
 ) -> Result<usize, SweepError> {
-    memo.heed(options.interrupt.clone());
-    memo.begin(session(problem, options, memo.start()))?;
+    cache.heed(options.interrupt.clone());
+    cache.begin(session(problem, options, cache.start()))?;
     let scope = Scope { allowed: options.allowed, exhaustive: options.exhaustive };
     let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);
     let size = |site: &InstanceGroup| {
@@ -33,7 +33,7 @@ pub fn time_all(
     tell(listen, Event::Stage { stage: Stage::Costs, steps: own.len() })?;
     let mut all = 0;
     for site in own {
-        let (tried, ns) = tuner.time_all(&site, &mut memo)?;
+        let (tried, ns) = tuner.time_all(&site, &mut cache)?;
         all += tried;
         let Some(ns) = ns else { continue };
         tell(listen, Event::Done(Step::cost(&site, ns)))?;

@@ -14,17 +14,17 @@ use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::groups;
-use wgoose_sim::{Costs, Synthetic, SyntheticLab, made_up};
+use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner, simulated_problem};
 
 const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
 
 fn problem(mix: Mix) -> Problem {
     let shape = ModelShape::preset("0.1B").unwrap();
-    made_up(shape, Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect())
+    simulated_problem(shape, Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect())
 }
 
 /// A sweep of so many seconds that has not begun, on a device; what it told, in the end.
-fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
+fn with_sweep(problem: &Problem, device: SimulatedDevice, budget: u64, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = Catalogue::embedded();
     let options = SweepOptions {
@@ -45,10 +45,10 @@ fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnc
         hints: Vec::new(),
         interrupt: Interrupt::default(),
     };
-    let mut lab = SyntheticLab::new(problem, &catalogue, device);
+    let mut runner = SimulatedRunner::new(problem, &catalogue, device);
     let ledger = Ledger::open(&options.ledger).unwrap();
-    let mut memo = Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut lab);
-    memo.begin(session(problem, &options, None)).unwrap();
+    let mut cache = ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut runner);
+    cache.begin(session(problem, &options, None)).unwrap();
     let mut events = Vec::new();
     let listen: Listener<'_> = &mut |event| {
         events.push(event);
@@ -57,7 +57,7 @@ fn with_sweep(problem: &Problem, device: Synthetic, budget: u64, run: impl FnOnc
     run(&mut Sweep {
         problem,
         options: &options,
-        memo,
+        cache,
         default: problem.default.clone(),
         in_use: None,
         is_unjudged: false,
@@ -88,7 +88,7 @@ fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<fin
 #[test]
 fn what_little_is_known_of_is_timed_more() {
     let problem = problem(Mix::F16);
-    with_sweep(&problem, Synthetic::h200(1), 300, |sweep| {
+    with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
         let (tuner, mut forms) = (sweep.tuner(), Forms::new());
         let found = found(&problem, sweep, &mut forms);
         let timed = |forms: &Forms, op: &str| {
@@ -98,7 +98,7 @@ fn what_little_is_known_of_is_timed_more() {
         };
         let before = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert!(before[1].1 < 0.9 * before[0].1, "{before:?}: these say nothing");
-        let until = sweep.memo.spent() + Duration::from_secs(8);
+        let until = sweep.cache.spent() + Duration::from_secs(8);
         sweep.deepen_stages(&tuner, &mut forms, &found, until).unwrap();
         let after = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert_eq!(after[0], before[0]);
@@ -113,23 +113,23 @@ fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
     let (prompt, layout) = (Scenario::prefill(512), Toggle::Interleaved(Format::Q8_0));
     let mut seen = BTreeSet::new();
     for seed in [1, 2] {
-        let device = Synthetic { noise: 0.009, instance: 0.009, ..Synthetic::h200(seed) };
+        let device = SimulatedDevice { noise: 0.009, instance: 0.009, ..SimulatedDevice::h200(seed) };
         let (mut tuned, mut is_slower) = (problem.default.clone(), false);
         with_sweep(&problem, device.clone(), 300, |sweep| {
             assert!(!sweep.slows_prompts(&tuned, layout).unwrap(), "seed {seed}");
             let (tuner, formats) = (sweep.tuner(), problem.formats_on_gpu(&problem.default));
             let sites = groups(&problem.shape, prompt, &problem.default.fusions.prefill, &formats);
             for site in sites.iter().filter(|site| site.key.formats.contains(&Format::Q8_0)) {
-                let found = tuner.tune(site, &mut sweep.memo, Duration::from_secs(20)).unwrap();
+                let found = tuner.tune(site, &mut sweep.cache, Duration::from_secs(20)).unwrap();
                 found.winner.into_iter().for_each(|winner| tuned.adopt(winner));
             }
             is_slower = sweep.slows_prompts(&tuned, layout).unwrap();
         });
         let catalogue = Catalogue::embedded();
-        let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
         let mut changed = tuned.clone();
         layout.apply(&mut changed);
-        let truth = lab.true_ns(&changed, prompt).unwrap() / lab.true_ns(&tuned, prompt).unwrap();
+        let truth = runner.true_ns(&changed, prompt).unwrap() / runner.true_ns(&tuned, prompt).unwrap();
         assert_eq!(is_slower, truth > 1.02, "seed {seed}: {truth} times as long");
         seen.insert(is_slower);
     }
@@ -140,7 +140,7 @@ fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
 fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
     let problem = problem(Mix::F16);
     let mut odd = None;
-    let events = with_sweep(&problem, Synthetic::h200(1), 300, |sweep| {
+    let events = with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
         let (tuner, mut forms) = (sweep.tuner(), Forms::new());
         forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
@@ -164,14 +164,14 @@ fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
 #[test]
 fn what_won_in_a_short_time_is_confirmed_after_it() {
     let problem = problem(Mix::F16);
-    let usual = Synthetic::h200(1);
-    let device = Synthetic { costs: Costs { start: 8.0, ..usual.costs }, ..usual };
+    let usual = SimulatedDevice::h200(1);
+    let device = SimulatedDevice { costs: Costs { start: 8.0, ..usual.costs }, ..usual };
     with_sweep(&problem, device, 20, |sweep| {
         let mut forms = Forms::new();
         forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
         let best = sweep.plan_of(&forms, &best).unwrap();
-        sweep.memo.end_at(sweep.memo.spent());
+        sweep.cache.end_at(sweep.cache.spent());
         let alone = vec![Scenario::DECODE];
         let plan = sweep.confirm(Found { structure: problem.default.clone(), plan: best.clone(), alone }).unwrap();
         assert_eq!(plan.hash(), best.hash());

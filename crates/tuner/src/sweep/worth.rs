@@ -99,7 +99,7 @@ impl Sweep<'_> {
                 })
             }
         };
-        let timed = self.memo.timed(group).into_iter().find(|(kernel, _)| is_chosen(kernel));
+        let timed = self.cache.timed(group).into_iter().find(|(kernel, _)| is_chosen(kernel));
         timed.map(|(_, ns)| ns * f64::from(group.count))
     }
 }

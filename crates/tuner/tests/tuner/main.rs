@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-mod made_up;
 mod search;
 mod seeds;
 mod short;
+mod simulated;
 mod slow;
 mod sweep;

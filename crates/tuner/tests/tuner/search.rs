@@ -1,6 +1,6 @@
 //! A search on a made-up device: what it finds is held against the truth, in virtual time, without a GPU.
 
-use crate::made_up::{memo, options, problem};
+use crate::simulated::{cache, options, problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,32 +11,32 @@ use wgoose_kernels::plan::{Checked, Choice};
 use wgoose_kernels::{Catalogue, Feature, HandOver, Plan, Precision};
 use wgoose_measure::derive::{Policy, best_so_far, derive};
 use wgoose_measure::job::{Configured, Cost, Job};
-use wgoose_measure::lab::{Assignment, Lab, LabError};
 use wgoose_measure::ledger::{self, Ledger, Outcome, Record, Records};
 use wgoose_measure::objective::Objective;
+use wgoose_measure::runner::{Assignment, Runner, RunnerError};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
-use wgoose_sim::{Costs, ReplayLab, Synthetic, SyntheticLab};
+use wgoose_sim::{Costs, ReplayRunner, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::sweep::{
     Candidate, Event, Note, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
 };
 
 /// A search on a device, and where it is.
-fn searched(device: Synthetic, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {
+fn searched(device: SimulatedDevice, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), budget);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
     let mut events = Vec::new();
-    let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    let swept = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         events.push(event);
         ControlFlow::Continue(())
     });
     let swept = swept.unwrap();
     let scenarios = [Scenario::DECODE, Scenario::prefill(32), Scenario::prefill(512)];
-    let spent = lab.spent();
-    let mut truth = |plan, scenario| lab.true_ns(plan, scenario).unwrap();
+    let spent = runner.spent();
+    let mut truth = |plan, scenario| runner.true_ns(plan, scenario).unwrap();
     let times = scenarios.map(|scenario| (truth(&problem.default, scenario), truth(&swept.plan, scenario)));
     (swept, events, spent, times)
 }
@@ -44,7 +44,7 @@ fn searched(device: Synthetic, budget: u64) -> (Swept, Vec<Event>, Duration, [(f
 #[test]
 fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
     for seed in 0..2 {
-        let (swept, events, spent, times) = searched(Synthetic::h200(seed), 120);
+        let (swept, events, spent, times) = searched(SimulatedDevice::h200(seed), 120);
         let stages: Vec<Stage> = events
             .iter()
             .filter_map(|e| if let Event::Stage { stage, .. } = e { Some(*stage) } else { None })
@@ -77,11 +77,11 @@ fn searches_come_near_the_best_plans_that_there_are() {
     let behind = [1, 2, 3].map(|seed| {
         let folder = tempfile::tempdir().unwrap();
         let options = options(&folder.path().join("ledger.jsonl"), 300);
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
-        let ledger = memo(&problem, &options, &mut lab);
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(seed));
+        let ledger = cache(&problem, &options, &mut runner);
         let swept = search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
-        let best = lab.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
-        lab.true_ns(&swept.plan, Scenario::DECODE).unwrap() / best - 1.0
+        let best = runner.best_decode_ns(Scope { allowed: options.allowed, exhaustive: false });
+        runner.true_ns(&swept.plan, Scenario::DECODE).unwrap() / best - 1.0
     });
     assert!(behind.iter().sum::<f64>() < 3.0 * 0.02, "{behind:?} of the best");
 }
@@ -91,17 +91,17 @@ fn what_won_with_more_rows_serves_fewer_where_it_is_faster() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 1000);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(3));
-    let mut memo = memo(&problem, &options, &mut lab);
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(3));
+    let mut cache = cache(&problem, &options, &mut runner);
     let fusions = &problem.default.fusions.prefill;
     let all = groups(&problem.shape, Scenario::prefill(32), fusions, &|_| Format::F16);
     let site = all.into_iter().find(|group| group.key.op == "matmul_add" && group.key.k > 768).unwrap();
     let scope = Scope { allowed: Precision::F32, exhaustive: false };
     let tuner = KernelTuner::new(&problem.limits, &catalogue, scope);
-    let winner = tuner.tune(&site, &mut memo, Duration::from_secs(100)).unwrap().winner.unwrap();
+    let winner = tuner.tune(&site, &mut cache, Duration::from_secs(100)).unwrap().winner.unwrap();
     let naive = catalogue.variant("matmul_add", "naive").unwrap();
     let slow = Choice::new(site.key.clone(), naive, &naive.default_config()).unwrap();
-    let mut kept = |won, time| tuner.default_unless_faster(&site, &mut memo, won, Duration::from_secs(time)).unwrap();
+    let mut kept = |won, time| tuner.default_unless_faster(&site, &mut cache, won, Duration::from_secs(time)).unwrap();
     assert_eq!(kept(&winner, 1000), None);
     let default = kept(&slow, 1000).unwrap();
     assert!(default.key == site.key && default.variant != "naive" && default != winner, "{default}");
@@ -115,15 +115,16 @@ fn the_plan_in_use_stays_unless_another_is_better() {
     let tune = |chance, in_use: Option<&Plan>, budget| {
         let folder = tempfile::tempdir().unwrap();
         let options = SweepOptions { in_use: in_use.cloned(), ..options(&folder.path().join("ledger.jsonl"), budget) };
-        let device = Synthetic::h200(4);
+        let device = SimulatedDevice::h200(4);
         let costs = Costs { reference: 0.0, ..device.costs };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { chance, costs, ..device });
-        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
-        let (plan, spent) = (found.unwrap().plan, lab.spent().as_secs_f64());
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice { chance, costs, ..device });
+        let found =
+            search(&problem, &options, cache(&problem, &options, &mut runner), &mut |_| ControlFlow::Continue(()));
+        let (plan, spent) = (found.unwrap().plan, runner.spent().as_secs_f64());
         // What has won has ten seconds more to be confirmed.
         assert!(spent < budget as f64 + 10.0, "{spent} s");
         let scenarios = options.objective.scenarios().into_iter();
-        (scenarios.map(|scenario| lab.true_ns(&plan, scenario).unwrap()).collect(), plan)
+        (scenarios.map(|scenario| runner.true_ns(&plan, scenario).unwrap()).collect(), plan)
     };
     let (ns, plan): (Vec<f64>, Plan) = tune(1, None, 120);
     let (_, again): (Vec<f64>, Plan) = tune(3, None, 120);
@@ -156,16 +157,17 @@ fn every_strategy_is_right_and_none_is_better_than_the_first() {
     let times = STRATEGIES.map(|strategy| {
         let folder = tempfile::tempdir().unwrap();
         let options = SweepOptions { strategy, ..options(&folder.path().join("ledger.jsonl"), 60) };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(2));
-        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(2));
+        let found =
+            search(&problem, &options, cache(&problem, &options, &mut runner), &mut |_| ControlFlow::Continue(()));
         let (plan, name) = (found.unwrap().plan, strategy.name());
-        let spent = lab.spent().as_secs_f64();
+        let spent = runner.spent().as_secs_f64();
         assert!(spent < 66.0, "{name}: {spent} s");
         for scenario in options.objective.scenarios() {
-            let [default, tuned] = [&problem.default, &plan].map(|plan| lab.true_ns(plan, scenario).unwrap());
+            let [default, tuned] = [&problem.default, &plan].map(|plan| runner.true_ns(plan, scenario).unwrap());
             assert!(tuned < 1.01 * default, "{name} in {scenario}: {tuned} ns, {default} by default");
         }
-        lab.true_ns(&plan, Scenario::DECODE).unwrap()
+        runner.true_ns(&plan, Scenario::DECODE).unwrap()
     });
     assert!(times.iter().all(|ns| *ns >= times[0]), "{times:?}");
     assert_eq!(strategy("staged").unwrap().name(), "staged");
@@ -182,8 +184,9 @@ fn no_strategy_decides_more_than_it_is_asked_to() {
         let folder = tempfile::tempdir().unwrap();
         let parts = [Part::Fusions].into();
         let options = SweepOptions { strategy, parts, ..options(&folder.path().join("ledger.jsonl"), 30) };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(2));
-        let found = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(()));
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(2));
+        let found =
+            search(&problem, &options, cache(&problem, &options, &mut runner), &mut |_| ControlFlow::Continue(()));
         let (plan, default, name) = (found.unwrap().plan, &problem.default, strategy.name());
         assert!(plan.choices.is_empty() && plan.persistent.is_none(), "{name} chose kernels");
         let of = |plan: &Plan| (plan.prefill_chunk, plan.interleave.clone(), plan.k_major.clone());
@@ -195,12 +198,12 @@ fn no_strategy_decides_more_than_it_is_asked_to() {
 fn a_surveyed_device_can_be_searched_again() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
-    let device = Synthetic { noise: 0.001, ..Synthetic::h200(7) };
+    let device = SimulatedDevice { noise: 0.001, ..SimulatedDevice::h200(7) };
     let mut timed = Vec::new();
     let shares = [1, 2, 3].map(|part| {
         let options = options(&folder.path().join(format!("{part}.jsonl")), 1);
-        let mut lab = SyntheticLab::new(&problem, &catalogue, device.clone());
-        let ledger = memo(&problem, &options, &mut lab);
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, device.clone());
+        let ledger = cache(&problem, &options, &mut runner);
         timed.push(time_all(&problem, &options, ledger, (part, 3), &mut |_| ControlFlow::Continue(())).unwrap());
         ledger::read(&options.ledger).unwrap().0
     });
@@ -209,15 +212,15 @@ fn a_surveyed_device_can_be_searched_again() {
     assert!(shares.iter().zip(&timed).all(|(records, timed)| (0..5).contains(&(timed - kernels(records)))));
     let records = Records::merged(shares);
     // What is not in the records is made up, by another seed.
-    let other = Synthetic::h200(8);
-    let mut again = SyntheticLab::new(&problem, &catalogue, other.clone()).with_records(&records);
+    let other = SimulatedDevice::h200(8);
+    let mut again = SimulatedRunner::new(&problem, &catalogue, other.clone()).with_records(&records);
     let (mut truth, mut other) =
-        (SyntheticLab::new(&problem, &catalogue, device), SyntheticLab::new(&problem, &catalogue, other));
-    let of = |lab: &mut SyntheticLab<'_>, scenario| lab.true_ns(&problem.default, scenario).unwrap();
-    let decode = [&mut truth, &mut again].map(|lab| of(lab, Scenario::DECODE));
+        (SimulatedRunner::new(&problem, &catalogue, device), SimulatedRunner::new(&problem, &catalogue, other));
+    let of = |runner: &mut SimulatedRunner<'_>, scenario| runner.true_ns(&problem.default, scenario).unwrap();
+    let decode = [&mut truth, &mut again].map(|runner| of(runner, Scenario::DECODE));
     assert!((decode[0] / decode[1] - 1.0).abs() < 0.005, "{decode:?}");
     let prompt = Scenario::prefill(512);
-    let [other, again, truth] = [&mut other, &mut again, &mut truth].map(|lab| of(lab, prompt));
+    let [other, again, truth] = [&mut other, &mut again, &mut truth].map(|runner| of(runner, prompt));
     // Its head is that of decoding.
     assert!((other / again - 1.0).abs() < 0.02 && (truth / again - 1.0).abs() > 0.02, "{other} {again} {truth}");
 }
@@ -237,9 +240,9 @@ fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
     let timed = |catalogue: Arc<Catalogue>| {
         let before = ledger::read(&ledger_path).map_or(0, |(records, _)| records.as_slice().len());
         let options = SweepOptions { catalogue: Arc::clone(&catalogue), ..options(&ledger_path, 1) };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(7));
-        let memo = memo(&problem, &options, &mut lab);
-        time_all(&problem, &options, memo, (1, 1), &mut |_| ControlFlow::Continue(())).unwrap();
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(7));
+        let cache = cache(&problem, &options, &mut runner);
+        time_all(&problem, &options, cache, (1, 1), &mut |_| ControlFlow::Continue(())).unwrap();
         let (records, _) = ledger::read(&ledger_path).unwrap();
         let mut variants: BTreeMap<String, u32> = BTreeMap::new();
         for entry in &records.as_slice()[before..] {
@@ -267,7 +270,7 @@ fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
 
 #[test]
 fn what_does_not_run_or_is_wrong_wins_nothing() {
-    let device = Synthetic { resident: 0, wrong: 0.4, ..Synthetic::h200(3) };
+    let device = SimulatedDevice { resident: 0, wrong: 0.4, ..SimulatedDevice::h200(3) };
     let (swept, events, _, times) = searched(device, 80);
     assert!(swept.plan.persistent.is_none());
     let is_merged = |candidate: &Candidate| matches!(candidate, Candidate::Persistent { .. } | Candidate::Move(_));
@@ -280,7 +283,13 @@ fn what_does_not_run_or_is_wrong_wins_nothing() {
 #[test]
 fn noise_alone_makes_no_plan_slower() {
     // Nothing to find, and samples that scatter by 5 %, one like the other.
-    let device = Synthetic { spread: 0.0, interaction: 0.0, noise: 0.05, autocorrelation: 0.7, ..Synthetic::h200(5) };
+    let device = SimulatedDevice {
+        spread: 0.0,
+        interaction: 0.0,
+        noise: 0.05,
+        autocorrelation: 0.7,
+        ..SimulatedDevice::h200(5)
+    };
     let (_, _, _, times) = searched(device, 80);
     assert!(times.into_iter().all(|(default, tuned)| tuned < 1.01 * default), "{times:?}");
 }
@@ -291,8 +300,8 @@ fn a_search_that_was_stopped_goes_on() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 80);
     let mut steps = 0;
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
-    let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(1));
+    let stopped = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         steps += usize::from(matches!(event, Event::Done(_)));
         if steps < 12 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -300,9 +309,9 @@ fn a_search_that_was_stopped_goes_on() {
     let (before, notices) = ledger::read(&options.ledger).unwrap();
     assert!(notices.is_empty() && before.interrupted().count() == 0, "{notices:?}");
 
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(1));
     let second =
-        search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
+        search(&problem, &options, cache(&problem, &options, &mut runner), &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(second.recalled >= 10, "{} recalled", second.recalled);
     let (after, _) = ledger::read(&options.ledger).unwrap();
     assert_eq!(after.as_slice()[..before.as_slice().len()], *before.as_slice());
@@ -317,9 +326,9 @@ fn a_search_that_was_stopped_goes_on() {
     assert_eq!(keys.len(), all);
 
     // All known, a search takes no time at all but for the control kernel.
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(1));
     let third =
-        search(&problem, &options, memo(&problem, &options, &mut lab), &mut |_| ControlFlow::Continue(())).unwrap();
+        search(&problem, &options, cache(&problem, &options, &mut runner), &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(third.recalled > second.recalled && third.measured > 0);
 }
 
@@ -329,9 +338,9 @@ fn an_interrupted_search_leaves_its_best_plan() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 120);
     let policy = Policy { allowed: options.allowed, ..Policy::all() };
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(4));
     let mut bests = Vec::new();
-    let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    let stopped = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         let (records, _) = ledger::read(&options.ledger).unwrap();
         bests.push(best_so_far(&records, &catalogue, &options.objective, &policy).unwrap());
         if matches!(event, Event::Stage { stage: Stage::Kernels, .. }) {
@@ -347,23 +356,23 @@ fn an_interrupted_search_leaves_its_best_plan() {
     let best = bests.last().unwrap().as_ref().unwrap();
     assert_ne!(best.hash(), problem.default.hash());
     assert_eq!(best.evidence.as_ref().unwrap().quality_hash, "0123456789abcdef", "it has not passed the gate");
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
-    let mut ns = |plan| lab.true_ns(plan, Scenario::DECODE).unwrap();
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(4));
+    let mut ns = |plan| runner.true_ns(plan, Scenario::DECODE).unwrap();
     assert!(ns(best) < ns(&problem.default));
 }
 
 /// A device that has no time for starts of processes.
-struct NoStarts<'a>(SyntheticLab<'a>);
+struct NoStarts<'a>(SimulatedRunner<'a>);
 
-impl Lab for NoStarts<'_> {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for NoStarts<'_> {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         match assignment.job {
             Job::Confirm { scenario, .. } if scenario.from_start => Ok((Outcome::Interrupted, Cost::default())),
             _ => self.0.run(assignment),
         }
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         self.0.compile_ahead(site, kernels)
     }
 
@@ -386,9 +395,9 @@ fn no_plan_is_lost_because_there_was_no_time_for_first_tokens() {
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let objective = Objective::chat(false);
     let options = SweepOptions { objective, ..options(&folder.path().join("ledger.jsonl"), 300) };
-    let mut lab = NoStarts(SyntheticLab::new(&problem, &catalogue, Synthetic::h200(0)));
+    let mut runner = NoStarts(SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(0)));
     let mut untried = Vec::new();
-    let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    let swept = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         untried.extend(if let Event::Note(Note::Untried(names)) = event { names } else { Vec::new() });
         ControlFlow::Continue(())
     });
@@ -404,9 +413,9 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 60);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(4));
-    let memo = memo(&problem, &options, &mut lab);
-    let swept = search(&problem, &options, memo, &mut |_| ControlFlow::Continue(())).unwrap();
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(4));
+    let cache = cache(&problem, &options, &mut runner);
+    let swept = search(&problem, &options, cache, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(!swept.plan.choices.is_empty(), "nothing was found");
 
     // Shuffled, split into two ledgers that share lines, and merged in either order.
@@ -484,16 +493,16 @@ fn a_replayed_search_finds_the_same_plan_in_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let measured = options(&folder.path().join("ledger.jsonl"), 60);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(6));
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(6));
     let go_on = &mut |_| ControlFlow::Continue(());
-    let first = search(&problem, &measured, memo(&problem, &measured, &mut lab), go_on).unwrap();
-    let spent = lab.spent();
+    let first = search(&problem, &measured, cache(&problem, &measured, &mut runner), go_on).unwrap();
+    let spent = runner.spent();
 
     // Again with nothing but what the ledger says.
     let (records, _) = ledger::read(&measured.ledger).unwrap();
-    let mut replay = ReplayLab::new(&records);
+    let mut replay = ReplayRunner::new(&records);
     let replayed = options(&folder.path().join("replayed.jsonl"), 60);
-    let second = search(&problem, &replayed, memo(&problem, &replayed, &mut replay), go_on).unwrap();
+    let second = search(&problem, &replayed, cache(&problem, &replayed, &mut replay), go_on).unwrap();
     assert_eq!(second.plan.hash(), first.plan.hash());
     assert_eq!((second.measured, replay.missing().len()), (first.measured, 0));
     assert!((replay.spent().as_secs_f64() - spent.as_secs_f64()).abs() < 1e-6, "{:?} {spent:?}", replay.spent());
@@ -506,8 +515,8 @@ fn a_replayed_search_finds_the_same_plan_in_the_same_time() {
         let at = rng.usize(..text.len());
         let cut = options(&folder.path().join(format!("cut-{at}.jsonl")), 60);
         std::fs::write(&cut.ledger, &text[..at]).unwrap();
-        let mut replay = ReplayLab::new(&records);
-        let resumed = search(&problem, &cut, memo(&problem, &cut, &mut replay), go_on).unwrap();
+        let mut replay = ReplayRunner::new(&records);
+        let resumed = search(&problem, &cut, cache(&problem, &cut, &mut replay), go_on).unwrap();
         assert!(replay.missing().is_empty(), "cut at {at}: {:?}", replay.missing().first());
         assert_eq!(resumed.plan.hash(), first.plan.hash(), "cut at {at}");
         assert_eq!(ended(&cut.ledger), ended(&replayed.ledger), "cut at {at}");

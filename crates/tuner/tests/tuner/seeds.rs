@@ -1,6 +1,6 @@
 //! Seeds in a search, on a made-up device.
 
-use crate::made_up::{memo, options, problem};
+use crate::simulated::{cache, options, problem};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wgoose_graph::Format;
@@ -10,7 +10,7 @@ use wgoose_measure::ledger::{self, Cause, Record};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::seed::Seed;
 use wgoose_measure::space::{Scope, groups};
-use wgoose_sim::{Synthetic, SyntheticLab};
+use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
 use wgoose_tuner::seeds::Planted;
 use wgoose_tuner::sweep::{Event, Note, search};
@@ -27,14 +27,14 @@ fn tuned(seeds: &[Seed], exhaustive: bool, seconds: u64) -> TunedKernel {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 100);
-    let device = Synthetic { spread: 0.3, interaction: 0.1, ..Synthetic::h200(7) };
-    let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+    let device = SimulatedDevice { spread: 0.3, interaction: 0.1, ..SimulatedDevice::h200(7) };
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
     let all = groups(&problem.shape, Scenario::DECODE, &problem.default.fusions.decode, &|_| Format::Q8_0);
     let site = all.into_iter().find(|group| group.key.op == "norm_shift").unwrap();
     let scope = Scope { allowed: Precision::F32, exhaustive };
     let planted = Planted::new(seeds, None, &catalogue);
     let tuner = KernelTuner::new(&problem.limits, &catalogue, scope).with_seeds(&planted);
-    tuner.tune(&site, &mut memo(&problem, &options, &mut lab), Duration::from_secs(seconds)).unwrap()
+    tuner.tune(&site, &mut cache(&problem, &options, &mut runner), Duration::from_secs(seconds)).unwrap()
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn what_does_not_fit_is_refused_in_the_ledger_and_said() {
     let path = folder.path().join("ledger.jsonl");
     let seeds = serde_json::from_str(&list.replace("CONFIG", &config)).unwrap();
     let options = wgoose_tuner::sweep::SweepOptions { seeds, persistent: false, ..options(&path, 20) };
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(1));
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(1));
     let mut said = Vec::new();
-    search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         if let Event::Note(Note::Seed { .. }) = &event {
             said.push(event.to_string());
         }

@@ -1,16 +1,16 @@
 //! A search that has little time, on a made-up device: what it finds, when it ends, and what it need not compare.
 
-use crate::made_up::{memo, options, problem};
+use crate::simulated::{cache, options, problem};
 use std::ops::ControlFlow;
 use wgoose_graph::Format;
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::plan::Checked;
 use wgoose_measure::derive::{Policy, derive};
-use wgoose_measure::lab::Lab;
 use wgoose_measure::ledger;
 use wgoose_measure::objective::Objective;
+use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
-use wgoose_sim::{Costs, Synthetic, SyntheticLab};
+use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::sweep::{Event, Step, SweepOptions, search};
 
 #[test]
@@ -23,13 +23,13 @@ fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
         let objective = Objective::named(workload, false).unwrap();
         let chunks = vec![512, 8192];
         let options = SweepOptions { objective, chunks, ..options(&folder.path().join("ledger.jsonl"), budget) };
-        let device = Synthetic::h200(1);
+        let device = SimulatedDevice::h200(1);
         // The reference, which is computed in any case, is there.
         let costs = Costs { reference: 0.0, ..device.costs };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { costs, ..device });
-        let ledger = memo(&problem, &options, &mut lab);
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice { costs, ..device });
+        let ledger = cache(&problem, &options, &mut runner);
         search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
-        let spent = lab.spent().as_secs_f64();
+        let spent = runner.spent().as_secs_f64();
         assert!(spent < 1.1 * budget as f64, "{workload}: {spent} of {budget} s");
     }
 }
@@ -40,18 +40,18 @@ fn a_short_search_finds_one_merged_step() {
         let folder = tempfile::tempdir().unwrap();
         let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
         let options = options(&folder.path().join("ledger.jsonl"), budget);
-        let device = Synthetic::h200(seed);
+        let device = SimulatedDevice::h200(seed);
         // The most that an H200 took of each for 1.5 or 2.9 billion weights; the process reads these, too.
         let costs = Costs { merged: 3.7, gate: 2.3, start: 5.0, reference: 10.0, ..device.costs };
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic { costs, ..device });
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice { costs, ..device });
         let mut alike = 0;
-        let swept = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+        let swept = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
             alike += u32::from(matches!(event, Event::Done(Step::Alike(_))));
             ControlFlow::Continue(())
         });
-        let (plan, spent) = (swept.unwrap().plan, lab.spent().as_secs_f64());
+        let (plan, spent) = (swept.unwrap().plan, runner.spent().as_secs_f64());
         assert!(spent < 1.1 * budget as f64, "seed {seed}: {spent} of {budget} s");
-        let mut ns = |plan, scenario| lab.true_ns(plan, scenario).unwrap();
+        let mut ns = |plan, scenario| runner.true_ns(plan, scenario).unwrap();
         let [own, default] = [&plan, &problem.default].map(|plan| ns(plan, Scenario::DECODE));
         assert!(plan.persistent.is_some() && own < default / 1.1, "seed {seed}: {own} instead of {default} ns");
         // It has no other kernels for prompts, which are not compared.
@@ -73,9 +73,9 @@ fn a_plan_that_reads_prompts_like_the_default_is_derived_once_it_is_confirmed() 
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 20);
-    let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(0));
-    let memo = memo(&problem, &options, &mut lab);
-    let swept = search(&problem, &options, memo, &mut |_| ControlFlow::Continue(())).unwrap();
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(0));
+    let cache = cache(&problem, &options, &mut runner);
+    let swept = search(&problem, &options, cache, &mut |_| ControlFlow::Continue(())).unwrap();
     let text = std::fs::read_to_string(&options.ledger).unwrap();
     let derived = |is_kept: &dyn Fn(&str) -> bool| {
         let path = folder.path().join("part.jsonl");

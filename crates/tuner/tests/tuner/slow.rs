@@ -1,18 +1,18 @@
 //! Searches on simulated devices whose whole steps are slow: they gain in the first minute, and end in time.
 
-use crate::made_up::{memo, options};
+use crate::simulated::{cache, options};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::derive::{Policy, derive};
-use wgoose_measure::lab::Lab;
 use wgoose_measure::ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::problem::Problem;
+use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
-use wgoose_sim::{Synthetic, SyntheticLab, limits_of_integrated, limits_of_software, with_limits};
+use wgoose_sim::{SimulatedDevice, SimulatedRunner, limits_of_integrated, limits_of_software, with_limits};
 use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, search};
 
 /// The model of `cargo xtask demo` on a software adapter.
@@ -51,23 +51,23 @@ fn minute(problem: &Problem, folder: &tempfile::TempDir) -> SweepOptions {
 #[test]
 fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing() {
     let devices = [
-        (demo(), Synthetic::software(0)),
-        (demo(), Synthetic::software(1).busy()),
-        (integrated(), Synthetic::integrated(0, 0.3)),
-        (integrated(), Synthetic::integrated(1, 3.0)),
+        (demo(), SimulatedDevice::software(0)),
+        (demo(), SimulatedDevice::software(1).busy()),
+        (integrated(), SimulatedDevice::integrated(0, 0.3)),
+        (integrated(), SimulatedDevice::integrated(1, 3.0)),
     ];
     let mut without = Vec::new();
     for (problem, device) in devices {
         let (folder, catalogue) = (tempfile::tempdir().unwrap(), Catalogue::embedded());
         let options = minute(&problem, &folder);
-        let mut lab = SyntheticLab::new(&problem, &catalogue, device.clone());
-        let ledger = memo(&problem, &options, &mut lab);
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, device.clone());
+        let ledger = cache(&problem, &options, &mut runner);
         let swept = search(&problem, &options, ledger, &mut |_| ControlFlow::Continue(())).unwrap();
-        let spent = lab.spent().as_secs_f64();
+        let spent = runner.spent().as_secs_f64();
         assert!(spent <= 66.0, "{device:?}: {spent} s");
         let mut is_faster = false;
         for scenario in options.objective.scenarios() {
-            let [own, default] = [&swept.plan, &problem.default].map(|plan| lab.true_ns(plan, scenario).unwrap());
+            let [own, default] = [&swept.plan, &problem.default].map(|plan| runner.true_ns(plan, scenario).unwrap());
             assert!(own < 1.01 * default, "{device:?}, {scenario}: {own} ns, {default} by default");
             is_faster |= own < default / 1.02;
         }
@@ -85,10 +85,10 @@ fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing(
 fn a_slow_search_that_is_broken_off_leaves_what_it_has_kept() {
     let (problem, folder, catalogue) = (demo(), tempfile::tempdir().unwrap(), Catalogue::embedded());
     let options = minute(&problem, &folder);
-    let device = Synthetic { noise: 0.005, instance: 0.002, ..Synthetic::software(3) };
-    let mut lab = SyntheticLab::new(&problem, &catalogue, device);
+    let device = SimulatedDevice { noise: 0.005, instance: 0.002, ..SimulatedDevice::software(3) };
+    let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
     let mut has_kept = false;
-    let stopped = search(&problem, &options, memo(&problem, &options, &mut lab), &mut |event| {
+    let stopped = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
         let ended = if has_kept { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         has_kept |= matches!(event, Event::Best { .. });
         ended
@@ -97,6 +97,6 @@ fn a_slow_search_that_is_broken_off_leaves_what_it_has_kept() {
     let records = ledger::read(&options.ledger).unwrap().0;
     let policy = Policy { allowed: options.allowed, ..Policy::all() };
     let kept = derive(&records, &catalogue, &options.objective, &policy).unwrap().plan;
-    let [own, default] = [&kept, &problem.default].map(|plan| lab.true_ns(plan, Scenario::DECODE).unwrap());
+    let [own, default] = [&kept, &problem.default].map(|plan| runner.true_ns(plan, Scenario::DECODE).unwrap());
     assert!(kept.evidence.is_some() && own < default, "{own} ns, {default} by default");
 }

@@ -11,7 +11,7 @@ pub(crate) use args::Args;
 use crate::failure::Failure;
 use crate::options::KernelOptions;
 use wgoose_runtime::DeviceOptions;
-use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::kernel_bench::open_measured;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.watch {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use wgoose_kernels::{Catalogue, Variant};
 use wgoose_runtime::Device;
-use wgoose_runtime::lab::property::{Amount, DrawnCase, Tested, run_case, test_choices, test_variant};
+use wgoose_runtime::kernel_bench::property::{Amount, DrawnCase, Tested, run_case, test_choices, test_variant};
 
 /// Tests variants; the first case that fails is saved.
 pub(super) fn all(args: &Args, device: &Arc<Device>, target: &Target, variants: &[&Variant]) -> Result<(), Failure> {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
-use wgoose_measure::lab::{KernelLab, Lab};
 use wgoose_measure::ledger::Ledger;
-use wgoose_measure::memo::Memo;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::{KernelRunner, Runner};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Occurrence, Scope, occurrences};
 use wgoose_runtime::Device;
@@ -35,8 +35,8 @@ pub(super) fn time(
         sites.extend(found.into_iter().map(|occurrence| (tokens, occurrence)));
     }
     let Some((_, first)) = sites.first() else { return Ok(()) };
-    let mut lab = KernelLab::new(device, catalogue, &first.group, Instant::now())?;
-    if let Some(doubt) = lab.doubt() {
+    let mut runner = KernelRunner::new(device, catalogue, &first.group, Instant::now())?;
+    if let Some(doubt) = runner.doubt() {
         eprintln!("kernels are timed by wall clock: {doubt}");
     }
     // Times of an earlier run are no siblings of today's.
@@ -45,7 +45,7 @@ pub(super) fn time(
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
     let tuner = KernelTuner::new(limits, catalogue, scope);
     let begun = Instant::now();
-    let mut memo = Memo::new(ledger, fingerprint.clone(), None, &mut lab);
+    let mut cache = ResultCache::new(ledger, fingerprint.clone(), None, &mut runner);
     for (tokens, Occurrence { group, occurs }) in sites {
         let occurrence = match occurs {
             true => format!("{} of them", group.count),
@@ -53,7 +53,7 @@ pub(super) fn time(
         };
         outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
         let deadline = begun.elapsed() + Duration::from_secs(args.budget);
-        for timed in tuner.side_by_side(&group, &mut memo, target.variant.as_deref(), deadline)? {
+        for timed in tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), deadline)? {
             print(&timed, &group)?;
         }
     }

@@ -13,7 +13,7 @@ use crate::progress::Moving;
 use report::Report;
 use std::path::PathBuf;
 use std::time::Instant;
-use wgoose_runtime::lab::roofline;
+use wgoose_runtime::kernel_bench::roofline;
 use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
 /// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose roofline`).

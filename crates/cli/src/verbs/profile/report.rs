@@ -4,8 +4,8 @@ use super::rows::{Ceilings, Cost, Row, rows};
 use serde::Serialize;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_runtime::Profile;
-use wgoose_runtime::lab::ClockSource;
-use wgoose_runtime::lab::roofline::{Roofline, Spread};
+use wgoose_runtime::kernel_bench::ClockSource;
+use wgoose_runtime::kernel_bench::roofline::{Roofline, Spread};
 
 /// A profile beside the ceilings of its device. Times in milliseconds, of a dispatch in microseconds.
 #[derive(Clone, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wgoose_runtime::DispatchProfile;
-use wgoose_runtime::lab::roofline::{Quantity, Roofline};
+use wgoose_runtime::kernel_bench::roofline::{Quantity, Roofline};
 
 /// What a device can do at most, as far as kernels are set against it. A kernel with int8 dot products or matrix units is
 /// set against their rate, all others against that of f32.

@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::rows::Row;
 use crate::failure::Failure;
-use wgoose_runtime::lab::roofline::Spread;
+use wgoose_runtime::kernel_bench::roofline::Spread;
 
 /// Prints a report; by layer too, if asked for.
 pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {

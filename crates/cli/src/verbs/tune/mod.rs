@@ -17,7 +17,7 @@ use wgoose_measure::objective::Objective;
 use wgoose_measure::seed;
 use wgoose_plans::Destination;
 use wgoose_runtime::DeviceOptions;
-use wgoose_runtime::lab::open_measured;
+use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swept, strategy, survey};
 

@@ -10,7 +10,7 @@ use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
 use wgoose_measure::job::Configured;
 use wgoose_measure::ledger::{Cause, Gate, Outcome, Reason, Timing};
-use wgoose_measure::memo::{Memo, TrialError};
+use wgoose_measure::result_cache::{ResultCache, TrialError};
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::{BrokenVariant, Configuration, InstanceGroup, configurations};
 use wgoose_measure::stats::summary::median;
@@ -44,7 +44,7 @@ pub(crate) struct RankedStage {
 pub(super) struct Candidates<'a, 'm, 'l> {
     tuner: &'a KernelTuner<'a>,
     group: &'a InstanceGroup,
-    memo: &'m mut Memo<'l>,
+    cache: &'m mut ResultCache<'l>,
     all: Vec<Configuration<'a>>,
     /// Variants that failed for good.
     broken: Vec<BrokenVariant<'a>>,
@@ -72,7 +72,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     pub(super) fn new(
         tuner: &'a KernelTuner<'a>,
         group: &'a InstanceGroup,
-        memo: &'m mut Memo<'l>,
+        cache: &'m mut ResultCache<'l>,
     ) -> Result<Self, KernelTuningError> {
         let limits = tuner.limits;
         let (all, broken) = configurations(group, limits, tuner.scope, tuner.catalogue);
@@ -84,7 +84,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let mut candidates = Candidates {
             tuner,
             group,
-            memo,
+            cache,
             all,
             broken,
             default,
@@ -109,15 +109,15 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     pub(super) fn of_stage(
         tuner: &'a KernelTuner<'a>,
         group: &'a InstanceGroup,
-        memo: &'m mut Memo<'l>,
+        cache: &'m mut ResultCache<'l>,
         grid: PersistentGrid,
     ) -> Result<Self, KernelTuningError> {
-        let mut candidates = Candidates::new(tuner, group, memo)?;
+        let mut candidates = Candidates::new(tuner, group, cache)?;
         let limits = tuner.limits;
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut candidates.all).into_iter().partition(|c| grid.admits(c.variant, &c.config, limits));
         let timed: BTreeMap<_, f64> = candidates
-            .memo
+            .cache
             .timed(group)
             .into_iter()
             .map(|(kernel, ns)| ((kernel.variant, kernel.config), ns))
@@ -169,7 +169,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         let of = self.all.len() as u32;
         for ((variant, text), count) in reasons {
             let reason = Reason { cause: Cause::Constraint, text };
-            self.memo.refuse(Some(self.group), variant, [count as u32, of], reason)?;
+            self.cache.refuse(Some(self.group), variant, [count as u32, of], reason)?;
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     fn record_broken(&mut self, variant: &Variant, error: &TextError) -> Result<(), KernelTuningError> {
         let reason = Reason { cause: Cause::Compile, text: error.to_string() };
         let of = self.all.len() as u32;
-        Ok(self.memo.refuse(Some(self.group), variant.name(), [of, of], reason)?)
+        Ok(self.cache.refuse(Some(self.group), variant.name(), [of, of], reason)?)
     }
 
     /// The kernel of a configuration, or why there is none. Once a variant's text is wrong, it has none at all.
@@ -259,14 +259,14 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         match self.kernel(i)? {
             Made::Kernel(kernel) => {
                 self.tried += 1;
-                Ok(self.memo.kernel(self.group, kernel)?)
+                Ok(self.cache.kernel(self.group, kernel)?)
             }
             Made::Refused(refusal) => {
                 let reason = Reason { cause: Cause::Constraint, text: refusal.to_string() };
                 // It may well do where it is no stage.
                 if self.grid.is_none() {
                     let (label, of) = (self.label(i), self.all.len() as u32);
-                    self.memo.refuse(Some(self.group), &label, [1, of], reason.clone())?;
+                    self.cache.refuse(Some(self.group), &label, [1, of], reason.clone())?;
                 }
                 Ok(Outcome::Failed(reason))
             }
@@ -298,7 +298,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     ) -> Result<Option<bool>, KernelTuningError> {
         let made = [self.kernel(incumbent)?, self.kernel(candidate)?];
         let [Made::Kernel(a), Made::Kernel(b)] = made else { return Ok(None) };
-        match self.memo.kernels(self.group, [a, b], held_out) {
+        match self.cache.kernels(self.group, [a, b], held_out) {
             Err(TrialError::Failed(_)) => Ok(None),
             compared => Ok(Some(compared?.verdict == Verdict::Fast)),
         }

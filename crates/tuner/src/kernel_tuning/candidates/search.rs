@@ -151,7 +151,7 @@ impl Candidates<'_, '_, '_> {
         let mut varied: BTreeSet<usize> = best.iter().map(|(i, _)| *i).collect();
         let open = self.admitted();
         let mut rng = self.rng();
-        while self.memo.spent() < deadline {
+        while self.cache.spent() < deadline {
             let likely = self.likely(&mut rng);
             self.try_all(&likely, &mut best, Some(deadline))?;
             let drawn: Vec<usize> = (0..DRAWN.min(open.len())).map(|_| open[below(&mut rng, open.len())]).collect();
@@ -173,7 +173,7 @@ impl Candidates<'_, '_, '_> {
         deadline: Duration,
     ) -> Result<Option<(usize, f64)>, KernelTuningError> {
         self.try_all(first, &mut best, Some(deadline))?;
-        while let Some((from, _)) = best.filter(|_| self.memo.spent() < deadline) {
+        while let Some((from, _)) = best.filter(|_| self.cache.spent() < deadline) {
             let near: Vec<usize> = one_tunable_away(&self.all, &self.all[from]).collect();
             self.try_all(&near, &mut best, Some(deadline))?;
             if best.is_some_and(|(now, _)| now == from) {
@@ -192,15 +192,15 @@ impl Candidates<'_, '_, '_> {
         deadline: Option<Duration>,
     ) -> Result<(), KernelTuningError> {
         let mut end = deadline;
-        let ahead = if self.memo.kernel_seconds() > SLOW_COMPILER { FEW_AHEAD } else { AHEAD };
+        let ahead = if self.cache.kernel_seconds() > SLOW_COMPILER { FEW_AHEAD } else { AHEAD };
         for (n, i) in configurations.iter().copied().enumerate() {
-            let now = self.memo.spent();
+            let now = self.cache.spent();
             if best.is_some() && end.is_some_and(|end| now >= end) {
                 break;
             }
             if n % ahead == 0 {
                 self.compile_ahead(&configurations[n..configurations.len().min(n + ahead)])?;
-                let compiled = self.memo.spent();
+                let compiled = self.cache.spent();
                 end = deadline.map(|deadline| deadline.max(compiled + (compiled - now)));
             }
             if let Some(ns) = self.measure(i)?.filter(|ns| best.is_none_or(|(_, least)| *ns < least)) {
@@ -218,7 +218,7 @@ impl Candidates<'_, '_, '_> {
                 kernels.push(kernel);
             }
         }
-        Ok(self.memo.compile_ahead(self.group, &kernels)?)
+        Ok(self.cache.compile_ahead(self.group, &kernels)?)
     }
 
     /// Measures what is one tunable away.
@@ -240,12 +240,12 @@ mod tests {
     use wgoose_graph::{Format, ModelShape, Weight};
     use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
     use wgoose_measure::ledger::Ledger;
-    use wgoose_measure::memo::Memo;
     use wgoose_measure::problem::Problem;
+    use wgoose_measure::result_cache::ResultCache;
     use wgoose_measure::scenario::Scenario;
     use wgoose_measure::space::PersistentGrid;
     use wgoose_measure::space::{Scope, groups};
-    use wgoose_sim::{Synthetic, SyntheticLab};
+    use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 
     /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a logarithm: beside those
     /// that are by nothing.
@@ -266,14 +266,14 @@ mod tests {
             .unwrap();
         let problem = Problem { limits: limits.clone(), shape, formats, model: text(), default };
         let (catalogue, folder) = (Catalogue::embedded(), tempfile::tempdir().unwrap());
-        let mut lab = SyntheticLab::new(&problem, &catalogue, Synthetic::h200(seed));
+        let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(seed));
         let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
-        let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
+        let mut cache = ResultCache::new(ledger, device, Some(text()), &mut runner);
         let scope = Scope { allowed: Precision::F16, exhaustive: false };
         let tuner = KernelTuner::new(&limits, &catalogue, scope);
         let grid = |threads| PersistentGrid { workgroups: 132, threads };
-        tuner.best_stages(&group, &mut memo, grid(512), (None, Duration::from_secs(6))).unwrap();
-        let mut candidates = Candidates::of_stage(&tuner, &group, &mut memo, grid(256)).unwrap();
+        tuner.best_stages(&group, &mut cache, grid(512), (None, Duration::from_secs(6))).unwrap();
+        let mut candidates = Candidates::of_stage(&tuner, &group, &mut cache, grid(256)).unwrap();
         let mean = |candidates: &mut Candidates<'_, '_, '_>| {
             let likely = candidates.likely(&mut candidates.rng());
             let ns = likely.into_iter().filter_map(|i| candidates.measure(i).unwrap());

@@ -35,13 +35,13 @@ impl Climb<'_, '_, '_> {
         // What is confirmed is compared once more, in a fresh process.
         let changed = sweep.options.objective.scenarios().into_iter();
         let changed = changed.filter(|scenario| !sweep.problem.run_alike([&sweep.default, &self.best], *scenario));
-        let start = sweep.memo.start().unwrap_or_default().as_secs_f64();
+        let start = sweep.cache.start().unwrap_or_default().as_secs_f64();
         let confirming = changed.map(|scenario| sweep.comparison(scenario)).sum::<f64>() + start;
         let is_open = self.best.hash() != self.right.hash();
         let open = [(!sweep.gated).then_some(&sweep.default), is_open.then_some(&self.best)];
         let gate = |plan| sweep.gate_seconds(sweep.looks_at_decode_only(plan));
         let gates: f64 = open.into_iter().flatten().map(gate).sum();
-        budget.saturating_sub(sweep.memo.spent()).as_secs_f64() - confirming - gates
+        budget.saturating_sub(sweep.cache.spent()).as_secs_f64() - confirming - gates
     }
 
     /// The moves that are worth their time: which, what each gains in a second, and how long it spends on kernels.
@@ -100,7 +100,7 @@ impl Climb<'_, '_, '_> {
         if !self.sweep.options.parts.contains(&Part::Kernels) {
             return [0.0; 2];
         }
-        let each = self.sweep.memo.kernel_seconds();
+        let each = self.sweep.cache.kernel_seconds();
         let sites = match &made.what {
             What::Kernels => self.sites(&self.best, made.scenario).len(),
             What::Change(_) => self.new_sites(&self.changed(made), made.scenario).len(),

@@ -5,8 +5,8 @@ use super::Climb;
 use super::moves::Move;
 use std::time::Duration;
 use wgoose_kernels::Plan;
-use wgoose_measure::memo::TrialError;
 use wgoose_measure::paired::{Effort, PairedResult};
+use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::stats::sequential::Question;
 use wgoose_measure::stats::verdict::Verdict;
@@ -33,7 +33,7 @@ impl Climb<'_, '_, '_> {
         let scenarios = self.sweep.options.objective.scenarios();
         for other in scenarios.into_iter().filter(|other| *other != scenario) {
             if self.sweep.problem.run_alike([&best, &plan], other) {
-                self.sweep.memo.alike(&plan, other, &best)?;
+                self.sweep.cache.alike(&plan, other, &best)?;
                 continue;
             }
             let slower = usual.asking(Question::IsSlower);
@@ -51,7 +51,7 @@ impl Climb<'_, '_, '_> {
         }
         self.best = plan;
         let step = Step::Compared { candidate, timed };
-        self.sweep.memo.decide("kept", step.to_string(), &self.best)?;
+        self.sweep.cache.decide("kept", step.to_string(), &self.best)?;
         self.sweep.done(step)?;
         tell(self.sweep.listen, Event::Best { scenario, gain: worth.comparison.log_ratio.exp() })?;
         Ok(Some(first.comparison.log_ratio))
@@ -69,7 +69,7 @@ impl Climb<'_, '_, '_> {
     fn lost(&mut self, candidate: Candidate, timed: Vec<Timed>) -> Result<Option<f64>, SweepError> {
         if !timed.is_empty() {
             let step = Step::Compared { candidate, timed };
-            self.sweep.memo.decide("compared", step.to_string(), &self.best)?;
+            self.sweep.cache.decide("compared", step.to_string(), &self.best)?;
             self.sweep.done(step)?;
         }
         Ok(None)
@@ -85,7 +85,7 @@ impl Climb<'_, '_, '_> {
         timed: &mut Vec<Timed>,
         candidate: &Candidate,
     ) -> Result<Option<PairedResult>, SweepError> {
-        match self.sweep.memo.steps(pair, scenario, held_out, effort) {
+        match self.sweep.cache.steps(pair, scenario, held_out, effort) {
             Ok(result) => {
                 let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
                 timed.push(Timed { scenario, result: result.clone(), verdict });

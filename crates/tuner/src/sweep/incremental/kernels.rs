@@ -65,13 +65,13 @@ impl Climb<'_, '_, '_> {
         scenario: Scenario,
         time: Duration,
     ) -> Result<f64, SweepError> {
-        let begun = self.sweep.memo.spent();
+        let begun = self.sweep.cache.spent();
         let (mut costs, whole_ns) = self.costs(sites, time)?;
         // What is known to be fast elsewhere comes first.
         costs.sort_by_key(|(_, site)| self.tuner.hints_for(&site.key).is_empty());
         let all: f64 = costs.iter().map(|(ns, _)| ns).sum();
-        let left = (begun + time).saturating_sub(self.sweep.memo.spent());
-        let begun = self.sweep.memo.spent();
+        let left = (begun + time).saturating_sub(self.sweep.cache.spent());
+        let begun = self.sweep.cache.spent();
         self.sweep.begin(Stage::Kernels, costs.len())?;
         let (mut claimed, mut saved) = (0.0, 0.0);
         for (ns, site) in costs {
@@ -81,7 +81,7 @@ impl Climb<'_, '_, '_> {
             let won = plan.choices.iter().find(|choice| choice.key == site.key).cloned();
             let tuner = self.tuner.with_hints(&hints);
             let found =
-                tuner.tune_on(&site, &mut self.sweep.memo, won.as_ref(), begun + left.mul_f64(claimed.min(1.0)))?;
+                tuner.tune_on(&site, &mut self.sweep.cache, won.as_ref(), begun + left.mul_f64(claimed.min(1.0)))?;
             let TunedKernel { winner, default_ns, best_ns, tried, .. } = found;
             let (key, gain) = (site.key.clone(), default_ns / best_ns);
             self.sweep.done(Step::Kernel { key, winner: winner.clone(), gain, tried })?;
@@ -104,7 +104,7 @@ impl Climb<'_, '_, '_> {
         let mut adopted = 0;
         for site in self.sites(plan, scenario) {
             let tuner = self.tuner.with_hints(std::slice::from_ref(known));
-            if let Some(choice) = tuner.faster_hint(&site, &mut self.sweep.memo)? {
+            if let Some(choice) = tuner.faster_hint(&site, &mut self.sweep.cache)? {
                 plan.adopt(choice);
                 adopted += 1;
             }
@@ -123,12 +123,12 @@ impl Climb<'_, '_, '_> {
         let (whole, mut done) = (sites.iter().map(work).sum::<u64>() as f64, 0.0);
         let mut costs: Vec<(f64, InstanceGroup)> = Vec::new();
         for site in sites {
-            let needed = FEWEST_TRIED * self.sweep.memo.kernel_seconds() * (costs.len() + 1) as f64;
+            let needed = FEWEST_TRIED * self.sweep.cache.kernel_seconds() * (costs.len() + 1) as f64;
             if done > WORK * whole || (!costs.is_empty() && needed > time.as_secs_f64()) {
                 break;
             }
             done += work(&site) as f64;
-            let ns = self.tuner.default_ns(&site, &mut self.sweep.memo)?;
+            let ns = self.tuner.default_ns(&site, &mut self.sweep.cache)?;
             self.sweep.done(Step::cost(&site, ns))?;
             costs.push((ns * f64::from(site.count), site));
         }
@@ -159,7 +159,7 @@ impl Climb<'_, '_, '_> {
             .collect();
         for shorter in rows.into_iter().filter_map(|rows| site.with_rows(rows)) {
             if plan.choices.iter().all(|choice| choice.key != shorter.key) {
-                plan.adopt(self.tuner.default_choice(&shorter, &mut self.sweep.memo)?);
+                plan.adopt(self.tuner.default_choice(&shorter, &mut self.sweep.cache)?);
             }
         }
         Ok(())

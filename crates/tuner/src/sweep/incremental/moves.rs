@@ -91,7 +91,7 @@ impl Climb<'_, '_, '_> {
     /// What fusions of decode may gain, once it is known what a step takes beside its kernels: a fusion that leaves out dispatches leaves
     /// out what lies between them.
     pub(super) fn guess_fusions(&mut self) {
-        let samples = self.sweep.memo.samples();
+        let samples = self.sweep.cache.samples();
         let Some((step_ns, _)) = samples.get(&Scenario::DECODE).copied() else { return };
         let sites = self.sites(&self.best, Scenario::DECODE);
         let kernels_ns: f64 = sites.iter().map(|site| self.fastest_ns(site) * f64::from(site.count)).sum();
@@ -113,7 +113,7 @@ impl Climb<'_, '_, '_> {
 
     /// Median nanoseconds of the fastest kernel that was timed for an op instance; none where none was.
     fn fastest_ns(&self, site: &InstanceGroup) -> f64 {
-        let timed = self.sweep.memo.timed(site).into_iter().map(|(_, ns)| ns);
+        let timed = self.sweep.cache.timed(site).into_iter().map(|(_, ns)| ns);
         timed.min_by(f64::total_cmp).unwrap_or_default()
     }
 

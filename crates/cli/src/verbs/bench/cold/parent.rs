@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wgoose_runtime::lab::upload::UploadRate;
-use wgoose_runtime::{Device, lab};
+use wgoose_runtime::kernel_bench::upload::UploadRate;
+use wgoose_runtime::{Device, kernel_bench};
 
 /// The drivers' own shader caches, off: Mesa (<https://docs.mesa3d.org/envvars.html>), NVIDIA (README of the driver).
 const DRIVER_CACHES_OFF: [(&str, &str); 2] = [("MESA_SHADER_CACHE_DISABLE", "true"), ("__GL_SHADER_DISK_CACHE", "0")];
@@ -111,9 +111,9 @@ fn best_upload(model: &Path, run: &RunOptions) -> Result<UploadRate, Failure> {
     let device = Device::open_with(&run.session()?.device_options())?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut best: Option<UploadRate> = None;
-    for size in lab::upload::sizes(cores) {
+    for size in kernel_bench::upload::sizes(cores) {
         for _ in 0..2 {
-            let rate = lab::upload::upload(&device, &model, size)?;
+            let rate = kernel_bench::upload::upload(&device, &model, size)?;
             tracing::info!("{size:?}: {:.2} GB/s", rate.gb_per_s());
             best = best.filter(|b| b.gb_per_s() >= rate.gb_per_s()).or(Some(rate));
         }

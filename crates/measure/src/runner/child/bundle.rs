@@ -14,8 +14,8 @@ use super::wire::Request;
 use super::{ChildCommand, ChildError, Deadlines};
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Job};
-use crate::lab::LabError;
 use crate::ledger::{Cause, Outcome, Reason};
+use crate::runner::RunnerError;
 use crate::space::InstanceGroup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ fn named(request: &Request) -> Vec<(&InstanceGroup, &Configured)> {
 ///
 /// # Errors
 /// The bundle cannot be read, or the process cannot be started.
-pub fn replay(bundle: &Path, program: PathBuf) -> Result<(Reason, Outcome), LabError> {
+pub fn replay(bundle: &Path, program: PathBuf) -> Result<(Reason, Outcome), RunnerError> {
     let read = |name: &str| {
         let path = bundle.join(name);
         std::fs::read(&path).map_err(|source| ChildError::Bundle { path, source })

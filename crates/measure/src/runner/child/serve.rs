@@ -2,7 +2,7 @@
 
 use super::wire::{Reply, Request};
 use crate::job::{PlanId, Plans};
-use crate::lab::{Assignment, Lab};
+use crate::runner::{Assignment, Runner};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use wgoose_runtime::Device;
 /// How long a job may go on once nobody waits for it.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Does what stdin asks for first: opens a lab and runs jobs in it until stdin ends, or starts as people do, with the plan of a
+/// Does what stdin asks for first: opens a runner and runs jobs in it until stdin ends, or starts as people do, with the plan of a
 /// file and a prompt of so many tokens, and says when the first token is chosen. Once stdin ends the process does soon, even in the middle of
 /// a job that never does: the parent may have been killed.
 ///
 /// # Errors
 /// What was asked for first cannot be done, or stdout is closed.
-pub fn serve<L: Lab, E: From<io::Error>>(
+pub fn serve<L: Runner, E: From<io::Error>>(
     open: impl FnOnce() -> Result<(Arc<Device>, L), E>,
     start: impl FnOnce(&Path, u32, &mut dyn FnMut()) -> Result<(), E>,
 ) -> Result<(), E> {
     let requests = requests();
     match requests.recv() {
         Ok(Ok(Request::Open)) => {
-            let (device, mut lab) = open()?;
-            Ok(run_jobs(&device, &mut lab, &requests)?)
+            let (device, mut runner) = open()?;
+            Ok(run_jobs(&device, &mut runner, &requests)?)
         }
         Ok(Ok(Request::Start { plan, tokens })) => {
             // Where nobody listens the end of stdin follows.
@@ -40,20 +40,25 @@ pub fn serve<L: Lab, E: From<io::Error>>(
 }
 
 /// Runs the jobs that are asked for.
-fn run_jobs(device: &Device, lab: &mut dyn Lab, requests: &Receiver<Asked>) -> io::Result<()> {
+fn run_jobs(device: &Device, runner: &mut dyn Runner, requests: &Receiver<Asked>) -> io::Result<()> {
     let (fingerprint, limits) = (device.fingerprint().clone(), Box::new(device.limits().clone()));
-    say(&Reply::Ready { device: fingerprint, limits, clock: lab.clock(), doubt: lab.doubt().map(str::to_owned) })?;
+    say(&Reply::Ready {
+        device: fingerprint,
+        limits,
+        clock: runner.clock(),
+        doubt: runner.doubt().map(str::to_owned),
+    })?;
     for request in requests {
         let ran = match request {
             Ok(Request::Run { job, site, plans, effort }) => {
                 let plans: Plans = plans.into_iter().map(|plan| (PlanId::of(&plan), plan)).collect();
                 // Where nobody listens the end of stdin follows.
                 let progress = &|phase| drop(say(&Reply::Phase { phase }));
-                lab.run(Assignment { job: &job, site: site.as_deref(), plans: &plans, effort, progress })
+                runner.run(Assignment { job: &job, site: site.as_deref(), plans: &plans, effort, progress })
             }
-            Ok(Request::CompileAhead { site, kernels }) => lab.compile_ahead(&site, &kernels),
+            Ok(Request::CompileAhead { site, kernels }) => runner.compile_ahead(&site, &kernels),
             Ok(Request::Open | Request::Start { .. }) => {
-                say(&Reply::Stopped { why: "a lab is open already".to_owned() })?;
+                say(&Reply::Stopped { why: "a runner is open already".to_owned() })?;
                 continue;
             }
             Err(wrong) => {

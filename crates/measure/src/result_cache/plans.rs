@@ -1,6 +1,6 @@
 //! Jobs about whole plans.
 
-use super::{Memo, TrialError, paired};
+use super::{ResultCache, TrialError, paired};
 use crate::job::{Job, PlanId};
 use crate::ledger::{Gate, Outcome};
 use crate::paired::{Effort, PairedResult, Screened};
@@ -9,11 +9,11 @@ use crate::stats::summary::median;
 use std::collections::BTreeMap;
 use wgoose_kernels::Plan;
 
-impl Memo<'_> {
+impl ResultCache<'_> {
     /// The gate of a plan, or of its decoding.
     ///
     /// # Errors
-    /// The plan does not run; the lab or the ledger fails.
+    /// The plan does not run; the runner or the ledger fails.
     pub fn gate(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
         self.gate_with(plan, only_decode, Effort::none())
     }
@@ -30,7 +30,7 @@ impl Memo<'_> {
     /// The gate of a plan's long prompts and full batches, or of its decoding for longer.
     ///
     /// # Errors
-    /// As [`Memo::gate`].
+    /// As [`ResultCache::gate`].
     pub fn extended_gate(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
         let plan = self.know(plan)?;
         match self.run(&Job::ExtendedGate { plan, only_decode }, None, Effort::none())? {
@@ -67,7 +67,7 @@ impl Memo<'_> {
     /// That the persistent kernel of a plan runs.
     ///
     /// # Errors
-    /// It does not; the lab or the ledger fails.
+    /// It does not; the runner or the ledger fails.
     pub fn resident(&mut self, plan: &Plan) -> Result<(), TrialError> {
         let plan = self.know(plan)?;
         match self.run(&Job::Resident { plan }, None, Effort::none())? {
@@ -81,7 +81,7 @@ impl Memo<'_> {
     /// each is compiled when it is asked for.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// The runner or the ledger fails.
     pub fn prepare(&mut self, plans: &[Plan]) -> Result<(), TrialError> {
         let plans = plans.iter().map(|plan| self.know(plan)).collect::<Result<Vec<_>, _>>()?;
         if plans.len() > 1 {
@@ -93,7 +93,7 @@ impl Memo<'_> {
     /// Whether a candidate is worth a comparison: a few samples of it and of the incumbent.
     ///
     /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
+    /// One of them does not run; the runner or the ledger fails.
     pub fn screen(&mut self, [incumbent, candidate]: [&Plan; 2], scenario: Scenario) -> Result<Screened, TrialError> {
         let plans = [self.know(incumbent)?, self.know(candidate)?];
         match self.run(&Job::Screen { plans, scenario }, None, Effort::none())? {
@@ -106,7 +106,7 @@ impl Memo<'_> {
     /// Compares a candidate with the incumbent; a `held_out` comparison takes samples of its own.
     ///
     /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
+    /// One of them does not run; the runner or the ledger fails.
     pub fn steps(
         &mut self,
         [incumbent, candidate]: [&Plan; 2],
@@ -125,7 +125,7 @@ impl Memo<'_> {
     /// Compares a candidate with the default plan in one of several fresh processes: the samples of both.
     ///
     /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
+    /// One of them does not run; the runner or the ledger fails.
     pub fn confirm(
         &mut self,
         [default, candidate]: [&Plan; 2],

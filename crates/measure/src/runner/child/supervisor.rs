@@ -5,8 +5,8 @@ use super::wire::{Reply, Request};
 use super::{ChildCommand, ChildError};
 use crate::interrupt::Interrupt;
 use crate::job::Cost;
-use crate::lab::{LabError, Phase};
 use crate::ledger::{Cause, Clock, Outcome, Reason};
+use crate::runner::{Phase, RunnerError};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// It cannot be started, or ends before it is ready; the user interrupts.
-    pub(super) fn start(&mut self, starts: usize) -> Result<Option<Ready>, LabError> {
+    pub(super) fn start(&mut self, starts: usize) -> Result<Option<Ready>, RunnerError> {
         let mut starts = starts.max(1);
         while self.process.is_none() {
             starts -= 1;
@@ -77,7 +77,7 @@ impl Supervisor {
                     self.process = Some(process);
                     return Ok(Some(ready));
                 }
-                Err(LabError::Child(ChildError::Silent { .. })) if starts > 0 => std::thread::sleep(PAUSE),
+                Err(RunnerError::Child(ChildError::Silent { .. })) if starts > 0 => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error),
             }
         }
@@ -88,7 +88,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn restart(&mut self) -> Result<Option<Ready>, LabError> {
+    pub(super) fn restart(&mut self) -> Result<Option<Ready>, RunnerError> {
         self.start(STARTS)
     }
 
@@ -101,7 +101,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// It cannot be started, or the user interrupts.
-    pub(super) fn time_start(&self, plan: &Path, tokens: u32) -> Result<Result<f64, Reason>, LabError> {
+    pub(super) fn time_start(&self, plan: &Path, tokens: u32) -> Result<Result<f64, Reason>, RunnerError> {
         let begun = Instant::now();
         let process = self.spawn(&Request::Start { plan: plan.to_owned(), tokens })?;
         let received = process.receive(begun + self.command.deadlines.compile, &self.interrupt);
@@ -111,8 +111,8 @@ impl Supervisor {
                 process.finish(begun + self.command.deadlines.compile, &self.interrupt);
                 return Ok(Ok(ns));
             }
-            Received::Interrupted => return Err(LabError::Interrupted),
-            Received::Reply(_) => return Err(ChildError::Unasked.into()),
+            Received::Interrupted => return Err(RunnerError::Interrupted),
+            Received::Reply(_) => return Err(ChildError::ReplayCursor.into()),
             Received::Late => Cause::Timeout,
             Received::Closed => Cause::Crash,
         };
@@ -133,13 +133,13 @@ impl Supervisor {
         Ok(process)
     }
 
-    fn try_start(&self) -> Result<(Process, Ready), LabError> {
+    fn try_start(&self) -> Result<(Process, Ready), RunnerError> {
         let process = self.spawn(&Request::Open)?;
         match process.receive(Instant::now() + START, &self.interrupt) {
             Received::Reply(Reply::Ready { device, limits, clock, doubt }) => {
                 Ok((process, Ready { device, limits: *limits, clock, doubt }))
             }
-            Received::Interrupted => Err(LabError::Interrupted),
+            Received::Interrupted => Err(RunnerError::Interrupted),
             Received::Reply(_) | Received::Late | Received::Closed => {
                 let (status, said) = process.end();
                 let last = said.iter().rfind(|line| !line.is_empty()).cloned();
@@ -152,7 +152,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// There is no process and none can be started, nothing more can be run, or the user interrupts.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<Answer, LabError> {
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Answer, RunnerError> {
         let begun = Instant::now();
         let mut process = self.process.take().ok_or(ChildError::NotStarted)?;
         process.send(request).map_err(ChildError::Message)?;
@@ -175,8 +175,8 @@ impl Supervisor {
                     return Ok(Answer { outcome: *outcome, cost, said });
                 }
                 Received::Reply(Reply::Stopped { why }) => return Err(ChildError::Stopped { why }.into()),
-                Received::Reply(Reply::Ready { .. } | Reply::Started) => return Err(ChildError::Unasked.into()),
-                Received::Interrupted => return Err(LabError::Interrupted),
+                Received::Reply(Reply::Ready { .. } | Reply::Started) => return Err(ChildError::ReplayCursor.into()),
+                Received::Interrupted => return Err(RunnerError::Interrupted),
                 Received::Late => {
                     let seconds = self.command.deadlines.of(phase).as_secs_f64();
                     (Cause::Timeout, format!("{phase} did not end within {seconds} s, its process was killed"))

@@ -1,4 +1,4 @@
-//! A lab in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a
+//! A runner in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a
 //! failure like any other, and the next job finds a fresh process. The device's memory is that process' alone.
 
 mod bundle;
@@ -11,7 +11,7 @@ mod wire;
 pub use bundle::replay;
 pub use serve::serve;
 
-use super::{Assignment, Lab, LabError, Phase};
+use super::{Assignment, Phase, Runner, RunnerError};
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Clock, Outcome};
@@ -140,7 +140,7 @@ pub enum ChildError {
     },
     /// It said something that was not asked for.
     #[error("the process that runs the trials is of another version: end other installations")]
-    Unasked,
+    ReplayCursor,
     /// A message cannot be made, or a bundle's not read.
     #[error("a request cannot be written or read: {0}")]
     Message(serde_json::Error),
@@ -154,7 +154,7 @@ pub enum ChildError {
     },
 }
 
-/// What a lab in a child process needs of its parent.
+/// What a runner in a child process needs of its parent.
 pub struct ChildSetup<'a> {
     /// The device that it must have.
     pub device: &'a DeviceFingerprint,
@@ -173,7 +173,7 @@ pub struct ChildSetup<'a> {
 }
 
 /// Runs jobs in a process that can be killed.
-pub struct ChildLab {
+pub struct ChildRunner {
     supervisor: Supervisor,
     device: DeviceFingerprint,
     limits: Limits,
@@ -191,12 +191,12 @@ pub struct ChildLab {
     confirming: Option<([PlanId; 2], u32)>,
 }
 
-impl ChildLab {
+impl ChildRunner {
     /// Starts the process.
     ///
     /// # Errors
     /// It cannot be started, ends before it is ready, or has another device.
-    pub fn new(command: ChildCommand, setup: ChildSetup<'_>) -> Result<Self, LabError> {
+    pub fn new(command: ChildCommand, setup: ChildSetup<'_>) -> Result<Self, RunnerError> {
         let ChildSetup { device, limits, catalogue, reference, quarantine, interrupt, begun } = setup;
         let (device, limits) = (device.clone(), limits.clone());
         let quarantine = Quarantine::new(quarantine, Arc::clone(catalogue));
@@ -204,7 +204,7 @@ impl ChildLab {
         let (clock, doubt) = (Clock::Wall, None);
         let temporary = |source| ChildError::Bundle { path: std::env::temp_dir(), source };
         let (starts, start, confirming) = (Starts::new().map_err(temporary)?, Duration::ZERO, None);
-        let mut lab = ChildLab {
+        let mut runner = ChildRunner {
             supervisor,
             device,
             limits,
@@ -219,10 +219,10 @@ impl ChildLab {
             confirming,
         };
         let starting = Instant::now();
-        let ready = lab.supervisor.start(1)?;
-        lab.start = starting.elapsed();
-        lab.accept(ready)?;
-        Ok(lab)
+        let ready = runner.supervisor.start(1)?;
+        runner.start = starting.elapsed();
+        runner.accept(ready)?;
+        Ok(runner)
     }
 
     /// Takes a fresh process, if it has the same device.
@@ -236,7 +236,7 @@ impl ChildLab {
         Ok(())
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(Outcome, Cost), LabError> {
+    fn ask(&mut self, request: &Request) -> Result<(Outcome, Cost), RunnerError> {
         let begun = Instant::now();
         let ready = self.supervisor.restart()?;
         self.accept(ready)?;
@@ -262,12 +262,12 @@ impl ChildLab {
     }
 
     /// Waits until the reference lies in its file; seconds.
-    fn wait_for_reference(&mut self) -> Result<f64, LabError> {
+    fn wait_for_reference(&mut self) -> Result<f64, RunnerError> {
         let begun = Instant::now();
         if let Some(reference) = &mut self.reference {
             while !reference.is_known() {
                 if self.supervisor.interrupt().is_raised() {
-                    return Err(LabError::Interrupted);
+                    return Err(RunnerError::Interrupted);
                 }
                 thread::sleep(Duration::from_millis(20));
             }
@@ -279,15 +279,15 @@ impl ChildLab {
     }
 }
 
-impl Lab for ChildLab {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for ChildRunner {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         let Assignment { job, site, plans, effort, .. } = assignment;
         let waited = match job {
             Job::Gate { .. } | Job::ExtendedGate { .. } => self.wait_for_reference()?,
             _ => 0.0,
         };
         self.begin_afresh(job);
-        let contents = |id| plans.get(id).cloned().ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+        let contents = |id| plans.get(id).cloned().ok_or_else(|| RunnerError::Unknown(format!("plan {id}")));
         let plans = job.plans().iter().map(contents).collect::<Result<Vec<_>, _>>()?;
         if let (Job::Confirm { scenario, .. }, [a, b]) = (job, &plans[..])
             && scenario.from_start
@@ -301,7 +301,7 @@ impl Lab for ChildLab {
         Ok((outcome, Cost { waited, ..cost }))
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         self.ask(&Request::CompileAhead { site: Box::new(site.clone()), kernels: kernels.to_vec() })
     }
 

@@ -6,7 +6,7 @@ mod drawn;
 
 pub use drawn::DrawnCase;
 
-use crate::lab::{Bench, Case, Expected, check, share};
+use crate::kernel_bench::{Bench, Case, Expected, check, share};
 use crate::{Device, RuntimeError};
 use drawn::{Draw, Placed, draws, where_all_suits};
 use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, TestRunner};

@@ -2,7 +2,7 @@
 //! slower, while all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for
 //! its host at times, and a slower kernel costs less of it. Minutes on a GPU:
 //!
-//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-tuner --lib -- --ignored --nocapture --test-threads=1
+//! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-measure --lib -- --ignored --nocapture --test-threads=1
 //! verdicts`
 //!
 //! `WGOOSE_COMPARISONS` says how many of each, `WGOOSE_DEVICE` where. One line of JSON for each comparison,
@@ -10,12 +10,12 @@
 
 #![allow(clippy::unwrap_used)] // a failed helper is a failed test
 
-use super::{Assignment, GpuLab, Lab};
+use super::{Assignment, GpuRunner, Runner};
 use crate::job::{Configured, Job, PlanId, Plans};
 use crate::ledger::Outcome;
-use crate::memo::{paired, site_id};
 use crate::paired::Effort;
 use crate::quality::PendingReference;
+use crate::result_cache::{paired, site_id};
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
 use crate::stats::verdict::{Comparison, Criteria, Verdict, compare};
@@ -95,14 +95,14 @@ impl Bench {
         default_kernel(&site.instance, self.default().precision, self.device.limits(), catalogue).unwrap()
     }
 
-    fn lab(&self, catalogue: &Arc<Catalogue>) -> GpuLab {
+    fn runner(&self, catalogue: &Arc<Catalogue>) -> GpuRunner {
         let reference = PendingReference::ready(&self.model, self.folder.path().to_owned()).unwrap();
-        GpuLab::new(&self.device, &self.model, &self.default(), (catalogue, reference), Instant::now()).unwrap()
+        GpuRunner::new(&self.device, &self.model, &self.default(), (catalogue, reference), Instant::now()).unwrap()
     }
 }
 
 struct Kernels {
-    lab: GpuLab,
+    runner: GpuRunner,
     site: InstanceGroup,
     kernels: [Configured; 2],
 }
@@ -119,7 +119,7 @@ impl Kernels {
             Configured { variant: name.to_owned(), config, text: kernel.hash.to_string() }
         };
         let kernels = [configured(variant.name()), configured("slow")];
-        Kernels { lab: bench.lab(&catalogue), site, kernels }
+        Kernels { runner: bench.runner(&catalogue), site, kernels }
     }
 }
 
@@ -128,13 +128,13 @@ impl Pair for Kernels {
         let [own, slow] = self.kernels.clone();
         let kernels = [own.clone(), if with_itself { own } else { slow }];
         let job = Job::Kernels { site: site_id(&self.site), kernels, held_out: false };
-        let samples = samples(&mut self.lab, &job, Some(&self.site), &Plans::new(), Effort::none());
+        let samples = samples(&mut self.runner, &job, Some(&self.site), &Plans::new(), Effort::none());
         (compare(&samples[0], &samples[1], &Criteria::kernel()).unwrap(), samples)
     }
 }
 
 struct Steps {
-    lab: GpuLab,
+    runner: GpuRunner,
     plans: Plans,
     ids: [PlanId; 3],
 }
@@ -152,7 +152,7 @@ impl Steps {
         slow.adopt(Choice::new(site.key, planted, &config).unwrap());
         let ids = [&own, &twin, &slow].map(PlanId::of);
         let plans = ids.iter().cloned().zip([own, twin, slow]).collect();
-        Steps { lab: bench.lab(&catalogue), plans, ids }
+        Steps { runner: bench.runner(&catalogue), plans, ids }
     }
 }
 
@@ -162,13 +162,19 @@ impl Pair for Steps {
         let plans = [own, if with_itself { twin } else { slow }];
         let effort = Effort::sure(Duration::from_millis(1200));
         let job = Job::Steps { plans, scenario: Scenario::DECODE, held_out: false };
-        let samples = samples(&mut self.lab, &job, None, &self.plans, effort);
+        let samples = samples(&mut self.runner, &job, None, &self.plans, effort);
         (paired(&samples, &effort.criteria()).unwrap().comparison, samples)
     }
 }
 
-fn samples(lab: &mut GpuLab, job: &Job, site: Option<&InstanceGroup>, plans: &Plans, effort: Effort) -> [Vec<f64>; 2] {
-    let (outcome, _) = lab.run(Assignment { job, site, plans, effort, progress: &|_| () }).unwrap();
+fn samples(
+    runner: &mut GpuRunner,
+    job: &Job,
+    site: Option<&InstanceGroup>,
+    plans: &Plans,
+    effort: Effort,
+) -> [Vec<f64>; 2] {
+    let (outcome, _) = runner.run(Assignment { job, site, plans, effort, progress: &|_| () }).unwrap();
     let Outcome::Pair { samples_ns, .. } = outcome else { panic!("{outcome:?}") };
     samples_ns
 }

@@ -2,10 +2,10 @@
 
 use super::supervisor::Supervisor;
 use crate::job::PlanId;
-use crate::lab::LabError;
-use crate::lab::plans::End;
 use crate::ledger::{Outcome, Reason};
 use crate::paired::Effort;
+use crate::runner::RunnerError;
+use crate::runner::plans::End;
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Starts {
         plans: [&Plan; 2],
         scenario: Scenario,
         effort: Effort,
-    ) -> Result<Outcome, LabError> {
+    ) -> Result<Outcome, RunnerError> {
         // Another process would hold memory of the device.
         supervisor.stop();
         let end = End::of(effort);
@@ -66,7 +66,7 @@ impl Starts {
         Ok(Outcome::Pair { samples_ns, repeats: 1, copies: 0 })
     }
 
-    fn file(&self, plan: &Plan) -> Result<PathBuf, LabError> {
+    fn file(&self, plan: &Plan) -> Result<PathBuf, RunnerError> {
         let path = self.folder.path().join(format!("{}.ron", plan.hash()));
         let written = fs::write(&path, plan.to_ron());
         written.map_err(|source| super::ChildError::Bundle { path: path.clone(), source })?;

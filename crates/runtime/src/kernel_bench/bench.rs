@@ -1,7 +1,7 @@
 //! A kernel with its data on the device, ready to be run once or timed over and over.
 
-use crate::lab::case::{Case, Data};
-use crate::lab::clock::Clock;
+use crate::kernel_bench::case::{Case, Data};
+use crate::kernel_bench::clock::Clock;
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::schedule::UNIFORM_SEGMENTS;
 use crate::{Device, RuntimeError, packed};

@@ -1,25 +1,25 @@
-//! A memo over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
+//! A cache over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
 
 mod plans;
+mod replay_cursor;
 mod time;
-mod unasked;
 
 use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
-use crate::lab::{Assignment, Lab, LabError};
 use crate::ledger::{
     Alike, ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
     Reason, Record, Records, Refused, Session, Trial, Tried,
 };
 use crate::paired::{Effort, PairedResult};
+use crate::runner::{Assignment, Runner, RunnerError};
 use crate::scenario::Scenario;
 use crate::space::InstanceGroup;
 use crate::stats::summary::median;
 use crate::stats::verdict::{Comparison, Criteria, PairError, compare};
+use replay_cursor::ReplayCursor;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use time::late;
-use unasked::Unasked;
 use wgoose_kernels::{DeviceFingerprint, Plan};
 
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a
@@ -35,9 +35,9 @@ pub enum TrialError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The lab.
+    /// The runner.
     #[error(transparent)]
-    Lab(#[from] LabError),
+    Runner(#[from] RunnerError),
     /// The samples cannot be compared.
     #[error("the samples of two candidates cannot be compared: {0}")]
     Samples(#[from] PairError),
@@ -52,10 +52,10 @@ pub enum TrialError {
     },
 }
 
-/// A ledger, and a lab for what is not in it.
-pub struct Memo<'a> {
+/// A ledger, and a runner for what is not in it.
+pub struct ResultCache<'a> {
     ledger: Ledger,
-    lab: &'a mut dyn Lab,
+    runner: &'a mut dyn Runner,
     device: DeviceFingerprint,
     model: Option<String>,
     session: Option<String>,
@@ -64,7 +64,7 @@ pub struct Memo<'a> {
     pub measured: usize,
     /// Jobs whose outcomes earlier sweeps have left in the ledger.
     pub recalled: usize,
-    unasked: Unasked,
+    replay_cursor: ReplayCursor,
     /// Jobs that this search has asked for, and seconds that each instance took, be it in an earlier one.
     took: Vec<(Job, f64)>,
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
@@ -102,23 +102,23 @@ impl Suspect {
     }
 }
 
-impl<'a> Memo<'a> {
+impl<'a> ResultCache<'a> {
     /// Continues a ledger.
-    pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, lab: &'a mut dyn Lab) -> Self {
-        let unasked = Unasked::of(ledger.records());
+    pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, runner: &'a mut dyn Runner) -> Self {
+        let replay_cursor = ReplayCursor::of(ledger.records());
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
         let interrupt = Interrupt::default();
         let (measured, recalled) = (0, 0);
-        let mut memo = Memo {
+        let mut cache = ResultCache {
             ledger,
-            lab,
+            runner,
             device,
             model,
             session,
             plans,
             measured,
             recalled,
-            unasked,
+            replay_cursor,
             took: Vec::new(),
             quarantined,
             interrupt,
@@ -127,10 +127,10 @@ impl<'a> Memo<'a> {
             waited: Duration::ZERO,
         };
         let failed = |trial: &Trial| matches!(trial.outcome, Outcome::Failed(_));
-        let trials = memo.ledger.records().trials().filter(|(_, trial)| failed(trial));
+        let trials = cache.ledger.records().trials().filter(|(_, trial)| failed(trial));
         let trials: Vec<Trial> = trials.map(|(_, trial)| trial.clone()).collect();
-        trials.iter().for_each(|trial| memo.quarantine(&trial.identity, &trial.outcome));
-        memo
+        trials.iter().for_each(|trial| cache.quarantine(&trial.identity, &trial.outcome));
+        cache
     }
 
     /// From now on no job begins once this is raised.
@@ -150,17 +150,17 @@ impl<'a> Memo<'a> {
 
     /// Time that was spent of the budget.
     pub fn spent(&self) -> Duration {
-        self.lab.spent()
+        self.runner.spent()
     }
 
     /// Whether starts of processes can be timed here, and what one takes.
     pub fn start(&self) -> Option<Duration> {
-        self.lab.start()
+        self.runner.start()
     }
 
     /// Why kernels are timed by wall clock, where that is a surprise.
     pub fn doubt(&self) -> Option<String> {
-        self.lab.doubt().map(str::to_owned)
+        self.runner.doubt().map(str::to_owned)
     }
 
     /// All that is known.
@@ -200,7 +200,7 @@ impl<'a> Memo<'a> {
     /// Runs a job of plans, whether its outcome is known or not: an experiment that is run again measures again.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// The runner or the ledger fails.
     pub(crate) fn anew(&mut self, job: &Job, effort: Effort) -> Result<Outcome, TrialError> {
         let identity = self.identity(job);
         self.measure(&identity, job, None, effort)
@@ -265,16 +265,16 @@ impl<'a> Memo<'a> {
     /// that once took the process with it, each is compiled alone.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// The runner or the ledger fails.
     pub fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(), TrialError> {
         let of = |kernel: &Configured| self.identity(&Job::Kernel { site: site_id(site), kernel: kernel.clone() });
         let is_new = |kernel: &&Configured| self.recall(&of(kernel)).is_none();
         let new: Vec<Configured> = kernels.iter().filter(is_new).cloned().collect();
-        let earlier = kernels.iter().filter(|kernel| self.unasked.has(&of(kernel).key())).count();
+        let earlier = kernels.iter().filter(|kernel| self.replay_cursor.has(&of(kernel).key())).count();
         let job = Job::Compile { site: site_id(site) };
         let last = self.ledger.find(&self.identity(&job).key()).last();
         let has_died = last.is_some_and(|trial| match trial.outcome {
-            Outcome::Intent => !self.lab.is_apart(),
+            Outcome::Intent => !self.runner.is_apart(),
             ref outcome => matches!(outcome, Outcome::Failed(_)),
         });
         if new.len() < 2 || has_died {
@@ -285,14 +285,14 @@ impl<'a> Memo<'a> {
         }
         let identity = self.identity(&job);
         self.begin_trial(&identity)?;
-        let ran = self.lab.compile_ahead(site, &new);
+        let ran = self.runner.compile_ahead(site, &new);
         self.end_trial(&identity, ran, Effort::none()).map(drop)
     }
 
     /// What came of a kernel at a site.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// The runner or the ledger fails.
     pub fn kernel(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Outcome, TrialError> {
         self.run(&Job::Kernel { site: site_id(site), kernel }, Some(site), Effort::none())
     }
@@ -316,7 +316,7 @@ impl<'a> Memo<'a> {
     /// Compares two kernels at a site.
     ///
     /// # Errors
-    /// One of them does not run; the lab or the ledger fails.
+    /// One of them does not run; the runner or the ledger fails.
     pub fn kernels(
         &mut self,
         site: &InstanceGroup,
@@ -333,7 +333,7 @@ impl<'a> Memo<'a> {
     /// Times the control kernel anew.
     ///
     /// # Errors
-    /// The lab or the ledger fails.
+    /// The runner or the ledger fails.
     pub fn control(&mut self, site: &InstanceGroup, kernel: Configured) -> Result<Vec<f64>, TrialError> {
         let job = Job::Control { site: site_id(site), kernel };
         let identity = self.identity(&job);
@@ -358,7 +358,7 @@ impl<'a> Memo<'a> {
     fn identity(&self, job: &Job) -> Identity {
         let is_model = !job.plans().is_empty();
         // A whole step streams the model's own weights, and is timed as people see it.
-        let clock = if is_model && self.lab.clock() != Clock::Simulated { Clock::Wall } else { self.lab.clock() };
+        let clock = if is_model && self.runner.clock() != Clock::Simulated { Clock::Wall } else { self.runner.clock() };
         let model = self.model.clone().filter(|_| is_model);
         Identity { tried: Tried::Job(job.clone()), device: self.device.clone(), model, clock }
     }
@@ -386,7 +386,7 @@ impl<'a> Memo<'a> {
             return Ok(Outcome::Failed(reason.clone()));
         }
         let ended = self.ledger.find(&key).filter(|trial| trial.outcome != Outcome::Intent).count();
-        if !self.lab.is_apart() && self.ledger.find(&key).count() >= ATTEMPTS + 2 * ended {
+        if !self.runner.is_apart() && self.ledger.find(&key).count() >= ATTEMPTS + 2 * ended {
             let outcome = Outcome::failed(Cause::Crash, format!("it ended the process {ATTEMPTS} times"));
             self.append(&identity, None, outcome.clone())?;
             return Ok(outcome);
@@ -404,7 +404,7 @@ impl<'a> Memo<'a> {
         effort: Effort,
     ) -> Result<Outcome, TrialError> {
         self.begin_trial(identity)?;
-        let ran = self.lab.run(Assignment { job, site, plans: &self.plans, effort, progress: &|_| () });
+        let ran = self.runner.run(Assignment { job, site, plans: &self.plans, effort, progress: &|_| () });
         let outcome = self.end_trial(identity, ran, effort)?;
         self.measured += 1;
         Ok(outcome)
@@ -412,7 +412,7 @@ impl<'a> Memo<'a> {
 
     fn begin_trial(&mut self, identity: &Identity) -> Result<(), TrialError> {
         if self.interrupt.is_raised() {
-            return Err(LabError::Interrupted.into());
+            return Err(RunnerError::Interrupted.into());
         }
         Ok(self.append(identity, None, Outcome::Intent)?)
     }
@@ -420,12 +420,12 @@ impl<'a> Memo<'a> {
     fn end_trial(
         &mut self,
         identity: &Identity,
-        ran: Result<(Outcome, Cost), LabError>,
+        ran: Result<(Outcome, Cost), RunnerError>,
         effort: Effort,
     ) -> Result<Outcome, TrialError> {
         let (outcome, cost) = match ran {
             // What was broken off is no failure: another sweep tries it again.
-            Err(LabError::Interrupted) => (Outcome::Interrupted, None),
+            Err(RunnerError::Interrupted) => (Outcome::Interrupted, None),
             ran => ran.map(|(outcome, cost)| (outcome, Some(cost)))?,
         };
         self.append(identity, cost, outcome.clone())?;
@@ -434,7 +434,7 @@ impl<'a> Memo<'a> {
         self.took.extend(identity.tried.job().cloned().zip(cost.map(|cost| effort.of_instance(cost))));
         if outcome == Outcome::Interrupted {
             let is_wanted = self.interrupt.is_raised();
-            return Err(if is_wanted { LabError::Interrupted.into() } else { TrialError::OutOfTime });
+            return Err(if is_wanted { RunnerError::Interrupted.into() } else { TrialError::OutOfTime });
         }
         self.quarantine(identity, &outcome);
         Ok(outcome)

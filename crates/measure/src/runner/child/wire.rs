@@ -1,9 +1,9 @@
 //! What goes over the pipes: one JSON line a message. Jobs, plans and times, never the data of operands.
 
 use crate::job::{Configured, Cost, Job};
-use crate::lab::Phase;
 use crate::ledger::{Clock, Outcome};
 use crate::paired::Effort;
+use crate::runner::Phase;
 use crate::space::InstanceGroup;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ impl Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Reply {
-    /// It has a lab on this device.
+    /// It has a runner on this device.
     Ready {
         /// Which.
         device: DeviceFingerprint,

@@ -2,8 +2,8 @@
 //! before.
 
 use crate::RuntimeError;
-use crate::lab::bench::{Bench, Ran};
-use crate::lab::case::Case;
+use crate::kernel_bench::bench::{Bench, Ran};
+use crate::kernel_bench::case::Case;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use wgoose_kernels::ops;

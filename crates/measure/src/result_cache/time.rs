@@ -1,6 +1,6 @@
 //! The time of a search, as it is spent on comparisons and gates.
 
-use super::{Memo, TrialError};
+use super::{ResultCache, TrialError};
 use crate::job::Job;
 use crate::ledger::Gate;
 use crate::paired::Effort;
@@ -23,7 +23,7 @@ pub fn late(budget: Duration) -> Duration {
 /// not cost the others their turn.
 const SHARE: u32 = 8;
 
-impl Memo<'_> {
+impl ResultCache<'_> {
     /// The jobs that this search has asked for, with the seconds that each instance took. A sweep that goes on knows no
     /// more than the one before it did.
     pub fn took(&self) -> impl Iterator<Item = (&Job, f64)> {
@@ -85,7 +85,7 @@ impl Memo<'_> {
     /// The gate of a plan, even if the time is over.
     ///
     /// # Errors
-    /// As of [`Memo::gate`].
+    /// As of [`ResultCache::gate`].
     pub fn gate_in_any_case(&mut self, plan: &Plan, only_decode: bool) -> Result<Gate, TrialError> {
         self.gate_with(plan, only_decode, Effort::in_any_case())
     }

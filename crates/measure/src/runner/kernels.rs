@@ -1,17 +1,17 @@
 //! Kernels alone on a device: checked against the reference, then timed.
 
 use super::pulse::Pulse;
-use super::{Assignment, Lab, LabError, Phase};
+use super::{Assignment, Phase, Runner, RunnerError};
 use crate::job::{Configured, Cost, Job, SiteId};
 use crate::ledger::{self, Cause, Gate, Outcome, Timing};
-use crate::memo::site_id;
+use crate::result_cache::site_id;
 use crate::space::InstanceGroup;
 use crate::stats::schedule::{Arm, abba};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision};
-use wgoose_runtime::lab::{Bench, Case, Clock, ClockSource, Deviation, Expected, Operands, check, is_steady};
+use wgoose_runtime::kernel_bench::{Bench, Case, Clock, ClockSource, Deviation, Expected, Operands, check, is_steady};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -73,7 +73,7 @@ fn rest_of(instance: &Instance) -> Option<Instance> {
 }
 
 /// Times kernels on a device.
-pub struct KernelLab {
+pub struct KernelRunner {
     device: Arc<Device>,
     catalogue: Arc<Catalogue>,
     clock: Clock,
@@ -86,8 +86,8 @@ pub struct KernelLab {
     gone: Option<String>,
 }
 
-impl KernelLab {
-    /// A lab whose clock is tested on the default kernel of a site. Its budget is spent from `begun` on.
+impl KernelRunner {
+    /// A runner whose clock is tested on the default kernel of a site. Its budget is spent from `begun` on.
     ///
     /// # Errors
     /// The device fails, or the site has no kernel here.
@@ -96,14 +96,14 @@ impl KernelLab {
         catalogue: &Arc<Catalogue>,
         site: &InstanceGroup,
         begun: Instant,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, RunnerError> {
         let instance = site.unpacked();
         let (_, _, kernel) = default_kernel(&instance, Precision::F16, device.limits(), catalogue)?;
         let bench = Bench::new(device, &kernel, &Case::random(&instance, 0), 1)?;
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
         let pulse = Pulse::new(device, bench);
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
-        Ok(KernelLab { device, catalogue, clock, begun, place: None, control: None, pulse, gone: None })
+        Ok(KernelRunner { device, catalogue, clock, begun, place: None, control: None, pulse, gone: None })
     }
 
     /// What an error makes of a candidate. After some nothing can be run any more.
@@ -122,8 +122,8 @@ impl KernelLab {
     }
 
     /// An error, once the device is gone.
-    pub(super) fn alive(&self) -> Result<(), LabError> {
-        self.gone.as_ref().map_or(Ok(()), |why| Err(LabError::Gone(why.clone())))
+    pub(super) fn alive(&self) -> Result<(), RunnerError> {
+        self.gone.as_ref().map_or(Ok(()), |why| Err(RunnerError::Gone(why.clone())))
     }
 
     pub(super) fn begun(&self) -> Instant {
@@ -131,8 +131,8 @@ impl KernelLab {
     }
 
     /// A kernel of a site, and the instance as it takes it.
-    fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<(Kernel, Instance), LabError> {
-        let unknown = || LabError::Unknown(format!("{}/{which}", site.key.op));
+    fn kernel(&self, site: &InstanceGroup, which: &Configured) -> Result<(Kernel, Instance), RunnerError> {
+        let unknown = || RunnerError::Unknown(format!("{}/{which}", site.key.op));
         let variant = self.catalogue.variant(&site.key.op, &which.variant).ok_or_else(unknown)?;
         let config = variant.config(&which.config).map_err(|_| unknown())?;
         let instance = site.instance_for(variant, &config, self.device.limits());
@@ -141,16 +141,16 @@ impl KernelLab {
     }
 
     /// What a variant makes at an instance.
-    fn kernel_at(&self, instance: &Instance, which: &Configured) -> Result<Kernel, LabError> {
+    fn kernel_at(&self, instance: &Instance, which: &Configured) -> Result<Kernel, RunnerError> {
         let op = instance.op.name();
-        let unknown = || LabError::Unknown(format!("{op}/{which}"));
+        let unknown = || RunnerError::Unknown(format!("{op}/{which}"));
         let variant = self.catalogue.variant(op, &which.variant).ok_or_else(unknown)?;
         let config = variant.config(&which.config).map_err(|_| unknown())?;
         Ok(Kernel::new(variant, instance, &config, self.device.limits())?)
     }
 
     /// An instance of a site, its operands on the device.
-    fn setup(&mut self, site: &InstanceGroup, instance: &Instance) -> Result<&Setup, LabError> {
+    fn setup(&mut self, site: &InstanceGroup, instance: &Instance) -> Result<&Setup, RunnerError> {
         let id = site_id(site);
         if self.place.as_ref().is_none_or(|known| known.id != id) {
             // What another site held makes room first.
@@ -172,7 +172,7 @@ impl KernelLab {
         site: &InstanceGroup,
         which: &Configured,
         progress: &dyn Fn(Phase),
-    ) -> Result<(Outcome, Cost), LabError> {
+    ) -> Result<(Outcome, Cost), RunnerError> {
         let (kernel, instance) = self.kernel(site, which)?;
         let mut lap = Lap::begin();
         let setup = self.setup(site, &instance)?;
@@ -207,10 +207,10 @@ impl KernelLab {
         rest: &Instance,
         which: &Configured,
         progress: &dyn Fn(Phase),
-    ) -> Result<Option<String>, LabError> {
+    ) -> Result<Option<String>, RunnerError> {
         let kernel = match self.kernel_at(rest, which) {
-            Err(LabError::Kernel(KernelError::Refused(_))) => return Ok(None),
-            Err(LabError::Kernel(wrong)) => return Ok(Some(wrong.to_string())),
+            Err(RunnerError::Kernel(KernelError::Refused(_))) => return Ok(None),
+            Err(RunnerError::Kernel(wrong)) => return Ok(Some(wrong.to_string())),
             kernel => kernel?,
         };
         progress(Phase::Compiling);
@@ -231,7 +231,7 @@ impl KernelLab {
         site: &InstanceGroup,
         (which, held_out): (&[Configured; 2], bool),
         progress: &dyn Fn(Phase),
-    ) -> Result<(Outcome, Cost), LabError> {
+    ) -> Result<(Outcome, Cost), RunnerError> {
         let kernels = [self.kernel(site, &which[0])?, self.kernel(site, &which[1])?];
         let mut cost = Cost::default();
         let (mut benches, mut copies) = (Vec::new(), 1);
@@ -269,7 +269,7 @@ impl KernelLab {
     }
 
     /// Times the control kernel.
-    fn control(&mut self, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), LabError> {
+    fn control(&mut self, site: &InstanceGroup, which: &Configured) -> Result<(Outcome, Cost), RunnerError> {
         let mut lap = Lap::begin();
         let (known, bench) = match self.control.take() {
             Some((known, bench)) if known == *which => (known, bench),
@@ -308,11 +308,11 @@ impl KernelLab {
     }
 }
 
-impl Lab for KernelLab {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for KernelRunner {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         self.alive()?;
         let job = assignment.job;
-        let known = || assignment.site.ok_or_else(|| LabError::Unknown("no site".to_owned()));
+        let known = || assignment.site.ok_or_else(|| RunnerError::Unknown("no site".to_owned()));
         let ran = match job {
             Job::Kernel { kernel, .. } => self.measure(known()?, kernel, assignment.progress),
             Job::Kernels { kernels, held_out, .. } => self.pair(known()?, (kernels, *held_out), assignment.progress),
@@ -324,15 +324,15 @@ impl Lab for KernelLab {
             | Job::Prepare { .. }
             | Job::Screen { .. }
             | Job::Steps { .. }
-            | Job::Confirm { .. } => Err(LabError::Unknown("a model".to_owned())),
+            | Job::Confirm { .. } => Err(RunnerError::Unknown("a model".to_owned())),
         };
         match ran {
-            Err(LabError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),
+            Err(RunnerError::Runtime(error)) => Ok((self.failed(job, &error), Cost::default())),
             ran => ran,
         }
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         self.alive()?;
         let mut lap = Lap::begin();
         // What cannot be made says so when it is asked for.
@@ -348,7 +348,7 @@ impl Lab for KernelLab {
                 setup.operands.compile_ahead(&all.iter().collect::<Vec<_>>());
                 Outcome::Done
             }
-            Err(LabError::Runtime(error)) => self.failed(&Job::Compile { site: site_id(site) }, &error),
+            Err(RunnerError::Runtime(error)) => self.failed(&Job::Compile { site: site_id(site) }, &error),
             Err(error) => return Err(error),
         };
         Ok((outcome, Cost { compile: lap.end(), ..Cost::default() }))

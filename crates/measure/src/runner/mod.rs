@@ -9,9 +9,9 @@ mod runs;
 #[cfg(test)]
 mod verdicts;
 
-pub use child::{ChildCommand, ChildError, ChildLab, ChildSetup, Deadlines, replay, serve};
-pub use gpu::GpuLab;
-pub use kernels::KernelLab;
+pub use child::{ChildCommand, ChildError, ChildRunner, ChildSetup, Deadlines, replay, serve};
+pub use gpu::GpuRunner;
+pub use kernels::KernelRunner;
 
 use crate::job::{Configured, Cost, Job, Plans};
 use crate::ledger::{Clock, Outcome};
@@ -59,19 +59,19 @@ impl fmt::Display for Phase {
 }
 
 /// Where jobs run.
-pub trait Lab {
+pub trait Runner {
     /// Runs a job. A candidate that fails is an outcome.
     ///
     /// # Errors
     /// Nothing more can be run here.
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError>;
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError>;
 
     /// Compiles kernels of a site that will be asked for, on all cores: done, or failed as a whole. One that does not compile says
     /// so when it is asked for.
     ///
     /// # Errors
     /// Nothing more can be run here.
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError>;
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError>;
 
     /// Time that was spent of the budget.
     fn spent(&self) -> Duration;
@@ -99,9 +99,9 @@ pub trait Lab {
     }
 }
 
-/// What stops a lab.
+/// What stops a runner.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
+pub enum RunnerError {
     /// The device, beyond one candidate's failure.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -124,6 +124,6 @@ pub enum LabError {
     #[error("the device is gone: {0}")]
     Gone(String),
     /// It is asked for what it has not.
-    #[error("a job names {0}, which this lab does not know")]
+    #[error("a job names {0}, which this runner does not know")]
     Unknown(String),
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_measure::interrupt::Interrupt;
-use wgoose_measure::lab::Lab;
 use wgoose_measure::ledger::Ledger;
-use wgoose_measure::memo::Memo;
 use wgoose_measure::problem::Problem;
-use wgoose_sim::made_up;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::runner::Runner;
+use wgoose_sim::simulated_problem;
 use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions};
 
 /// A model of a preset's shape, with matrices of a format, on that device.
@@ -27,7 +27,7 @@ pub(crate) fn problem(shape: &str, format: Format) -> Problem {
             (weight, stored)
         })
         .collect();
-    made_up(shape, formats)
+    simulated_problem(shape, formats)
 }
 
 /// How to search, with a ledger.
@@ -52,8 +52,8 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
     }
 }
 
-/// What a search in a lab sees of the world.
-pub(crate) fn memo<'l>(problem: &Problem, options: &SweepOptions, lab: &'l mut dyn Lab) -> Memo<'l> {
+/// What a search in a runner sees of the world.
+pub(crate) fn cache<'l>(problem: &Problem, options: &SweepOptions, runner: &'l mut dyn Runner) -> ResultCache<'l> {
     let ledger = Ledger::open(&options.ledger).unwrap();
-    Memo::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), lab)
+    ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), runner)
 }

@@ -1,9 +1,9 @@
 //! A device with a model: kernels alone, and whole plans.
 
-use super::kernels::{KernelLab, Lap};
+use super::kernels::{KernelRunner, Lap};
 use super::plans::{PlanLab, pair};
 use super::runs::{Purpose, StepError};
-use super::{Assignment, Lab, LabError};
+use super::{Assignment, Runner, RunnerError};
 use crate::drive::Drive;
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
@@ -20,9 +20,9 @@ use wgoose_loader::Model;
 use wgoose_runtime::{Device, GpuExecutor, PersistentStatus};
 
 /// Runs jobs on a device of this process.
-pub struct GpuLab {
-    kernels: KernelLab,
-    /// The model with the kernels that the lab was made for, then others that plans may be of.
+pub struct GpuRunner {
+    kernels: KernelRunner,
+    /// The model with the kernels that the runner was made for, then others that plans may be of.
     subjects: Vec<Subject>,
     /// Which of them a plan is of, where that is not the first.
     of: BTreeMap<PlanId, usize>,
@@ -36,8 +36,8 @@ struct Subject {
     catalogue: Arc<Catalogue>,
 }
 
-impl GpuLab {
-    /// A lab for a model on a device; all plans share its weights with the default one's. Its clock is tested on the
+impl GpuRunner {
+    /// A runner for a model on a device; all plans share its weights with the default one's. Its clock is tested on the
     /// largest kernel of decoding. Its budget is spent from `begun` on.
     ///
     /// # Errors
@@ -48,18 +48,18 @@ impl GpuLab {
         default: &Plan,
         (catalogue, reference): (&Arc<Catalogue>, PendingReference),
         begun: Instant,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, RunnerError> {
         let root = GpuExecutor::new(Arc::clone(device), Arc::clone(model), default.clone(), Arc::clone(catalogue), 1)?;
         let format = |w: Weight| default.format_on_gpu(w, model.tensor(w).format());
         let decode = groups(model.shape(), Scenario::DECODE, &default.fusions.decode, &format);
         let largest: Option<&InstanceGroup> = decode.iter().max_by_key(|group| group.instance.bytes());
-        let site = largest.ok_or_else(|| LabError::Unknown("a model without ops".to_owned()))?;
-        let kernels = KernelLab::new(device, catalogue, site, begun)?;
+        let site = largest.ok_or_else(|| RunnerError::Unknown("a model without ops".to_owned()))?;
+        let kernels = KernelRunner::new(device, catalogue, site, begun)?;
         let subject = Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) };
-        Ok(GpuLab { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
+        Ok(GpuRunner { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
     }
 
-    /// The lab of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or
+    /// The runner of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or
     /// will.
     ///
     /// # Errors
@@ -70,10 +70,10 @@ impl GpuLab {
         catalogue: &Arc<Catalogue>,
         reference: &Path,
         begun: Instant,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, RunnerError> {
         let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
         let reference = PendingReference::filed(model, reference.to_owned());
-        GpuLab::new(device, model, &default, (catalogue, reference), begun)
+        GpuRunner::new(device, model, &default, (catalogue, reference), begun)
     }
 
     /// Also runs these plans, which are of another model or other kernels; `root` holds the weights that they share.
@@ -106,8 +106,8 @@ impl GpuLab {
         &mut self.subjects[number]
     }
 
-    fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, LabError> {
-        let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| LabError::Unknown(format!("plan {id}")));
+    fn run_plans(&mut self, assignment: Assignment<'_>) -> Result<Outcome, RunnerError> {
+        let find = |id: &PlanId| assignment.plans.get(id).ok_or_else(|| RunnerError::Unknown(format!("plan {id}")));
         match assignment.job {
             Job::Gate { plan, only_decode } => {
                 let Subject { plans, catalogue } = self.subject_mut(plan);
@@ -132,12 +132,12 @@ impl GpuLab {
                 of_steps(self.subjects[0].plans.screen(plans, *scenario, effort, raise, assignment.progress))
             }
             Job::Confirm { scenario, .. } if scenario.from_start => {
-                Err(LabError::Unknown("the start of a process".to_owned()))
+                Err(RunnerError::Unknown("the start of a process".to_owned()))
             }
             Job::Steps { plans: [a, b], scenario, .. } | Job::Confirm { plans: [a, b], scenario, .. } => {
                 let arms = [(self.number(a), find(a)?), (self.number(b), find(b)?)];
                 let drives = [a, b].map(|id| self.driven.get(id).copied().unwrap_or_default());
-                let GpuLab { kernels, subjects, .. } = self;
+                let GpuRunner { kernels, subjects, .. } = self;
                 let ready = |arm: usize| subjects[arms[arm].0].plans.runs(arms[arm].1, *scenario, drives[arm]);
                 let purpose = match assignment.job {
                     Job::Confirm { .. } => Purpose::Report,
@@ -147,14 +147,14 @@ impl GpuLab {
                 of_steps(pair(&ready, asked, &mut || kernels.raise_clocks(), assignment.progress))
             }
             Job::Kernel { .. } | Job::Kernels { .. } | Job::Compile { .. } | Job::Control { .. } => {
-                Err(LabError::Unknown("a kernel as a plan".to_owned()))
+                Err(RunnerError::Unknown("a kernel as a plan".to_owned()))
             }
         }
     }
 }
 
 /// What came of steps: a persistent kernel that did not run is a candidate's failure.
-fn of_steps(outcome: Result<Outcome, StepError>) -> Result<Outcome, LabError> {
+fn of_steps(outcome: Result<Outcome, StepError>) -> Result<Outcome, RunnerError> {
     match outcome {
         Err(StepError::NotPersistent(why)) => Ok(Outcome::failed(Cause::NotResident, why)),
         Err(StepError::Runtime(error)) => Err(error.into()),
@@ -162,15 +162,15 @@ fn of_steps(outcome: Result<Outcome, StepError>) -> Result<Outcome, LabError> {
     }
 }
 
-impl Lab for GpuLab {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for GpuRunner {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         if assignment.site.is_some() {
             return self.kernels.run(assignment);
         }
         self.kernels.alive()?;
         let mut lap = Lap::begin();
         let outcome = match self.run_plans(assignment) {
-            Err(LabError::Runtime(error) | LabError::Quality(QualityError::Runtime(error))) => {
+            Err(RunnerError::Runtime(error) | RunnerError::Quality(QualityError::Runtime(error))) => {
                 self.kernels.failed(assignment.job, &error)
             }
             outcome => outcome?,
@@ -184,7 +184,7 @@ impl Lab for GpuLab {
         Ok((outcome, cost))
     }
 
-    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, site: &InstanceGroup, kernels: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         self.kernels.compile_ahead(site, kernels)
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let default = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
         let reference = PendingReference::ready(&model, folder.path().to_owned()).unwrap();
         let catalogue = Catalogue::embedded();
-        let mut lab = GpuLab::new(&device, &model, &default, (&catalogue, reference), Instant::now()).unwrap();
+        let mut runner = GpuRunner::new(&device, &model, &default, (&catalogue, reference), Instant::now()).unwrap();
         let ids = [16, 32].map(|prefill_chunk| Plan { prefill_chunk, ..default.clone() });
         let plans: Plans = ids.clone().into_iter().map(|plan| (PlanId::of(&plan), plan)).collect();
         let ids = ids.map(|plan| PlanId::of(&plan));
@@ -243,7 +243,7 @@ mod tests {
             for (most, is_over) in [(Duration::ZERO, true), (Duration::MAX, false)] {
                 let effort = Effort { most: Some(most), ..Effort::none() };
                 let (outcome, _) =
-                    lab.run(Assignment { job, site: None, plans: &plans, effort, progress: &|_| () }).unwrap();
+                    runner.run(Assignment { job, site: None, plans: &plans, effort, progress: &|_| () }).unwrap();
                 assert_eq!(outcome == Outcome::Interrupted, is_over, "{job:?}: {outcome:?}");
             }
         }

@@ -1,21 +1,21 @@
 //! What earlier sweeps have left in a ledger: a sweep that goes on asks for it again, in the order in which it was found.
 
-use super::Memo;
+use super::ResultCache;
 use crate::job::Job;
 use crate::ledger::Records;
 use crate::paired::Effort;
 use std::collections::BTreeMap;
 
 /// How often jobs had ended when a sweep began, by their keys, less those that it has asked for.
-pub(super) struct Unasked(BTreeMap<String, usize>);
+pub(super) struct ReplayCursor(BTreeMap<String, usize>);
 
-impl Unasked {
+impl ReplayCursor {
     pub(super) fn of(records: &Records) -> Self {
         let mut times = BTreeMap::new();
         for (_, trial) in records.trials().filter(|(_, trial)| trial.outcome.is_known()) {
             *times.entry(trial.identity.key()).or_default() += 1;
         }
-        Unasked(times)
+        ReplayCursor(times)
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -29,14 +29,14 @@ impl Unasked {
     }
 }
 
-impl Memo<'_> {
+impl ResultCache<'_> {
     /// Counts a job that is not run as one that an earlier sweep has run, as often as that has; whether it has.
     pub(super) fn pass_over(&mut self, job: &Job, key: &str, effort: Effort) -> bool {
-        let is_earlier = self.unasked.take(key);
+        let is_earlier = self.replay_cursor.take(key);
         if is_earlier {
             let cost = self.ledger.find(key).filter_map(|trial| trial.cost).last();
             self.took.extend(cost.map(|cost| (job.clone(), effort.of_instance(cost))));
-            self.lab.pass_over(job);
+            self.runner.pass_over(job);
         }
         is_earlier
     }

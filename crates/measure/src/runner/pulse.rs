@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_runtime::lab::{Bench, Clock};
+use wgoose_runtime::kernel_bench::{Bench, Clock};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// What the first warm-up lasts: nothing is known yet of how fast the device is.

@@ -1,7 +1,7 @@
 //! What every measurement has at hand: the device, its clock, and how long to look.
 
 use super::scale::Scale;
-use crate::lab::{Clock, ClockSource};
+use crate::kernel_bench::{Clock, ClockSource};
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::{Device, RuntimeError};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a memo remembers of trials that took their process with them, and of those that were broken off.
+//! What a cache remembers of trials that took their process with them, and of those that were broken off.
 
 use super::*;
 use crate::ledger::{Gate, Timing};
@@ -6,20 +6,20 @@ use std::path::Path;
 use wgoose_graph::ModelShape;
 use wgoose_kernels::Limits;
 
-/// A lab in which every job ends alike.
+/// A runner in which every job ends alike.
 struct Alike {
     outcome: Outcome,
     ran: usize,
     is_apart: bool,
 }
 
-impl Lab for Alike {
-    fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for Alike {
+    fn run(&mut self, _: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         self.ran += 1;
         Ok((self.outcome.clone(), Cost::default()))
     }
 
-    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         Ok((Outcome::Done, Cost::default()))
     }
 
@@ -46,24 +46,24 @@ fn device() -> DeviceFingerprint {
 
 /// Plans that differ in their chunk, screened against one another; how many jobs were run.
 fn screened(ledger: &Path, pairs: &[[u32; 2]]) -> usize {
-    with_memo(ledger, false, |memo, plan| {
+    with_memo(ledger, false, |cache, plan| {
         for pair in pairs {
             let [a, b] = pair.map(plan);
-            let failed = memo.screen([&a, &b], Scenario::DECODE).unwrap_err();
+            let failed = cache.screen([&a, &b], Scenario::DECODE).unwrap_err();
             assert!(matches!(failed, TrialError::Failed(Reason { cause: Cause::Timeout, .. })), "{failed}");
         }
     })
 }
 
-/// Does something with a memo and plans of that chunk; how many jobs were run.
-fn with_memo(ledger: &Path, is_apart: bool, run: impl FnOnce(&mut Memo<'_>, &dyn Fn(u32) -> Plan)) -> usize {
+/// Does something with a cache and plans of that chunk; how many jobs were run.
+fn with_memo(ledger: &Path, is_apart: bool, run: impl FnOnce(&mut ResultCache<'_>, &dyn Fn(u32) -> Plan)) -> usize {
     let device = device();
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
     let outcome = Outcome::failed(Cause::Timeout, "it did not end".to_owned());
-    let mut lab = Alike { outcome, ran: 0, is_apart };
-    run(&mut Memo::new(Ledger::open(ledger).unwrap(), device, Some(text()), &mut lab), &plan);
-    lab.ran
+    let mut runner = Alike { outcome, ran: 0, is_apart };
+    run(&mut ResultCache::new(Ledger::open(ledger).unwrap(), device, Some(text()), &mut runner), &plan);
+    runner.ran
 }
 
 /// A sweep that was killed leaves an intent. Where the trial runs in another process, it was not the trial that ended
@@ -74,31 +74,31 @@ fn a_kill_is_held_against_a_trial_only_where_it_could_have_done_it() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = folder.path().join("ledger.jsonl");
         for _ in 0..3 {
-            with_memo(&ledger, is_apart, |memo, plan| {
-                let plans = [64, 128].map(|chunk| memo.know(&plan(chunk)).unwrap());
-                let identity = memo.identity(&Job::Screen { plans, scenario: Scenario::DECODE });
-                memo.begin_trial(&identity).unwrap();
+            with_memo(&ledger, is_apart, |cache, plan| {
+                let plans = [64, 128].map(|chunk| cache.know(&plan(chunk)).unwrap());
+                let identity = cache.identity(&Job::Screen { plans, scenario: Scenario::DECODE });
+                cache.begin_trial(&identity).unwrap();
             });
         }
-        let ran = with_memo(&ledger, is_apart, |memo, plan| {
-            let failed = memo.screen([&plan(64), &plan(128)], Scenario::DECODE).unwrap_err();
+        let ran = with_memo(&ledger, is_apart, |cache, plan| {
+            let failed = cache.screen([&plan(64), &plan(128)], Scenario::DECODE).unwrap_err();
             assert!(matches!(failed, TrialError::Failed(ref reason) if reason.cause == cause), "{failed}");
         });
         assert_eq!(ran, usize::from(is_apart));
     }
 }
 
-/// A busy machine may make a lab choose another clock: times by it are others, failures are not.
+/// A busy machine may make a runner choose another clock: times by it are others, failures are not.
 #[test]
 fn what_failed_by_one_clock_is_not_run_by_another() {
     let failed = Outcome::failed(Cause::WrongResult, "it is wrong".to_owned());
     for (outcome, is_recalled) in [(failed, true), (Outcome::Done, false)] {
         let folder = tempfile::tempdir().unwrap();
-        with_memo(&folder.path().join("ledger.jsonl"), true, |memo, _| {
-            let identity = memo.identity(&Job::Prepare { plans: Vec::new() });
+        with_memo(&folder.path().join("ledger.jsonl"), true, |cache, _| {
+            let identity = cache.identity(&Job::Prepare { plans: Vec::new() });
             assert_eq!(identity.clock, Clock::Wall);
-            memo.append(&Identity { clock: Clock::Timestamps, ..identity.clone() }, None, outcome.clone()).unwrap();
-            assert_eq!(memo.recall(&identity), is_recalled.then_some(outcome));
+            cache.append(&Identity { clock: Clock::Timestamps, ..identity.clone() }, None, outcome.clone()).unwrap();
+            assert_eq!(cache.recall(&identity), is_recalled.then_some(outcome));
         });
     }
 }
@@ -111,7 +111,7 @@ fn what_hung_is_not_run_again_whatever_it_is_compared_with() {
     assert_eq!(screened(&ledger, &[[1024, 128], [64, 2048]]), 1);
 }
 
-/// A lab in which every job takes ten seconds.
+/// A runner in which every job takes ten seconds.
 #[derive(Default)]
 struct Slow {
     spent: Duration,
@@ -121,8 +121,8 @@ struct Slow {
 
 const TEN: Duration = Duration::from_secs(10);
 
-impl Lab for Slow {
-    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), LabError> {
+impl Runner for Slow {
+    fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError> {
         self.spent += TEN;
         self.most.push(assignment.effort.most);
         let outcome = match assignment.job {
@@ -133,7 +133,7 @@ impl Lab for Slow {
         Ok((outcome, Cost::default()))
     }
 
-    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), LabError> {
+    fn compile_ahead(&mut self, _: &InstanceGroup, _: &[Configured]) -> Result<(Outcome, Cost), RunnerError> {
         Ok((Outcome::Done, Cost::default()))
     }
 
@@ -153,34 +153,34 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
     let plan = |prefill_chunk| Plan { prefill_chunk, ..default.clone() };
     // All but the last 30 of 200 s are spent.
-    let mut lab = Slow { spent: 17 * TEN, ..Slow::default() };
+    let mut runner = Slow { spent: 17 * TEN, ..Slow::default() };
     let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
-    let mut memo = Memo::new(ledger, device, Some(text()), &mut lab);
-    memo.end_at(20 * TEN);
-    let compare = |memo: &mut Memo<'_>, chunk| {
-        memo.steps([&plan(64), &plan(chunk)], Scenario::DECODE, false, Effort::usual(Duration::ZERO)).map(drop)
+    let mut cache = ResultCache::new(ledger, device, Some(text()), &mut runner);
+    cache.end_at(20 * TEN);
+    let compare = |cache: &mut ResultCache<'_>, chunk| {
+        cache.steps([&plan(64), &plan(chunk)], Scenario::DECODE, false, Effort::usual(Duration::ZERO)).map(drop)
     };
-    compare(&mut memo, 128).unwrap();
+    compare(&mut cache, 128).unwrap();
     // The gate of the default waits for the reference: it is made whenever it is asked for.
-    memo.gate_in_any_case(&plan(64), false).unwrap();
-    compare(&mut memo, 256).unwrap();
+    cache.gate_in_any_case(&plan(64), false).unwrap();
+    compare(&mut cache, 256).unwrap();
     // It is 200 s of 201: this one has until 211. It is broken off, and no failure.
     let late = |ended| matches!(ended, Err(TrialError::OutOfTime));
-    memo.end_at(20 * TEN + Duration::from_secs(1));
-    assert!(late(compare(&mut memo, 512)));
-    assert!(late(compare(&mut memo, 512)), "it is not begun");
+    cache.end_at(20 * TEN + Duration::from_secs(1));
+    assert!(late(compare(&mut cache, 512)));
+    assert!(late(compare(&mut cache, 512)), "it is not begun");
     assert!(
-        late(memo.gate(&plan(128), false).map(drop))
-            && late(memo.screen([&plan(64), &plan(512)], Scenario::DECODE).map(drop))
+        late(cache.gate(&plan(128), false).map(drop))
+            && late(cache.screen([&plan(64), &plan(512)], Scenario::DECODE).map(drop))
     );
-    compare(&mut memo, 128).unwrap();
-    memo.gate(&plan(64), false).unwrap();
-    memo.gate_in_any_case(&plan(256), false).unwrap();
+    compare(&mut cache, 128).unwrap();
+    cache.gate(&plan(64), false).unwrap();
+    cache.gate_in_any_case(&plan(256), false).unwrap();
     // What has won has ten seconds more.
-    memo.go_on();
-    compare(&mut memo, 1024).unwrap();
-    drop(memo);
-    let most: Vec<Option<u64>> = lab.most.iter().map(|most| most.map(|most| most.as_secs())).collect();
+    cache.go_on();
+    compare(&mut cache, 1024).unwrap();
+    drop(cache);
+    let most: Vec<Option<u64>> = runner.most.iter().map(|most| most.map(|most| most.as_secs())).collect();
     assert_eq!(most, [Some(40), Some(u64::MAX), Some(20), Some(11), Some(u64::MAX), Some(20)]);
 }
 
@@ -197,12 +197,12 @@ fn kernels_are_known_that_this_search_asked_for() {
     let timed = |asked: &[(usize, &str)]| {
         let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
         let timing = Timing { samples_ns: vec![99.0, 100.0, 104.0], repeats: 1, copies: 1, gate: None };
-        let mut lab = Alike { outcome: Outcome::Kernel(timing), ran: 0, is_apart: false };
-        let mut memo = Memo::new(ledger, device.clone(), Some(text()), &mut lab);
+        let mut runner = Alike { outcome: Outcome::Kernel(timing), ran: 0, is_apart: false };
+        let mut cache = ResultCache::new(ledger, device.clone(), Some(text()), &mut runner);
         for (site, variant) in asked {
-            memo.kernel(&sites[*site], kernel(variant)).unwrap();
+            cache.kernel(&sites[*site], kernel(variant)).unwrap();
         }
-        memo.timed(&sites[0])
+        cache.timed(&sites[0])
     };
     let of = |variant: &str| (kernel(variant), 100.0);
     assert_eq!(timed(&[(0, "a"), (1, "b"), (0, "c")]), [of("a"), of("c")]);
