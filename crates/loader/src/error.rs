@@ -6,6 +6,7 @@ use crate::config::ConfigError;
 use crate::embedding_heads::EmbeddingHead;
 use crate::foreign::Foreign;
 use crate::gguf::GgufError;
+use crate::other_rwkv::OtherRwkv;
 use crate::pth::PthError;
 use crate::safetensors::SafetensorsError;
 use crate::shards::ShardError;
@@ -87,10 +88,20 @@ pub enum LoadError {
     /// The file claims to be a torch archive.
     #[error(".pth: {0}")]
     Pth(#[from] PthError),
+    /// The file is a model of another version of RWKV.
+    #[error(
+        "a model of {version} (it has '{tensor}'), which does not run here: take one of RWKV-7, such as those of \
+        BlinkDL/rwkv7-g1 on Hugging Face"
+    )]
+    OtherRwkv {
+        /// The version.
+        version: OtherRwkv,
+        /// A tensor that RWKV-7 has not.
+        tensor: String,
+    },
     /// A tensor of the model is not there.
     #[error(
-        "tensor '{tensor}' is missing: the file holds no complete RWKV-7 model ({explained} of its tensors have {whose}; \
-        earlier versions of RWKV use other names)"
+        "tensor '{tensor}' is missing: the file holds no complete RWKV-7 model ({explained} of its tensors have {whose})"
     )]
     MissingTensor {
         /// Its name in this kind of file.

@@ -14,6 +14,8 @@ pub struct UnknownTensors(BTreeMap<Meaning, Vec<String>>);
 /// What tensors are that no op reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Meaning {
+    /// An attention by suffix automaton.
+    Rwkv8,
     /// An attention beside the time mix.
     Rwkv7b,
     /// A factor of the channel mix by token.
@@ -39,6 +41,7 @@ impl Meaning {
     fn of(name: &str) -> Self {
         let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
         match () {
+            () if has(&[".rosa"]) => Meaning::Rwkv8,
             () if has(&[".qkv."]) => Meaning::Rwkv7b,
             () if has(&[".ffn.s_emb", ".ffn.s0", ".ffn.s1", ".ffn.s2"]) => Meaning::Rwkv7a,
             () if has(&["lora_A", "lora_B", "lora_a", "lora_b", ".bone", ".disha", ".miss"]) => Meaning::Adapter,
@@ -54,6 +57,7 @@ impl Meaning {
     /// What they are, and what to do.
     fn text(self) -> &'static str {
         match self {
+            Meaning::Rwkv8 => "ROSA of RWKV-8, a model that does not run here",
             Meaning::Rwkv7b => "attention of RWKV-7b, a model that does not run here",
             Meaning::Rwkv7a => "DeepEmbed of RWKV-7a, whose table 'blocks.0.ffn.s_emb.weight' is missing",
             Meaning::Adapter => {

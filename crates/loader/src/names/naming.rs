@@ -4,6 +4,7 @@ use super::convention::{AdapterLayout, Convention, Names};
 use super::wrapper::{unwrapped, wrappers};
 use super::{Container, checkpoint, decoder, fla, port};
 use crate::error::LoadError;
+use crate::other_rwkv::OtherRwkv;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use wgoose_graph::{ModelShape, Weight};
 
@@ -94,6 +95,9 @@ impl Naming {
 
     /// Why a file without this tensor is refused.
     pub(crate) fn missing(&self, tensor: &str) -> LoadError {
+        if let Some((version, tensor)) = OtherRwkv::of(self.in_file.values().map(String::as_str)) {
+            return LoadError::OtherRwkv { version, tensor: tensor.to_owned() };
+        }
         LoadError::MissingTensor { tensor: tensor.to_owned(), explained: self.explained, whose: self.convention.whose }
     }
 }

@@ -6,8 +6,8 @@ use crate::model_files::support::{TINY, Tensor, checkpoint, named, open, safeten
 use std::fmt::Debug;
 use wgoose_graph::{Format, ShapeError};
 use wgoose_loader::{
-    ArchiveError, DirectoryError, Foreign, GgufError, LoadError, Model, PickleError, PthError, SafetensorsError,
-    ShardError,
+    ArchiveError, DirectoryError, Foreign, GgufError, LoadError, Model, OtherRwkv, PickleError, PthError,
+    SafetensorsError, ShardError,
 };
 
 /// Asserts that opening fails with a pattern, and that the message says certain things.
@@ -71,6 +71,35 @@ fn incomplete_models() {
     let missing = gguf(|file| file.tensors.retain(|t| t.name != "output_norm.bias"));
     refused!(missing, LoadError::MissingTensor { .. }, "'output_norm.bias'");
     refused!(safetensors::write(&[]), LoadError::MissingTensor { .. }, "'emb.weight'");
+}
+
+#[test]
+fn other_versions_of_rwkv_are_named() {
+    // A weight of the attention has the name that the version has for one of its own.
+    for (version, own, says) in [
+        (
+            OtherRwkv::V4,
+            "att.time_first",
+            "a model of RWKV-4 (it has 'blocks.0.att.time_first'), which does not run here",
+        ),
+        (
+            OtherRwkv::V5,
+            "att.time_faaaa",
+            "a model of RWKV-5 (it has 'blocks.0.att.time_faaaa'), which does not run here",
+        ),
+        (
+            OtherRwkv::V6,
+            "att.time_maa_x",
+            "a model of RWKV-6 (it has 'blocks.0.att.time_maa_x'), which does not run here",
+        ),
+        (OtherRwkv::V8, "rosa.x_q", "a model of RWKV-8 (it has 'blocks.0.rosa.x_q'), which does not run here"),
+    ] {
+        let mut tensors = checkpoint(&TINY, Format::F16, false);
+        tensors.iter_mut().for_each(|tensor| tensor.name = tensor.name.replace("att.x_r", own));
+        for file in [safetensors::write(&tensors), pth::write(&tensors, Style::Plain)] {
+            refused!(file, LoadError::OtherRwkv { version: found, .. } if *found == version, says);
+        }
+    }
 }
 
 #[test]

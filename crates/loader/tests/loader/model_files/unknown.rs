@@ -9,7 +9,7 @@ use wgoose_loader::convert::{ConvertError, ConvertOptions, MOST_ROUNDING, conver
 use wgoose_loader::{Container, LoadError, Model, OpenOptions};
 
 /// Tensors that people have beside those of a model, and what the refusal says of them.
-const UNKNOWN: [(&[&str], &str); 9] = [
+const UNKNOWN: [(&[&str], &str); 10] = [
     (
         &["blocks.0.ffn.s_emb_x.weight", "blocks.0.ffn.s0", "blocks.1.ffn.s1"],
         "3 tensors: 3 such as 'blocks.0.ffn.s0' and 'blocks.0.ffn.s_emb_x.weight' (DeepEmbed of RWKV-7a, whose table",
@@ -17,6 +17,10 @@ const UNKNOWN: [(&[&str], &str); 9] = [
     (
         &["blocks.0.qkv.qq.weight", "blocks.0.ffn.s0"],
         "2 tensors: 'blocks.0.qkv.qq.weight' (attention of RWKV-7b, a model that does not run here), 'blocks.0.ffn.s0' (Deep",
+    ),
+    (
+        &["blocks.1.rosa.q.weight"],
+        "1 tensor: 'blocks.1.rosa.q.weight' (ROSA of RWKV-8, a model that does not run here)",
     ),
     (&["blocks.2.att.key.lora_A", "blocks.2.att.key.lora_B"], "'blocks.2.att.key.lora_B' (halves of an adapter"),
     (&["blocks.1.att.receptance.bone"], "1 tensor: 'blocks.1.att.receptance.bone' (halves of an adapter"),
