@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
-FIRST_PAGE = Path(__file__).parents[3] / "README.md"
+FIRST_PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 
 
 def test_scripts_run(
@@ -30,7 +30,7 @@ def test_scripts_run(
 def test_the_first_page_s_script_runs(
     tool: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That of the repository's README; its commands are those of crates/cli/tests/cli/readme.rs."""
+    """The script of docs/python.md; crates/cli/tests/cli/readme.rs runs the commands of all pages."""
     tool("synth", tmp_path / "model.gguf", *"--layers 1 --width 64 --ffn 64 --vocab 320 --ranks 16,16,16,16".split())
     monkeypatch.chdir(tmp_path)
     (script,) = [block.split("```")[0] for block in FIRST_PAGE.read_text().split("```python\n")[1:]]

@@ -73,6 +73,14 @@ impl Records {
         }
     }
 
+    /// The median of what a citation selects, whose path begins in `folder`.
+    ///
+    /// # Errors
+    /// Says what is wrong with the citation, or that nothing answers to it.
+    pub(super) fn median(&mut self, folder: &Path, citation: &str) -> Result<f64, Unfounded> {
+        Ok(median(&self.values(&folder.join("page"), citation)?))
+    }
+
     /// What a citation selects, from least to most; at least one value.
     fn values(&mut self, page: &Path, citation: &str) -> Result<Vec<f64>, Unfounded> {
         let malformed = || Unfounded::NoCitation(citation.to_owned());

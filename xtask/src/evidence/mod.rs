@@ -1,10 +1,15 @@
-//! `cargo xtask evidence`: each figure on a page that claims a speed cites a record in the repository, and the record has it.
-//! Pages that a program makes of records are made again, and must come out the same.
+//! `cargo xtask evidence`: what pages say. Tables of figures are made of records, each other figure that claims a speed cites a
+//! record that has it, links lead somewhere, and pages that strangers read first keep to plain prose. Pages that a program makes
+//! of records are made again, and must come out the same.
 
 mod citation;
+mod cli;
+mod links;
 mod number;
 mod page;
 mod picture;
+mod prose;
+mod tables;
 
 use crate::shell::{Error, Result, capture};
 use crate::wgoose::{Profile, Wgoose};
@@ -12,28 +17,61 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages that people write: files, and folders with all that is in them.
-const PAGES: [&str; 4] = ["README.md", "optimization_plan", "experiments", "plans"];
+const PAGES: [&str; 5] = ["README.md", "docs", "optimization_plan", "experiments", "plans"];
+
+/// Pages whose links are followed beside these.
+const LINKED: [&str; 10] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "RELEASING.md",
+    "SECURITY.md",
+    "assets/README.md",
+    "crates/python/README.md",
+    "kernels-wgsl/README.md",
+    "oracle/README.md",
+    "peers/README.md",
+];
+
+/// Pages whose prose is checked.
+const PLAIN: [&str; 4] = ["README.md", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 
 /// The page that `wgoose bench` makes of the records beside it.
 const BENCHMARKS: &str = "optimization_plan/benchmarks.md";
+
+/// The page that the tool's own help makes.
+const CLI: &str = "docs/cli.md";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only pages that people write: nothing is built
     #[arg(long, conflicts_with = "tool")]
     written: bool,
+    /// Fills the tables of all pages from the records first
+    #[arg(long)]
+    write: bool,
     /// A tool that is built already
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    written(Path::new(""))?;
-    match &args.tool {
-        _ if args.written => Ok(()),
-        Some(tool) => made(tool),
-        None => made(Wgoose::build(Profile::Dev)?.path()),
+    if args.write {
+        fill(Path::new(""))?;
     }
+    written(Path::new(""))?;
+    if args.written {
+        return Ok(());
+    }
+    let tool = match &args.tool {
+        Some(tool) => tool.clone(),
+        None => Wgoose::build(Profile::Dev)?.path().to_owned(),
+    };
+    if args.write {
+        let page = cli::page(&absolute(&tool)?)?;
+        fs::write(CLI, page).map_err(|e| Error::file("write", Path::new(CLI), e))?;
+    }
+    made(&tool)
 }
 
 /// Holds the pages that people write against what they cite.
@@ -48,17 +86,82 @@ pub(crate) fn written(root: &Path) -> Result<()> {
     pages.retain(|page| !is_made(root, page));
     pages.sort();
     let (mut records, mut findings) = (citation::Records::default(), Vec::new());
+    let tables = declared(root)?;
     for path in &pages {
-        let text = fs::read_to_string(path).map_err(|e| Error::file("read", path, e))?;
+        let text = read(path)?;
+        let local = path.strip_prefix(root).unwrap_or(path);
+        let filled = tables.filled(root, local, &text, &mut records);
+        if filled.map_err(|e| Error::Other(format!("{}: {e}", path.display())))? != text {
+            let help = "cargo xtask evidence --write";
+            findings.push(format!("{}: a table is not what its records give: {help}", path.display()));
+        }
+        let text = tables::without(&text);
         let page = page::check(path, &text, &mut records).map_err(|e| Error::file("read a picture of", path, e))?;
         println!("{}: {} figures in records, {} elsewhere", path.display(), page.founded, page.elsewhere);
         let said = page.findings.iter().map(|f| format!("{}:{}: {}: {}", path.display(), f.line, f.figure, f.why));
         findings.extend(said);
     }
+    findings.extend(broken_links(root, &pages)?);
+    findings.extend(habits(root)?);
     match findings.is_empty() {
         true => Ok(()),
-        false => Err(Error::Other(format!("{} figures are not founded:\n{}", findings.len(), findings.join("\n")))),
+        false => Err(Error::Other(format!("{} faults on pages:\n{}", findings.len(), findings.join("\n")))),
     }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|e| Error::file("read", path, e))
+}
+
+/// The tables that are declared.
+fn declared(root: &Path) -> Result<tables::Tables> {
+    tables::Tables::parse(&read(&root.join(tables::DECLARED))?).map_err(|e| Error::Other(e.to_string()))
+}
+
+/// Fills the tables of all pages that people write.
+fn fill(root: &Path) -> Result<()> {
+    let tables = declared(root)?;
+    let (mut pages, mut records) = (Vec::new(), citation::Records::default());
+    for page in PAGES {
+        find(&root.join(page), &mut pages)?;
+    }
+    for path in pages.iter().filter(|page| !is_made(root, page)) {
+        let text = read(path)?;
+        let local = path.strip_prefix(root).unwrap_or(path);
+        let filled = tables.filled(root, local, &text, &mut records);
+        let filled = filled.map_err(|e| Error::Other(format!("{}: {e}", path.display())))?;
+        if filled != text {
+            fs::write(path, filled).map_err(|e| Error::file("write", path, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// Links that lead nowhere.
+fn broken_links(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
+    let mut anchors = links::Anchors::default();
+    let mut findings = Vec::new();
+    for path in LINKED.iter().map(|page| root.join(page)).chain(pages.iter().cloned()) {
+        let broken = anchors.broken(&path, &read(&path)?);
+        let said = broken.iter().map(|(line, target)| format!("{}:{line}: '{target}' leads nowhere", path.display()));
+        findings.extend(said);
+    }
+    Ok(findings)
+}
+
+/// Habits of prose on pages that strangers read first.
+fn habits(root: &Path) -> Result<Vec<String>> {
+    let (mut pages, mut findings) = (Vec::new(), Vec::new());
+    for page in PLAIN {
+        find(&root.join(page), &mut pages)?;
+    }
+    for path in pages.iter().filter(|page| !is_made(root, page)) {
+        let said = prose::habits(&read(path)?).into_iter();
+        findings.extend(
+            said.map(|(line, habit, sentence)| format!("{}:{line}: {}: '{sentence}'", path.display(), habit.advice())),
+        );
+    }
+    Ok(findings)
 }
 
 /// Makes the pages that programs make anew, elsewhere, and compares.
@@ -78,7 +181,10 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
         fs::create_dir_all(parent).map_err(|e| Error::file("create", parent, e))?;
         fs::copy(file, &copy).map_err(|e| Error::file("copy", file, e))?;
     }
-    let tool = fs::canonicalize(tool).map_err(|e| Error::file("find", tool, e))?;
+    let tool = absolute(tool)?;
+    if read(Path::new(CLI))? != cli::page(&tool)? {
+        return Err(Error::Other(format!("{CLI} is not what the tool's help says: cargo xtask evidence --write")));
+    }
     let render = |words: &[&str], of: &[PathBuf]| {
         let mut command = crate::shell::command(&tool, words);
         capture(command.args(of).current_dir(folder.path()))
@@ -86,9 +192,9 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
     let answered = experiments(Path::new(""))?.into_iter().filter(|experiment| experiment.join("results").is_dir());
     render(&["experiment", "render"], &answered.collect::<Vec<_>>())?;
     render(&["bench", "render"], &[BENCHMARKS.into()])?;
-    let read = |path: &Path| fs::read(path).map_err(|e| Error::file("read", path, e));
+    let bytes = |path: &Path| fs::read(path).map_err(|e| Error::file("read", path, e));
     for file in files {
-        if read(&file)? != read(&folder.path().join(&file))? {
+        if bytes(&file)? != bytes(&folder.path().join(&file))? {
             let file = file.display();
             return Err(Error::Other(format!(
                 "{file} is not what its records give: make it again, or mend the records"
@@ -96,6 +202,10 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn absolute(tool: &Path) -> Result<PathBuf> {
+    fs::canonicalize(tool).map_err(|e| Error::file("find", tool, e))
 }
 
 /// Folders with a declaration: their pages are made.
@@ -110,6 +220,7 @@ fn experiments(root: &Path) -> Result<Vec<PathBuf>> {
 
 fn is_made(root: &Path, page: &Path) -> bool {
     page == root.join(BENCHMARKS)
+        || page == root.join(CLI)
         || (page.with_file_name("experiment.ron").exists() && page.with_file_name("results").is_dir())
 }
 

@@ -1,8 +1,9 @@
-//! A newcomer's first hour: each command of README, in order, in one folder, and what the page says of it. A command that is new there
-//! must be named here.
+//! A newcomer's first hour: each command of README and of the pages below docs/, in one folder, and what it must print. A command
+//! that is new on a page must be named here.
 #![cfg(unix)]
 
 use crate::binary::{printed, synth};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,10 +19,25 @@ enum How {
 }
 use How::{Instead, Left, Run};
 
-/// The commands of the page, and what each must print or say.
+/// The pages.
+const PAGES: [&str; 10] = [
+    include_str!("../../../../README.md"),
+    include_str!("../../../../docs/getting-started.md"),
+    include_str!("../../../../docs/models.md"),
+    include_str!("../../../../docs/tuning.md"),
+    include_str!("../../../../docs/serving.md"),
+    include_str!("../../../../docs/python.md"),
+    include_str!("../../../../docs/quality.md"),
+    include_str!("../../../../docs/benchmarks.md"),
+    include_str!("../../../../docs/kernels.md"),
+    include_str!("../../../../docs/glossary.md"),
+];
+
+/// The commands of the pages in the order in which they run, and what each must print.
 const COMMANDS: &[(&str, How, &[&str])] = &[
     ("cargo xtask demo", Left("minutes; CI runs it"), &[]),
     ("cargo xtask test", Left("it runs this test"), &[]),
+    ("cargo run --release -p wgoose-session --example generate", Left("minutes; session's tests have it"), &[]),
     (
         "wgoose generate assets/demo.gguf -p \"#[stable(feature = \"",
         Instead("wgoose generate assets/demo.gguf -p \"#[stable(feature = \" -n 4"),
@@ -153,14 +169,14 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ("pip install .", Left("minutes; test_readme.py has the wheel"), &[]),
 ];
 
-/// The commands in the page's blocks for a shell, without what is said of them.
+/// The commands in a page's blocks for a shell, without their comments.
 fn commands_of(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
     let lines = blocks.flat_map(str::lines).map(|line| line.split_once(" #").map_or(line, |(command, _)| command));
     lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
-/// A folder with what the page's commands read.
+/// A folder with the files that the commands read.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
@@ -192,9 +208,9 @@ fn folder() -> tempfile::TempDir {
 
 #[test]
 fn a_newcomer_s_first_hour() {
-    let page = include_str!("../../../../README.md");
-    let named: Vec<&str> = COMMANDS.iter().map(|(command, ..)| *command).collect();
-    assert_eq!(commands_of(page), named, "a command of README is neither run nor named in tests/cli/readme.rs");
+    let named: BTreeSet<String> = COMMANDS.iter().map(|(command, ..)| (*command).to_owned()).collect();
+    let printed: BTreeSet<String> = PAGES.into_iter().flat_map(commands_of).collect();
+    assert_eq!(printed, named, "pages and tests/cli/readme.rs name other commands");
     let folder = folder();
     let binary = Path::new(env!("CARGO_BIN_EXE_wgoose")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
