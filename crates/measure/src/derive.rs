@@ -67,7 +67,7 @@ pub struct Gain {
 #[derive(Debug, thiserror::Error)]
 pub enum DeriveError {
     /// Nothing says for which device and model.
-    #[error("it says of no sweep for which device and model it was: ledgers of schema 1 do not; tune again")]
+    #[error("it says of no sweep for which device and model it was: tune again")]
     NoSession,
     /// The contents of the default plan are missing.
     #[error("the default plan {0} is not in the ledger: a part of it is missing")]
@@ -212,7 +212,7 @@ impl<'a> Known<'a> {
         };
         // By id: the order in which ledgers were merged changes nothing. An extended gate says more of a plan whose
         // gate is known.
-        let is_extended = |trial: &Trial| matches!(trial.identity.tried.job(), Some(Job::ExtendedGate { .. }));
+        let is_extended = |trial: &Trial| matches!(trial.identity.tried, Job::ExtendedGate { .. });
         let mut trials: Vec<(&str, &Trial)> = records.trials().collect();
         trials.sort_by_key(|(id, trial)| (is_extended(trial), *id));
         trials.dedup_by_key(|(id, _)| *id);
@@ -227,12 +227,11 @@ impl<'a> Known<'a> {
 
     fn learn(&mut self, trial: &Trial) {
         let is_model = trial.identity.model.as_ref().is_none_or(|model| *model == self.session.model);
-        let Some(job) = trial.identity.tried.job() else { return };
         if trial.identity.device != self.session.device || !is_model {
             self.others += 1;
             return;
         }
-        match (job, &trial.outcome) {
+        match (&trial.identity.tried, &trial.outcome) {
             (Job::Gate { plan, .. }, Outcome::Gate(gate)) => {
                 // Once wrong, always wrong.
                 let known = self.gates.entry(plan.clone()).or_insert_with(|| gate.clone());

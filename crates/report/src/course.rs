@@ -93,11 +93,11 @@ fn progress(view: &View<'_>, objective: &Objective) -> Vec<Progress> {
     let mut events: Vec<(f64, Event<'_>)> = Vec::new();
     for trial in view.ended() {
         let Outcome::Pair { samples_ns, .. } = &trial.outcome else { continue };
-        if let Some(
-            Job::Screen { plans, scenario } | Job::Steps { plans, scenario, .. } | Job::Confirm { plans, scenario, .. },
-        ) = trial.identity.tried.job()
+        if let Job::Screen { plans, scenario }
+        | Job::Steps { plans, scenario, .. }
+        | Job::Confirm { plans, scenario, .. } = &trial.identity.tried
         {
-            let is_compared = !matches!(trial.identity.tried.job(), Some(Job::Screen { .. }));
+            let is_compared = !matches!(trial.identity.tried, Job::Screen { .. });
             if let Ok(result) = paired(samples_ns, &Effort::none().criteria()) {
                 let event = Event::Timed { plans, scenario: *scenario, gain: result.comparison.log_ratio, is_compared };
                 events.push((view.spent_at(trial), event));

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use wgoose_measure::job::Job;
-use wgoose_measure::ledger::{Cause, Outcome, Trial, Tried};
+use wgoose_measure::ledger::{Cause, Outcome, Trial};
 
 /// Something that failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +43,7 @@ pub(super) fn failures(view: &View<'_>) -> Vec<Failed> {
 
 /// What a trial tried, in a line.
 fn what(trial: &Trial) -> String {
-    let job = match &trial.identity.tried {
-        Tried::Job(job) => job,
-        Tried::Earlier(earlier) => return format!("{} {}", earlier.subject.op, earlier.subject.variant),
-    };
-    match job {
+    match &trial.identity.tried {
         Job::Kernel { site, kernel } | Job::Control { site, kernel } => format!("{site}: {kernel}"),
         Job::Kernels { site, kernels: [a, b], .. } => format!("{site}: {a} against {b}"),
         Job::Compile { site } => format!("kernels of {site}, compiled ahead"),

@@ -4,8 +4,7 @@ use super::sites::Site;
 use super::view::View;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use wgoose_measure::ledger::UNTRIED;
-use wgoose_measure::ledger::{Cause, Outcome, Record, Tried};
+use wgoose_measure::ledger::{Cause, Record, UNTRIED};
 
 /// What was not run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,17 +55,6 @@ impl LeftOut {
                 };
                 let reason = &refused.reason;
                 add(reason.cause, &reason.text, u64::from(refused.configurations), name);
-            }
-        }
-        for trial in view.ended() {
-            let (Tried::Earlier(earlier), Outcome::Failed(reason)) = (&trial.identity.tried, &trial.outcome) else {
-                continue;
-            };
-            // Schema 1 counts in words: `108 of 866 points: reason`.
-            let (count, text) = reason.text.split_once(" points: ").unwrap_or(("1 of", &reason.text));
-            let count = count.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(1);
-            if reason.cause == Cause::Constraint {
-                add(reason.cause, text, count, format!("{}/{}", earlier.subject.op, earlier.subject.variant));
             }
         }
         let mut refusals: Vec<Refusals> = reasons.into_values().collect();

@@ -5,23 +5,13 @@ use super::point::{Point, label};
 use super::roof::{Ceiling, Instances, Work, work};
 use super::view::View;
 use std::collections::BTreeMap;
+use wgoose_graph::Format;
+use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_measure::job::{Configured, Job, SiteId};
-use wgoose_measure::ledger::{Earlier, Outcome, Record, Tried};
+use wgoose_measure::ledger::{Outcome, Record};
 use wgoose_measure::stats::summary::Summary;
 use wgoose_measure::stats::verdict::{Comparison, Criteria, compare};
-
-/// A kind of op instance at a size, as every schema names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Name {
-    op: String,
-    k: u64,
-    m: u64,
-    formats: Vec<String>,
-    up_to_rows: u64,
-    rows: u64,
-    segments: u64,
-}
 
 /// What is known of a site.
 #[derive(Clone, Debug)]
@@ -66,7 +56,6 @@ pub struct Compared {
 /// What is gathered of a site.
 #[derive(Default)]
 struct Gathered {
-    id: Option<SiteId>,
     /// By label: where a kernel was edited, what was measured last.
     points: BTreeMap<String, Point>,
     failed: usize,
@@ -82,31 +71,18 @@ pub(super) fn sites(
     plan: Option<&Plan>,
     roofline: Option<Ceiling>,
 ) -> Vec<Site> {
-    let mut all: BTreeMap<Name, Gathered> = BTreeMap::new();
+    let mut all: BTreeMap<SiteId, Gathered> = BTreeMap::new();
     for trial in view.ended() {
         let at = view.spent_at(trial);
         match (&trial.identity.tried, &trial.outcome) {
-            (Tried::Job(Job::Kernel { site, kernel }), outcome) => {
+            (Job::Kernel { site, kernel }, outcome) => {
                 gathered(&mut all, site).add(&kernel.variant, &kernel.config, outcome, at);
             }
-            (Tried::Job(Job::Kernels { site, kernels, held_out }), Outcome::Pair { samples_ns: [a, b], .. }) => {
+            (Job::Kernels { site, kernels, held_out }, Outcome::Pair { samples_ns: [a, b], .. }) => {
                 if let Ok(comparison) = compare(a, b, &Criteria::kernel()) {
                     let kernels = kernels.each_ref().map(Configured::to_string);
                     gathered(&mut all, site).compared.push(Compared { kernels, held_out: *held_out, comparison });
                 }
-            }
-            (Tried::Earlier(Earlier { subject, .. }), outcome @ Outcome::Kernel(_)) => {
-                let size = |name: &str| subject.shape.get(name).copied().unwrap_or_default();
-                let name = Name {
-                    op: subject.op.clone(),
-                    k: size("k"),
-                    m: size("m"),
-                    formats: subject.format.iter().map(ToString::to_string).collect(),
-                    up_to_rows: size("up_to_rows"),
-                    rows: size("rows"),
-                    segments: 1,
-                };
-                all.entry(name).or_default().add(&subject.variant, &subject.tunables, outcome, at);
             }
             _ => {}
         }
@@ -114,7 +90,7 @@ pub(super) fn sites(
     for entry in view.records.as_slice() {
         if let Record::Refused(refused) = &entry.record
             && let Some(site) = refused.site.as_ref().filter(|_| view.is_device(&refused.device))
-            && let Some(own) = all.get_mut(&name(site))
+            && let Some(own) = all.get_mut(site)
         {
             let [of, count] = own.configurations.get_or_insert_default();
             *of = (*of).max(u64::from(refused.of));
@@ -123,13 +99,12 @@ pub(super) fn sites(
     }
     all.retain(|_, own| !own.points.is_empty() || own.failed > 0);
     let mut instances = Instances::of(view);
-    let works: Vec<Option<Work>> =
-        all.values().map(|own| own.id.as_ref().and_then(|id| instances.find(id)).map(|group| work(&group))).collect();
+    let works: Vec<Option<Work>> = all.keys().map(|id| instances.find(id).map(|group| work(&group))).collect();
     let ceiling = roofline.or_else(|| reached(all.values().zip(&works)));
     let mut sites: Vec<(bool, f64, Site)> = Vec::new();
-    for ((name, own), work) in all.into_iter().zip(works) {
-        let is_prompt = name.rows > name.segments;
-        let site = site(&name, own, work.zip(ceiling), &mut instances, catalogue, plan);
+    for ((id, own), work) in all.into_iter().zip(works) {
+        let is_prompt = id.rows > id.segments;
+        let site = site(&id, own, work.zip(ceiling), &mut instances, catalogue, plan);
         let cost = site.points.first().map_or(0.0, |point| point.ns.median * work.map_or(1.0, |w| f64::from(w.count)));
         sites.push((is_prompt, cost, site));
     }
@@ -137,23 +112,8 @@ pub(super) fn sites(
     sites.into_iter().map(|(.., site)| site).collect()
 }
 
-fn name(site: &SiteId) -> Name {
-    let SiteId { key, rows, segments } = site;
-    Name {
-        op: key.op.clone(),
-        k: key.k.into(),
-        m: key.m.into(),
-        formats: key.formats.iter().map(ToString::to_string).collect(),
-        up_to_rows: key.up_to_rows.into(),
-        rows: (*rows).into(),
-        segments: (*segments).into(),
-    }
-}
-
-fn gathered<'a>(all: &'a mut BTreeMap<Name, Gathered>, site: &SiteId) -> &'a mut Gathered {
-    let own = all.entry(name(site)).or_default();
-    own.id.get_or_insert_with(|| site.clone());
-    own
+fn gathered<'a>(all: &'a mut BTreeMap<SiteId, Gathered>, site: &SiteId) -> &'a mut Gathered {
+    all.entry(site.clone()).or_default()
 }
 
 impl Gathered {
@@ -185,7 +145,7 @@ fn reached<'a>(all: impl Iterator<Item = (&'a Gathered, &'a Option<Work>)>) -> O
 }
 
 fn site(
-    name: &Name,
+    id: &SiteId,
     own: Gathered,
     work: Option<(Work, Ceiling)>,
     instances: &mut Instances<'_>,
@@ -198,12 +158,12 @@ fn site(
         let at = points.iter().position(|point| point.label() == label);
         (label, at)
     };
-    let choice = own.id.as_ref().and_then(|id| plan?.choices.iter().find(|choice| choice.key == id.key));
+    let choice = plan.and_then(|plan| plan.choices.iter().find(|choice| choice.key == id.key));
     let chosen = choice.map(|choice| (choice.variant.clone(), label(&choice.variant, &choice.config)));
-    let default = own.id.as_ref().and_then(|id| default_label(id, instances, catalogue));
+    let default = default_label(id, instances, catalogue);
     let heat = HeatMap::of(&points, chosen.as_ref().map(|(variant, _)| variant.as_str()));
     Site {
-        rows: name.rows,
+        rows: id.rows.into(),
         default: default.map(placed),
         chosen: chosen.map(|(_, label)| placed(label)),
         failed: own.failed,
@@ -213,31 +173,29 @@ fn site(
         bytes: work.map(|(work, _)| work.bytes),
         heat,
         compared: own.compared,
-        name: name.in_words(),
+        name: in_words(id),
         points,
     }
 }
 
-impl Name {
-    fn in_words(&self) -> String {
-        let Name { op, k, m, formats, rows, segments, .. } = self;
-        let mut runs: Vec<(&str, u32)> = Vec::new();
-        for format in formats {
-            match runs.last_mut() {
-                Some((last, count)) if last == format => *count += 1,
-                _ => runs.push((format, 1)),
-            }
+fn in_words(site: &SiteId) -> String {
+    let SiteId { key: TuningKey { op, k, m, formats, .. }, rows, segments } = site;
+    let mut runs: Vec<(Format, u32)> = Vec::new();
+    for format in formats {
+        match runs.last_mut() {
+            Some((last, count)) if last == format => *count += 1,
+            _ => runs.push((*format, 1)),
         }
-        let runs: Vec<String> =
-            runs.iter().map(|(f, n)| if *n == 1 { (*f).to_owned() } else { format!("{n} x {f}") }).collect();
-        let formats = if runs.is_empty() { String::new() } else { format!(", {}", runs.join(", ")) };
-        let rows = match (rows, segments) {
-            (1, 1) => "1 row".to_owned(),
-            (rows, 1) => format!("{rows} rows"),
-            (rows, segments) => format!("{rows} rows of {segments} sequences"),
-        };
-        format!("{op} {k} to {m}{formats}, {rows}")
     }
+    let runs: Vec<String> =
+        runs.iter().map(|(f, n)| if *n == 1 { f.to_string() } else { format!("{n} x {f}") }).collect();
+    let formats = if runs.is_empty() { String::new() } else { format!(", {}", runs.join(", ")) };
+    let rows = match (rows, segments) {
+        (1, 1) => "1 row".to_owned(),
+        (rows, 1) => format!("{rows} rows"),
+        (rows, segments) => format!("{rows} rows of {segments} sequences"),
+    };
+    format!("{op} {k} to {m}{formats}, {rows}")
 }
 
 /// The kernel that the default plan takes.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wgoose_measure::job::Job;
-use wgoose_measure::ledger::{Cause, Earlier, Outcome, Records, Timing, Tried};
+use wgoose_measure::ledger::{Cause, Outcome, Records, Timing};
 use wgoose_measure::stats::summary::median;
 
 /// The version of the schema that is written.
@@ -148,32 +148,17 @@ pub fn results(records: &Records) -> Results {
     Results { schema_version: VERSION, metadata: Metadata { timeunit: "milliseconds" }, results }
 }
 
-/// The site, the variant and its tunables, if that was tried alone.
-fn configuration(tried: &Tried) -> Option<BTreeMap<String, Value>> {
+/// The site, the variant and its tunables, if the job is a kernel alone.
+fn configuration(job: &Job) -> Option<BTreeMap<String, Value>> {
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     let mut set = |name: &str, value: Value| drop(all.insert(format!("wgoose.{name}"), value));
-    let (variant, config) = match tried {
-        Tried::Job(Job::Kernel { site, kernel }) => {
-            set("op", site.key.op.clone().into());
-            set("formats", site.key.formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").into());
-            let sizes = [("k", site.key.k), ("m", site.key.m), ("rows", site.rows), ("segments", site.segments)];
-            sizes.into_iter().for_each(|(name, size)| set(name, size.into()));
-            (&kernel.variant, &kernel.config)
-        }
-        // Comparisons and refusals have words among their tunables; a step has no columns.
-        Tried::Earlier(Earlier { subject, .. })
-            if subject.shape.contains_key("k")
-                && !["against", "refused"].iter().any(|w| subject.tunables.contains_key(*w)) =>
-        {
-            set("op", subject.op.clone().into());
-            set("formats", subject.format.map(|format| format.to_string()).unwrap_or_default().into());
-            subject.shape.iter().filter(|(name, _)| *name != "up_to_rows").for_each(|(name, n)| set(name, (*n).into()));
-            (&subject.variant, &subject.tunables)
-        }
-        _ => return None,
-    };
-    set("variant", variant.clone().into());
-    for (name, value) in config {
+    let Job::Kernel { site, kernel } = job else { return None };
+    set("op", site.key.op.clone().into());
+    set("formats", site.key.formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").into());
+    let sizes = [("k", site.key.k), ("m", site.key.m), ("rows", site.rows), ("segments", site.segments)];
+    sizes.into_iter().for_each(|(name, size)| set(name, size.into()));
+    set("variant", kernel.variant.clone().into());
+    for (name, value) in &kernel.config {
         // Numbers stay numbers for those who fit models to them.
         let value = value.parse::<i64>().map_or_else(|_| Value::from(value.clone()), Value::from);
         all.insert(name.clone(), value);

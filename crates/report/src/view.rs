@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use wgoose_kernels::DeviceFingerprint;
-use wgoose_measure::ledger::{Decision, Outcome, Record, Records, Session, Trial};
+use wgoose_measure::ledger::{Decision, Record, Records, Session, Trial};
 
 /// What was tuned, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,15 +155,7 @@ impl<'a> View<'a> {
     pub(super) fn searched(&self) -> Vec<Searched> {
         let mut kinds: BTreeMap<&'static str, (usize, f64)> = BTreeMap::new();
         for trial in self.ended() {
-            let kind = match (trial.identity.tried.job(), &trial.outcome) {
-                (Some(job), _) => job.name(),
-                (None, Outcome::Control(_)) => "control",
-                (None, Outcome::Gate(_)) => "gate",
-                (None, Outcome::Arm(_)) => "arm of a comparison",
-                (None, Outcome::Kernel(_)) => "kernel",
-                (None, _) => continue,
-            };
-            let entry = kinds.entry(kind).or_default();
+            let entry = kinds.entry(trial.identity.tried.name()).or_default();
             entry.0 += 1;
             entry.1 += trial.cost.map_or(0.0, |cost| cost.total());
         }

@@ -28,7 +28,7 @@ impl ReplayRunner {
         let mut clock = Clock::Wall;
         let ended = |trial: &&Trial| trial.outcome.is_known();
         for (_, trial) in records.trials().filter(|(_, trial)| ended(trial)) {
-            let Some(job) = trial.identity.tried.job() else { continue };
+            let job = &trial.identity.tried;
             if matches!(job, Job::Kernel { .. }) {
                 clock = trial.identity.clock;
             }

@@ -63,11 +63,8 @@ fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
 
     // Every sample is in the ledger, which other verbs read.
     let (records, notices) = wgoose_measure::ledger::read(&folder.path().join("all.jsonl")).unwrap();
-    let names: Vec<&str> = records
-        .trials()
-        .filter(|(_, t)| t.outcome.is_known())
-        .map(|(_, t)| t.identity.tried.job().unwrap().name())
-        .collect();
+    let names: Vec<&str> =
+        records.trials().filter(|(_, t)| t.outcome.is_known()).map(|(_, t)| t.identity.tried.name()).collect();
     assert!(notices.is_empty() && names.starts_with(&["gate", "gate"]) && names.len() >= 4, "{names:?}");
     printed(folder.path(), ["report", "all.jsonl"]);
 

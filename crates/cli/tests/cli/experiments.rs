@@ -176,7 +176,7 @@ fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
     let ledger = results.map(|entry| entry.unwrap().path()).find(|path| path.extension().unwrap() == "jsonl").unwrap();
     let (records, _) = read(&ledger).unwrap();
     let jobs = |name: &str| {
-        let jobs = records.trials().filter_map(|(_, trial)| trial.identity.tried.job());
+        let jobs = records.trials().map(|(_, trial)| &trial.identity.tried);
         jobs.filter(|job| job.name() == name).count()
     };
     assert!(jobs("kernel") > 10 && jobs("gate") == 6, "{} kernels, {} gates", jobs("kernel"), jobs("gate"));

@@ -363,7 +363,7 @@ fn text_of_files_does_not_reach_the_terminal_raw() {
     assert!(code == 1 && stderr.contains("escape.ron: a name of 8 bytes") && !stderr.contains('\x1b'), "{stderr:?}");
 
     // A ledger's line is told by what it says of itself.
-    let line = "{\"schema\":3,\"id\":\"\x1b[7mX\",\"at\":1}\n";
+    let line = "{\"schema\":1,\"id\":\"\x1b[7mX\",\"at\":1}\n";
     write(folder.path().join("escape.jsonl"), line).unwrap();
     let (_, stderr) = fails(folder.path(), "plan --from escape.jsonl");
     assert!(stderr.contains("does not match its id \\u{1b}[7mX:") && !stderr.contains('\x1b'), "{stderr:?}");

@@ -193,7 +193,7 @@ impl World {
         let (records, _) = ledger::read(&self.path("ledger.jsonl")).unwrap();
         let failed = records.trials().filter_map(|(_, trial)| {
             let Outcome::Failed(reason) = &trial.outcome else { return None };
-            match trial.identity.tried.job()? {
+            match &trial.identity.tried {
                 Job::Kernel { kernel, .. } | Job::Kernels { kernels: [_, kernel], .. } => {
                     Some((kernel.variant.clone(), reason.cause))
                 }
@@ -338,8 +338,8 @@ fn confirmed(folder: &Path, seconds: u32) -> Confirmed {
     let (records, _) = ledger::read(&ledger).unwrap();
     let mut pairs: BTreeMap<(Scenario, u32), usize> = BTreeMap::new();
     for (_, trial) in records.trials() {
-        if let (Some(Job::Confirm { scenario, process, plans }), Outcome::Pair { samples_ns, .. }) =
-            (trial.identity.tried.job(), &trial.outcome)
+        if let (Job::Confirm { scenario, process, plans }, Outcome::Pair { samples_ns, .. }) =
+            (&trial.identity.tried, &trial.outcome)
             && plans[1].0 == plan.hash()
         {
             *pairs.entry((*scenario, *process)).or_default() += samples_ns[1].len();

@@ -150,17 +150,17 @@ impl Found {
             failed: Vec::new(),
         };
         for trial in trials {
-            match (trial.identity.tried.job(), &trial.outcome) {
-                (Some(Job::Gate { plan, .. }), outcome) if *plan == arm.id => {
+            match (&trial.identity.tried, &trial.outcome) {
+                (Job::Gate { plan, .. }, outcome) if *plan == arm.id => {
                     found.refused = refusal(outcome);
                     if let Outcome::Gate(gate) = outcome {
                         found.gate = Some(gate.clone());
                     }
                 }
-                (Some(Job::Resident { plan }), Outcome::Failed(reason)) if *plan == arm.id => {
+                (Job::Resident { plan }, Outcome::Failed(reason)) if *plan == arm.id => {
                     found.fell_back = Some(reason.clone());
                 }
-                (Some(Job::Steps { plans: [_, plan], scenario, .. }), outcome) if *plan == arm.id && !is_first => {
+                (Job::Steps { plans: [_, plan], scenario, .. }, outcome) if *plan == arm.id && !is_first => {
                     found.learn(*scenario, outcome);
                 }
                 _ => {}

@@ -19,6 +19,17 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// Every line that can be told is of another version of the program. The file was not touched.
+    #[error(
+        "{} has ledger schema {found}, this program reads {SCHEMA}: name another ledger, or use the version that wrote it",
+        path.display()
+    )]
+    Schema {
+        /// The ledger.
+        path: PathBuf,
+        /// The schema of its first such line.
+        found: u32,
+    },
     /// The record was refused before anything was written.
     #[error("the record cannot be written: {0}")]
     Record(#[from] LineError),
@@ -36,8 +47,8 @@ impl From<LinesError> for LedgerError {
     }
 }
 
-/// The version of the record's layout that this build writes; it also reads those before.
-pub(super) const SCHEMA: u32 = 6;
+/// The version of the record's layout: this build writes and reads no other.
+pub(super) const SCHEMA: u32 = 1;
 
 /// How every line, and therefore every ledger, begins.
 pub(super) const OPENING: &str = "{\"schema\":";
@@ -49,7 +60,7 @@ pub enum LineError {
     #[error("it does not begin with {Head}")]
     Head,
     /// Written by another version of the program.
-    #[error("its schema is {found}, this program reads {SCHEMA} and those before: use the version that wrote it")]
+    #[error("its schema is {found}, this program reads {SCHEMA}: use the version that wrote it")]
     Schema {
         /// The schema it names.
         found: u32,
@@ -69,9 +80,6 @@ pub enum LineError {
         /// The key it names.
         key: String,
     },
-    /// A field is missing or does not belong.
-    #[error("its fields do not make a record of its kind")]
-    Fields,
     /// JSON has no word for it.
     #[error("`{field}` holds {value}, which is not a finite number")]
     NotFinite {

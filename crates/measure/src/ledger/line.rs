@@ -1,13 +1,12 @@
 //! A record as one line of JSON, and back.
 //!
 //! ```text
-//! {"schema":6,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
+//! {"schema":1,"id":"<hash of what follows>","key":"...","record":"trial","at":...,...}
 //! ```
-//! The first two fields stand first, as written here: the id is the hash of the line's bytes behind it, so that it both
-//! names the record and betrays a changed bit. The schema stands outside it: schemas from 2 on are read alike, so that
-//! one taken for another of them changes nothing. Unknown fields are refused: adding one raises [`SCHEMA`].
+//! The first two fields come first, as written here: the id is the hash of the line's bytes behind it, so that it both
+//! names the record and betrays a changed bit. Unknown fields are refused: adding one raises [`SCHEMA`], and a line of
+//! another schema is refused by its number.
 
-use super::earlier;
 use super::error::{LineError, OPENING, SCHEMA};
 use super::identity::short_hex;
 use super::record::Record;
@@ -53,15 +52,14 @@ pub(super) fn decode(line: &[u8]) -> Result<Entry, LineError> {
     let line = str::from_utf8(line).map_err(|_| LineError::Head)?;
     let (schema, rest) = line.strip_prefix(OPENING).and_then(|l| l.split_once(',')).ok_or(LineError::Head)?;
     let found: u32 = schema.parse().map_err(|_| LineError::Head)?;
-    if !(1..=SCHEMA).contains(&found) {
+    if found != SCHEMA {
         return Err(LineError::Schema { found });
     }
     let (id, behind_id) = rest.strip_prefix("\"id\":\"").and_then(|l| l.split_once("\",")).ok_or(LineError::Head)?;
     if hash(behind_id) != id {
         return Err(LineError::Damaged { id: id.to_owned() });
     }
-    let record = if found == 1 { earlier::decode(behind_id)? } else { read(behind_id)? };
-    Ok(Entry::new(id.to_owned(), record))
+    Ok(Entry::new(id.to_owned(), read(behind_id)?))
 }
 
 /// The record of a line's fields.

@@ -2,10 +2,10 @@
 //!
 //! A ledger is append-only. Its writer holds an exclusive lock; a record is acknowledged once its bytes are synced. A
 //! writer killed in the middle of a line leaves a torn tail, which the next one moves to `<ledger>.torn`. A damaged line
-//! in the middle, or one of a newer schema, is skipped, reported and left where it is: a sweep of hours is not lost to
-//! one bad line, nor is the line. Nothing that was acknowledged is ever rewritten.
+//! in the middle, or one of another schema, is skipped, reported and left where it is: a sweep of hours is not lost to
+//! one bad line, nor is the line. A file without a single line of this schema is refused, and not touched. Nothing that
+//! was acknowledged is ever rewritten.
 
-mod earlier;
 mod error;
 mod identity;
 mod line;
@@ -15,7 +15,7 @@ mod records;
 mod scan;
 
 pub use error::{LedgerError, LineError};
-pub use identity::{Clock, Earlier, Identity, Policy, Subject, Tried};
+pub use identity::{Clock, Identity};
 pub use record::{
     Alike, ArmRecord, Arms, Cause, Decision, Gate, ImpossibleArm, Outcome, PlanRecord, Reason, Record, Refused,
     Session, Timing, Trial, UNTRIED,
@@ -44,12 +44,12 @@ impl Ledger {
     /// end. Anything found amiss is in [`Ledger::notices`].
     ///
     /// # Errors
-    /// [`LedgerError::Locked`] where another writer has it, [`LedgerError::NotALedger`] where the file is something
-    /// else (it is left untouched), [`LedgerError::Lines`] otherwise.
+    /// [`LedgerError::Locked`] where another writer has it, [`LedgerError::NotALedger`] or [`LedgerError::Schema`] where
+    /// the file is something else (it is left untouched), [`LedgerError::Lines`] otherwise.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, LedgerError> {
         let path = path.into();
         let (mut lines, bytes) = Lines::open(&path)?;
-        let Scan { records, notices, tail, end } = scan::scan(&bytes).ok_or(LedgerError::NotALedger { path })?;
+        let Scan { records, notices, tail, end } = scan::scan(&bytes, &path)?;
         match tail {
             Tail::Clean => {}
             Tail::Unended => lines.end_line()?,
@@ -95,7 +95,7 @@ impl Ledger {
 /// writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
 ///
 /// # Errors
-/// [`LedgerError::NotALedger`], [`LedgerError::Lines`].
+/// [`LedgerError::NotALedger`], [`LedgerError::Schema`], [`LedgerError::Lines`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
     let fail = |doing| move |source| LinesError::Io { doing, path: path.to_path_buf(), source };
     let mut bytes = wgoose_files::read(path).map_err(fail("read"))?;
@@ -103,8 +103,7 @@ pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
         let packed = MultiGzDecoder::new(&bytes[..]);
         bytes = wgoose_files::read_all(packed, 0).map_err(fail("decompress"))?;
     }
-    let Scan { records, notices, .. } =
-        scan::scan(&bytes).ok_or_else(|| LedgerError::NotALedger { path: path.to_path_buf() })?;
+    let Scan { records, notices, .. } = scan::scan(&bytes, path)?;
     Ok((records, notices))
 }
 

@@ -53,7 +53,7 @@ pub struct Trial {
     pub session: Option<String>,
     /// What was tried, and where.
     pub identity: Identity,
-    /// What it took. Schema 1 did not say.
+    /// What it took; `None` where it has not ended, and where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// What came of it.
@@ -70,8 +70,6 @@ pub enum Outcome {
     Kernel(Timing),
     /// The control kernel ran.
     Control(Timing),
-    /// One arm of a comparison, as schema 1 wrote them.
-    Arm(Timing),
     /// Both arms of a comparison ran.
     Pair {
         /// Raw times of the incumbent and the candidate, in the order taken: a dispatch's, or a step's.
@@ -97,9 +95,9 @@ pub enum Outcome {
 pub struct Timing {
     /// Raw times of one dispatch, in the order taken.
     pub samples_ns: Vec<f64>,
-    /// Dispatches of each sample. Schema 1 did not say: 0.
+    /// Dispatches of each sample.
     pub repeats: u32,
-    /// Copies of the weights that were streamed in turn. Schema 1 did not say: 0.
+    /// Copies of the weights that were streamed in turn.
     pub copies: u32,
     /// The gate's verdict, where one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,10 +115,10 @@ impl Outcome {
         !matches!(self, Outcome::Intent | Outcome::Interrupted)
     }
 
-    /// Raw times of one kernel or arm; empty where nothing was timed.
+    /// Raw times of one kernel; empty where nothing was timed.
     pub fn samples_ns(&self) -> &[f64] {
         match self {
-            Outcome::Kernel(timing) | Outcome::Control(timing) | Outcome::Arm(timing) => &timing.samples_ns,
+            Outcome::Kernel(timing) | Outcome::Control(timing) => &timing.samples_ns,
             Outcome::Intent | Outcome::Pair { .. } | Outcome::Gate(_) | Outcome::Done => &[],
             Outcome::Failed(_) | Outcome::Interrupted => &[],
         }
@@ -299,7 +297,7 @@ pub struct Gate {
     /// Hash of the certified decisions, for whole models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_hash: Option<String>,
-    /// Class of precision by whose measure they are certified. Ledgers from before lack it.
+    /// Class of precision by whose measure they are certified, for whole models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<PrecisionClass>,
     /// Decisions that agree with the reference, and decisions in all.
@@ -308,12 +306,10 @@ pub struct Gate {
     /// Longest prompt and largest batch that were looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
-    /// Certified positions of the reference, and positions in all, for whole models. Ledgers from before had it in
-    /// words alone.
+    /// Certified positions of the reference, and positions in all, for whole models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certified: Option<(u32, u32)>,
-    /// Hash of the very bits of the results, for kernels: those with the same one are interchangeable. Ledgers from
-    /// before lack it.
+    /// Hash of the very bits of the results, for kernels: those with the same one are interchangeable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<String>,
     /// What was compared, or where it went wrong.

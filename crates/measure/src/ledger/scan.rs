@@ -1,8 +1,9 @@
 //! Reading a ledger's bytes: what is sound, what is damaged, what is torn.
 
-use super::error::{LineError, OPENING};
+use super::error::{LedgerError, LineError, OPENING};
 use super::line::decode;
 use super::records::Records;
+use std::path::Path;
 
 /// Something amiss in a ledger; nothing of it is lost.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,16 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// The schema of a line that is skipped for it.
+    fn foreign_schema(&self) -> Option<u32> {
+        match self {
+            Notice::Skipped { reason: LineError::Schema { found }, .. } => Some(*found),
+            Notice::Skipped { .. } | Notice::Torn { .. } => None,
+        }
+    }
+}
+
 /// How a file ends.
 pub(super) enum Tail {
     /// With a line's end, or empty.
@@ -48,12 +59,13 @@ pub(super) struct Scan {
     pub(super) end: u64,
 }
 
-/// Reads `bytes`; `None` where they are not a ledger's (not even the beginning of one).
-pub(super) fn scan(bytes: &[u8]) -> Option<Scan> {
+/// Reads the bytes of the file at `path`. They are refused where they are not a ledger's (not even the beginning of one),
+/// and where nothing of them is of this schema.
+pub(super) fn scan(bytes: &[u8], path: &Path) -> Result<Scan, LedgerError> {
     let opening = OPENING.as_bytes();
     let seen = bytes.len().min(opening.len());
     if bytes[..seen] != opening[..seen] {
-        return None;
+        return Err(LedgerError::NotALedger { path: path.to_path_buf() });
     }
 
     let mut scan =
@@ -77,5 +89,10 @@ pub(super) fn scan(bytes: &[u8]) -> Option<Scan> {
         }
         byte += piece.len() as u64;
     }
-    Some(scan)
+    match scan.notices.iter().find_map(Notice::foreign_schema) {
+        Some(found) if scan.records.as_slice().is_empty() => {
+            Err(LedgerError::Schema { path: path.to_path_buf(), found })
+        }
+        _ => Ok(scan),
+    }
 }

@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::ledger::{
     Alike, ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
-    Reason, Record, Records, Refused, Session, Trial, Tried,
+    Reason, Record, Records, Refused, Session, Trial,
 };
 use crate::paired::{Effort, PairedResult};
 use crate::runner::{Assignment, Runner, RunnerError};
@@ -143,7 +143,10 @@ impl<'a> ResultCache<'a> {
         let Outcome::Failed(reason) = outcome else { return };
         let is_here = identity.device == self.device && (identity.model.is_none() || identity.model == self.model);
         let is_fatal = matches!(reason.cause, Cause::DeviceLost | Cause::Timeout | Cause::Crash | Cause::OutOfMemory);
-        if let Some(suspect) = identity.tried.job().filter(|_| is_fatal && is_here).and_then(Suspect::of) {
+        if is_fatal
+            && is_here
+            && let Some(suspect) = Suspect::of(&identity.tried)
+        {
             self.quarantined.entry(suspect).or_insert_with(|| reason.clone());
         }
     }
@@ -360,7 +363,7 @@ impl<'a> ResultCache<'a> {
         // A whole step streams the model's own weights, and is timed as people see it.
         let clock = if is_model && self.runner.clock() != Clock::Simulated { Clock::Wall } else { self.runner.clock() };
         let model = self.model.clone().filter(|_| is_model);
-        Identity { tried: Tried::Job(job.clone()), device: self.device.clone(), model, clock }
+        Identity { tried: job.clone(), device: self.device.clone(), model, clock }
     }
 
     /// What is known of a job, if it ended. One that failed fails by whichever clock it is timed.
@@ -431,7 +434,7 @@ impl<'a> ResultCache<'a> {
         self.append(identity, cost, outcome.clone())?;
         let waited = cost.map_or(0.0, |cost| cost.waited);
         self.waited += Duration::try_from_secs_f64(waited).unwrap_or_default();
-        self.took.extend(identity.tried.job().cloned().zip(cost.map(|cost| effort.of_instance(cost))));
+        self.took.extend(cost.map(|cost| (identity.tried.clone(), effort.of_instance(cost))));
         if outcome == Outcome::Interrupted {
             let is_wanted = self.interrupt.is_raised();
             return Err(if is_wanted { RunnerError::Interrupted.into() } else { TrialError::OutOfTime });

@@ -101,18 +101,13 @@ fn a_recorded_sweep_is_told_whole() {
 }
 
 #[test]
-fn ledgers_of_every_schema_have_a_report() {
-    // Schema 1 says what was timed, and not for which plan.
-    let report = gather(&shipped("32x2560-q4_k_m-int8.jsonl"));
-    assert!(matches!(report.derived, Err(DeriveError::NoSession)));
-    assert!(report.sites.len() > 20 && report.course.control.len() == 2 && report.course.spent > 100.0);
-    let points: usize = report.sites.iter().map(|site| site.points.len()).sum();
-    assert!(points > 100 && report.left_out.refusals.iter().any(|r| r.configurations > 100));
-    assert!(html(&report, "one.jsonl").contains("No plan can be derived"));
-
-    // An empty one, and two at once: the newest sweep is told.
+fn an_empty_ledger_and_two_at_once_have_a_report() {
     let nothing = gather(&Records::default());
-    assert!(nothing.subject.is_none() && html(&nothing, "none.jsonl").contains("No kernel was timed alone"));
+    assert!(nothing.subject.is_none() && matches!(nothing.derived, Err(DeriveError::NoSession)));
+    let page = html(&nothing, "none.jsonl");
+    assert!(page.contains("No kernel was timed alone") && page.contains("No plan can be derived"));
+
+    // Of two, the newest sweep is told.
     let both = Records::merged([shipped("24x2048-f16.jsonl.gz"), shipped("32x2560-f16.jsonl.gz")]);
     let (report, shape) = (gather(&both), both.newest_session().unwrap().shape);
     assert_eq!(report.subject.as_ref().unwrap().shape, Some((shape.layers, shape.width)));

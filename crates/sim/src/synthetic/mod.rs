@@ -83,7 +83,7 @@ impl<'a> SimulatedRunner<'a> {
     #[must_use]
     pub fn with_records(mut self, records: &Records) -> Self {
         for (_, trial) in records.trials().filter(|(_, trial)| trial.outcome.is_known()) {
-            let Some(Job::Kernel { site, kernel }) = trial.identity.tried.job() else { continue };
+            let Job::Kernel { site, kernel } = &trial.identity.tried else { continue };
             let known = self.recorded.entry(site.clone()).or_default();
             known.extend(median(trial.outcome.samples_ns()).map(|ns| (kernel.to_string(), ns)));
         }

@@ -247,7 +247,7 @@ fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
         let mut variants: BTreeMap<String, u32> = BTreeMap::new();
         for entry in &records.as_slice()[before..] {
             let Record::Trial(trial) = &entry.record else { continue };
-            let Some(Job::Kernel { site, kernel }) = trial.identity.tried.job() else { continue };
+            let Job::Kernel { site, kernel } = &trial.identity.tried else { continue };
             let name = format!("{}/{}", site.key.op, kernel.variant);
             *variants.entry(name).or_default() += u32::from(trial.outcome.is_known());
         }
@@ -476,7 +476,7 @@ fn with_other_ids(records: &Records, path: &Path, later: f64, passed: bool) -> R
     for entry in records.as_slice() {
         let mut record = entry.record.clone();
         if let Record::Trial(trial) = &mut record
-            && matches!(trial.identity.tried.job(), Some(Job::ExtendedGate { .. }))
+            && matches!(trial.identity.tried, Job::ExtendedGate { .. })
         {
             trial.at += later;
             if let Outcome::Gate(gate) = &mut trial.outcome {

@@ -111,12 +111,26 @@ fn a_lost_line_end_costs_the_two_lines_it_parted() {
     assert!(matches!(ledger.notices(), [Notice::Skipped { line: 2, reason: LineError::Damaged { .. }, .. }]));
 }
 
+/// A line of a schema that there is not.
+const FOREIGN: &[u8] = b"{\"schema\":7,\"id\":\"?\",\"colour\":\"blue\"}\n";
+
+#[test]
+fn a_ledger_of_another_schema_is_refused_and_left_alone() {
+    let (_folder, path) = place();
+    let torn = [FOREIGN, FOREIGN, b"{\"schema\":7,\"id\""].concat();
+    put(&path, &torn);
+    for refused in [Ledger::open(&path).map(drop), read(&path).map(drop)] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, LedgerError::Schema { found: 7, .. }));
+        assert!(error.to_string().contains("has ledger schema 7, this program reads 1:"), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), torn);
+}
+
 #[test]
 fn a_line_of_another_schema_is_skipped_with_its_reason() {
-    let mut bytes = b"{\"schema\":7,\"id\":\"?\",\"colour\":\"blue\"}\n".to_vec();
-    bytes.extend(&SOUND.0);
     let (_folder, path) = place();
-    put(&path, &bytes);
+    put(&path, &[FOREIGN, &SOUND.0].concat());
     let ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.records().as_slice().len(), RECORDS);
     assert!(matches!(ledger.notices(), [Notice::Skipped { line: 1, reason: LineError::Schema { found: 7 }, .. }]));

@@ -8,9 +8,7 @@ use wgoose_graph::Format;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::job::{Configured, Job, SiteId};
-use wgoose_measure::ledger::{
-    Clock, Identity, Ledger, LedgerError, LineError, Outcome, Record, Timing, Trial, Tried, read,
-};
+use wgoose_measure::ledger::{Clock, Identity, Ledger, LedgerError, LineError, Outcome, Record, Timing, Trial, read};
 
 /// An identity that differs with `n` by its kernel alone.
 fn identity(n: u64) -> Identity {
@@ -21,7 +19,7 @@ fn identity(n: u64) -> Identity {
         text: format!("{n:032x}"),
     };
     Identity {
-        tried: Tried::Job(Job::Kernel { site: SiteId { key, rows: 1, segments: 1 }, kernel }),
+        tried: Job::Kernel { site: SiteId { key, rows: 1, segments: 1 }, kernel },
         device: DeviceFingerprint {
             adapter: "Imaginary 9000".to_owned(),
             vendor: 0x10de,
