@@ -6,6 +6,7 @@ use crate::out;
 use std::path::{Path, PathBuf};
 use wgoose_bench::{Saved, Timed, saved};
 use wgoose_measure::stats::{Comparison, Criteria, Summary, Verdict, compare};
+use wgoose_session::printable;
 
 /// Say of two records which is faster, and how sure that is.
 ///
@@ -97,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
         let of = (&now.device, &now.model);
         if heading.replace(of) != Some(of) {
-            outln!("{} on {}", now.model, now.device);
+            outln!("{} on {}", printable(&now.model), printable(&now.device));
             outln!("{:<36}{:>10}{:>10}  {:<26}{:>5}  verdict", "", "A, ms", "B, ms", "times as fast", "pairs");
         }
         outln!("{}", line(before, now, comparison));
@@ -170,7 +171,7 @@ fn line(before: &Timed, now: &Timed, comparison: &Comparison) -> String {
     let range = format!("{:.3} ({:.3} to {:.3})", log_ratio.exp(), interval.low.exp(), interval.high.exp());
     let (a, b) = (median(&before.samples_ms), median(&now.samples_ms));
     let answers = if other_answers(before, now) { "  other answers" } else { "" };
-    format!("{:<36}{a:>10.2}{b:>10.2}  {range:<26}{pairs:>5}  {verdict}{answers}", now.what)
+    format!("{:<36}{a:>10.2}{b:>10.2}  {range:<26}{pairs:>5}  {verdict}{answers}", printable(&now.what))
 }
 
 fn json(before: &Timed, now: &Timed, comparison: &Comparison) -> serde_json::Value {
