@@ -1,7 +1,6 @@
 //! Set-up and chores on any machine: `cargo xtask --help` lists them.
 
 mod apt;
-mod attack;
 mod bless;
 mod crates;
 mod demo;
@@ -48,8 +47,6 @@ enum Verb {
     Prepare(prepare::Args),
     /// Holds figures of speed on pages against the records that they cite
     Evidence(evidence::Args),
-    /// Runs the tool on inputs that were damaged by chance, of every format that it reads, and looks for crashes
-    Attack(attack::Args),
     /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
     Kills(kills::Args),
     /// Has a session do everything for a long time: what it says and its memory must stay
@@ -71,7 +68,6 @@ fn main() -> ExitCode {
         Verb::Test(args) => test::run(&args),
         Verb::Prepare(args) => prepare::run(&args),
         Verb::Evidence(args) => evidence::run(&args),
-        Verb::Attack(args) => attack::run(&args),
         Verb::Kills(args) => kills::run(&args),
         Verb::Soak(args) => soak::run(&args),
         Verb::Sbom(args) => sbom::run(&args),

@@ -25,6 +25,7 @@ mod memory;
 mod not_finite;
 mod plans;
 mod profiles;
+mod raw_bytes;
 mod readme;
 mod refusals;
 mod reports;
