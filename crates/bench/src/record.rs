@@ -31,11 +31,9 @@ pub struct Record {
     /// Tokens generated.
     pub decode_tokens: usize,
     /// Sequences of batched decode.
-    #[serde(default = "one")]
     pub sequences: usize,
     /// Share of the decoding time that the CPU spent encoding steps; absent where tokens are chosen from logits read
     /// back.
-    #[serde(default)]
     pub encode_share: Option<f64>,
     /// Opening the file and the device, until a session is there.
     pub load_ms: f64,
@@ -49,11 +47,9 @@ pub struct Record {
     pub peak_memory_mib: Option<f64>,
     /// What the quality gate says of its answers.
     pub quality_hash: String,
-    /// The class of precision that the hash is of; absent in records from before there were any.
-    #[serde(default)]
+    /// The class of precision that the hash is of, if that was recorded.
     pub quality_class: Option<PrecisionClass>,
-    /// Certified decisions, all of which agree with the reference's; absent in records from before.
-    #[serde(default)]
+    /// Certified decisions, all of which agree with the reference's, if they were counted.
     pub quality_decisions: Option<u32>,
     /// Milliseconds of each reading of the prompt.
     pub prefill_ms: Vec<f64>,
@@ -67,11 +63,6 @@ impl Record {
         let Record { device, fingerprint, prefill_tokens, decode_tokens, sequences, .. } = self;
         (device, fingerprint, prefill_tokens, decode_tokens, sequences)
     }
-}
-
-/// Records of the first version had one.
-fn one() -> usize {
-    1
 }
 
 /// Why records cannot be read or written.

@@ -36,7 +36,7 @@ const LINKED: [&str; 10] = [
 /// Pages whose prose is checked.
 const PLAIN: [&str; 4] = ["README.md", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 
-/// The page that `wgoose bench` makes of the records beside it.
+/// The page that `wgoose bench` makes of the records beside it; a test of the command line makes it again.
 const BENCHMARKS: &str = "optimization_plan/benchmarks.md";
 
 /// The page that the tool's own help makes.
@@ -164,7 +164,7 @@ fn habits(root: &Path) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Makes the pages that programs make anew, elsewhere, and compares.
+/// Makes the pages of experiments and of the command line anew, elsewhere, and compares.
 ///
 /// # Errors
 /// Names the first page that is not what its records give.
@@ -174,7 +174,6 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
     for experiment in experiments(Path::new(""))? {
         find_all(&experiment, &mut files)?;
     }
-    files.extend(["md", "jsonl", "svg"].map(|extension| Path::new(BENCHMARKS).with_extension(extension)));
     for file in &files {
         let copy = folder.path().join(file);
         let parent = copy.parent().unwrap_or(folder.path());
@@ -185,13 +184,9 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
     if read(Path::new(CLI))? != cli::page(&tool)? {
         return Err(Error::Other(format!("{CLI} is not what the tool's help says: cargo xtask evidence --write")));
     }
-    let render = |words: &[&str], of: &[PathBuf]| {
-        let mut command = crate::shell::command(&tool, words);
-        capture(command.args(of).current_dir(folder.path()))
-    };
     let answered = experiments(Path::new(""))?.into_iter().filter(|experiment| experiment.join("results").is_dir());
-    render(&["experiment", "render"], &answered.collect::<Vec<_>>())?;
-    render(&["bench", "render"], &[BENCHMARKS.into()])?;
+    let mut render = crate::shell::command(&tool, ["experiment", "render"]);
+    capture(render.args(answered).current_dir(folder.path()))?;
     let bytes = |path: &Path| fs::read(path).map_err(|e| Error::file("read", path, e));
     for file in files {
         if bytes(&file)? != bytes(&folder.path().join(&file))? {

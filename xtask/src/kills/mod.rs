@@ -101,12 +101,12 @@ const VICTIMS: [Victim; 8] = [
     },
     Victim {
         name: "bench",
-        line: "bench --model m.gguf --title a --change b --out out.md --cache . --backend cpu --prefill-tokens 8 --decode-tokens 4 \
+        line: "bench m.gguf --title a --change b --save out.md --cache . --backend cpu --prefill-tokens 8 --decode-tokens 4 \
                --runs 1",
         input: "",
         makes: "out.md",
         reads: Some(
-            "bench --model m.gguf --title a --change c --out out.md --cache . --backend cpu --prefill-tokens 8 \
+            "bench m.gguf --title a --change c --save out.md --cache . --backend cpu --prefill-tokens 8 \
                      --decode-tokens 4 --runs 1",
         ),
         lines: Some("out.jsonl"),

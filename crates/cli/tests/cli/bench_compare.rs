@@ -1,13 +1,13 @@
-//! `bench compare` and `bench render`: what saved records say of each other.
+//! `bench compare`: what saved records say of each other.
 
-use crate::binary::{printed, said, wgoose};
+use crate::binary::{said, wgoose};
 use std::fs;
 use std::path::Path;
 
 /// A record of one title, whose runs took these times.
 fn record(change: &str, decode_ms: &[f64], quality: &str) -> String {
     format!(
-        r#"{{"title":"a GPU","change":"{change}","at":1,"model":"m.gguf","fingerprint":"f","device":"d, driver 1","plan":"p","prefill_chunk":64,"prefill_tokens":32,"decode_tokens":64,"load_ms":10.0,"first_token_ms":20.0,"prefill_tok_s":1000.0,"decode_tok_s":500.0,"peak_memory_mib":null,"quality_hash":"{quality}","prefill_ms":[32.0,32.1,31.9,32.0,32.0,32.1],"decode_ms":{decode_ms:?}}}"#
+        r#"{{"title":"a GPU","change":"{change}","at":1,"model":"m.gguf","fingerprint":"f","device":"d, driver 1","plan":"p","prefill_chunk":64,"prefill_tokens":32,"decode_tokens":64,"sequences":1,"load_ms":10.0,"first_token_ms":20.0,"prefill_tok_s":1000.0,"decode_tok_s":500.0,"peak_memory_mib":null,"quality_hash":"{quality}","prefill_ms":[32.0,32.1,31.9,32.0,32.0,32.1],"decode_ms":{decode_ms:?}}}"#
     )
 }
 
@@ -91,18 +91,4 @@ fn what_cannot_be_compared_is_said() {
     }
     assert_eq!(compare(folder.path(), "before before").0, Some(2));
     assert_eq!(compare(folder.path(), "before after --fail-on odd").0, Some(2));
-}
-
-#[test]
-fn a_report_is_made_again_of_its_records() {
-    let folder = folder();
-    printed(folder.path(), ["bench", "render", "benchmarks.md"]);
-    let report = fs::read_to_string(folder.path().join("benchmarks.md")).unwrap();
-    assert!(report.contains("## a GPU\n") && report.contains("| bb, **other answers** |"), "{report}");
-    assert_eq!(report.matches("10.0 (x1.00)").count(), 3, "{report}");
-    assert!(report.contains("](<benchmarks.svg>)"), "{report}");
-    assert_eq!(fs::read_to_string(folder.path().join("benchmarks.svg")).unwrap().matches("class=\"dot\"").count(), 6);
-    let output = wgoose(folder.path(), ["bench", "render", "absent.md"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(output).contains("cannot read 'absent.jsonl'"));
 }

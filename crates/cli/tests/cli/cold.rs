@@ -15,7 +15,7 @@ fn folder() -> tempfile::TempDir {
 fn every_condition_has_its_figures() {
     let folder = folder();
     let options = "--runs 2 --drop-page-cache --out-record cold.jsonl --timeline timeline.json";
-    let line = format!("bench --cold --model tiny.gguf --prompt-tokens 5 {options}");
+    let line = format!("bench --cold tiny.gguf --prompt-tokens 5 {options}");
     let table = printed(folder.path(), line.split_whitespace());
     for part in ["warm, 2 starts", "cold pipelines, 2 starts", "process start to first logits, ms", "busy with map, ms"]
     {

@@ -115,7 +115,7 @@ fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
         "eval more.st --text tokens.json",
         "logits more.st --tokens tokens.json --out x.npy",
         "tune more.st",
-        "bench --model more.st",
+        "bench more.st",
     ] {
         let output = wgoose(folder, line.split(' '));
         let error = String::from_utf8(output.stderr).unwrap();

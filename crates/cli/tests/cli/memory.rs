@@ -71,7 +71,7 @@ fn no_second_copy_of_the_weights_is_left_behind() {
     // Most of it is one large matrix, and another.
     printed(folder, "synth large.gguf --layers 1 --width 128 --ffn 256 --vocab 200000 --ranks 32,24,16,48".split(' '));
     let anonymous = |model: &str| {
-        let report = json(folder, &format!("bench --cold --runs 1 --json --model {model}"));
+        let report = json(folder, &format!("bench --cold --runs 1 --json {model}"));
         let warm = &report["conditions"][0]["samples"][0];
         let figure = |name: &str| warm[name].as_u64().unwrap();
         // A software device has its memory here too.

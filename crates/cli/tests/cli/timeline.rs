@@ -29,7 +29,7 @@ fn verbs_that_run_a_model_leave_a_timeline() {
     for verb in [
         "generate tiny.gguf --prompt goose --max-tokens 2",
         "logits tiny.gguf --tokens tokens.json --out logits.npy",
-        "bench --cold --model tiny.gguf --runs 1",
+        "bench --cold tiny.gguf --runs 1",
     ] {
         let path = folder.join("timeline.json");
         printed(folder, format!("{verb} --timeline timeline.json").split(' '));

@@ -10,7 +10,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn rows(folder: &Path, options: &str) -> Vec<serde_json::Value> {
-    let line = format!("bench --model tiny.gguf --json --out-record rows.jsonl {options}");
+    let line = format!("bench tiny.gguf --json --out-record rows.jsonl {options}");
     let report: serde_json::Value = serde_json::from_str(&printed(folder, line.split_whitespace())).unwrap();
     let records = std::fs::read_to_string(folder.join("rows.jsonl")).unwrap();
     let last: serde_json::Value = serde_json::from_str(records.lines().last().unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn fresh_processes_are_rows_too() {
 #[test]
 fn the_table_says_where_and_how() {
     let folder = folder();
-    let table = printed(folder.path(), "bench --model tiny.gguf --prompt-tokens 3 --runs 2".split(' '));
+    let table = printed(folder.path(), "bench tiny.gguf --prompt-tokens 3 --runs 2".split(' '));
     for part in
         ["tiny.gguf (F16) on ", "default plan ", "prefill chunk ", "2 runs each", "median ms", "prompt of 3 tokens"]
     {

@@ -49,11 +49,8 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Model files.
-    #[arg(value_name = "MODEL", required_unless_present = "model")]
+    #[arg(value_name = "MODEL", required = true)]
     models: Vec<PathBuf>,
-    /// The same, as it was written before.
-    #[arg(long, hide = true, conflicts_with = "models")]
-    model: Vec<PathBuf>,
     /// Measure with each of these plans: `found` as without this option, `default`, or a file.
     #[arg(long, value_name = "found|default|FILE", value_delimiter = ',', conflicts_with_all = ["plan", "cold"])]
     #[arg(value_parser = one_of_plans())]
@@ -65,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "title", allow_hyphen_values = true)]
     change: Option<String>,
     /// Append to this report; its records lie beside it, with the extension .jsonl.
-    #[arg(long, alias = "out", value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines())]
+    #[arg(long, value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines())]
     save: Option<PathBuf>,
     /// With --title: where the quality reference is kept between runs.
     #[arg(long, value_name = "DIR", requires = "title")]
@@ -100,19 +97,9 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     Compare(compare::Args),
-    /// Write reports anew from the records beside them.
-    Render {
-        /// Reports that --save wrote.
-        #[arg(required = true, value_name = "REPORT")]
-        reports: Vec<PathBuf>,
-    },
 }
 
 impl Args {
-    fn models(&self) -> impl Iterator<Item = &Path> {
-        self.models.iter().chain(&self.model).map(PathBuf::as_path)
-    }
-
     fn plans(&self) -> Vec<PlanChoice> {
         if self.plans.is_empty() { vec![self.options.plan()] } else { self.plans.clone() }
     }
@@ -127,20 +114,18 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.command {
-        Some(Command::Compare(args)) => return compare::run(args),
-        Some(Command::Render { reports }) => return report::render(reports),
-        None => {}
+    if let Some(Command::Compare(args)) = &args.command {
+        return compare::run(args);
     }
     // Before minutes of measuring.
     let builder = args.options.session()?;
-    args.models().try_for_each(|model| builder.open_file(model).map(drop))?;
+    args.models.iter().try_for_each(|model| builder.open_file(model).map(drop))?;
     let (rows, cold) = (&args.workloads, &args.cold);
     match (&args.title, &args.change) {
         _ if cold.cold => {
             let out = (args.json, rows.out_record.as_deref());
             let of = (args.runs(), rows.cold_prompt()?);
-            args.models().try_for_each(|model| cold::run(model, of, out, cold, &args.options))
+            args.models.iter().try_for_each(|model| cold::run(model, of, out, cold, &args.options))
         }
         (Some(title), Some(change)) => titled::run(args, title, change),
         _ => workloads::run(args),

@@ -5,18 +5,8 @@ use crate::cells::cell;
 use crate::failure::Failure;
 use crate::out;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use wgoose_bench::{Record, saved};
-
-/// Writes reports anew from the records beside them.
-pub(super) fn render(reports: &[PathBuf]) -> Result<(), Failure> {
-    let anew = |report: &Path| -> Result<(), Failure> {
-        write(report, &saved::<Record>(&report.with_extension("jsonl"))?)?;
-        outln!("wrote {}", report.display());
-        Ok(())
-    };
-    reports.iter().try_for_each(|report| anew(report))
-}
+use std::path::Path;
+use wgoose_bench::Record;
 
 /// Writes a report, and its picture beside it if there is something to compare.
 pub(super) fn write(report: &Path, records: &[Record]) -> Result<(), Failure> {
@@ -81,4 +71,38 @@ fn markdown(records: &[Record], picture: Option<&str>) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect_file;
+    use wgoose_bench::saved;
+
+    /// The records of the repository.
+    fn records() -> Vec<Record> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../optimization_plan/benchmarks.jsonl");
+        saved(&path).unwrap()
+    }
+
+    #[test]
+    fn other_answers_than_before_are_told() {
+        let mut records = records();
+        assert!(!markdown(&records, None).contains("other answers"));
+        records[1].quality_hash = "another".to_owned();
+        assert!(markdown(&records, None).contains("| another, **other answers** |"));
+        records[1].title = "another title".to_owned();
+        assert!(!markdown(&records, None).contains("other answers"), "it is held against records of its title");
+    }
+
+    /// The page is made of its records; with `UPDATE_EXPECT=1` it is made anew.
+    #[test]
+    fn the_report_of_the_repository_is_that_of_its_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("benchmarks.md");
+        write(&report, &records()).unwrap();
+        let written = |extension: &str| std::fs::read_to_string(report.with_extension(extension)).unwrap();
+        expect_file!["../../../../../optimization_plan/benchmarks.md"].assert_eq(&written("md"));
+        expect_file!["../../../../../optimization_plan/benchmarks.svg"].assert_eq(&written("svg"));
+    }
 }

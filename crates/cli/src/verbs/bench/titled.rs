@@ -17,7 +17,7 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
     let save = args.save.as_deref();
     let mut records: Option<Records<Record>> =
         save.map(|report| super::open(&report.with_extension("jsonl"))).transpose()?;
-    for model in args.models() {
+    for model in &args.models {
         for plan in args.plans() {
             let moving = Moving::spinner("opening")?;
             let subject = args.options.subject_with(plan)?;

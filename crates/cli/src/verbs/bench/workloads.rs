@@ -142,7 +142,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let form = if args.json { Form::Json } else { args.format };
     let is_usual = is_usual && args.workloads.against.is_none();
     let mut reports = Vec::new();
-    for model in args.models() {
+    for model in &args.models {
         let theirs = args.theirs(model, &jobs)?;
         for plan in args.plans() {
             let mut report = args.report(model, plan, &jobs)?;
