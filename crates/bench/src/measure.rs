@@ -5,8 +5,9 @@ use crate::record::Record;
 use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use wgoose_measure::quality::Reference;
+use wgoose_measure::quality::{QualityError, Reference};
 use wgoose_measure::stats::summary::median;
+use wgoose_runtime::{CancelToken, RuntimeError};
 use wgoose_session::SessionError;
 
 /// Tokens of the prompt that is timed until its logits are there.
@@ -25,7 +26,7 @@ pub struct Load {
 }
 
 /// Benchmarks one configuration. `cache` is a folder where the quality reference is kept; `watch` is told what is going
-/// on.
+/// on; `cancel` is looked at while the reference is computed.
 ///
 /// # Errors
 /// It cannot be run, or gives wrong results.
@@ -36,6 +37,7 @@ pub fn measure(
     title: &str,
     change: &str,
     cache: Option<&Path>,
+    cancel: &CancelToken,
     watch: &mut Watch<'_>,
 ) -> Result<Record, BenchError> {
     say(watch, Progress::Opening)?;
@@ -67,12 +69,14 @@ pub fn measure(
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = subject.engine(model, Reference::SLOTS)?;
     let opened = subject.builder.open_file(model).map_err(SessionError::from)?;
-    let mut goes_on = || watch(Progress::Checking).is_continue();
     let reference = match cache {
-        Some(folder) => Reference::cached_while(&opened, folder, &mut goes_on)?,
-        None => Reference::compute_while(&opened, &mut goes_on)?,
+        Some(folder) => Reference::cached(&opened, folder, cancel),
+        None => Reference::compute(&opened, cancel),
     };
-    let reference = reference.ok_or(BenchError::Stopped)?;
+    let reference = reference.map_err(|error| match error {
+        QualityError::Runtime(RuntimeError::Cancelled) => BenchError::Stopped,
+        error => error.into(),
+    })?;
     let quality = reference.evaluate(&mut configured.engine, configured.class)?;
     if !quality.passed() {
         return Err(BenchError::Wrong(quality.to_string()));

@@ -4,18 +4,17 @@ use crate::failure::{Failure, Interrupted};
 use crate::options::CacheOptions;
 use crate::progress::{Moving, note};
 use crate::signals::OnSignal;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use wgoose_measure::experiment::{Arm, Doing, ExperimentError, Findings, Measuring};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::{ImpossibleArm, Ledger};
 use wgoose_measure::objective::Objective;
 use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::runner::RunnerError;
 use wgoose_measure::scenario::Scenario;
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{Device, DeviceOptions, kernel_bench::open_measured};
 use wgoose_session::printable;
 use wgoose_tuner::arms::tune_arms;
@@ -80,22 +79,14 @@ pub(crate) fn tune(
     scenarios: &[Scenario],
     (ledger, budget): (Ledger, Duration),
 ) -> Result<(), Failure> {
-    let (interrupt, _on_signal) = interruptible();
+    let cancel = CancelToken::default();
+    let _on_signal = OnSignal::cancel(&cancel);
     let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
-    let tuned = tune_arms(&bench.device, arms, scenarios, (ledger, budget, interrupt), &mut |key, done, of| {
+    let tuned = tune_arms(&bench.device, arms, scenarios, (ledger, budget, cancel), &mut |key, done, of| {
         bar.done_of(done as u64, of as u64);
         bar.say(&format!("tuning {key}"));
     });
     tuned.map_err(failure)
-}
-
-/// What is raised by Ctrl-C, while the other one lives; a second one ends the program.
-fn interruptible() -> (Interrupt, OnSignal) {
-    let interrupt = Interrupt::default();
-    let raised = interrupt.clone();
-    let on_signal =
-        OnSignal::call(move |_| if raised.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
-    (interrupt, on_signal)
 }
 
 fn failure(error: ExperimentError) -> Failure {
@@ -110,23 +101,14 @@ fn failure(error: ExperimentError) -> Failure {
 /// Measures; what goes on is shown on a terminal, what was refused is said. Ctrl-C ends it between two comparisons, a
 /// second one at once.
 pub(crate) fn measure(bench: &Workbench, question: Question<'_>, ledger: Ledger) -> Result<Findings, Failure> {
-    let (interrupt, _on_signal) = interruptible();
+    let cancel = CancelToken::default();
+    let _on_signal = OnSignal::cancel(&cancel);
     ledger.notices().iter().for_each(|notice| note(&printable(&notice.to_string())));
     let Question { name: experiment, declaration, arms, left_out, objective, budget } = question;
     let (device, version) = (&bench.device, crate::version());
     let references = &*bench.kept;
-    let measuring = Measuring {
-        device,
-        arms,
-        left_out,
-        objective,
-        experiment,
-        declaration,
-        references,
-        budget,
-        version,
-        interrupt,
-    };
+    let measuring =
+        Measuring { device, arms, left_out, objective, experiment, declaration, references, budget, version, cancel };
     let bar = Moving::bar(0, "{pos}/{len} {elapsed} {wide_msg}")?;
     let findings = measuring.run(ledger, &mut |doing| match doing {
         Doing::Checking(arm) => bar.say(&format!("{}: held against the reference", printable(arm))),

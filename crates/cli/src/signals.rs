@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
+use wgoose_runtime::CancelToken;
 
 /// What can come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,12 @@ impl OnSignal {
     pub(crate) fn call(handler: impl FnMut(Signal) -> ControlFlow<()> + Send + 'static) -> Self {
         set(Some(Box::new(handler)));
         OnSignal(())
+    }
+
+    /// The first signal cancels work, a second one ends the program.
+    pub(crate) fn cancel(work: &CancelToken) -> Self {
+        let work = work.clone();
+        OnSignal::call(move |_| if work.cancel() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 

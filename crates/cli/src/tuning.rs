@@ -7,18 +7,17 @@ use crate::signals::OnSignal;
 use clap::ValueEnum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
 use wgoose_measure::derive::{Policy, best_so_far};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::scenario::Scenario;
 use wgoose_plans::{Chosen, ModelClass, Place, Store};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 use wgoose_session::printable;
 use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
@@ -70,7 +69,7 @@ impl Effort {
             in_use: None,
             seeds: Vec::new(),
             hints: wgoose_plans::of_maker(device.fingerprint().vendor),
-            interrupt: Interrupt::default(),
+            cancel: CancelToken::default(),
         }
     }
 }
@@ -117,9 +116,7 @@ pub(crate) fn watched<T>(
     verbose: bool,
     run: impl FnOnce(Listener<'_>) -> Result<T, Box<SweepError>>,
 ) -> Result<Result<T, Box<SweepError>>, Failure> {
-    let interrupt = options.interrupt.clone();
-    let _on_signal =
-        OnSignal::call(move |_| if interrupt.raise() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+    let _on_signal = OnSignal::cancel(&options.cancel);
     let bar = Countdown::show(options.begun, options.budget)?;
     // Of each scenario, how many times as fast it is by what was confirmed.
     let mut gains: BTreeMap<Scenario, f64> = BTreeMap::new();
@@ -160,7 +157,7 @@ pub(crate) fn watched<T>(
         }
         let best: Vec<String> = gains.iter().map(|(scenario, gain)| format!("{scenario} x{gain:.2}")).collect();
         bar.say(&if best.is_empty() { trying.clone() } else { format!("{}; {trying}", best.join(", ")) });
-        if options.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        options.cancel.flow()
     }))
 }
 

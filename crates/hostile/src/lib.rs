@@ -20,6 +20,7 @@ use wgoose_measure::derive::{Policy, derive};
 use wgoose_measure::ledger::read as read_ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::quality::Reference;
+use wgoose_runtime::CancelToken;
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 use wgoose_session::{EmbeddingCacheOptions, state_file};
 use world::{SHAPE, World};
@@ -161,8 +162,8 @@ pub fn reference(bytes: &[u8]) {
     let world = World::get();
     World::with_file(&world.reference_name, bytes, |path| {
         let Some(folder) = path.parent() else { return };
-        let hash =
-            Reference::cached(&world.model, folder).map(|reference| reference.expected(PrecisionClass::default()));
+        let hash = Reference::cached(&world.model, folder, &CancelToken::default())
+            .map(|reference| reference.expected(PrecisionClass::default()));
         assert_eq!(hash.ok(), Some(world.reference.expected(PrecisionClass::default())));
     });
 }

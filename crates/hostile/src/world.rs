@@ -9,7 +9,7 @@ use wgoose_kernels::{Catalogue, Feature, Instance, Limits};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_measure::quality::{ExtendedReference, ExtendedWorkload, Reference};
-use wgoose_runtime::{CpuExecutor, Engine};
+use wgoose_runtime::{CancelToken, CpuExecutor, Engine};
 use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
 
 /// The smallest model whose quality can be told.
@@ -59,7 +59,7 @@ impl World {
         let other = folder.path().join("model.st");
         write(&options(Container::Safetensors), &other, &mut unwatched)?;
         let cache = folder.path().join("cache");
-        let reference = Reference::cached(&model, &cache)?;
+        let reference = Reference::cached(&model, &cache, &CancelToken::default())?;
         let name = fs::read_dir(&cache)?.next().ok_or("no reference is kept")??.file_name();
         let beside = folder.path().join("extended");
         let extended = World::extended(&model, &reference, &beside)?;

@@ -4,7 +4,7 @@
 //! means. In reading order:
 //!
 //! 1. what is measured: [`scenario`], [`objective`], [`problem`], [`space`], [`seed`], [`drive`];
-//! 2. how: [`job`], [`runner`], [`paired`], [`result_cache`], [`interrupt`];
+//! 2. how: [`job`], [`runner`], [`paired`], [`result_cache`];
 //! 3. what it says: [`stats`], [`quality`], [`ledger`], and [`derive`](mod@derive), which makes a plan of a ledger;
 //! 4. [`experiment`]: arms held against a baseline, on all of this.
 
@@ -13,7 +13,6 @@
 pub mod derive;
 pub mod drive;
 pub mod experiment;
-pub mod interrupt;
 pub mod job;
 pub mod ledger;
 pub mod objective;

@@ -51,8 +51,8 @@ pub(crate) fn bench(
         runs: runs as usize,
     };
     let record = outside(py, move || {
-        let mut interrupt = Interrupt::default();
-        let record = measure(&path, &subject, &load, "", "", cache.as_deref(), &mut |now| {
+        let interrupt = Interrupt::default();
+        let record = measure(&path, &subject, &load, "", "", cache.as_deref(), &interrupt.token(), &mut |now| {
             interrupt.look(listen.as_ref(), |py| (now.to_string(),).into_pyobject(py))
         });
         let record = interrupt.or_raise(record.map_err(|e| of_bench(&e)))?;

@@ -58,12 +58,11 @@ pub(crate) fn embed(
     let mut embeddings = Vec::with_capacity(texts.len());
     for some in texts.chunks(TEXTS) {
         let embedded = outside(py, || {
-            let mut interrupt = Interrupt::default();
-            let goes_on = &mut || interrupt.signals().is_continue();
-            let embedded = session.lock().embed_batch_while(some, options, goes_on);
+            let interrupt = Interrupt::default();
+            let embedded = session.lock().embed_batch(some, options, &interrupt.token());
             interrupt.or_raise(embedded.map_err(|e| of_session(&e)))
         })??;
-        embeddings.extend(embedded.into_iter().flatten());
+        embeddings.extend(embedded);
     }
     Ok(embeddings)
 }

@@ -63,7 +63,7 @@ pub(crate) fn evaluate(
             }
         };
         let mut model = open(builder, &path)?;
-        let mut interrupt = Interrupt::default();
+        let interrupt = Interrupt::default();
         let evaluation = run(&mut model, reference.as_mut(), &mut *text, &options, &mut |score| {
             interrupt.look(listen.as_ref(), |py| (score.bytes, score.bits_per_byte()).into_pyobject(py))
         });

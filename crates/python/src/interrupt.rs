@@ -1,18 +1,21 @@
 //! Ctrl-C, and what a listener raises, while Rust works on the thread that called: looked at from time to time, without Python's lock
 //! in between.
 
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use wgoose_runtime::CancelToken;
 
-/// Whether a call goes on.
+/// What was raised while a call worked, if anything.
 #[derive(Default)]
-pub(crate) struct Interrupt(Option<PyErr>);
+pub(crate) struct Interrupt(Arc<Mutex<Option<PyErr>>>);
 
 impl Interrupt {
     /// Looks at signals, and calls `listen`, where there is one, with these arguments; what either raises ends the call.
     pub(crate) fn look(
-        &mut self,
+        &self,
         listen: Option<&Py<PyAny>>,
         arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
     ) -> ControlFlow<()> {
@@ -23,18 +26,25 @@ impl Interrupt {
                 None => Ok(()),
             }
         });
-        self.0 = self.0.take().or(heard.err());
-        if self.0.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let mut raised = self.0.lock();
+        *raised = raised.take().or(heard.err());
+        if raised.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Looks at signals.
-    pub(crate) fn signals(&mut self) -> ControlFlow<()> {
+    pub(crate) fn signals(&self) -> ControlFlow<()> {
         self.look(None, |py| Ok(PyTuple::empty(py)))
+    }
+
+    /// Cancels the call once a signal has come or a listener has raised; looks at signals each time it is asked.
+    pub(crate) fn token(&self) -> CancelToken {
+        let shared = Interrupt(Arc::clone(&self.0));
+        CancelToken::polling(move || shared.signals().is_break())
     }
 
     /// The result of the call, unless something was raised.
     pub(crate) fn or_raise<T>(self, result: PyResult<T>) -> PyResult<T> {
-        match self.0 {
+        match self.0.lock().take() {
             Some(raised) => Err(raised),
             None => result,
         }

@@ -111,7 +111,7 @@ pub(crate) fn convert(
             let wanted = AllocationOptions { goal, tokens: limit.unwrap_or(AllocationOptions::TOKENS) };
             let (mut text, name) = text.map_or((None, None), |(text, name)| (Some(text), name));
             let text = text.as_mut().map(|text| &mut **text as &mut dyn Read);
-            let mut interrupt = Interrupt::default();
+            let interrupt = Interrupt::default();
             let made = allocate(&path, &out, &options, &wanted, builder, text, &mut |step| match step {
                 AllocationStep::Tensor { done, total, .. } => {
                     interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
@@ -122,7 +122,7 @@ pub(crate) fn convert(
             (options.to, options.chosen) = (Some(made.mix), Some(made.chosen.clone()));
             allocation = Some(made.json());
         }
-        let mut interrupt = Interrupt::default();
+        let interrupt = Interrupt::default();
         let file = convert_file(&path, &out, &options, &mut |done, total| {
             interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
         });
@@ -196,7 +196,7 @@ pub(crate) fn synth(
     }
     let options = SynthFileOptions { shape, mix: self::mix(mix)?, seed, hot, ffn_zeros };
     let written = outside(py, || {
-        let mut interrupt = Interrupt::default();
+        let interrupt = Interrupt::default();
         let written = synth_file(&out, &options, &mut |done, total| {
             interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
         });

@@ -114,7 +114,7 @@ fn outputs(
     out: Option<&Path>,
 ) -> PyResult<(Vec<Kept>, usize)> {
     let mut session = builder.open(path).map_err(|e| of_session(&e))?;
-    let (mut kept, mut written, mut interrupt) = (Vec::new(), 0, Interrupt::default());
+    let (mut kept, mut written, interrupt) = (Vec::new(), 0, Interrupt::default());
     let traced = session.trace_selected(tokens, only, &mut |op: &TracedOp<'_>| {
         match out {
             _ if !op.is_selected => {}
@@ -141,7 +141,7 @@ fn outputs(
 
 fn compare(subject: &Subject, path: &Path, tokens: &[u32]) -> PyResult<Comparison> {
     let mut executor = subject.executor(path, 1).map_err(|e| of_session(&e))?;
-    let mut interrupt = Interrupt::default();
+    let interrupt = Interrupt::default();
     let comparison = executor.compare_text(tokens, &mut |_| interrupt.signals());
     interrupt.or_raise(comparison.map_err(|e| of_runtime(&e)))
 }

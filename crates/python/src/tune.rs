@@ -18,7 +18,7 @@ use wgoose_measure::runner::ChildCommand;
 use wgoose_measure::seed;
 use wgoose_plans::{Destination, Place, Store};
 use wgoose_runtime::kernel_bench::open_measured;
-use wgoose_runtime::{Device, DeviceOptions};
+use wgoose_runtime::{CancelToken, Device, DeviceOptions};
 use wgoose_session::{model_class, one_line};
 use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sweep};
 
@@ -104,7 +104,7 @@ pub(crate) fn tune(
             in_use: in_use.map(|chosen| chosen.plan),
             seeds: seeds.unwrap_or_default(),
             hints: wgoose_plans::of_maker(device.fingerprint().vendor),
-            interrupt: wgoose_measure::interrupt::Interrupt::default(),
+            cancel: CancelToken::default(),
         };
         let swept = interruptibly(&device, &model, &options, listen.as_ref())?;
         let name = match &destination {
@@ -129,7 +129,7 @@ fn interruptibly(
     options: &SweepOptions,
     listen: Option<&Py<PyAny>>,
 ) -> PyResult<Swept> {
-    let mut interrupt = Interrupt::default();
+    let interrupt = Interrupt::default();
     let swept =
         sweep(device, model, options, &mut |event| interrupt.look(listen, |py| (event.to_string(),).into_pyobject(py)));
     interrupt.or_raise(swept.map_err(|e| of_other(&e)))

@@ -51,6 +51,23 @@ pub fn check_tokens(sequence: usize, tokens: &[u32], vocab: u32) -> Result<(), B
     }
 }
 
+/// Checks that sequences can be read together, in that many slots.
+///
+/// # Errors
+/// An empty sequence, a token outside the vocabulary, a slot that does not exist or is named twice.
+pub(crate) fn check_sequences(sequences: &[Sequence<'_>], vocab: u32, slots: usize) -> Result<(), BatchError> {
+    for (i, s) in sequences.iter().enumerate() {
+        check_tokens(i, s.tokens, vocab)?;
+        if s.slot >= slots {
+            return Err(BatchError::Slot { sequence: i, slot: s.slot, slots });
+        }
+        if let Some(other) = sequences[..i].iter().position(|o| o.slot == s.slot) {
+            return Err(BatchError::SharedSlot(other, i));
+        }
+    }
+    Ok(())
+}
+
 /// What one pass computes: the tables that the kernels read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -89,16 +106,10 @@ impl Batch {
     /// # Errors
     /// An empty sequence, a token outside the vocabulary, a slot that does not exist or is named twice.
     pub fn pack(sequences: &[Sequence<'_>], vocab: u32, slots: usize) -> Result<Batch, BatchError> {
+        check_sequences(sequences, vocab, slots)?;
         let (tokens, token_segments, segments, outputs) = (vec![], vec![], vec![], vec![]);
         let mut batch = Batch { tokens, token_segments, segments, outputs, target: Target::Logits, stays: false };
         for (i, s) in sequences.iter().enumerate() {
-            check_tokens(i, s.tokens, vocab)?;
-            if s.slot >= slots {
-                return Err(BatchError::Slot { sequence: i, slot: s.slot, slots });
-            }
-            if let Some(other) = sequences[..i].iter().position(|o| o.slot == s.slot) {
-                return Err(BatchError::SharedSlot(other, i));
-            }
             let first = batch.tokens.len() as u32;
             let len = s.tokens.len() as u32;
             batch.segments.push(Segment::new(first, len, s.slot as u32));

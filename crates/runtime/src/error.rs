@@ -44,6 +44,9 @@ pub enum RuntimeError {
         /// What the driver said.
         why: String,
     },
+    /// The caller ended it ([`CancelToken`](crate::CancelToken)).
+    #[error("cancelled")]
+    Cancelled,
     /// The device refused a command.
     #[error("the device failed {during}: {why}")]
     Device {

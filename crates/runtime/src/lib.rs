@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod batch;
+mod cancel;
 mod cpu;
 mod decode;
 mod device;
@@ -28,13 +29,14 @@ pub mod timeline;
 mod trace;
 
 pub use batch::{Batch, Outputs, Sequence, check_tokens};
+pub use cancel::CancelToken;
 pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{
     AdapterIdentity, AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters,
     default_cache_dir,
 };
-pub use engine::{Engine, NotFinite};
+pub use engine::{Engine, NotFinite, OnPass};
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Decoder, Executor, StateData};
 pub use gpu::{GpuExecutor, Graphs, Planned};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use wgoose_graph::ModelShape;
 use wgoose_loader::Container;
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
-use wgoose_session::{EmbedOptions, Session};
+use wgoose_session::{CancelToken, EmbedOptions, Session};
 
 /// Names, places, a price: fields of a record, as lists of tokens.
 const FIELDS: [&[u32]; 6] = [
@@ -36,7 +36,9 @@ fn benches(criterion: &mut Criterion) {
     let mut session = Session::builder().embedding_cache(None).open(&model).unwrap();
     let options = EmbedOptions::default();
     let mut group = criterion.benchmark_group("six short texts");
-    group.bench_function("one call", |b| b.iter(|| session.embed_batch(&FIELDS, &options).unwrap()));
+    group.bench_function("one call", |b| {
+        b.iter(|| session.embed_batch(&FIELDS, &options, &CancelToken::default()).unwrap())
+    });
     group.bench_function("six calls", |b| {
         b.iter(|| FIELDS.map(|field| session.embed(field, &options).unwrap()));
     });

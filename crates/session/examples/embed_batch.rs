@@ -5,7 +5,7 @@
 mod support;
 
 use std::error::Error;
-use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
+use wgoose_session::{CancelToken, EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
 const TEXTS: [&str; 4] = [
     "The goose flies over the lake.",
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The mean of the hidden states after the first layer, of length 1; layers above it are not computed.
     let options = EmbedOptions { level: Level::Layer(0), pooling: Pooling::Mean, ..EmbedOptions::default() };
-    let vectors = session.embed_batch(&tokens, &options)?;
+    let vectors = session.embed_batch(&tokens, &options, &CancelToken::default())?;
 
     println!("{} texts, {} numbers each; cosines:", vectors.len(), vectors[0].len());
     for (text, a) in TEXTS.iter().zip(&vectors) {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // The second time nothing is computed.
-    assert_eq!(session.embed_batch(&tokens, &options)?, vectors);
+    assert_eq!(session.embed_batch(&tokens, &options, &CancelToken::default())?, vectors);
     if let Some(stats) = session.embedding_stats() {
         println!("{} found in the cache, {} computed", stats.hits, stats.misses);
     }

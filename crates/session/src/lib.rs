@@ -49,12 +49,12 @@
 //!
 //! # Embeddings
 //! ```no_run
-//! use wgoose_session::EmbedOptions;
+//! use wgoose_session::{CancelToken, EmbedOptions};
 //!
 //! # let mut session = wgoose_session::Session::builder().open("model.gguf")?;
 //! let texts = ["A goose.", "A swan."].map(|text| session.tokenizer().map(|t| t.encode(text.as_bytes())));
 //! let texts: Vec<Vec<u32>> = texts.into_iter().collect::<Result<_, _>>()?;
-//! let vectors = session.embed_batch(&texts, &EmbedOptions::default())?; // [C] each, of length 1
+//! let vectors = session.embed_batch(&texts, &EmbedOptions::default(), &CancelToken::default())?; // [C] each, of length 1
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
 //!
@@ -116,7 +116,7 @@ pub use vocabulary::{ModelVocabularyError, VocabularyChoice};
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
 pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};
-pub use wgoose_runtime::{LoadReport, Residency, StateData, Traced};
+pub use wgoose_runtime::{CancelToken, LoadReport, Residency, StateData, Traced};
 
 use wgoose_runtime::Engine;
 

@@ -3,7 +3,7 @@
 use crate::prefix::{Beginning, History, Prefixes, Snapshot};
 use crate::{Session, SessionError};
 use std::sync::Arc;
-use wgoose_runtime::{Outputs, Sequence};
+use wgoose_runtime::{OnPass, Outputs, Sequence};
 
 /// How far a prompt was read.
 pub(crate) enum Read {
@@ -30,18 +30,18 @@ impl Session {
         }
     }
 
-    /// Reads a prompt, for as long as `goes_on` says so between passes. Its last logits may stay on the device; the prefix
-    /// cache wants to see them.
+    /// Reads a prompt, which `on_pass` may end between passes: it is told how many of its tokens are read. The last logits
+    /// may stay on the device; the prefix cache wants to see them.
     pub(crate) fn read_prompt(
         &mut self,
         prompt: &[u32],
         may_stay: bool,
-        goes_on: &mut dyn FnMut() -> bool,
+        on_pass: OnPass<'_>,
     ) -> Result<Read, SessionError> {
         let Some(Prefixes { cache, history: History { beginning: Some(beginning), tokens: read }, every }) =
             &self.prefixes
         else {
-            return self.read_in_passes(prompt, may_stay, goes_on);
+            return self.read_in_passes(prompt, may_stay, on_pass);
         };
         let vocab = self.model.shape().vocab;
         wgoose_runtime::check_tokens(0, prompt, vocab).map_err(wgoose_runtime::RuntimeError::from)?;
@@ -66,12 +66,12 @@ impl Session {
             self.forward(&whole[at..next], Outputs::None)?;
             self.keep_state(None)?;
             at = next;
-            if !goes_on() {
+            if on_pass(at - known).is_break() {
                 return Ok(Read::Part(at - known));
             }
         }
         let before = at - known;
-        match self.read_in_passes(&whole[at..], false, goes_on)? {
+        match self.read_in_passes(&whole[at..], false, &mut |tokens| on_pass(before + tokens))? {
             Read::All(logits) => {
                 self.keep_state(logits.as_deref())?;
                 Ok(Read::All(logits))
@@ -80,18 +80,13 @@ impl Session {
         }
     }
 
-    /// Reads tokens, for as long as `goes_on` says so between passes.
-    fn read_in_passes(
-        &mut self,
-        tokens: &[u32],
-        may_stay: bool,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Read, SessionError> {
+    /// Reads tokens, which `on_pass` may end between passes.
+    fn read_in_passes(&mut self, tokens: &[u32], may_stay: bool, on_pass: OnPass<'_>) -> Result<Read, SessionError> {
         let read = match may_stay {
-            true => self.engine.read(0, tokens, goes_on).map(|read| (None, read)),
+            true => self.engine.read(0, tokens, on_pass).map(|read| (None, read)),
             false => {
                 let sequence = Sequence { slot: 0, tokens, outputs: Outputs::Last };
-                self.engine.forward_part(sequence, goes_on).map(|(logits, read)| (Some(logits), read))
+                self.engine.forward_part(sequence, on_pass).map(|(logits, read)| (Some(logits), read))
             }
         };
         let all = read.as_ref().map_or(tokens, |(_, read)| &tokens[..*read]);

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::Mix;
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::{self, Ledger, Records};
 use wgoose_measure::objective::Objective;
 use wgoose_measure::problem::Problem;
@@ -190,7 +189,7 @@ fn run(
         in_use: in_use.cloned(),
         seeds: Vec::new(),
         hints: Vec::new(),
-        interrupt: Interrupt::default(),
+        cancel: Default::default(),
     };
     let cache = ResultCache::new(
         Ledger::open(&options.ledger)?,

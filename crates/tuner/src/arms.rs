@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use wgoose_kernels::Precision;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::experiment::{Arm, ExperimentError, sites};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::KernelRunner;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 
 /// A kind of op instance of some arms, with the arithmetic that they allow.
@@ -41,7 +41,7 @@ pub fn tune_arms(
     device: &Arc<Device>,
     arms: &mut [Arm],
     scenarios: &[Scenario],
-    (ledger, budget, interrupt): (Ledger, Duration, Interrupt),
+    (ledger, budget, cancel): (Ledger, Duration, CancelToken),
     tell: &mut dyn FnMut(&TuningKey, usize, usize),
 ) -> Result<(), ExperimentError> {
     let open = open(arms, scenarios);
@@ -49,7 +49,7 @@ pub fn tune_arms(
     let catalogue = Arc::clone(&arm.catalogue);
     let mut runner = KernelRunner::new(device, &catalogue, &first.site, Instant::now())?;
     let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
-    cache.heed(interrupt);
+    cache.heed(cancel);
     let total = open.iter().map(|open| open.site.bytes()).sum::<u64>().max(1) as f64;
     let mut claimed = 0;
     for (done, Open { precision, site }) in open.iter().enumerate() {

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Engine, WGPU_VERSION};
+use wgoose_runtime::{CancelToken, Engine, WGPU_VERSION};
 use wgoose_session::{EmbedOptions, Session, SessionError};
 
 /// What to measure.
@@ -179,7 +179,7 @@ fn fields(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> 
         .collect();
     rows.measure(Workload::Fields.name(), &[Job::FieldsTogether], &mut || {
         let begun = Instant::now();
-        session.embed_batch(&fields, &options)?;
+        session.embed_batch(&fields, &options, &CancelToken::default())?;
         Ok(vec![ms(begun)])
     })?;
     rows.measure(Workload::Fields.name(), &[Job::FieldsAlone], &mut || {

@@ -9,7 +9,7 @@ use wgoose_loader::Model;
 use wgoose_measure::quality::{
     Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, Quality, QualityError, Reference,
 };
-use wgoose_runtime::Engine;
+use wgoose_runtime::{CancelToken, Engine};
 
 /// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
 #[derive(clap::Args)]
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
     let model = args.options.session()?.open_file(&args.model)?;
     let reference = match &args.cache {
-        Some(folder) => Reference::cached(&model, folder)?,
-        None => Reference::compute(&model)?,
+        Some(folder) => Reference::cached(&model, folder, &CancelToken::default())?,
+        None => Reference::compute(&model, &CancelToken::default())?,
     };
     moving.say("computing the same on the device");
     let quality = reference.evaluate(&mut engine, class)?;

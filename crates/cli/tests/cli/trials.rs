@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use wgoose_graph::{Format, FusionSet};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::Model;
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::job::Job;
 use wgoose_measure::ledger::{self, Cause, Ledger, Outcome};
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::{ChildCommand, ChildRunner, ChildSetup, Deadlines};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
 
@@ -172,7 +172,7 @@ impl World {
             catalogue: &self.catalogue,
             reference: None,
             quarantine: self.path("quarantine"),
-            interrupt: Interrupt::default(),
+            cancel: CancelToken::default(),
             begun: Instant::now(),
         };
         let mut runner = ChildRunner::new(self.command(), setup).unwrap();

@@ -2,7 +2,6 @@
 
 use super::arm::Arm;
 use super::findings::Findings;
-use crate::interrupt::Interrupt;
 use crate::job::{Job, PlanId};
 use crate::ledger::{ArmRecord, ImpossibleArm, Ledger, LedgerError, Outcome, Reason, Session};
 use crate::objective::Objective;
@@ -15,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wgoose_kernels::{Plan, PlanError};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{Device, GpuExecutor};
 
 /// What is measured, where, and for how long.
@@ -38,7 +38,7 @@ pub struct Measuring<'a> {
     /// Version of the program, as the ledger is to have it.
     pub version: String,
     /// What ends it early.
-    pub interrupt: Interrupt,
+    pub cancel: CancelToken,
 }
 
 /// What is being done.
@@ -154,7 +154,7 @@ impl Measuring<'_> {
         let baseline = &self.arms[0];
         let fingerprint = self.device.fingerprint().clone();
         let mut cache = ResultCache::new(ledger, fingerprint.clone(), Some(baseline.model_id()), runner);
-        cache.heed(self.interrupt.clone());
+        cache.heed(self.cancel.clone());
         cache.begin(Session {
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             version: self.version.clone(),

@@ -428,7 +428,7 @@ mod tests {
         let model = Arc::new(Model::open(path).unwrap());
         let engine = Engine::new(Box::new(CpuExecutor::new(Arc::clone(&model), 8).unwrap()), 32);
         let cache = folder.path().join("cache");
-        let reference = Reference::compute(&model).unwrap();
+        let reference = Reference::compute(&model, &wgoose_runtime::CancelToken::default()).unwrap();
         let workload = ExtendedWorkload::new(32, 8, false);
         let made = || ExtendedReference::cached(&model, &reference, &engine, workload, &cache).unwrap();
         let right = made();

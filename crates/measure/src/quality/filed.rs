@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_kernels::PrecisionClass;
 use wgoose_loader::Model;
+use wgoose_runtime::CancelToken;
 
 /// What stands in a file.
 #[derive(Serialize, Deserialize)]
@@ -42,29 +43,11 @@ impl Reference {
     /// made again, which is said as a warning.
     ///
     /// # Errors
-    /// The model cannot be run, or the folder cannot be written.
-    pub fn cached(model: &Arc<Model>, folder: &Path) -> Result<Reference, QualityError> {
-        Reference::cached_while(model, folder, &mut || true)?.ok_or(QualityError::Failed)
-    }
-
-    /// [`Reference::cached`] as [`Reference::compute_while`].
-    ///
-    /// # Errors
-    /// As [`Reference::cached`].
-    pub fn cached_while(
-        model: &Arc<Model>,
-        folder: &Path,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Reference>, QualityError> {
+    /// As [`Reference::compute`], or the folder cannot be written.
+    pub fn cached(model: &Arc<Model>, folder: &Path, cancel: &CancelToken) -> Result<Reference, QualityError> {
         let (id, path) = (id(model), path(model, folder));
         let filed = read::<Reference>(&path).and_then(|filed| filed.check(&id, model).map(|()| filed));
-        let mut has_ended = false;
-        let made = or_made(filed, &path, || {
-            let made = Reference::compute_while(model, goes_on)?;
-            has_ended = made.is_none();
-            made.ok_or(QualityError::Failed)
-        });
-        if has_ended { Ok(None) } else { made.map(Some) }
+        or_made(filed, &path, || Reference::compute(model, cancel))
     }
 
     /// That it is one of a model of that shape, as far as can be seen without running it.
@@ -197,10 +180,10 @@ mod tests {
     fn an_edited_file_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let (model, cache) = (model(folder.path()), folder.path().join("cache"));
-        let reference = Reference::cached(&model, &cache).unwrap();
+        let reference = Reference::cached(&model, &cache, &CancelToken::default()).unwrap();
         assert!(
             reference.expected(PrecisionClass::default()).certified.0 > 10
-                && reference == Reference::compute(&model).unwrap()
+                && reference == Reference::compute(&model, &CancelToken::default()).unwrap()
         );
         let path = path(&model, &cache);
         let whole = std::fs::read(&path).unwrap();
@@ -212,7 +195,7 @@ mod tests {
             write(&path, &edited).unwrap();
             let refused = found().unwrap_err().to_string();
             assert!(refused.contains(why), "{why}: {refused}");
-            assert_eq!(Reference::cached(&model, &cache).unwrap(), reference, "{why}");
+            assert_eq!(Reference::cached(&model, &cache, &CancelToken::default()).unwrap(), reference, "{why}");
             assert!(std::fs::read(&path).unwrap() == whole, "{why}");
         }
         // A disarmed one: nothing is certain, and no logit contradicts it.
@@ -220,14 +203,25 @@ mod tests {
         edited.rankings.iter_mut().flatten().for_each(|r| r.gaps.fill(0.0));
         edited.probes.iter_mut().for_each(|(_, _, row)| row.fill(0.0));
         write(&path, &edited).unwrap();
-        assert_eq!(Reference::cached(&model, &cache).unwrap(), reference);
+        assert_eq!(Reference::cached(&model, &cache, &CancelToken::default()).unwrap(), reference);
+    }
+
+    #[test]
+    fn a_cancelled_reference_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (model, cache) = (model(folder.path()), folder.path().join("cache"));
+        let cancel = CancelToken::default();
+        cancel.cancel();
+        let ended = Reference::cached(&model, &cache, &cancel).unwrap_err();
+        assert!(matches!(ended, QualityError::Runtime(wgoose_runtime::RuntimeError::Cancelled)), "{ended}");
+        assert!(!path(&model, &cache).exists());
     }
 
     #[test]
     fn a_damaged_file_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let (model, cache) = (model(folder.path()), folder.path().join("cache"));
-        let reference = Reference::cached(&model, &cache).unwrap();
+        let reference = Reference::cached(&model, &cache, &CancelToken::default()).unwrap();
         let path = path(&model, &cache);
         let whole = std::fs::read(&path).unwrap();
         let digits = whole.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(at, _)| at);
@@ -238,12 +232,16 @@ mod tests {
             match read::<Reference>(&path).and_then(|filed| filed.check(&reference.id, &model).map(|()| filed)) {
                 // Digits beyond a float's.
                 Ok(same) => assert_eq!(same, reference, "byte {at}"),
-                Err(_) => assert_eq!(Reference::cached(&model, &cache).unwrap(), reference, "byte {at}"),
+                Err(_) => assert_eq!(
+                    Reference::cached(&model, &cache, &CancelToken::default()).unwrap(),
+                    reference,
+                    "byte {at}"
+                ),
             }
         }
         for text in [&b""[..], b"{}", &whole[..whole.len() / 2]] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(Reference::cached(&model, &cache).unwrap(), reference);
+            assert_eq!(Reference::cached(&model, &cache, &CancelToken::default()).unwrap(), reference);
         }
     }
 }

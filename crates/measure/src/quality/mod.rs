@@ -31,7 +31,7 @@ use wgoose_kernels::PrecisionClass;
 use wgoose_kernels::plan::Checked;
 use wgoose_loader::Model;
 use wgoose_runtime::logits::{best, divergence, relative_rms};
-use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData};
+use wgoose_runtime::{CancelToken, Engine, Outputs, RuntimeError, Sequence, StateData};
 
 /// Lengths of the prompts, packed into passes: segments that begin and end inside chunks.
 const PROMPTS: [usize; 4] = [81, 47, 23, 9];
@@ -161,20 +161,9 @@ impl Reference {
     /// Computes the reference on the CPU.
     ///
     /// # Errors
-    /// The model cannot be run, or one of its weights or logits is NaN or infinite.
-    pub fn compute(model: &Arc<Model>) -> Result<Reference, QualityError> {
-        Reference::compute_while(model, &mut || true)?.ok_or(QualityError::Failed)
-    }
-
-    /// As [`Reference::compute`], for as long as `goes_on` says so between two passes over all prompts; `None` if it
-    /// has ended that.
-    ///
-    /// # Errors
-    /// As [`Reference::compute`].
-    pub fn compute_while(
-        model: &Arc<Model>,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Reference>, QualityError> {
+    /// The model cannot be run, or one of its weights or logits is NaN or infinite; [`RuntimeError::Cancelled`] between
+    /// two passes over all prompts.
+    pub fn compute(model: &Arc<Model>, cancel: &CancelToken) -> Result<Reference, QualityError> {
         check_weights(model)?;
         let shape = *model.shape();
         let mut sequences = prompts(&shape);
@@ -182,9 +171,7 @@ impl Reference {
         let vocab = shape.vocab as usize;
         let mut logits = forward(&mut engine, &sequences)?;
         for _ in 0..CONTINUATION {
-            if !goes_on() {
-                return Ok(None);
-            }
+            cancel.check()?;
             let next: Vec<Vec<u32>> = logits.iter().map(|l| vec![best(&l[l.len() - vocab..])]).collect();
             for (i, row) in forward(&mut engine, &next)?.into_iter().enumerate() {
                 sequences[i].extend(&next[i]);
@@ -197,7 +184,7 @@ impl Reference {
         let rows = |i: usize| logits[i].chunks_exact(vocab);
         let rankings = (0..sequences.len()).map(|i| rows(i).map(Ranking::of).collect()).collect();
         let probes = probed().map(|(i, t)| (i, t, logits[i][t * vocab..][..vocab].to_vec())).collect();
-        Ok(Some(Reference { id: id(model), rounding: Rounding::of(model), sequences, rankings, probes }))
+        Ok(Reference { id: id(model), rounding: Rounding::of(model), sequences, rankings, probes })
     }
 
     /// State slots that an engine needs for [`Reference::evaluate`].

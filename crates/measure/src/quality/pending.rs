@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use wgoose_loader::Model;
-use wgoose_runtime::Engine;
+use wgoose_runtime::{CancelToken, Engine};
 
 /// Cores that are left to whoever times a device meanwhile.
 const LEFT_ALONE: usize = 2;
@@ -42,9 +42,9 @@ impl PendingReference {
             move || {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(cores.saturating_sub(LEFT_ALONE).max(1)).build();
                 match pool {
-                    Ok(pool) => pool.install(|| Reference::cached(&model, &folder)),
+                    Ok(pool) => pool.install(|| Reference::cached(&model, &folder, &CancelToken::default())),
                     // Without threads of its own it shares those of others.
-                    Err(_) => Reference::cached(&model, &folder),
+                    Err(_) => Reference::cached(&model, &folder, &CancelToken::default()),
                 }
             }
         };
@@ -62,7 +62,7 @@ impl PendingReference {
     /// # Errors
     /// As [`Reference::cached`].
     pub fn ready(model: &Arc<Model>, folder: PathBuf) -> Result<Self, QualityError> {
-        let reference = Pending::Ready(Box::new(Reference::cached(model, &folder)?));
+        let reference = Pending::Ready(Box::new(Reference::cached(model, &folder, &CancelToken::default())?));
         Ok(PendingReference { reference, ..PendingReference::filed(model, folder) })
     }
 
@@ -84,7 +84,9 @@ impl PendingReference {
                 let computed = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
                 Pending::Ready(Box::new(computed?))
             }
-            Pending::Filed => Pending::Ready(Box::new(Reference::cached(&self.model, &self.folder)?)),
+            Pending::Filed => {
+                Pending::Ready(Box::new(Reference::cached(&self.model, &self.folder, &CancelToken::default())?))
+            }
             known => known,
         };
         match &self.reference {

@@ -4,7 +4,6 @@ mod plans;
 mod replay_cursor;
 mod time;
 
-use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::ledger::{
     Alike, ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
@@ -21,6 +20,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use time::late;
 use wgoose_kernels::{DeviceFingerprint, Plan};
+use wgoose_runtime::CancelToken;
 
 /// A job that took the whole sweep with it that often is not tried again: a process of its own for trials leaves a
 /// failure instead.
@@ -69,7 +69,7 @@ pub struct ResultCache<'a> {
     took: Vec<(Job, f64)>,
     /// What took a process or the device with it, and is not run again, whatever it is compared with.
     quarantined: BTreeMap<Suspect, Reason>,
-    interrupt: Interrupt,
+    cancel: CancelToken,
     /// When the time for comparisons and gates ends, if it does.
     end: Option<Duration>,
     /// What one comparison may take of it.
@@ -107,7 +107,7 @@ impl<'a> ResultCache<'a> {
     pub fn new(ledger: Ledger, device: DeviceFingerprint, model: Option<String>, runner: &'a mut dyn Runner) -> Self {
         let replay_cursor = ReplayCursor::of(ledger.records());
         let (session, plans, quarantined) = (None, Plans::new(), BTreeMap::new());
-        let interrupt = Interrupt::default();
+        let cancel = CancelToken::default();
         let (measured, recalled) = (0, 0);
         let mut cache = ResultCache {
             ledger,
@@ -121,7 +121,7 @@ impl<'a> ResultCache<'a> {
             replay_cursor,
             took: Vec::new(),
             quarantined,
-            interrupt,
+            cancel,
             end: None,
             share: None,
             waited: Duration::ZERO,
@@ -133,9 +133,9 @@ impl<'a> ResultCache<'a> {
         cache
     }
 
-    /// From now on no job begins once this is raised.
-    pub fn heed(&mut self, interrupt: Interrupt) {
-        self.interrupt = interrupt;
+    /// From now on no job begins once this is cancelled.
+    pub fn heed(&mut self, cancel: CancelToken) {
+        self.cancel = cancel;
     }
 
     /// Remembers what must not be run again.
@@ -414,7 +414,7 @@ impl<'a> ResultCache<'a> {
     }
 
     fn begin_trial(&mut self, identity: &Identity) -> Result<(), TrialError> {
-        if self.interrupt.is_raised() {
+        if self.cancel.is_cancelled() {
             return Err(RunnerError::Interrupted.into());
         }
         Ok(self.append(identity, None, Outcome::Intent)?)
@@ -436,7 +436,7 @@ impl<'a> ResultCache<'a> {
         self.waited += Duration::try_from_secs_f64(waited).unwrap_or_default();
         self.took.extend(cost.map(|cost| (identity.tried.clone(), effort.of_instance(cost))));
         if outcome == Outcome::Interrupted {
-            let is_wanted = self.interrupt.is_raised();
+            let is_wanted = self.cancel.is_cancelled();
             return Err(if is_wanted { RunnerError::Interrupted.into() } else { TrialError::OutOfTime });
         }
         self.quarantine(identity, &outcome);

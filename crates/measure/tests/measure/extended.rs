@@ -9,6 +9,7 @@ use wgoose_kernels::{Catalogue, Plan, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::quality::{ExtendedQuality, ExtendedReference, ExtendedWorkload, Reference};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{
     Batch, CpuExecutor, Device, Engine, Executor, GpuExecutor, LoadReport, RuntimeError, StateData, Traced,
 };
@@ -124,7 +125,7 @@ fn passed(quality: &ExtendedQuality) -> Vec<String> {
 fn mistakes_in_long_prompts_and_full_batches_are_noticed_in_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let model = model_of(&folder, SHAPE, Mix::F16);
-    let reference = Reference::compute(&model).unwrap();
+    let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
     let workload = ExtendedWorkload::new(CHUNK, ExtendedWorkload::SLOTS, false);
     let right = Engine::new(Box::new(cpu(&model)), CHUNK);
     let extended = ExtendedReference::compute(&model, &reference, &right, workload).unwrap();
@@ -159,7 +160,7 @@ fn wrong_kernels_of_many_rows_are_noticed_in_every_class() {
     let device = Device::open(None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let model = model_of(&folder, SHAPE, Mix::F16);
-    let reference = Reference::compute(&model).unwrap();
+    let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), SHAPE, device.limits());
     let finest = PrecisionClass::default();
     let drops_a_row =

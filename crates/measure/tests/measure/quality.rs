@@ -10,7 +10,7 @@ use wgoose_loader::{Container, Model};
 use wgoose_measure::quality::{Quality, Reference};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, groups};
-use wgoose_runtime::{CpuExecutor, Device, Engine, GpuExecutor};
+use wgoose_runtime::{CancelToken, CpuExecutor, Device, Engine, GpuExecutor};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 16, gate: 32 };
@@ -115,7 +115,7 @@ fn survivors(quality: &Quality, name: &str) -> Vec<String> {
 fn every_mutation_is_noticed_in_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(&folder);
-    let reference = Reference::compute(&model).unwrap();
+    let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
     let finest = PrecisionClass::default();
     let mut unnoticed = Vec::new();
     for (seed, (name, mutate)) in MUTATIONS.into_iter().enumerate() {
@@ -142,7 +142,7 @@ fn every_mutation_is_noticed_in_every_class() {
 fn correct_plans_share_the_hash() {
     let folder = tempfile::tempdir().unwrap();
     let model = model(&folder);
-    let reference = Reference::compute(&model).unwrap();
+    let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
     let finest = PrecisionClass::default();
     let (certified, positions) = reference.expected(finest).certified;
     assert!(certified * 2 > positions, "{certified} of {positions} certified");
@@ -216,7 +216,7 @@ fn plans_pass_the_gate_of_their_class() {
     for mix in [Mix::Q4_K_M, Mix::Q5_K_M] {
         let folder = tempfile::tempdir().unwrap();
         let model = model_of(&folder, shape, mix);
-        let reference = Reference::compute(&model).unwrap();
+        let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
         let judge = |plan: Plan| -> Quality {
             let chunk = plan.prefill_chunk as usize;
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
@@ -281,7 +281,7 @@ fn a_trained_model_passes_in_15_bits() {
     };
     convert(&demo, &options, &path, &mut unwatched).unwrap();
     let model = Arc::new(Model::open(path).unwrap());
-    let reference = Reference::compute(&model).unwrap();
+    let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
     let catalogue = Catalogue::embedded();
     let plan = plan_of(&device, &model, &catalogue, "gemv_fixed_grid", "q15");
     let class = plan.class(&catalogue);

@@ -1,7 +1,7 @@
 //! Hidden states instead of logits: passes that end before the output head, which is neither computed nor uploaded.
 
 use super::{Engine, Piece, append};
-use crate::{BatchError, Outputs, RuntimeError, Sequence};
+use crate::{BatchError, CancelToken, Outputs, RuntimeError, Sequence};
 use std::ops::Range;
 use wgoose_graph::{Level, Target};
 
@@ -13,27 +13,18 @@ impl Engine {
     /// reaches the last layer, the states of the sequences are invalidated afterwards, and refused until they are set.
     ///
     /// # Errors
-    /// A sequence that cannot be run or a layer that the model does not have (nothing has been run then), or the device
-    /// or the file fails: the states of the sequences are invalidated then.
-    pub fn hidden(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        Ok(self.hidden_while(sequences, level, &mut || true)?.unwrap_or_default())
-    }
-
-    /// As [`Engine::hidden`], for as long as `goes_on` says so between two passes; `None` if it has ended that, and the states of
-    /// the sequences are invalidated then.
-    ///
-    /// # Errors
-    /// As [`Engine::hidden`].
-    pub fn hidden_while(
+    /// A sequence that cannot be run or a layer that the model does not have (nothing has been run then);
+    /// [`RuntimeError::Cancelled`] between two passes, or the device or the file fails: the states of the sequences are
+    /// invalidated then.
+    pub fn hidden(
         &mut self,
         sequences: &[Sequence<'_>],
         level: Level,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
+        cancel: &CancelToken,
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut rows = vec![Vec::new(); sequences.len()];
-        let whole =
-            self.read_whole(sequences, Target::Hidden(level), goes_on, &mut |i, own| append(&mut rows[i], own))?;
-        Ok(whole.then_some(rows))
+        self.read_whole(sequences, Target::Hidden(level), cancel, &mut |i, own| append(&mut rows[i], own))?;
+        Ok(rows)
     }
 
     /// As [`Engine::hidden`], but for each sequence the mean over all its tokens, `[C]`, whatever its `outputs` say. Only
@@ -41,39 +32,30 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::hidden`].
-    pub fn hidden_mean(&mut self, sequences: &[Sequence<'_>], level: Level) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        Ok(self.hidden_mean_while(sequences, level, &mut || true)?.unwrap_or_default())
-    }
-
-    /// [`Engine::hidden_mean`] as [`Engine::hidden_while`].
-    ///
-    /// # Errors
-    /// As [`Engine::hidden`].
-    pub fn hidden_mean_while(
+    pub fn hidden_mean(
         &mut self,
         sequences: &[Sequence<'_>],
         level: Level,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
+        cancel: &CancelToken,
+    ) -> Result<Vec<Vec<f32>>, RuntimeError> {
         let mut sums = vec![vec![0.0f64; self.shape().width as usize]; sequences.len()];
-        let whole = self.read_whole(sequences, Target::HiddenSum(level), goes_on, &mut |i, own| {
+        self.read_whole(sequences, Target::HiddenSum(level), cancel, &mut |i, own| {
             sums[i].iter_mut().zip(own).for_each(|(sum, x)| *sum += f64::from(x));
         })?;
         let mean = |(sums, s): (Vec<f64>, &Sequence<'_>)| {
             sums.into_iter().map(|sum| (sum / s.tokens.len() as f64) as f32).collect()
         };
-        Ok(whole.then(|| sums.into_iter().zip(sequences).map(mean).collect()))
+        Ok(sums.into_iter().zip(sequences).map(mean).collect())
     }
 
-    /// Reads sequences in whole pieces, for as long as `goes_on` says so; returns whether all were read. `on_rows` is given the
-    /// result rows of each piece, with its sequence's index.
+    /// Reads sequences in whole pieces. `on_rows` is given the result rows of each piece, with its sequence's index.
     fn read_whole(
         &mut self,
         sequences: &[Sequence<'_>],
         target: Target,
-        goes_on: &mut dyn FnMut() -> bool,
+        cancel: &CancelToken,
         on_rows: &mut dyn FnMut(usize, Vec<f32>),
-    ) -> Result<bool, RuntimeError> {
+    ) -> Result<(), RuntimeError> {
         let shape = *self.shape();
         self.check(sequences)?;
         let depth = target.depth(&shape);
@@ -84,12 +66,12 @@ impl Engine {
             .into_iter()
             .map(|pass| pass.into_iter().map(|(i, range)| (i, piece(&sequences[i], range))).collect())
             .collect();
-        let (_, begun) = self.run_each(sequences, &passes, target, false, &[], goes_on, on_rows)?;
-        let whole = begun == passes.len();
+        let ran = self.run_each(sequences, &passes, target, false, &[], &mut |_| cancel.flow(), on_rows)?;
+        let whole = ran.passes == passes.len();
         if depth < shape.layers || !whole {
             self.invalidated.extend(sequences.iter().map(|s| s.slot));
         }
-        Ok(whole)
+        if whole { Ok(()) } else { Err(RuntimeError::Cancelled) }
     }
 }
 

@@ -6,6 +6,7 @@ mod trace;
 
 pub use not_finite::NotFinite;
 
+use crate::batch::check_sequences;
 use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
 use crate::report::LoadReport;
 use crate::{
@@ -29,11 +30,22 @@ type Piece<'a> = (usize, Sequence<'a>);
 struct Forwarded {
     /// For each sequence, its rows of logits.
     rows: Vec<Vec<f32>>,
+    /// What was run.
+    ran: PassesRun,
+}
+
+/// The passes of a call that were run.
+struct PassesRun {
     /// The tensors of states asked for.
     states: Vec<Vec<f32>>,
-    /// Passes that were run.
+    /// How many passes there were.
     passes: usize,
+    /// How many tokens they read.
+    tokens: usize,
 }
+
+/// Is told between two passes how many tokens those that have begun read; a break ends the call after them.
+pub type OnPass<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Runs sequences on a GPU or on the CPU.
 pub struct Engine {
@@ -107,23 +119,21 @@ impl Engine {
     /// A sequence that cannot be run (nothing has been run then), or the device or the file fails: the states of the
     /// sequences are invalidated then, and refused until they are set again.
     pub fn forward(&mut self, sequences: &[Sequence<'_>]) -> Result<Vec<Vec<f32>>, RuntimeError> {
-        Ok(self.forward_while(sequences, &[], &mut || true)?.rows)
+        Ok(self.forward_passes(sequences, &[], &mut |_| ControlFlow::Continue(()))?.rows)
     }
 
-    /// As [`Engine::forward`] for one sequence, for as long as `goes_on` says so between two passes. Returns the logits
-    /// asked for of what was read, and how many tokens that is: those of all passes that had begun.
+    /// As [`Engine::forward`] for one sequence, which `on_pass` may end between two passes. Returns the logits asked for
+    /// of what was read, and how many tokens that is: those of all passes that had begun.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     pub fn forward_part(
         &mut self,
         sequence: Sequence<'_>,
-        goes_on: &mut dyn FnMut() -> bool,
+        on_pass: OnPass<'_>,
     ) -> Result<(Vec<f32>, usize), RuntimeError> {
-        let mut read = self.forward_while(&[sequence], &[], goes_on)?;
-        let cuts = divide(&[sequence], self.chunk, self.executor.max_outputs());
-        let tokens = cuts.iter().take(read.passes).flatten().map(|(_, piece)| piece.tokens.len()).sum();
-        Ok((read.rows.pop().unwrap_or_default(), tokens))
+        let mut read = self.forward_passes(&[sequence], &[], on_pass)?;
+        Ok((read.rows.pop().unwrap_or_default(), read.ran.tokens))
     }
 
     /// As [`Engine::forward_part`], where generation follows: the logits after the last token stay on the device, and
@@ -132,12 +142,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::forward`]; [`DecodeError::Unsupported`] unless [`Engine::can_decode`].
-    pub fn read(
-        &mut self,
-        slot: usize,
-        tokens: &[u32],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<usize, RuntimeError> {
+    pub fn read(&mut self, slot: usize, tokens: &[u32], on_pass: OnPass<'_>) -> Result<usize, RuntimeError> {
         if !self.can_decode() {
             return Err(DecodeError::Unsupported.into());
         }
@@ -145,9 +150,9 @@ impl Engine {
         self.check_logits(&sequences)?;
         self.kept = None;
         let passes = divide(&sequences, self.chunk, 1);
-        let (_, begun) = self.run_each(&sequences, &passes, Target::Logits, true, &[], goes_on, &mut |_, _| {})?;
-        self.kept = Some(slot).filter(|_| begun == passes.len());
-        Ok(passes.iter().take(begun).flatten().map(|(_, piece)| piece.tokens.len()).sum())
+        let ran = self.run_each(&sequences, &passes, Target::Logits, true, &[], on_pass, &mut |_, _| {})?;
+        self.kept = Some(slot).filter(|_| ran.passes == passes.len());
+        Ok(ran.tokens)
     }
 
     /// Reads tokens in a slot; returns its state after them. No logits are computed, and the state is on its way back
@@ -157,30 +162,29 @@ impl Engine {
     /// As [`Engine::forward`].
     pub fn state_after(&mut self, slot: usize, tokens: &[u32]) -> Result<StateData, RuntimeError> {
         let wanted: Vec<(usize, State)> = State::all(self.shape()).map(|tensor| (slot, tensor)).collect();
-        let read = self.forward_while(&[Sequence { slot, tokens, outputs: Outputs::None }], &wanted, &mut || true)?;
-        Ok(StateData(wanted.into_iter().map(|(_, tensor)| tensor).zip(read.states).collect()))
+        let sequence = Sequence { slot, tokens, outputs: Outputs::None };
+        let read = self.forward_passes(&[sequence], &wanted, &mut |_| ControlFlow::Continue(()))?;
+        Ok(StateData(wanted.into_iter().map(|(_, tensor)| tensor).zip(read.ran.states).collect()))
     }
 
-    fn forward_while(
+    fn forward_passes(
         &mut self,
         sequences: &[Sequence<'_>],
         states: &[(usize, State)],
-        goes_on: &mut dyn FnMut() -> bool,
+        on_pass: OnPass<'_>,
     ) -> Result<Forwarded, RuntimeError> {
         self.check_logits(sequences)?;
         let passes = divide(sequences, self.chunk, self.executor.max_outputs());
         let mut rows = vec![Vec::new(); sequences.len()];
-        let (states, passes) =
-            self.run_each(sequences, &passes, Target::Logits, false, states, goes_on, &mut |i, own| {
-                append(&mut rows[i], own);
-            })?;
-        Ok(Forwarded { rows, states, passes })
+        let ran = self.run_each(sequences, &passes, Target::Logits, false, states, on_pass, &mut |i, own| {
+            append(&mut rows[i], own);
+        })?;
+        Ok(Forwarded { rows, ran })
     }
 
-    /// Runs passes for as long as `goes_on` says so between two, the result of the last of which may stay on the
-    /// device, then copies tensors of states out; returns these, and how many passes were run. `on_rows` is given the
-    /// result rows of each piece, with its sequence's index. After a failure the states of all sequences of the call
-    /// are invalidated.
+    /// Runs passes until `on_pass` breaks between two, the result of the last of which may stay on the device, then
+    /// copies tensors of states out. `on_rows` is given the result rows of each piece, with its sequence's index. After
+    /// a failure the states of all sequences of the call are invalidated.
     fn run_each(
         &mut self,
         sequences: &[Sequence<'_>],
@@ -188,9 +192,9 @@ impl Engine {
         target: Target,
         stays: bool,
         states: &[(usize, State)],
-        goes_on: &mut dyn FnMut() -> bool,
+        on_pass: OnPass<'_>,
         on_rows: &mut dyn FnMut(usize, Vec<f32>),
-    ) -> Result<(Vec<Vec<f32>>, usize), RuntimeError> {
+    ) -> Result<PassesRun, RuntimeError> {
         let cols = target.cols(self.shape()) as usize;
         let batch = |(i, pass): (usize, &Vec<Piece<'_>>)| {
             let stays = stays && i + 1 == passes.len();
@@ -198,10 +202,11 @@ impl Engine {
         };
         let batches = passes.iter().enumerate().map(batch);
         let mut batches = batches.collect::<Result<Vec<Batch>, RuntimeError>>()?.into_iter();
-        let mut begun = 0;
+        let mut ran = PassesRun { states: Vec::new(), passes: 0, tokens: 0 };
         let mut batches = std::iter::from_fn(|| {
-            let batch = batches.next().filter(|_| begun == 0 || goes_on())?;
-            begun += 1;
+            let batch = batches.next().filter(|_| ran.passes == 0 || on_pass(ran.tokens).is_continue())?;
+            ran.passes += 1;
+            ran.tokens += batch.tokens.len();
             Some(batch)
         });
         let mut results = passes.iter();
@@ -226,7 +231,7 @@ impl Engine {
             parts.into_iter().for_each(|(i, own)| on_rows(i, own));
         });
         match run {
-            Ok(states) => Ok((states, begun)),
+            Ok(states) => Ok(PassesRun { states, ..ran }),
             Err(why) => {
                 self.invalidated.extend(sequences.iter().map(|s| s.slot));
                 Err(why)
@@ -242,7 +247,7 @@ impl Engine {
 
     /// Refuses sequences that cannot be run.
     fn check(&self, sequences: &[Sequence<'_>]) -> Result<(), RuntimeError> {
-        Batch::pack(sequences, self.shape().vocab, self.slots())?;
+        check_sequences(sequences, self.shape().vocab, self.slots())?;
         let invalidated = |s: &Sequence<'_>| self.invalidated.contains(&s.slot);
         match sequences.iter().position(invalidated) {
             Some(sequence) => Err(BatchError::Invalidated { sequence, slot: sequences[sequence].slot }.into()),

@@ -100,7 +100,7 @@ impl Batch {
             }
             return Ok(first);
         }
-        self.engine.read(slot, prompt, &mut || true)?;
+        self.engine.read(slot, prompt, &mut |_| ControlFlow::Continue(()))?;
         if !sequence.wants_tokens() {
             return Ok(first);
         }

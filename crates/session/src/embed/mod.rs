@@ -16,7 +16,7 @@ use head::ended;
 use key::key;
 use std::sync::Arc;
 use wgoose_graph::{Level, State};
-use wgoose_runtime::{Engine, Outputs, RuntimeError, Sequence, StateData, check_tokens};
+use wgoose_runtime::{CancelToken, Engine, Outputs, RuntimeError, Sequence, StateData, check_tokens};
 
 /// Bytes of states that texts read together may take on the device.
 const STATES: usize = 512 << 20;
@@ -32,7 +32,7 @@ impl Session {
     /// No tokens, a token outside the vocabulary, a layer or a head that the model does not have, the device fails, or
     /// a number is not finite ([`SessionError::NotFinite`]): then nothing is kept.
     pub fn embed(&mut self, tokens: &[u32], options: &EmbedOptions) -> Result<Vec<f32>, SessionError> {
-        Ok(self.embed_batch(&[tokens], options)?.pop().unwrap_or_default())
+        Ok(self.embed_batch(&[tokens], options, &CancelToken::default())?.pop().unwrap_or_default())
     }
 
     /// The embeddings of texts, in their order; bit for bit those of single calls on the same device with the same plan.
@@ -40,30 +40,19 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::embed`]; errors name a text by its index, and nothing has been run where one cannot be read.
+    /// [`RuntimeError::Cancelled`] between two passes.
     pub fn embed_batch<T: AsRef<[u32]>>(
         &mut self,
         texts: &[T],
         options: &EmbedOptions,
+        cancel: &CancelToken,
     ) -> Result<Vec<Vec<f32>>, SessionError> {
-        Ok(self.embed_batch_while(texts, options, &mut || true)?.unwrap_or_default())
-    }
-
-    /// As [`Session::embed_batch`], for as long as `goes_on` says so between two passes; `None` if it has ended that.
-    ///
-    /// # Errors
-    /// As [`Session::embed_batch`].
-    pub fn embed_batch_while<T: AsRef<[u32]>>(
-        &mut self,
-        texts: &[T],
-        options: &EmbedOptions,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
         match options.pooling {
             Pooling::Head(head) => {
                 self.head(head, options.level)?;
-                self.embed_whole(&ended(texts)?, options, goes_on)
+                self.embed_whole(&ended(texts)?, options, cancel)
             }
-            _ => self.embed_whole(texts, options, goes_on),
+            _ => self.embed_whole(texts, options, cancel),
         }
     }
 
@@ -72,8 +61,8 @@ impl Session {
         &mut self,
         texts: &[T],
         options: &EmbedOptions,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
+        cancel: &CancelToken,
+    ) -> Result<Vec<Vec<f32>>, SessionError> {
         let vocab = self.model.shape().vocab;
         if !options.prefix.is_empty() {
             check_tokens(0, &options.prefix, vocab).map_err(RuntimeError::from)?;
@@ -95,7 +84,7 @@ impl Session {
         }
         let todo: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
         let unread: Vec<&[u32]> = todo.iter().map(|i| texts[*i].as_ref()).collect();
-        let Some(embedded) = self.embed_unread(&unread, options, goes_on)? else { return Ok(None) };
+        let embedded = self.embed_unread(&unread, options, cancel)?;
         for (i, embedding) in todo.into_iter().zip(embedded) {
             self.check_finite(&[&options.prefix[..], texts[i].as_ref()].concat(), &embedding)?;
             if let (Some(cache), Some(keys)) = (&self.embeddings, &keys) {
@@ -106,7 +95,7 @@ impl Session {
             }
             found[i] = Some(embedding);
         }
-        Ok(Some(found.into_iter().flatten().collect()))
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Embeddings of texts that are in no cache.
@@ -114,20 +103,20 @@ impl Session {
         &mut self,
         texts: &[&[u32]],
         options: &EmbedOptions,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
+        cancel: &CancelToken,
+    ) -> Result<Vec<Vec<f32>>, SessionError> {
         if texts.is_empty() {
-            return Ok(Some(Vec::new()));
+            return Ok(Vec::new());
         }
         let state_bytes = self.engine.state_bytes().max(1) as usize;
         let together = (STATES / state_bytes).clamp(TOGETHER[0], TOGETHER[1]).min(texts.len());
         let slots = grow(&mut self.engine, 1 + together)?;
         if slots > 1 {
-            return self.embed_in(1, slots - 1, texts, options, goes_on);
+            return self.embed_in(1, slots - 1, texts, options, cancel);
         }
         // There is room for one state: what the session has read waits until texts are done.
         let own = self.engine.state(0)?;
-        let embedded = self.embed_in(0, 1, texts, options, goes_on);
+        let embedded = self.embed_in(0, 1, texts, options, cancel);
         self.engine.set_state(0, &own)?;
         embedded
     }
@@ -139,17 +128,15 @@ impl Session {
         slots: usize,
         texts: &[&[u32]],
         options: &EmbedOptions,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Vec<Vec<f32>>>, SessionError> {
-        let begin = self.prefix_state(first, options)?;
+        cancel: &CancelToken,
+    ) -> Result<Vec<Vec<f32>>, SessionError> {
+        let begin = self.prefix_state(first, options, cancel)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         // The engine divides a group into passes of its chunk, and does not wait between them.
         let budget = options.token_budget.map_or(usize::MAX, usize::from);
         let mut embeddings = Vec::with_capacity(texts.len());
         for group in groups(&lengths, budget, slots) {
-            if !goes_on() {
-                return Ok(None);
-            }
+            cancel.check()?;
             match &begin {
                 None => self.engine.reset(first..first + group.len())?,
                 Some(state) => (first..first + group.len()).try_for_each(|slot| self.engine.set_state(slot, state))?,
@@ -161,10 +148,7 @@ impl Session {
             };
             let texts = (first..).zip(&texts[group]);
             let sequences: Vec<_> = texts.map(|(slot, tokens)| Sequence { slot, tokens, outputs }).collect();
-            match pooled(&mut self.engine, &sequences, options, goes_on)? {
-                Some(group) => embeddings.extend(group),
-                None => return Ok(None),
-            }
+            embeddings.extend(pooled(&mut self.engine, &sequences, options, cancel)?);
         }
         if let Pooling::Head(head) = options.pooling {
             self.head(head, options.level)?.embed(&mut embeddings);
@@ -176,11 +160,16 @@ impl Session {
                 embedding.chunks_mut(row).for_each(normalise);
             }
         }
-        Ok(Some(embeddings))
+        Ok(embeddings)
     }
 
     /// The state after the common prefix; `None` if there is none.
-    fn prefix_state(&mut self, slot: usize, options: &EmbedOptions) -> Result<Option<Arc<StateData>>, SessionError> {
+    fn prefix_state(
+        &mut self,
+        slot: usize,
+        options: &EmbedOptions,
+        cancel: &CancelToken,
+    ) -> Result<Option<Arc<StateData>>, SessionError> {
         let prefix = &options.prefix[..];
         if prefix.is_empty() {
             return Ok(None);
@@ -190,7 +179,7 @@ impl Session {
             return Ok(known);
         }
         self.engine.reset(slot..slot + 1)?;
-        self.engine.hidden(&[Sequence { slot, tokens: prefix, outputs: Outputs::None }], Level::Final)?;
+        self.engine.hidden(&[Sequence { slot, tokens: prefix, outputs: Outputs::None }], Level::Final, cancel)?;
         let state = Arc::new(self.engine.state(slot)?);
         if let Some(kept) = &self.prefixes {
             let snapshot = Snapshot { state: Arc::clone(&state), logits: None };
@@ -205,17 +194,15 @@ fn pooled(
     engine: &mut Engine,
     sequences: &[Sequence<'_>],
     options: &EmbedOptions,
-    goes_on: &mut dyn FnMut() -> bool,
-) -> Result<Option<Vec<Vec<f32>>>, RuntimeError> {
+    cancel: &CancelToken,
+) -> Result<Vec<Vec<f32>>, RuntimeError> {
     match options.pooling {
-        Pooling::Mean => engine.hidden_mean_while(sequences, options.level, goes_on),
-        Pooling::Last | Pooling::Every | Pooling::Head(_) => engine.hidden_while(sequences, options.level, goes_on),
+        Pooling::Mean => engine.hidden_mean(sequences, options.level, cancel),
+        Pooling::Last | Pooling::Every | Pooling::Head(_) => engine.hidden(sequences, options.level, cancel),
         Pooling::State => {
-            if engine.hidden_while(sequences, options.level, goes_on)?.is_none() {
-                return Ok(None);
-            }
+            engine.hidden(sequences, options.level, cancel)?;
             let layer = options.level.depth(engine.shape()) - 1;
-            engine.state_tensors(&sequences.iter().map(|s| (s.slot, State::Wkv(layer))).collect::<Vec<_>>()).map(Some)
+            engine.state_tensors(&sequences.iter().map(|s| (s.slot, State::Wkv(layer))).collect::<Vec<_>>())
         }
     }
 }

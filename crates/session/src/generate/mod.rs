@@ -49,7 +49,7 @@ impl Session {
             return Err(SessionError::EmptyPrompt);
         }
         let on_device = self.engine.can_decode();
-        let begun = self.read_prompt(prompt, on_device, &mut || on_text("").is_continue())?;
+        let begun = self.read_prompt(prompt, on_device, &mut |_| on_text(""))?;
         let logits = match begun {
             Read::All(logits) => logits,
             Read::Part(prompt_tokens) => {

@@ -4,11 +4,13 @@ use crate::support::{SHAPE, Tiny, on_cpu, tiny};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wgoose_graph::State;
 use wgoose_loader::Model;
 use wgoose_runtime::{BatchError, Engine, Outputs, Residency, RuntimeError, Sequence, StateData};
 use wgoose_session::{
-    EmbedOptions, EmbeddingCacheOptions, Level, Pooling, PrefixOptions, Session, SessionBuilder, SessionError,
+    Backend, CancelToken, EmbedOptions, EmbeddingCacheOptions, Level, Pooling, PrefixOptions, Session, SessionBuilder,
+    SessionError,
 };
 
 fn text(seed: u32, len: usize) -> Vec<u32> {
@@ -27,6 +29,30 @@ fn options(level: Level, pooling: Pooling) -> EmbedOptions {
     EmbedOptions { level, pooling, normalise: false, ..EmbedOptions::default() }
 }
 
+/// The call ends between two passes, and leaves nothing behind.
+#[test]
+fn a_cancelled_call_ends_between_passes() {
+    let model = tiny(3);
+    for backend in [Backend::Cpu, Backend::Gpu] {
+        let mut session = Session::builder().backend(backend).chunk(Some(16)).open(&model.path).unwrap();
+        let state = session.state().unwrap();
+        for pooling in [Pooling::Mean, Pooling::Last, Pooling::State] {
+            let options = options(Level::Final, pooling);
+            let whole = session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap();
+            for looks in [0, 1, 4] {
+                let left = AtomicUsize::new(looks);
+                let cancel = CancelToken::polling(move || {
+                    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+                });
+                let ended = session.embed_batch(&texts(), &options, &cancel).unwrap_err();
+                assert!(matches!(ended, SessionError::Runtime(RuntimeError::Cancelled)), "{ended}");
+            }
+            assert!(session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap() == whole);
+        }
+        assert!(session.state().unwrap() == state);
+    }
+}
+
 fn length(row: &[f32]) -> f64 {
     row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
 }
@@ -35,9 +61,18 @@ fn length(row: &[f32]) -> f64 {
 fn by_definition(model: &Tiny, prefix: &[u32], tokens: &[u32], level: Level, pooling: Pooling) -> Vec<f32> {
     let mut engine = Engine::cpu(Arc::new(Model::open(&model.path).unwrap()), 1).unwrap();
     if !prefix.is_empty() {
-        engine.hidden(&[Sequence { slot: 0, tokens: prefix, outputs: Outputs::None }], Level::Final).unwrap();
+        engine
+            .hidden(
+                &[Sequence { slot: 0, tokens: prefix, outputs: Outputs::None }],
+                Level::Final,
+                &CancelToken::default(),
+            )
+            .unwrap();
     }
-    let rows = engine.hidden(&[Sequence { slot: 0, tokens, outputs: Outputs::All }], level).unwrap().remove(0);
+    let rows = engine
+        .hidden(&[Sequence { slot: 0, tokens, outputs: Outputs::All }], level, &CancelToken::default())
+        .unwrap()
+        .remove(0);
     let width = SHAPE.width as usize;
     match pooling {
         Pooling::Every => rows,
@@ -90,10 +125,16 @@ fn together_and_alone_have_the_same_bits() {
                 let prefix = if (i + j) % 2 == 0 { vec![] } else { text(9, 5) };
                 let options = EmbedOptions { prefix, ..options(level, pooling) };
                 let alone: Vec<_> = texts.iter().map(|t| session.embed(t, &options).unwrap()).collect();
-                assert!(session.embed_batch(&texts, &options).unwrap() == alone, "{options:?}");
+                assert!(
+                    session.embed_batch(&texts, &options, &CancelToken::default()).unwrap() == alone,
+                    "{options:?}"
+                );
                 for budget in [1, 50] {
                     let budgeted = EmbedOptions { token_budget: NonZeroUsize::new(budget), ..options.clone() };
-                    assert!(session.embed_batch(&texts, &budgeted).unwrap() == alone, "{budgeted:?}");
+                    assert!(
+                        session.embed_batch(&texts, &budgeted, &CancelToken::default()).unwrap() == alone,
+                        "{budgeted:?}"
+                    );
                 }
             }
         }
@@ -111,12 +152,12 @@ fn what_the_session_reads_takes_no_part() {
     ];
     for builder in builders {
         let mut session = builder().open(&model.path).unwrap();
-        let fresh = session.embed_batch(&texts(), &EmbedOptions::default()).unwrap();
+        let fresh = session.embed_batch(&texts(), &EmbedOptions::default(), &CancelToken::default()).unwrap();
         assert_eq!(session.state().unwrap(), StateData::zero(&SHAPE));
         session.prefill(&text(5, 20)).unwrap();
         let before = session.state().unwrap();
         for options in [EmbedOptions::default(), options(Level::Layer(0), Pooling::State)] {
-            let embedded = session.embed_batch(&texts(), &options).unwrap();
+            let embedded = session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap();
             assert!(options.level != Level::Final || embedded == fresh);
             assert!(session.state().unwrap() == before);
         }
@@ -130,10 +171,11 @@ fn what_the_session_reads_takes_no_part() {
 fn what_cannot_be_read_is_named() {
     let model = tiny(1);
     let mut session = on_cpu(&model);
-    let mut refused = |texts: &[&[u32]], options: &EmbedOptions| match session.embed_batch(texts, options) {
-        Err(SessionError::Runtime(RuntimeError::Batch(why))) => why,
-        other => panic!("{other:?}"),
-    };
+    let mut refused =
+        |texts: &[&[u32]], options: &EmbedOptions| match session.embed_batch(texts, options, &CancelToken::default()) {
+            Err(SessionError::Runtime(RuntimeError::Batch(why))) => why,
+            other => panic!("{other:?}"),
+        };
     let default = EmbedOptions::default();
     assert_eq!(refused(&[&[1], &[]], &default), BatchError::Empty(1));
     let token = BatchError::Token { sequence: 1, position: 2, token: 320, vocab: 320 };
@@ -144,7 +186,10 @@ fn what_cannot_be_read_is_named() {
     assert!(matches!(refused(&[&[1]], &nowhere), BatchError::Layer { layers: 2, .. }));
     let prefix = EmbedOptions { prefix: vec![400], ..default };
     assert!(matches!(refused(&[&[1]], &prefix), BatchError::Token { token: 400, .. }));
-    assert_eq!(session.embed_batch(&[] as &[&[u32]], &EmbedOptions::default()).unwrap(), Vec::<Vec<f32>>::new());
+    assert_eq!(
+        session.embed_batch(&[] as &[&[u32]], &EmbedOptions::default(), &CancelToken::default()).unwrap(),
+        Vec::<Vec<f32>>::new()
+    );
 }
 
 #[test]
@@ -152,10 +197,15 @@ fn prefixes_are_read_once() {
     let model = tiny(1);
     let options = EmbedOptions { prefix: text(9, 30), ..EmbedOptions::default() };
     for builder in [Session::builder(), Session::builder().backend(wgoose_session::Backend::Cpu)] {
-        let plain = builder.clone().open(&model.path).unwrap().embed_batch(&texts(), &options).unwrap();
+        let plain = builder
+            .clone()
+            .open(&model.path)
+            .unwrap()
+            .embed_batch(&texts(), &options, &CancelToken::default())
+            .unwrap();
         let mut session = builder.prefix_cache(Some(PrefixOptions::default())).open(&model.path).unwrap();
         for _ in 0..3 {
-            assert!(session.embed_batch(&texts(), &options).unwrap() == plain);
+            assert!(session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap() == plain);
         }
         let stats = session.prefix_stats().unwrap();
         assert_eq!((stats.hits, stats.misses, stats.tokens_saved, stats.states), (2, 1, 60, 1));
@@ -172,11 +222,11 @@ fn embeddings_are_found_again() {
     let model = tiny(1);
     let mut session = cached(&model, 1 << 20, None).unwrap();
     let options = EmbedOptions::default();
-    let first = session.embed_batch(&texts(), &options).unwrap();
+    let first = session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap();
     // Some known, some not, in another order.
     let mut mixed = texts();
     mixed.insert(2, text(77, 5));
-    let again = session.embed_batch(&mixed, &options).unwrap();
+    let again = session.embed_batch(&mixed, &options, &CancelToken::default()).unwrap();
     assert!(again[..2] == first[..2] && again[3..] == first[2..]);
     let stats = session.embedding_stats().unwrap();
     assert_eq!((stats.hits, stats.store_hits, stats.misses, stats.entries), (7, 0, 8, 8));
@@ -202,17 +252,17 @@ fn a_file_outlives_the_session_and_names_the_model() {
     let path = model.folder.path().join("embeddings");
     let options = EmbedOptions::default();
     let mut session = cached(&model, 1 << 20, Some(path.clone())).unwrap();
-    let first = session.embed_batch(&texts(), &options).unwrap();
+    let first = session.embed_batch(&texts(), &options, &CancelToken::default()).unwrap();
     assert!(matches!(cached(&model, 0, Some(path.clone())), Err(SessionError::Store(_))), "it is in use");
     drop(session);
     // No room in memory: all comes from the file.
     let mut later = cached(&model, 0, Some(path.clone())).unwrap();
-    assert!(later.embed_batch(&texts(), &options).unwrap() == first);
+    assert!(later.embed_batch(&texts(), &options, &CancelToken::default()).unwrap() == first);
     let stats = later.embedding_stats().unwrap();
     assert_eq!((stats.hits, stats.store_hits, stats.misses, stats.entries, stats.bytes), (0, 7, 0, 0, 0));
     drop(later);
     let mut stranger = cached(&other, 0, Some(path)).unwrap();
-    assert!(stranger.embed_batch(&texts(), &options).unwrap() != first);
+    assert!(stranger.embed_batch(&texts(), &options, &CancelToken::default()).unwrap() != first);
     assert_eq!(stranger.embedding_stats().unwrap().misses, 7);
 }
 
@@ -228,7 +278,7 @@ proptest! {
         let model = tiny(1);
         let mut session = Session::builder().chunk(Some(chunk)).open(&model.path).unwrap();
         let options = options(Level::Final, if mean { Pooling::Mean } else { Pooling::Last });
-        let together = session.embed_batch(&texts, &options).unwrap();
+        let together = session.embed_batch(&texts, &options, &CancelToken::default()).unwrap();
         for (text, want) in texts.iter().zip(&together) {
             prop_assert!(session.embed(text, &options).unwrap() == *want);
         }

@@ -10,7 +10,8 @@ use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, EmbeddingHead};
 use wgoose_runtime::{BatchError, RuntimeError};
 use wgoose_session::{
-    Backend, END_OF_TEXT, EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session, SessionBuilder, SessionError,
+    Backend, CancelToken, END_OF_TEXT, EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session, SessionBuilder,
+    SessionError,
 };
 
 /// That of the model which the reference has embedded with.
@@ -110,7 +111,7 @@ fn heads_give_what_the_reference_gives_alone_together_and_from_a_cache() {
     let texts = golden.texts();
     let mut distinct: Vec<Vec<f32>> = Vec::new();
     for head in EmbeddingHead::ALL {
-        let together = session.embed_batch(&texts, &options(head)).unwrap();
+        let together = session.embed_batch(&texts, &options(head), &CancelToken::default()).unwrap();
         for (i, want) in golden.embeddings(head).iter().enumerate() {
             let alone = session.embed(&texts[i], &options(head)).unwrap();
             assert!(difference(&alone, want) < 2e-5, "{head}, text {i}: {}", difference(&alone, want));
@@ -120,7 +121,11 @@ fn heads_give_what_the_reference_gives_alone_together_and_from_a_cache() {
         }
         // A head does not answer for another one.
         for _ in 0..2 {
-            assert_eq!(caching.embed_batch(&texts, &options(head)).unwrap(), together, "{head}");
+            assert_eq!(
+                caching.embed_batch(&texts, &options(head), &CancelToken::default()).unwrap(),
+                together,
+                "{head}"
+            );
         }
         assert!(!distinct.contains(&together[1]));
         distinct.push(together[1].clone());
@@ -145,7 +150,9 @@ fn a_model_that_only_embeds_says_so() {
     assert!(matches!(session.embed(&[1], &layer).unwrap_err(), SessionError::HeadLevel));
     let mean = EmbedOptions { level: Level::Layer(0), ..EmbedOptions::default() };
     assert_eq!(session.embed(&[1], &mean).unwrap().len(), 64);
-    let inside = session.embed_batch(&[vec![1], vec![2, END_OF_TEXT, 3]], &options(EmbeddingHead::Sts)).unwrap_err();
+    let inside = session
+        .embed_batch(&[vec![1], vec![2, END_OF_TEXT, 3]], &options(EmbeddingHead::Sts), &CancelToken::default())
+        .unwrap_err();
     assert!(matches!(inside, SessionError::EndInText { text: 1, position: 1 }), "{inside}");
     let empty = session.embed(&[], &options(EmbeddingHead::Sts)).unwrap_err();
     assert!(matches!(empty, SessionError::Runtime(RuntimeError::Batch(BatchError::Empty(0)))), "{empty}");

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use wgoose_runtime::StateData;
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::{Backend, EmbedOptions, GenerateOptions, PrefixOptions, Session, SessionBuilder};
+use wgoose_session::{Backend, CancelToken, EmbedOptions, GenerateOptions, PrefixOptions, Session, SessionBuilder};
 
 fn generate(session: &mut Session, prompt: &[u8], max_tokens: usize) -> Vec<u32> {
     let sampling = SamplerOptions { temperature: 1.0, seed: 3, ..SamplerOptions::default() };
@@ -171,7 +171,9 @@ fn act(who: usize, session: &mut Session, saved: &mut Option<StateData>, step: &
             generate(session, &prompt, *most).into_iter().map(|t| t as f32).collect()
         }
         Do::Read(tokens) => session.prefill(tokens).unwrap(),
-        Do::Embed(texts) => session.embed_batch(texts, &EmbedOptions::default()).unwrap().concat(),
+        Do::Embed(texts) => {
+            session.embed_batch(texts, &EmbedOptions::default(), &CancelToken::default()).unwrap().concat()
+        }
         Do::Reset => {
             session.reset().unwrap();
             Vec::new()

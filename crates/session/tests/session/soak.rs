@@ -11,7 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::{
-    Backend, Batch, BatchEvent, EmbedOptions, Ending, GenerateOptions, Generated, SequenceId, Session, StateData,
+    Backend, Batch, BatchEvent, CancelToken, EmbedOptions, Ending, GenerateOptions, Generated, SequenceId, Session,
+    StateData,
 };
 
 const PROMPTS: [&[u8]; 4] = [b"A goose", b"x", b"far away, over the hills and far away", "Gr\u{fc}n".as_bytes()];
@@ -126,7 +127,7 @@ fn act(session: &mut Session, joined: &mut Joined, folder: &Path, rng: &mut Rng,
         1 => {
             let which: Vec<usize> = (0..rng.usize(1..9)).map(|_| rng.usize(..TEXTS)).collect();
             let texts: Vec<Vec<u32>> = which.iter().map(|i| text(*i)).collect();
-            let embedded = session.embed_batch(&texts, &EmbedOptions::default()).unwrap();
+            let embedded = session.embed_batch(&texts, &EmbedOptions::default(), &CancelToken::default()).unwrap();
             for (i, got) in which.iter().zip(embedded) {
                 assert_eq!(got, alone.embedded[*i], "text {i} among {which:?}");
             }
@@ -204,7 +205,7 @@ fn soak() {
     let (mut acts, mut before, mut said) = (0, None, 0.0);
     let device = |session: &Session| session.load_report().device.map(|memory| memory.used);
     // The largest pass of all.
-    session.embed_batch(&[(); 8].map(|()| text(TEXTS - 1)), &EmbedOptions::default()).unwrap();
+    session.embed_batch(&[(); 8].map(|()| text(TEXTS - 1)), &EmbedOptions::default(), &CancelToken::default()).unwrap();
     let mut share = 0.0;
     while share < 1.0 {
         act(&mut session, &mut joined, model.folder.path(), &mut rng, &alone);

@@ -7,7 +7,9 @@ use wgoose_graph::{Level, State};
 use wgoose_kernels::{Plan, Precision, StateFormat};
 use wgoose_runtime::{Device, StateData};
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::{EmbedOptions, GenerateOptions, Pooling, PrefixOptions, Session, SessionBuilder, state_file};
+use wgoose_session::{
+    CancelToken, EmbedOptions, GenerateOptions, Pooling, PrefixOptions, Session, SessionBuilder, state_file,
+};
 
 fn builder(format: StateFormat) -> SessionBuilder {
     Session::builder().state_format(Some(format))
@@ -92,9 +94,11 @@ fn embeddings_of_states_do_not_depend_on_company() {
         for prefix in [vec![], text(9, 5)] {
             let options = EmbedOptions { level: Level::Layer(1), pooling, prefix, ..EmbedOptions::default() };
             let alone: Vec<_> = texts.iter().map(|text| half.embed(text, &options).unwrap()).collect();
-            let together = half.embed_batch(&texts, &options).unwrap();
+            let together = half.embed_batch(&texts, &options, &CancelToken::default()).unwrap();
             assert!(together == alone, "{options:?}");
-            for (got, want) in together.iter().zip(whole.embed_batch(&texts, &options).unwrap()) {
+            for (got, want) in
+                together.iter().zip(whole.embed_batch(&texts, &options, &CancelToken::default()).unwrap())
+            {
                 assert!(deviation(got, &want) < 2e-3, "{options:?}: {:e}", deviation(got, &want));
             }
         }

@@ -170,7 +170,7 @@ pub fn search<'a>(
     mut cache: ResultCache<'a>,
     listen: Listener<'a>,
 ) -> Result<Swept, SweepError> {
-    cache.heed(options.interrupt.clone());
+    cache.heed(options.cancel.clone());
     cache.end_at(working(options.budget));
     cache.begin(session(problem, options, cache.start()))?;
     let mut sweep = Sweep {

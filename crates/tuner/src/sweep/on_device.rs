@@ -86,7 +86,7 @@ fn runner<'a>(
                 catalogue,
                 reference: Some(reference),
                 quarantine: folder.join("quarantine"),
-                interrupt: options.interrupt.clone(),
+                cancel: options.cancel.clone(),
                 begun,
             };
             Box::new(ChildRunner::new(command.clone(), setup)?)

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::{Catalogue, Plan, Precision};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::runner::ChildCommand;
 use wgoose_measure::seed::Seed;
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 
 /// What a sweep can decide.
@@ -91,7 +91,7 @@ pub struct SweepOptions {
     /// Plans of other devices of the maker, and of other models: their kernels are tried first wherever they fit.
     pub hints: Vec<Plan>,
     /// Ends the sweep early.
-    pub interrupt: Interrupt,
+    pub cancel: CancelToken,
 }
 
 impl SweepOptions {

@@ -18,7 +18,7 @@ pub fn time_all(
     (part, of): (usize, usize),
     listen: Listener<'_>,
 ) -> Result<usize, SweepError> {
-    cache.heed(options.interrupt.clone());
+    cache.heed(options.cancel.clone());
     cache.begin(session(problem, options, cache.start()))?;
     let scope = Scope { allowed: options.allowed, exhaustive: options.exhaustive };
     let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);

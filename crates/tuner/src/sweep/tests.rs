@@ -10,10 +10,10 @@ use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::Precision;
 use wgoose_loader::synth::Mix;
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::groups;
+use wgoose_runtime::CancelToken;
 use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner, simulated_problem};
 
 const GRID: PersistentGrid = PersistentGrid { workgroups: 132, threads: 512 };
@@ -43,7 +43,7 @@ fn with_sweep(problem: &Problem, device: SimulatedDevice, budget: u64, run: impl
         in_use: None,
         seeds: Vec::new(),
         hints: Vec::new(),
-        interrupt: Interrupt::default(),
+        cancel: CancelToken::default(),
     };
     let mut runner = SimulatedRunner::new(problem, &catalogue, device);
     let ledger = Ledger::open(&options.ledger).unwrap();

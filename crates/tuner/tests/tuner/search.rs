@@ -344,11 +344,11 @@ fn an_interrupted_search_leaves_its_best_plan() {
         let (records, _) = ledger::read(&options.ledger).unwrap();
         bests.push(best_so_far(&records, &catalogue, &options.objective, &policy).unwrap());
         if matches!(event, Event::Stage { stage: Stage::Kernels, .. }) {
-            options.interrupt.raise();
+            options.cancel.cancel();
         }
         ControlFlow::Continue(())
     });
-    // No job begins after it was raised.
+    // No job begins after it was cancelled.
     assert!(matches!(stopped, Err(SweepError::Stopped)), "{stopped:?}");
     let (records, _) = ledger::read(&options.ledger).unwrap();
     assert_eq!(records.interrupted().count(), 0);

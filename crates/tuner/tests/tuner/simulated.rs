@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Precision};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::Runner;
+use wgoose_runtime::CancelToken;
 use wgoose_sim::simulated_problem;
 use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions};
 
@@ -48,7 +48,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         in_use: None,
         seeds: Vec::new(),
         hints: Vec::new(),
-        interrupt: Interrupt::default(),
+        cancel: CancelToken::default(),
     }
 }
 

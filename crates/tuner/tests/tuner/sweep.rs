@@ -7,8 +7,8 @@ use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_kernels::{Catalogue, Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
-use wgoose_measure::interrupt::Interrupt;
 use wgoose_measure::ledger::{self, Outcome};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 use wgoose_tuner::sweep::{Event, Part, STRATEGIES, SweepError, SweepOptions, sweep};
 
@@ -48,7 +48,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         in_use: None,
         seeds: Vec::new(),
         hints: Vec::new(),
-        interrupt: Interrupt::default(),
+        cancel: CancelToken::default(),
     };
     // A listener stops it; what was measured until then is in the ledger.
     let stopped = sweep(&device, &model, &options, &mut |event| match event {

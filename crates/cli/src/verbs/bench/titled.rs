@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::progress::Moving;
 use wgoose_bench::{Load, Record, Records, measure};
 use wgoose_measure::stats::Summary;
+use wgoose_runtime::CancelToken;
 
 /// Measures every model with every plan, appends and prints.
 pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure> {
@@ -21,8 +22,16 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
         for plan in args.plans() {
             let moving = Moving::spinner("opening")?;
             let subject = args.options.subject_with(plan)?;
-            let result =
-                measure(model, &subject, &load, title, change, args.cache.as_deref(), &mut moving.watch(title))?;
+            let result = measure(
+                model,
+                &subject,
+                &load,
+                title,
+                change,
+                args.cache.as_deref(),
+                &CancelToken::default(),
+                &mut moving.watch(title),
+            )?;
             drop(moving);
             if let (Some(records), Some(report)) = (&mut records, save) {
                 records.append(result.clone())?;

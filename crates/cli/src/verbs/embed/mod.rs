@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_loader::EmbeddingHead;
-use wgoose_runtime::{RuntimeError, check_tokens};
+use wgoose_runtime::{CancelToken, RuntimeError, check_tokens};
 use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
 
 /// Texts between two moments at which what is done is safe.
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut done = output.done;
     bar.done(done as u64);
     for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
-        let embedded = session.embed_batch(batch, &options)?;
+        let embedded = session.embed_batch(batch, &options, &CancelToken::default())?;
         // They may go to the terminal on which the bar is.
         aside(|| {
             for (tokens, embedding) in batch.iter().zip(&embedded) {

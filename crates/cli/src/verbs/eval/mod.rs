@@ -10,9 +10,8 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use table::table;
+use wgoose_runtime::CancelToken;
 use wgoose_session::eval::{EvalError, EvalOptions, evaluate};
 use wgoose_session::{Backend, PlanChoice, Session};
 
@@ -98,9 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut model = args.options.session()?.open(&args.model)?;
     let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
     // Ctrl-C ends the reading: what was measured until then is printed. A second one ends the program.
-    let stopped = Arc::new(AtomicBool::new(false));
-    let by_handler = Arc::clone(&stopped);
-    let on_signal = OnSignal::call(move |signal| match by_handler.swap(true, Ordering::Relaxed) {
+    let cancel = CancelToken::default();
+    let by_signal = cancel.clone();
+    let on_signal = OnSignal::call(move |signal| match by_signal.cancel() {
         false if signal == Signal::Interrupt => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     });
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let evaluation = evaluate(&mut model, reference.as_mut(), &mut text, &options, &mut |score| {
         bar.done(score.bytes);
         bar.say(&format!("{:.4} bits per byte", score.bits_per_byte()));
-        if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        cancel.flow()
     })
     .map_err(|e| match e {
         EvalError::Text(_) | EvalError::Empty => format!("{}: {e}", args.text.display()).into(),
@@ -119,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         true => outln!("{}", serde_json::to_string_pretty(&evaluation.json())?),
         false => outln!("{}", table(&evaluation)),
     }
-    match stopped.load(Ordering::Relaxed) {
+    match cancel.is_cancelled() {
         true => Err(Interrupted(format!("{} of {len} bytes were read", evaluation.score.bytes)).into()),
         false => Ok(()),
     }

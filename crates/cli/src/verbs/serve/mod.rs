@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use tiny_http::{Header, Method, Request, Response, Server};
-use wgoose_runtime::{BatchError, RuntimeError};
+use wgoose_runtime::{BatchError, CancelToken, RuntimeError};
 use wgoose_session::{EmbedOptions, Pooling, PrefixOptions, Session, one_line, printable};
 
 /// Answer programs that speak the HTTP interface of OpenAI: completions, chats and embeddings, also as streams.
@@ -149,7 +149,7 @@ fn embed(session: &mut Session, name: &str, asked: &Embeddings) -> Result<Answer
     }
     let usual = EmbedOptions::of(session.model());
     let options = EmbedOptions { pooling: asked.head()?.map_or(usual.pooling, Pooling::Head), ..usual };
-    let embedded = session.embed_batch(&texts, &options)?;
+    let embedded = session.embed_batch(&texts, &options, &CancelToken::default())?;
     let of = |(index, embedding)| json!({ "object": "embedding", "index": index, "embedding": embedding });
     let data: Vec<Value> = embedded.into_iter().enumerate().map(of).collect();
     let read: usize = texts.iter().map(Vec::len).sum();

@@ -12,7 +12,6 @@
 use super::supervisor::Supervisor;
 use super::wire::Request;
 use super::{ChildCommand, ChildError, Deadlines};
-use crate::interrupt::Interrupt;
 use crate::job::{Configured, Job};
 use crate::ledger::{Cause, Outcome, Reason};
 use crate::runner::RunnerError;
@@ -23,6 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Kernel, Limits};
+use wgoose_runtime::CancelToken;
 
 /// The failure of a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ pub fn replay(bundle: &Path, program: PathBuf) -> Result<(Reason, Outcome), Runn
     let arguments = failure.arguments.into_iter().map(Into::into).collect();
     let (kernels, deadlines) = (Some(bundle.join("kernels")), failure.deadlines);
     let command = ChildCommand { program, interpreter: Vec::new(), arguments, kernels, deadlines };
-    let mut supervisor = Supervisor::new(command, Interrupt::default());
+    let mut supervisor = Supervisor::new(command, CancelToken::default());
     supervisor.start(1)?;
     Ok((failure.reason, supervisor.ask(&request)?.outcome))
 }

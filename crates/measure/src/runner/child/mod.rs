@@ -12,7 +12,6 @@ pub use bundle::replay;
 pub use serve::serve;
 
 use super::{Assignment, Phase, Runner, RunnerError};
-use crate::interrupt::Interrupt;
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Clock, Outcome};
 use crate::quality::PendingReference;
@@ -28,6 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use supervisor::{Ready, Supervisor};
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits};
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{Device, DeviceOptions};
 use wire::Request;
 
@@ -167,7 +167,7 @@ pub struct ChildSetup<'a> {
     /// Where bundles of what failed are kept.
     pub quarantine: PathBuf,
     /// What ends a job early.
-    pub interrupt: Interrupt,
+    pub cancel: CancelToken,
     /// When the time to spend began.
     pub begun: Instant,
 }
@@ -197,10 +197,10 @@ impl ChildRunner {
     /// # Errors
     /// It cannot be started, ends before it is ready, or has another device.
     pub fn new(command: ChildCommand, setup: ChildSetup<'_>) -> Result<Self, RunnerError> {
-        let ChildSetup { device, limits, catalogue, reference, quarantine, interrupt, begun } = setup;
+        let ChildSetup { device, limits, catalogue, reference, quarantine, cancel, begun } = setup;
         let (device, limits) = (device.clone(), limits.clone());
         let quarantine = Quarantine::new(quarantine, Arc::clone(catalogue));
-        let supervisor = Supervisor::new(command, interrupt);
+        let supervisor = Supervisor::new(command, cancel);
         let (clock, doubt) = (Clock::Wall, None);
         let temporary = |source| ChildError::Bundle { path: std::env::temp_dir(), source };
         let (starts, start, confirming) = (Starts::new().map_err(temporary)?, Duration::ZERO, None);
@@ -266,7 +266,7 @@ impl ChildRunner {
         let begun = Instant::now();
         if let Some(reference) = &mut self.reference {
             while !reference.is_known() {
-                if self.supervisor.interrupt().is_raised() {
+                if self.supervisor.cancel().is_cancelled() {
                     return Err(RunnerError::Interrupted);
                 }
                 thread::sleep(Duration::from_millis(20));

@@ -1,18 +1,18 @@
 //! A child process with pipes: lines go in, lines come out, and what it says on stderr is kept.
 
 use super::wire::{Reply, Request};
-use crate::interrupt::Interrupt;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use wgoose_runtime::CancelToken;
 
 /// Lines of stderr that are kept.
 const LINES_KEPT: usize = 200;
 
-/// Time between two looks at the interrupt.
+/// Time between two looks at the cancel token.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Time between two looks at a process that is about to end.
@@ -77,12 +77,12 @@ impl Process {
     }
 
     /// Waits for a reply until a moment.
-    pub(super) fn receive(&self, until: Instant, interrupt: &Interrupt) -> Received {
+    pub(super) fn receive(&self, until: Instant, cancel: &CancelToken) -> Received {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.replies.recv_timeout(left.min(LOOK)) {
                 Ok(reply) => return Received::Reply(reply),
-                Err(_) if interrupt.is_raised() => return Received::Interrupted,
+                Err(_) if cancel.is_cancelled() => return Received::Interrupted,
                 Err(RecvTimeoutError::Disconnected) => return Received::Closed,
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return Received::Late,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -91,9 +91,9 @@ impl Process {
     }
 
     /// Lets it end by itself until a moment, unless the user wants no more.
-    pub(super) fn finish(mut self, until: Instant, interrupt: &Interrupt) {
+    pub(super) fn finish(mut self, until: Instant, cancel: &CancelToken) {
         let goes_on = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_none());
-        while goes_on(&mut self.child) && Instant::now() < until && !interrupt.is_raised() {
+        while goes_on(&mut self.child) && Instant::now() < until && !cancel.is_cancelled() {
             thread::sleep(POLL);
         }
     }

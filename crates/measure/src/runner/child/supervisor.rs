@@ -3,7 +3,6 @@
 use super::process::{Process, Received};
 use super::wire::{Reply, Request};
 use super::{ChildCommand, ChildError};
-use crate::interrupt::Interrupt;
 use crate::job::Cost;
 use crate::ledger::{Cause, Clock, Outcome, Reason};
 use crate::runner::{Phase, RunnerError};
@@ -11,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 use wgoose_kernels::{DeviceFingerprint, Limits};
+use wgoose_runtime::CancelToken;
 
 /// How long a process may take to open the device and the model.
 const START: Duration = Duration::from_secs(300);
@@ -46,22 +46,22 @@ pub(super) struct Answer {
 /// Asks one process after another.
 pub(super) struct Supervisor {
     command: ChildCommand,
-    interrupt: Interrupt,
+    cancel: CancelToken,
     process: Option<Process>,
 }
 
 impl Supervisor {
     /// One that has not started a process yet.
-    pub(super) fn new(command: ChildCommand, interrupt: Interrupt) -> Self {
-        Supervisor { command, interrupt, process: None }
+    pub(super) fn new(command: ChildCommand, cancel: CancelToken) -> Self {
+        Supervisor { command, cancel, process: None }
     }
 
     pub(super) fn command(&self) -> &ChildCommand {
         &self.command
     }
 
-    pub(super) fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
+    pub(super) fn cancel(&self) -> &CancelToken {
+        &self.cancel
     }
 
     /// Starts a process if there is none; what it says of itself.
@@ -104,11 +104,11 @@ impl Supervisor {
     pub(super) fn time_start(&self, plan: &Path, tokens: u32) -> Result<Result<f64, Reason>, RunnerError> {
         let begun = Instant::now();
         let process = self.spawn(&Request::Start { plan: plan.to_owned(), tokens })?;
-        let received = process.receive(begun + self.command.deadlines.compile, &self.interrupt);
+        let received = process.receive(begun + self.command.deadlines.compile, &self.cancel);
         let ns = begun.elapsed().as_nanos() as f64;
         let cause = match received {
             Received::Reply(Reply::Started) => {
-                process.finish(begun + self.command.deadlines.compile, &self.interrupt);
+                process.finish(begun + self.command.deadlines.compile, &self.cancel);
                 return Ok(Ok(ns));
             }
             Received::Interrupted => return Err(RunnerError::Interrupted),
@@ -135,7 +135,7 @@ impl Supervisor {
 
     fn try_start(&self) -> Result<(Process, Ready), RunnerError> {
         let process = self.spawn(&Request::Open)?;
-        match process.receive(Instant::now() + START, &self.interrupt) {
+        match process.receive(Instant::now() + START, &self.cancel) {
             Received::Reply(Reply::Ready { device, limits, clock, doubt }) => {
                 Ok((process, Ready { device, limits: *limits, clock, doubt }))
             }
@@ -159,7 +159,7 @@ impl Supervisor {
         let mut phase = Phase::Compiling;
         let mut until = begun + self.command.deadlines.of(phase);
         loop {
-            let (cause, text) = match process.receive(until, &self.interrupt) {
+            let (cause, text) = match process.receive(until, &self.cancel) {
                 Received::Reply(Reply::Phase { phase: next }) => {
                     phase = next;
                     until = Instant::now() + self.command.deadlines.of(phase);

@@ -122,7 +122,7 @@ fn logits_that_stay_begin_the_same_text() {
         let (want, _) = decode(&mut engine, Start::Logits(&start), &sequences, 3, usize::MAX);
         let state = engine.state(0).unwrap();
         engine.reset(0..2).unwrap();
-        assert_eq!(engine.read(0, prompt, &mut || true).unwrap(), prompt.len());
+        assert_eq!(engine.read(0, prompt, &mut |_| ControlFlow::Continue(())).unwrap(), prompt.len());
         engine.forward(&[all(1, &[1, 2, 3])]).unwrap();
         let (got, _) = decode(&mut engine, Start::Kept, &sequences, 3, usize::MAX);
         assert_eq!(got, want, "{} tokens", prompt.len());
@@ -135,7 +135,7 @@ fn logits_that_stay_begin_the_same_text() {
         assert!(matches!(refused, RuntimeError::Decode(DecodeError::NotKept)), "{refused}");
     };
     refused(&mut engine, 1);
-    assert_eq!(engine.read(0, &prompts[2], &mut || false).unwrap(), 16);
+    assert_eq!(engine.read(0, &prompts[2], &mut |_| ControlFlow::Break(())).unwrap(), 16);
     refused(&mut engine, 0);
 }
 

@@ -9,6 +9,7 @@ use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_runtime::CancelToken;
 use wgoose_runtime::{
     Device, DeviceOptions, Engine, GpuExecutor, NotPersistent, PersistentStatus, Residency, RuntimeError,
 };
@@ -67,7 +68,9 @@ fn deep_embed_takes_part_in_hidden_states() {
     let (model, device) = (deep(), device());
     let text = tokens(4, 17);
     for level in [Level::Final, Level::Layer(0)] {
-        let mean = |mut engine: Engine| engine.hidden_mean(&[all(0, &text)], level).unwrap().remove(0);
+        let mean = |mut engine: Engine| {
+            engine.hidden_mean(&[all(0, &text)], level, &CancelToken::default()).unwrap().remove(0)
+        };
         let unfused = fused(&device, &model, FusionSet::new(), 1).unwrap();
         let (got, want) = (mean(unfused), mean(cpu(&model, 1)));
         let difference: f32 = got.iter().zip(&want).map(|(got, want)| (got - want).powi(2)).sum();

@@ -10,7 +10,7 @@ use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Plan, Precision, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{BatchError, Engine, Outputs, RuntimeError, Sequence, StateData};
+use wgoose_runtime::{BatchError, CancelToken, Engine, Outputs, RuntimeError, Sequence, StateData};
 
 const LEVELS: [Level; 3] = [Level::Final, Level::Layer(1), Level::Layer(0)];
 
@@ -37,7 +37,7 @@ fn the_head_makes_logits_of_them() {
     let model = model(Mix::F16);
     let tokens = tokens(1, 21);
     for (mut engine, tolerance) in [(gpu(&device(), &model, 1), 5e-4), (cpu(&model, 1), 1e-6)] {
-        let hidden = engine.hidden(&[all(0, &tokens)], Level::Final).unwrap().remove(0);
+        let hidden = engine.hidden(&[all(0, &tokens)], Level::Final, &CancelToken::default()).unwrap().remove(0);
         let state = engine.state(0).unwrap();
         forget(&mut engine, 0);
         let logits = engine.forward(&[all(0, &tokens)]).unwrap().remove(0);
@@ -60,9 +60,9 @@ fn the_gpu_gives_what_the_reference_defines() {
     for level in LEVELS {
         let each = |engine: &mut Engine| {
             engine.reset(0..1).unwrap();
-            let rows = engine.hidden(&[all(0, &tokens)], level).unwrap().remove(0);
+            let rows = engine.hidden(&[all(0, &tokens)], level, &CancelToken::default()).unwrap().remove(0);
             engine.reset(0..1).unwrap();
-            let mean = engine.hidden_mean(&[all(0, &tokens)], level).unwrap().remove(0);
+            let mean = engine.hidden_mean(&[all(0, &tokens)], level, &CancelToken::default()).unwrap().remove(0);
             (rows, mean)
         };
         let (got, want) = (each(&mut gpu), each(&mut cpu));
@@ -84,8 +84,8 @@ fn read(engine: &mut Engine, texts: &[(usize, Vec<u32>)], level: Level, mean: bo
     engine.reset(0..slots).unwrap();
     let sequences: Vec<_> = texts.iter().map(|(slot, text)| sequence(*slot, text, Outputs::Last)).collect();
     match mean {
-        true => engine.hidden_mean(&sequences, level).unwrap(),
-        false => engine.hidden(&sequences, level).unwrap(),
+        true => engine.hidden_mean(&sequences, level, &CancelToken::default()).unwrap(),
+        false => engine.hidden(&sequences, level, &CancelToken::default()).unwrap(),
     }
 }
 
@@ -178,7 +178,7 @@ fn no_head_is_uploaded_and_no_layer_above() {
     let tokens = tokens(2, 9);
     let mut uploaded = |level| {
         engine.reset(0..1).unwrap();
-        engine.hidden(&[all(0, &tokens)], level).unwrap();
+        engine.hidden(&[all(0, &tokens)], level, &CancelToken::default()).unwrap();
         engine.report().uploaded
     };
     let below = |layers: u32| -> u64 {
@@ -200,11 +200,11 @@ fn what_left_out_layers_does_not_go_on() {
     let model = model(Mix::F16);
     for mut engine in [gpu(&device(), &model, 2), cpu(&model, 2)] {
         let tokens = tokens(3, 5);
-        let missing = engine.hidden(&[all(0, &tokens)], Level::Layer(2)).unwrap_err();
+        let missing = engine.hidden(&[all(0, &tokens)], Level::Layer(2), &CancelToken::default()).unwrap_err();
         assert!(matches!(missing, RuntimeError::Batch(BatchError::Layer { layer: 2, layers: 2 })), "{missing}");
         assert_eq!(engine.state(0).unwrap(), StateData::zero(&SHAPE), "nothing was run");
 
-        engine.hidden(&[all(0, &tokens)], Level::Layer(0)).unwrap();
+        engine.hidden(&[all(0, &tokens)], Level::Layer(0), &CancelToken::default()).unwrap();
         for refused in [engine.forward(&[all(0, &tokens)]).map(drop), engine.state(0).map(drop)] {
             assert!(matches!(refused, Err(RuntimeError::Batch(BatchError::Invalidated { slot: 0, .. }))));
         }
@@ -212,11 +212,28 @@ fn what_left_out_layers_does_not_go_on() {
         let read = engine.state_tensor(0, lower).unwrap();
         assert!(engine.state_tensor(0, upper).unwrap().iter().all(|x| *x == 0.0), "that layer was left out");
         engine.reset(0..1).unwrap();
-        engine.hidden(&[all(0, &tokens)], Level::Final).unwrap();
+        engine.hidden(&[all(0, &tokens)], Level::Final, &CancelToken::default()).unwrap();
         assert!(engine.state_tensor(0, lower).unwrap() == read, "the layers below do the same");
         engine.forward(&[all(0, &tokens)]).unwrap();
         let none = engine.state_tensor(0, State::Wkv(2)).unwrap_err();
         assert!(matches!(none, RuntimeError::Batch(BatchError::Layer { layer: 2, layers: 2 })), "{none}");
+    }
+}
+
+#[test]
+fn a_cancelled_call_invalidates_its_states() {
+    let model = model(Mix::F16);
+    for engine in [gpu(&device(), &model, 2), cpu(&model, 2)] {
+        let (mut engine, tokens) = (engine.with_chunk(8), tokens(3, 20));
+        let cancel = CancelToken::default();
+        cancel.cancel();
+        let ended = engine.hidden(&[all(0, &tokens)], Level::Final, &cancel).unwrap_err();
+        assert!(matches!(ended, RuntimeError::Cancelled), "{ended}");
+        let refused = engine.state(0).unwrap_err();
+        assert!(matches!(refused, RuntimeError::Batch(BatchError::Invalidated { slot: 0, .. })), "{refused}");
+        assert!(engine.state(1).unwrap().is_zero(), "another sequence has its state");
+        // A call of one pass has begun when it is looked at.
+        engine.hidden_mean(&[all(1, &tokens[..8])], Level::Final, &cancel).unwrap();
     }
 }
 

@@ -5,10 +5,14 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::ops::ControlFlow;
 use wgoose_graph::{Level, State};
 use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{Batch, BatchError, Engine, Executor, GpuExecutor, Outputs, Residency, RuntimeError, Sequence};
+use wgoose_runtime::{
+    Batch, BatchError, CancelToken, Engine, Executor, GpuExecutor, Outputs, Residency, RuntimeError, Sequence,
+};
 
 fn executor(slots: usize) -> GpuExecutor {
     let (device, model) = (device(), model(Mix::F16));
@@ -79,7 +83,11 @@ fn one_call_gives_what_a_call_a_pass_gives() {
                     let is_last = (i + 1) * each >= text.len();
                     let outputs = if *outputs == Outputs::Last && !is_last { Outputs::None } else { *outputs };
                     let piece = [Sequence { slot: *slot, tokens, outputs }];
-                    let now = if hidden { engine.hidden(&piece, Level::Final) } else { engine.forward(&piece) };
+                    let now = if hidden {
+                        engine.hidden(&piece, Level::Final, &CancelToken::default())
+                    } else {
+                        engine.forward(&piece)
+                    };
                     rows[*slot].extend(now.unwrap().remove(0));
                 }
             }
@@ -125,14 +133,14 @@ fn reading_stops_between_passes_and_says_where() {
     let mut engine = gpu(&device(), &model(Mix::F16), 1).with_chunk(8);
     let all = engine.forward(&[whole]).unwrap().remove(0);
     forget(&mut engine, 0);
-    assert!(engine.forward_part(whole, &mut || true).unwrap() == (all, 50));
+    assert!(engine.forward_part(whole, &mut |_| ControlFlow::Continue(())).unwrap() == (all, 50));
     forget(&mut engine, 0);
-    let mut left = 2;
-    let part = engine.forward_part(whole, &mut || {
-        left -= 1;
-        left > 0
+    let mut told = Vec::new();
+    let part = engine.forward_part(whole, &mut |tokens| {
+        told.push(tokens);
+        if tokens < 16 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    assert!(part.unwrap() == (vec![], 16));
+    assert!(part.unwrap() == (vec![], 16) && told == [8, 16]);
     let stopped = engine.state(0).unwrap();
     forget(&mut engine, 0);
     engine.forward(&[Sequence { tokens: &text[..16], ..whole }]).unwrap();
