@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use wgoose_session::{self as session, GenerateOptions, Generated, Session, SessionError};
+use wgoose_session::{self as session, GenerateOptions, Generated, GenerationEvent, Session, SessionError};
 
 /// An iterator over the text of a generation, never splitting a character.
 ///
@@ -197,7 +197,10 @@ fn generate(
     prompt: &[u32],
     options: &GenerateOptions,
 ) -> Result<Ending, SessionError> {
-    let generated = session.generate_after(prompt, options, &mut |piece| handoff.give(piece.to_owned()))?;
+    let generated = session.generate_after(prompt, options, &mut |event| match event {
+        GenerationEvent::Prefill { .. } => handoff.flow(),
+        GenerationEvent::Text(piece) => handoff.give(piece.to_owned()),
+    })?;
     let reason = finish_reason(&generated);
     let (tokens, unread) = match reason {
         Some(_) => (generated.tokens.clone(), generated.unread()),

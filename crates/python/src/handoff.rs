@@ -32,6 +32,11 @@ pub(crate) enum Taken {
 }
 
 impl Handoff {
+    /// A break once the reader is gone.
+    pub(crate) fn flow(&self) -> ControlFlow<()> {
+        if self.inner.lock().closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
     /// Gives a piece, if there is any text, and waits until it is taken; breaks if it was not taken, or the next will not be.
     pub(crate) fn give(&self, piece: String) -> ControlFlow<()> {
         let mut inner = self.inner.lock();

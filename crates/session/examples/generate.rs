@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write;
 use std::ops::ControlFlow;
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::{GenerateOptions, PlanChoice, Session};
+use wgoose_session::{GenerateOptions, GenerationEvent, PlanChoice, Session};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (model, _folder) = support::model()?;
@@ -23,8 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sampling = SamplerOptions { temperature: 0.8, top_p: 0.9, seed: 1, ..SamplerOptions::default() };
     let options = GenerateOptions { sampling, max_tokens: 32, ..GenerateOptions::default() };
     print!("{prompt}");
-    let generated = session.generate(prompt.as_bytes(), &options, &mut |text| {
-        print!("{text}");
+    let generated = session.generate(prompt.as_bytes(), &options, &mut |event| {
+        if let GenerationEvent::Text(text) = event {
+            print!("{text}");
+        }
         // Break to stop early; a text that cannot be written any more is a reason.
         match std::io::stdout().flush() {
             Ok(()) => ControlFlow::Continue(()),

@@ -6,14 +6,16 @@
 //!
 //! ```no_run
 //! use std::ops::ControlFlow;
-//! use wgoose_session::{GenerateOptions, Session};
+//! use wgoose_session::{GenerateOptions, GenerationEvent, Session};
 //! use wgoose_session::sampling::SamplerOptions;
 //!
 //! let mut session = Session::builder().open("model.gguf")?;
 //! let sampling = SamplerOptions { temperature: 0.8, top_p: 0.9, seed: 1, ..SamplerOptions::default() };
 //! let options = GenerateOptions { sampling, max_tokens: 64, ..GenerateOptions::default() };
-//! session.generate(b"The goose flies over", &options, &mut |text| {
-//!     print!("{text}");
+//! session.generate(b"The goose flies over", &options, &mut |event| {
+//!     if let GenerationEvent::Text(text) = event {
+//!         print!("{text}");
+//!     }
 //!     ControlFlow::Continue(())
 //! })?;
 //! # Ok::<(), wgoose_session::SessionError>(())
@@ -106,7 +108,7 @@ pub use chat::{Chat, ChatMessage, ChatOptions, NEXT_USER, conversation};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};
-pub use generate::{Ending, GenerateOptions, Generated};
+pub use generate::{Ending, GenerateOptions, Generated, GenerationEvent, OnGeneration};
 pub use model_file::{ConvertFileOptions, ConvertedFile, ModelFileError, SynthFileOptions, convert_file, synth_file};
 pub use prefix::{PrefixOptions, PrefixStats};
 pub use printable::printable;

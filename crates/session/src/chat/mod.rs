@@ -3,9 +3,8 @@
 mod template;
 
 use crate::state_file::StateKind;
-use crate::{Ending, GenerateOptions, Generated, Session, SessionError};
+use crate::{Ending, GenerateOptions, Generated, OnGeneration, Session, SessionError};
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::path::Path;
 pub use template::{ChatMessage, NEXT_USER, conversation};
 use wgoose_runtime::StateData;
@@ -62,28 +61,24 @@ impl Chat {
         Chat { session, options, place: Place::Beginning, beginning: None, said: VecDeque::new() }
     }
 
-    /// The opening of an answer that the model is given: it belongs to the answer, but `on_text` is not given it.
+    /// The opening of an answer that the model is given: it belongs to the answer, but `on_event` is not given it.
     pub fn opening(&self) -> &'static str {
         if self.options.think { "<think" } else { "" }
     }
 
-    /// Says something; the answer goes to `on_text` as it comes, until it ends or `on_text` breaks. Then the conversation
-    /// can go on. Only the message is read, and what the answer left unread. Between the passes of a long message `on_text` is
-    /// called without text; if it breaks there, the message counts as not said.
+    /// Says something; the answer goes to `on_event` as it comes, until it ends or `on_event` breaks. Then the conversation
+    /// can continue. Only the message is read, and what the answer left unread. If `on_event` breaks between the passes of
+    /// a long message, the message counts as not said.
     ///
     /// # Errors
     /// As of [`Session::generate`].
-    pub fn say(
-        &mut self,
-        message: &str,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Generated, SessionError> {
+    pub fn say(&mut self, message: &str, on_event: OnGeneration<'_>) -> Result<Generated, SessionError> {
         self.remember()?;
         let said =
             Said { message: message.to_owned(), place: self.place.clone(), state: self.session.state()?, again: 0 };
         self.said.drain(..self.said.len().saturating_sub(KEPT - 1));
         self.said.push_back(said);
-        self.answer(message, 0, on_text)
+        self.answer(message, 0, on_event)
     }
 
     /// The last message, if it can be taken back.
@@ -107,16 +102,13 @@ impl Chat {
     ///
     /// # Errors
     /// As of [`Session::generate`].
-    pub fn again(
-        &mut self,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Option<Generated>, SessionError> {
+    pub fn again(&mut self, on_event: OnGeneration<'_>) -> Result<Option<Generated>, SessionError> {
         let Some(said) = self.said.back_mut() else { return Ok(None) };
         said.again += 1;
         let (message, again) = (said.message.clone(), said.again);
         self.place = said.place.clone();
         self.session.set_state(&said.state)?;
-        self.answer(&message, again, on_text).map(Some)
+        self.answer(&message, again, on_event).map(Some)
     }
 
     /// Begins anew, and tells the model this first from now on.
@@ -130,19 +122,14 @@ impl Chat {
     }
 
     /// Answers a message that is to be read now.
-    fn answer(
-        &mut self,
-        message: &str,
-        again: u64,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Generated, SessionError> {
+    fn answer(&mut self, message: &str, again: u64, on_event: OnGeneration<'_>) -> Result<Generated, SessionError> {
         let mut options = self.options.generate.clone();
         options.sampling.seed = options.sampling.seed.wrapping_add(again);
         let mut prompt = self.lead();
         prompt.extend(template::asked(message, self.options.think).into_bytes());
-        let tokens = self.session.tokenizer()?.encode(&prompt).len();
-        let generated = self.session.generate(&prompt, &options, on_text)?;
-        if generated.prompt_tokens < tokens {
+        let tokens = self.session.tokenizer()?.encode(&prompt);
+        let generated = self.session.generate_after(&tokens, &options, on_event)?;
+        if generated.prompt_tokens < tokens.len() {
             // Half of a message leaves nowhere to go on from.
             self.undo()?;
             return Ok(generated);

@@ -1,6 +1,7 @@
 //! Generation: a prompt in, text out as it comes, never splitting a character, never giving a part of a stop string.
 
 mod choose;
+mod event;
 mod options;
 mod stop_strings;
 mod text;
@@ -9,15 +10,16 @@ use crate::prompt::Read;
 use crate::sampling::Sampler;
 use crate::{Session, SessionError};
 pub(crate) use choose::continuation;
+pub use event::{GenerationEvent, OnGeneration};
 pub use options::{Ending, GenerateOptions, Generated};
 use std::ops::ControlFlow;
 pub(crate) use text::Text;
 use wgoose_runtime::{Engine, IN_FLIGHT, Outputs, Sequence, Start};
 
 impl Session {
-    /// Continues with a prompt, as it is (no end-of-text stands before it), and generates until a stop token, a stop
-    /// string, `max_tokens`, or `on_text` breaks; it is called for every token, and between the passes of a long prompt
-    /// with no text. On a device whose memory holds all weights, tokens are chosen there, by random numbers of its own;
+    /// Continues with a prompt, as it is (no end-of-text token is added), and generates until a stop token, a stop
+    /// string, `max_tokens`, or `on_event` breaks; it is called for every token, and between the passes of a long
+    /// prompt. On a device whose memory holds all weights, tokens are chosen there, by random numbers of its own;
     /// however it ends, the state is that after the prompt and all tokens but the last one chosen. If it breaks within
     /// the prompt, so much of that was read as [`Generated::prompt_tokens`] says.
     ///
@@ -27,10 +29,10 @@ impl Session {
         &mut self,
         prompt: &[u8],
         options: &GenerateOptions,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+        on_event: OnGeneration<'_>,
     ) -> Result<Generated, SessionError> {
         let prompt = self.tokenizer()?.encode(prompt);
-        self.generate_after(&prompt, options, on_text)
+        self.generate_after(&prompt, options, on_event)
     }
 
     /// Does what [`Session::generate`] does, after a prompt of tokens: they need not be those that the tokenizer makes
@@ -42,14 +44,16 @@ impl Session {
         &mut self,
         prompt: &[u32],
         options: &GenerateOptions,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
+        on_event: OnGeneration<'_>,
     ) -> Result<Generated, SessionError> {
         let sampler = self.sampler(options)?;
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
         let on_device = self.engine.can_decode();
-        let begun = self.read_prompt(prompt, on_device, &mut |_| on_text(""))?;
+        let begun = self.read_prompt(prompt, on_device, &mut |done| {
+            on_event(GenerationEvent::Prefill { done, of: prompt.len() })
+        })?;
         let logits = match begun {
             Read::All(logits) => logits,
             Read::Part(prompt_tokens) => {
@@ -61,7 +65,7 @@ impl Session {
         let mut broken = false;
         let mut push = |token: u32| {
             let piece = text.push(tokenizer, token);
-            broken = piece.is_some_and(|piece| on_text(&piece).is_break());
+            broken = piece.is_some_and(|piece| on_event(GenerationEvent::Text(&piece)).is_break());
             if broken || text.has_ended() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let chosen = match logits {
@@ -74,7 +78,7 @@ impl Session {
         self.note(chosen.is_ok(), generated.read());
         chosen.map_err(|error| self.with_breaking_op(error, prompt))?;
         if !broken {
-            let _ = on_text(&rest);
+            let _ = on_event(GenerationEvent::Text(&rest));
         }
         if !generated.read().is_empty() {
             self.keep_state(None)?;

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
-    Backend, Batch, BatchEvent, Ending, GenerateOptions, Generated, SequenceId, Session, SessionError,
+    Backend, Batch, BatchEvent, Ending, GenerateOptions, Generated, GenerationEvent, SequenceId, Session, SessionError,
 };
 
 const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_bytes()];
@@ -51,8 +51,10 @@ fn alone(session: &mut Session, prefix: &[u32]) -> Alone {
                 session.prefill(prefix).unwrap();
             }
             let mut text = String::new();
-            let generated = session.generate(prompt, options, &mut |piece| {
-                text.push_str(piece);
+            let generated = session.generate(prompt, options, &mut |event| {
+                if let GenerationEvent::Text(piece) = event {
+                    text.push_str(piece);
+                }
                 ControlFlow::Continue(())
             });
             all.insert((p, s), (text, generated.unwrap()));

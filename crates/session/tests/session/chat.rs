@@ -3,7 +3,7 @@
 use crate::support::{on_cpu, tiny};
 use std::ops::ControlFlow;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
-use wgoose_session::{Chat, ChatOptions, Ending, GenerateOptions, Generated, Session};
+use wgoose_session::{Chat, ChatOptions, Ending, GenerateOptions, Generated, GenerationEvent, Session};
 
 /// Says `text`, whose tokens all differ, and then whatever.
 fn recite(session: &Session, text: &str) -> SamplerOptions {
@@ -15,8 +15,10 @@ fn recite(session: &Session, text: &str) -> SamplerOptions {
 
 fn say(chat: &mut Chat, message: &str) -> (String, Generated) {
     let mut text = String::new();
-    let generated = chat.say(message, &mut |piece| {
-        text.push_str(piece);
+    let generated = chat.say(message, &mut |event| {
+        if let GenerationEvent::Text(piece) = event {
+            text.push_str(piece);
+        }
         ControlFlow::Continue(())
     });
     (text, generated.unwrap())
@@ -79,7 +81,8 @@ fn an_answer_that_was_cut_is_read_to_its_end() {
     let generate = GenerateOptions { sampling, max_tokens: 50, ..GenerateOptions::default() };
     let mut chat = Chat::new(session, ChatOptions { system: None, think: true, generate });
     let mut said = String::new();
-    let generated = chat.say("a", &mut |piece| {
+    let generated = chat.say("a", &mut |event| {
+        let GenerationEvent::Text(piece) = event else { panic!("{event:?}") };
         said.push_str(piece);
         if said.ends_with("k") { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -169,8 +172,10 @@ fn messages_are_taken_back_and_answered_anew() {
     assert_eq!(say(&mut chat, "two").0, second, "as if it had not been said before");
     let again = |chat: &mut Chat| {
         let mut text = String::new();
-        let mut take = |piece: &str| {
-            text.push_str(piece);
+        let mut take = |event: GenerationEvent<'_>| {
+            if let GenerationEvent::Text(piece) = event {
+                text.push_str(piece);
+            }
             ControlFlow::Continue(())
         };
         chat.again(&mut take).unwrap().unwrap();
@@ -195,9 +200,9 @@ fn a_message_that_is_broken_off_while_it_is_read_counts_as_not_said() {
     let mut chat = new();
     let mut calls = 0;
     let long = "goose ".repeat(1000);
-    let broken = chat.say(&long, &mut |text| {
+    let broken = chat.say(&long, &mut |event| {
         calls += 1;
-        assert!(text.is_empty(), "{text}");
+        assert!(matches!(event, GenerationEvent::Prefill { done: 1.., .. }), "{event:?}");
         ControlFlow::Break(())
     });
     let broken = broken.unwrap();

@@ -9,7 +9,8 @@ use wgoose_kernels::{Plan, PlanError};
 use wgoose_runtime::{BatchError, Device, RuntimeError, StateData};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::{
-    Ending, GenerateOptions, Generated, ModelVocabularyError, PlanChoice, PlanStore, Session, SessionError,
+    Ending, GenerateOptions, Generated, GenerationEvent, ModelVocabularyError, PlanChoice, PlanStore, Session,
+    SessionError,
 };
 use wgoose_session::{Model, model_class};
 
@@ -23,8 +24,10 @@ fn options(max_tokens: usize, temperature: f32, seed: u64) -> GenerateOptions {
 /// Generates to the end; what was generated, and the pieces of text.
 fn generate(session: &mut Session, options: &GenerateOptions) -> (Generated, Vec<String>) {
     let mut pieces = Vec::new();
-    let generated = session.generate(PROMPT, options, &mut |text| {
-        pieces.push(text.to_owned());
+    let generated = session.generate(PROMPT, options, &mut |event| {
+        if let GenerationEvent::Text(text) = event {
+            pieces.push(text.to_owned());
+        }
         ControlFlow::Continue(())
     });
     (generated.unwrap(), pieces)
@@ -66,8 +69,10 @@ fn the_gpu_runs_ahead_and_leaves_no_trace() {
     for stop_after in [1, 5, all.tokens.len()] {
         let mut seen = Vec::new();
         session.reset().unwrap();
-        let generated = session.generate(PROMPT, &options(60, 1.0, 3), &mut |text| {
-            seen.push(text.to_owned());
+        let generated = session.generate(PROMPT, &options(60, 1.0, 3), &mut |event| {
+            if let GenerationEvent::Text(text) = event {
+                seen.push(text.to_owned());
+            }
             if seen.len() == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!(generated.unwrap().tokens, all.tokens[..stop_after]);
@@ -120,8 +125,10 @@ fn a_break_stops_at_once() {
     for stop_after in [1, 5] {
         let mut seen = Vec::new();
         session.reset().unwrap();
-        let generated = session.generate(PROMPT, &options(24, 1.0, 3), &mut |text| {
-            seen.push(text.to_owned());
+        let generated = session.generate(PROMPT, &options(24, 1.0, 3), &mut |event| {
+            if let GenerationEvent::Text(text) = event {
+                seen.push(text.to_owned());
+            }
             if seen.len() == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!(generated.unwrap().tokens, all.tokens[..stop_after]);
@@ -217,8 +224,10 @@ fn a_model_of_bytes_reads_text() {
     let mut session = on_cpu(&model);
     let mut text = String::new();
     session
-        .generate(PROMPT, &options(5, 0.0, 0), &mut |piece| {
-            text += piece;
+        .generate(PROMPT, &options(5, 0.0, 0), &mut |event| {
+            if let GenerationEvent::Text(piece) = event {
+                text += piece;
+            }
             ControlFlow::Continue(())
         })
         .unwrap();
@@ -275,12 +284,14 @@ fn a_long_prompt_can_be_broken_off_between_passes() {
             builder.open(&model.path).unwrap()
         };
         let mut session = open();
-        let mut asked = 0;
-        let generated = session.generate(&prompt, &options(5, 0.0, 0), &mut |_| {
-            asked += 1;
-            if asked == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let mut told = Vec::new();
+        let generated = session.generate(&prompt, &options(5, 0.0, 0), &mut |event| {
+            let GenerationEvent::Prefill { done, of } = event else { panic!("{event:?}") };
+            told.push((done, of));
+            if done == 32 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let generated = generated.unwrap();
+        assert_eq!(told, [(16, 70), (32, 70)]);
         assert_eq!((generated.ending, generated.prompt_tokens, generated.tokens), (Ending::Caller, 32, vec![]));
         let mut want = open();
         let tokens = want.tokenizer().unwrap().encode(&prompt);

@@ -11,8 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::{
-    Backend, Batch, BatchEvent, CancelToken, EmbedOptions, Ending, GenerateOptions, Generated, SequenceId, Session,
-    StateData,
+    Backend, Batch, BatchEvent, CancelToken, EmbedOptions, Ending, GenerateOptions, Generated, GenerationEvent,
+    SequenceId, Session, StateData,
 };
 
 const PROMPTS: [&[u8]; 4] = [b"A goose", b"x", b"far away, over the hills and far away", "Gr\u{fc}n".as_bytes()];
@@ -55,8 +55,10 @@ fn open(model: &Tiny) -> Session {
 fn generate(session: &mut Session, prompt: usize, setting: usize) -> (String, Generated) {
     session.reset().unwrap();
     let mut text = String::new();
-    let generated = session.generate(PROMPTS[prompt], &settings(setting), &mut |piece| {
-        text.push_str(piece);
+    let generated = session.generate(PROMPTS[prompt], &settings(setting), &mut |event| {
+        if let GenerationEvent::Text(piece) = event {
+            text.push_str(piece);
+        }
         ControlFlow::Continue(())
     });
     (text, generated.unwrap())

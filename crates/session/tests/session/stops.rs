@@ -3,7 +3,7 @@
 use crate::support::{Tiny, tiny};
 use std::ops::ControlFlow;
 use wgoose_session::sampling::SamplerOptions;
-use wgoose_session::{Backend, Ending, GenerateOptions, Generated, Session};
+use wgoose_session::{Backend, Ending, GenerateOptions, Generated, GenerationEvent, Session};
 
 fn open(model: &Tiny, backend: Backend) -> Session {
     Session::builder().backend(backend).open(&model.path).unwrap()
@@ -12,8 +12,10 @@ fn open(model: &Tiny, backend: Backend) -> Session {
 fn generate(session: &mut Session, options: &GenerateOptions) -> (Vec<String>, Generated) {
     session.reset().unwrap();
     let mut pieces = Vec::new();
-    let generated = session.generate(b"A goose", options, &mut |text| {
-        pieces.push(text.to_owned());
+    let generated = session.generate(b"A goose", options, &mut |event| {
+        if let GenerationEvent::Text(text) = event {
+            pieces.push(text.to_owned());
+        }
         ControlFlow::Continue(())
     });
     (pieces, generated.unwrap())

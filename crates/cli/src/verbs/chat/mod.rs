@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_plans::default_data_dir;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
-use wgoose_session::{Chat, ChatOptions, GenerateOptions, one_line, printable};
+use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_line, printable};
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
@@ -163,18 +163,20 @@ fn answer(chat: &mut Chat, ask: &Ask<'_>, interrupt: &Interrupt) -> Result<(), F
     // Answers begin with a blank, as they follow a colon.
     let mut begun = !chat.opening().is_empty();
     interrupt.answering();
-    let mut on_text = |text: &str| {
-        let text = if begun { text } else { text.trim_start() };
-        begun |= !text.is_empty();
-        failed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).err();
+    let mut on_event = |event: GenerationEvent<'_>| {
+        if let GenerationEvent::Text(text) = event {
+            let text = if begun { text } else { text.trim_start() };
+            begun |= !text.is_empty();
+            failed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).err();
+        }
         match failed.is_some() || interrupt.is_wanted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     };
     let said = match ask {
-        Ask::Message(message) => chat.say(message, &mut on_text).map(Some),
-        Ask::Again => chat.again(&mut on_text),
+        Ask::Message(message) => chat.say(message, &mut on_event).map(Some),
+        Ask::Again => chat.again(&mut on_event),
     };
     interrupt.waiting();
     said?;

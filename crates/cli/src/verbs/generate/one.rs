@@ -6,7 +6,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
-use wgoose_session::{Ending, GenerateOptions, Session};
+use wgoose_session::{Ending, GenerateOptions, GenerationEvent, Session};
 
 /// Prints what follows a prompt, after that itself if it `echo`es, and on stderr how long it took. The state goes to `save`.
 pub(super) fn one(
@@ -21,20 +21,22 @@ pub(super) fn one(
         out.write_all(prompt)?;
         out.flush()?;
     }
-    let tokens = session.tokenizer()?.encode(prompt).len();
-    let mut reading = Some(Moving::spinner(&format!("reading the prompt, {tokens} tokens"))?);
-    let (mut broken, mut read) = (None, 0);
-    let chunk = session.chunk();
+    let tokens = session.tokenizer()?.encode(prompt);
+    let mut reading = Some(Moving::spinner(&format!("reading the prompt, {} tokens", tokens.len()))?);
+    let mut broken = None;
     let start = Instant::now();
     let mut first = None;
-    let generated = session.generate(prompt, options, &mut |text| {
-        // Without text: between two passes of a long prompt.
-        if let Some(moving) = reading.as_ref().filter(|_| text.is_empty()) {
-            read += chunk;
-            let rate = read as f64 / start.elapsed().as_secs_f64();
-            moving.say(&format!("reading the prompt, {} of {tokens} tokens, {rate:.0} tokens/s", read.min(tokens)));
-            return ControlFlow::Continue(());
-        }
+    let generated = session.generate_after(&tokens, options, &mut |event| {
+        let text = match event {
+            GenerationEvent::Text(text) => text,
+            GenerationEvent::Prefill { done, of } => {
+                if let Some(moving) = &reading {
+                    let rate = done as f64 / start.elapsed().as_secs_f64();
+                    moving.say(&format!("reading the prompt, {done} of {of} tokens, {rate:.0} tokens/s"));
+                }
+                return ControlFlow::Continue(());
+            }
+        };
         reading = None;
         first.get_or_insert_with(|| start.elapsed());
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

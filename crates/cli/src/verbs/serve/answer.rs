@@ -9,7 +9,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tiny_http::Request;
-use wgoose_session::{Ending, Generated, Session, SessionError, one_line};
+use wgoose_session::{Ending, Generated, GenerationEvent, Session, SessionError, one_line};
 
 /// What comes before the pieces of a stream.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
@@ -92,7 +92,8 @@ impl Heading {
     ) -> Result<Generated, SessionError> {
         session.reset()?;
         let mut begun = self.kind == Kind::Text;
-        session.generate_after(prompt, &asked.generate, &mut |text| {
+        session.generate_after(prompt, &asked.generate, &mut |event| {
+            let GenerationEvent::Text(text) = event else { return ControlFlow::Continue(()) };
             let text = if begun { text } else { text.trim_start() };
             begun |= !text.is_empty();
             if text.is_empty() { ControlFlow::Continue(()) } else { on_text(text) }

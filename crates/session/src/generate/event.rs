@@ -1,0 +1,20 @@
+//! What a generation tells its caller.
+
+use std::ops::ControlFlow;
+
+/// What a generation tells its caller, who may end it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GenerationEvent<'a> {
+    /// The next pass of a long prompt is about to begin.
+    Prefill {
+        /// Tokens of the prompt in passes that have begun, and in the prefix cache.
+        done: usize,
+        /// Tokens of the prompt.
+        of: usize,
+    },
+    /// A token was chosen: the text that it completes, which may be none. At the end, the rest of the text.
+    Text(&'a str),
+}
+
+/// Is told what a generation does; a break ends it.
+pub type OnGeneration<'a> = &'a mut dyn FnMut(GenerationEvent<'_>) -> ControlFlow<()>;
