@@ -11,7 +11,7 @@ mod temporary;
 mod text;
 
 pub use lines::{Lines, LinesError};
-pub use new::{Existing, NewFile, rename, replace};
+pub use new::{Existing, NewFile, replace};
 pub use ordinary::{is_at, open, open_here, open_with, read, read_all, read_to_string};
 pub use own::read_own;
 pub use temporary::remove_unfinished;

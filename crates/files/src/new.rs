@@ -1,7 +1,7 @@
 //! New files.
 
 use crate::temporary::Temporary;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,6 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     let mut new = NewFile::beside(path)?;
     write(new.file())?;
     new.finish(Existing::Replace)
-}
-
-/// Gives a finished file its name, in the same folder, and makes both durable. What has the name is replaced.
-///
-/// # Errors
-/// There is no such file, or it cannot be written, synced or renamed.
-pub fn rename(part: &Path, path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).open(part)?.sync_all()?;
-    std::fs::rename(part, path)?;
-    sync_folder(folder(path))
 }
 
 /// What becomes of a file that has the name already.
@@ -160,17 +150,6 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         drop(NewFile::beside(&path).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
-    }
-
-    #[test]
-    fn a_part_gets_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let [part, path] = ["a.part", "a"].map(|name| folder.path().join(name));
-        std::fs::write(&path, b"old").unwrap();
-        std::fs::write(&part, b"new").unwrap();
-        rename(&part, &path).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        assert!(!part.exists() && rename(&part, &path).is_err());
     }
 
     #[cfg(unix)]

@@ -6,7 +6,7 @@ use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::ModelVocabularyError;
-use crate::{EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
+use crate::{EmbeddingCacheOptions, EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -217,6 +217,16 @@ impl Session {
     /// What the prefix cache has done; `None` without one.
     pub fn prefix_stats(&self) -> Option<PrefixStats> {
         self.prefixes.as_ref().map(|kept| kept.cache.lock().stats())
+    }
+
+    /// Keeps embeddings from now on, as [`SessionBuilder::embedding_cache`](crate::SessionBuilder::embedding_cache) does,
+    /// instead of where they were kept.
+    ///
+    /// # Errors
+    /// The file cannot be opened or made, or it is open already.
+    pub fn keep_embeddings(&mut self, options: &EmbeddingCacheOptions) -> Result<(), SessionError> {
+        self.embeddings = Some(Arc::new(Mutex::new(EmbeddingCache::open(options)?)));
+        Ok(())
     }
 
     /// What the embedding cache has done; `None` without one.

@@ -9,20 +9,21 @@ use crate::progress::{Moving, aside};
 use crate::texts::read_texts;
 use clap::ValueEnum;
 use clap::builder::TypedValueParser;
-use output::{Kind, Output, Run};
+use output::{Kind, Output};
+use part::Part;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_loader::EmbeddingHead;
 use wgoose_runtime::{CancelToken, RuntimeError, check_tokens};
-use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, Level, Pooling, Session};
+use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, EmbeddingCacheStats, Level, Pooling, Session};
 
-/// Texts between two moments at which what is done is safe.
+/// Texts between two moments at which their embeddings are kept.
 const BATCH: usize = 64;
 
 /// Turn texts into vectors: hidden states, without the output head.
 ///
-/// An interrupted run with --out, started again in the same way, goes on where it was.
+/// An interrupted run with --out, started again in the same way, continues where it was.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["texts", "file"])))]
 #[command(after_help = "Examples:
@@ -141,15 +142,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Pooling::State => (shape.width * shape.head_size) as usize,
         _ => shape.width as usize,
     };
+    // A store that is named has all that a run that is started again needs.
+    let part = match (&args.out, &args.store) {
+        (Some(path), None) => {
+            let key = key(&session, &options, &tokens);
+            Some(Part::attach(&mut session, path, &key)?)
+        }
+        _ => None,
+    };
     let mut output = match &args.out {
-        Some(path) => Output::file(path, &Run { key: key(&session, &options, &tokens), rows: texts.len(), cols })?,
+        Some(path) => Output::file(path, texts.len(), cols)?,
         None => Output::stdout(),
     };
-    let (begun, before) = (Instant::now(), output.done);
+    let begun = Instant::now();
     let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
-    let mut done = output.done;
-    bar.done(done as u64);
-    for batch in tokens[output.done.min(tokens.len())..].chunks(BATCH) {
+    let mut done = 0;
+    for batch in tokens.chunks(BATCH) {
         let embedded = session.embed_batch(batch, &options, &CancelToken::default())?;
         // They may go to the terminal on which the bar is.
         aside(|| {
@@ -163,13 +171,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     drop(bar);
     output.finish()?;
+    part.into_iter().for_each(Part::remove);
     if let Some(path) = &args.out {
         outln!("{}: {} embeddings", path.display(), texts.len());
-        let (seconds, new) = (begun.elapsed().as_secs_f64(), &tokens[before.min(tokens.len())..]);
-        let rate = new.iter().map(Vec::len).sum::<usize>() as f64 / seconds.max(1e-9);
-        eprintln!("{} texts embedded now, {seconds:.1} s, {rate:.0} tokens/s", new.len());
+        let (seconds, stored) = (begun.elapsed().as_secs_f64(), session.embedding_stats().map_or(0, stored));
+        let rate = match stored {
+            0 => format!(", {:.0} tokens/s", tokens.iter().map(Vec::len).sum::<usize>() as f64 / seconds.max(1e-9)),
+            _ => format!("; {stored} were in a store"),
+        };
+        eprintln!("{} texts, {seconds:.1} s{rate}", texts.len());
     }
     Ok(())
+}
+
+/// Texts that were embedded before.
+fn stored(stats: EmbeddingCacheStats) -> u64 {
+    stats.hits + stats.store_hits
 }
 
 /// Stands for all that a file of embeddings depends on, but for device and plan.

@@ -1,10 +1,10 @@
-//! Where embeddings go: standard output, JSON lines or .npy. A file grows as a [`Part`], and is renamed once it is whole.
+//! Where embeddings go: standard output, JSON lines or .npy. A file has its name once it is whole.
 
-use super::part::Part;
 use crate::failure::Failure;
 use serde_json::json;
 use std::io::{self, BufWriter, Stdout, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use wgoose_files::{Existing, NewFile};
 use wgoose_session::npy;
 
 /// How embeddings are written.
@@ -23,27 +23,17 @@ impl Kind {
     }
 }
 
-/// What a run is to make.
-pub(super) struct Run {
-    /// Stands for model, options and texts.
-    pub(super) key: String,
-    /// Texts.
-    pub(super) rows: usize,
-    /// Columns of a .npy.
-    pub(super) cols: usize,
-}
-
 /// An open place for embeddings.
 pub(super) struct Output {
     kind: Kind,
     sink: Sink,
     /// Texts written.
-    pub(super) done: usize,
+    done: usize,
 }
 
 enum Sink {
     Stdout(BufWriter<Stdout>),
-    File(Box<Part>),
+    File { out: BufWriter<NewFile>, path: PathBuf },
 }
 
 impl Output {
@@ -52,14 +42,18 @@ impl Output {
         Output { kind: Kind::Lines, sink: Sink::Stdout(BufWriter::new(io::stdout())), done: 0 }
     }
 
-    /// A file; what an interrupted run of the same kind has left there is kept, as far as it is sound.
-    pub(super) fn file(path: &Path, run: &Run) -> Result<Self, Failure> {
+    /// A file of so many texts, with so many columns if it is a .npy.
+    pub(super) fn file(path: &Path, rows: usize, cols: usize) -> Result<Self, Failure> {
         let kind = Kind::of(path);
-        let (mut part, done) = Part::open(path, &run.key)?;
-        if part.is_empty() && kind == Kind::Npy {
-            part.write(|out| out.write_all(&npy::header(&[run.rows, run.cols])))?;
-        }
-        Ok(Output { kind, sink: Sink::File(Box::new(part)), done })
+        let begin = || -> io::Result<BufWriter<NewFile>> {
+            let mut out = BufWriter::new(NewFile::beside(path)?);
+            if kind == Kind::Npy {
+                out.write_all(&npy::header(&[rows, cols]))?;
+            }
+            Ok(out)
+        };
+        let out = begin().map_err(of(path))?;
+        Ok(Output { kind, sink: Sink::File { out, path: path.to_owned() }, done: 0 })
     }
 
     /// Appends the embedding of the next text, rows of `cols` floats; a single one, unless the text has one a token.
@@ -78,26 +72,33 @@ impl Output {
         };
         match &mut self.sink {
             Sink::Stdout(out) => write(out)?,
-            Sink::File(part) => part.write(write)?,
+            Sink::File { out, path } => write(out).map_err(of(path))?,
         }
         self.done += 1;
         Ok(())
     }
 
-    /// Hands over to the system what was written so far: it outlives this process.
+    /// Shows what was written so far, where somebody may be reading it.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         match &mut self.sink {
             Sink::Stdout(out) => Ok(out.flush()?),
-            Sink::File(part) => part.checkpoint(self.done),
+            Sink::File { .. } => Ok(()),
         }
     }
 
     /// Gives the whole file its name.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
-        self.flush()?;
+    pub(super) fn finish(self) -> Result<(), Failure> {
         match self.sink {
-            Sink::Stdout(_) => Ok(()),
-            Sink::File(part) => part.finish(),
+            Sink::Stdout(mut out) => out.flush()?,
+            Sink::File { out, path } => {
+                let named = out.into_inner().map_err(io::IntoInnerError::into_error);
+                named.and_then(|file| file.finish(Existing::Replace)).map_err(of(&path))?;
+            }
         }
+        Ok(())
     }
+}
+
+fn of(path: &Path) -> impl Fn(io::Error) -> String + '_ {
+    move |e| format!("{}: {e}", path.display())
 }
