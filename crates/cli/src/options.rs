@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_bench::{Configured, Subject};
+use wgoose_files::default_cache_dir;
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
 use wgoose_loader::adapter::AdapterSource;
-use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency, default_cache_dir};
+use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder, VocabularyChoice};
 
 /// How a plan is named: see [`PlanChoice::named`]. A model is no plan.

@@ -1,5 +1,5 @@
 //! Files that are written whole or not at all, lines that are appended whole, files that are opened only if they are
-//! files, and texts in UTF-8 whatever they are stored in.
+//! files, texts in UTF-8 whatever they are stored in, and the folders where files of a user are kept.
 
 #![deny(missing_docs)]
 
@@ -9,6 +9,7 @@ mod ordinary;
 mod own;
 mod temporary;
 mod text;
+mod user_folders;
 
 pub use lines::{Lines, LinesError};
 pub use new::{Existing, NewFile, replace};
@@ -16,3 +17,4 @@ pub use ordinary::{is_at, open, open_here, open_with, read, read_all, read_to_st
 pub use own::read_own;
 pub use temporary::remove_unfinished;
 pub use text::{Text, as_utf8, open_text, read_text};
+pub use user_folders::{default_cache_dir, default_data_dir};

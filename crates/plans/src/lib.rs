@@ -11,7 +11,6 @@
 
 mod class;
 mod compare;
-mod data_dir;
 mod date;
 mod destination;
 mod error;
@@ -28,7 +27,6 @@ mod tests;
 
 pub use class::ModelClass;
 pub use compare::{Difference, differences};
-pub use data_dir::default_data_dir;
 pub use date::day;
 pub use destination::Destination;
 pub use error::StoreError;

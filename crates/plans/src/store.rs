@@ -1,6 +1,6 @@
 //! The plan store: a folder with a plan a file, each under the name of its device and model class, its ledger beside it.
 
-use crate::{ModelClass, StoreError, default_data_dir, plan_name};
+use crate::{ModelClass, StoreError, plan_name};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -33,9 +33,9 @@ impl Store {
         Store { folder: folder.into() }
     }
 
-    /// The user's store: `plans` in [`default_data_dir`]. `None` if the user has no home.
+    /// The user's store: `plans` in [`wgoose_files::default_data_dir`]. `None` if the user has no home.
     pub fn of_user() -> Option<Store> {
-        Some(Store::at(default_data_dir()?.join("plans")))
+        Some(Store::at(wgoose_files::default_data_dir()?.join("plans")))
     }
 
     /// The folder. The ledgers are here too, and the references that plans were checked against.

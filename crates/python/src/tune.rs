@@ -68,7 +68,7 @@ pub(crate) fn tune(
     let interpreter = if in_process { None } else { trials::interpreter(py)? };
     let opening = DeviceOptions {
         adapter: device.map(Adapter::name),
-        cache: wgoose_runtime::default_cache_dir(),
+        cache: wgoose_files::default_cache_dir(),
         ..DeviceOptions::default()
     };
     let (name, swept) = outside(py, move || {

@@ -34,7 +34,6 @@ pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
 pub use device::{
     AdapterIdentity, AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters,
-    default_cache_dir,
 };
 pub use engine::{Engine, NotFinite, OnPass};
 pub use error::{BatchError, RuntimeError};

@@ -16,9 +16,7 @@ use wgoose_loader::adapter::{AdapterSource, MergedAdapter, merge};
 use wgoose_loader::{LoadError, Model, OpenOptions};
 use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
-use wgoose_runtime::{
-    Device, DeviceLimits, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError, default_cache_dir,
-};
+use wgoose_runtime::{Device, DeviceLimits, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +75,7 @@ impl Default for SessionBuilder {
             state: None,
             chunk: None,
             catalogue: Catalogue::embedded(),
-            pipeline_cache: default_cache_dir(),
+            pipeline_cache: wgoose_files::default_cache_dir(),
             patience: None,
             timeline: Timeline::off(),
             residency: Residency::default(),
@@ -161,7 +159,7 @@ impl SessionBuilder {
         self
     }
 
-    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`default_cache_dir`].
+    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`wgoose_files::default_cache_dir`].
     pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
         self.pipeline_cache = folder;
         self

@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::progress::{Moving, aside};
 use std::path::PathBuf;
+use wgoose_files::default_cache_dir;
 use wgoose_runtime::kernel_bench::roofline::{self, Figure, Scale};
-use wgoose_runtime::{Device, DeviceOptions, default_cache_dir};
+use wgoose_runtime::{Device, DeviceOptions};
 
 /// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose profile` then says
 /// how far a model's kernels are from it.

@@ -1,7 +1,6 @@
 //! A device: adapters, features, limits, buffers, waits, and the errors it reports later on.
 
 mod adapter;
-mod cache_dir;
 pub(crate) mod identity;
 mod key;
 mod options;
@@ -9,7 +8,6 @@ mod wait;
 
 pub use adapter::{AdapterSummary, adapters};
 pub(crate) use adapter::{backend, enumerate, identity_of, summary};
-pub use cache_dir::default_cache_dir;
 pub use identity::AdapterIdentity;
 pub(crate) use key::device_key;
 pub use options::{DeviceLimits, DeviceOptions};

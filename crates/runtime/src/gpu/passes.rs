@@ -16,7 +16,7 @@ use wgoose_graph::State;
 
 /// Passes that are submitted before the oldest must be done: enough to hide encoding and read-back, few enough that a caller
 /// who stops waits for little.
-const IN_FLIGHT: usize = 4;
+const PASSES_IN_FLIGHT: usize = 4;
 
 /// Of a pass's groups one in so many is submitted before the others are encoded.
 const AHEAD: usize = 8;
@@ -81,7 +81,7 @@ impl GpuExecutor {
             while let Some(first) = in_flight.pop_front() {
                 let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
                 let has_room = bytes == 0 || pending == 0 || pending + bytes <= most;
-                if in_flight.len() + 1 < IN_FLIGHT && has_room {
+                if in_flight.len() + 1 < PASSES_IN_FLIGHT && has_room {
                     in_flight.push_front(first);
                     break;
                 }

@@ -1,9 +1,9 @@
 //! A text on the GPU against the references of its ops, pass by pass.
 
 use super::OpError;
-use crate::{Batch, Executor, GpuExecutor, Outputs, RuntimeError, Sequence};
+use crate::{Batch, Executor, GpuExecutor, OnPass, Outputs, RuntimeError, Sequence};
 use std::fmt;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Where a text goes wrong: the first op beyond its tolerance.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,21 +37,17 @@ pub struct Comparison {
 
 impl GpuExecutor {
     /// Reads a text in slot 0, in passes of the plan's chunk, and compares as [`GpuExecutor::compare`] until an op goes wrong.
-    /// `watch` is told how many tokens were read before each pass, and ends the reading by a break.
+    /// `on_pass` is also told before the first pass.
     ///
     /// # Errors
     /// As [`GpuExecutor::compare`]; a token outside the vocabulary.
-    pub fn compare_text(
-        &mut self,
-        tokens: &[u32],
-        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Comparison, RuntimeError> {
+    pub fn compare_text(&mut self, tokens: &[u32], on_pass: OnPass<'_>) -> Result<Comparison, RuntimeError> {
         let (vocab, chunk) = (self.shape().vocab, self.plan().prefill_chunk.max(1) as usize);
         let used = |e: &OpError| e.error / e.tolerance;
         let mut comparison = Comparison::default();
         for (pass, piece) in tokens.chunks(chunk).enumerate() {
             let first = pass * chunk;
-            if watch(first).is_break() {
+            if on_pass(first).is_break() {
                 break;
             }
             let batch = Batch::pack(&[Sequence { slot: 0, tokens: piece, outputs: Outputs::All }], vocab, 1)?;

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
-use wgoose_plans::default_data_dir;
+use wgoose_files::default_data_dir;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_line, printable};
 

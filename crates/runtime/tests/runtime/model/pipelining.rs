@@ -6,7 +6,6 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::ops::ControlFlow;
 use wgoose_graph::{Level, State};
 use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
