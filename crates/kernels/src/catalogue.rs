@@ -236,7 +236,7 @@ impl Catalogue {
                 _ => None,
             }
         };
-        let is_edited = |variant: &&Variant| !self.library.is_embedded(variant.path());
+        let is_edited = |variant: &&Variant| self.is_brought(variant);
         self.variants(instance.op.name()).iter().filter(is_edited).filter_map(error)
     }
 
@@ -257,6 +257,11 @@ impl Catalogue {
             is_used,
         };
         differing.map(of).collect()
+    }
+
+    /// Whether a variant's own file is not as in the binary.
+    pub fn is_brought(&self, variant: &Variant) -> bool {
+        !self.library.is_embedded(variant.path())
     }
 
     /// The text of a file, by its path below the folder, with `.wgsl`.

@@ -71,6 +71,12 @@ impl Variant {
         &self.path
     }
 
+    /// Whether it makes the same kernels as another variant of its op, as their files differ in comments at most.
+    pub fn is_copy_of(&self, other: &Variant) -> bool {
+        let documents = (self.library.document(&self.path), other.library.document(&other.path));
+        matches!(documents, (Ok(own), Ok(other)) if own.substance().eq(other.substance()))
+    }
+
     /// Whether some configuration needs a device feature.
     pub fn may_need(&self, feature: Feature) -> bool {
         self.library.may_need(&self.path, feature)

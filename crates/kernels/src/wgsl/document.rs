@@ -3,13 +3,17 @@
 use super::TextError;
 use super::expression::Expression;
 use super::lex::{Token, tokens};
+use super::misspelt::misspelt;
 use crate::{Feature, Precision, StateFormat};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-const DIRECTIVES: [&str; 9] =
+pub(super) const DIRECTIVES: [&str; 9] =
     ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision", "sums"];
+
+/// Those of them that say nothing of the kernels that a file makes.
+const OF_NO_KERNEL: [&str; 3] = ["idea", "default", "plan-only"];
 
 /// Most configurations of one kernel: all of them are listed.
 const MOST_CONFIGURATIONS: usize = 1 << 16;
@@ -179,13 +183,28 @@ impl Document {
         };
         let mut is_head = true;
         for (i, line) in text.lines().enumerate() {
-            is_head &= line.starts_with("//");
+            is_head &= line.trim_start().starts_with("//");
             document.line(i + 1, line, is_head).map_err(|why| TextError::at(path, i + 1, why))?;
         }
         Ok(document)
     }
 
+    /// The lines that decide which kernels a file makes: neither prose nor blank, and no directive about its idea and
+    /// place.
+    pub(crate) fn substance(&self) -> impl Iterator<Item = &str> {
+        let decides = |line: &&str| {
+            let Some(comment) = line.strip_prefix("//") else { return !line.is_empty() };
+            let name = comment.strip_prefix(' ').and_then(|comment| comment.split_once(':')).map(|(name, _)| name);
+            name.is_some_and(|name| DIRECTIVES.contains(&name) && !OF_NO_KERNEL.contains(&name))
+        };
+        self.lines.iter().map(|line| line.trim()).filter(decides)
+    }
+
     fn line(&mut self, number: usize, line: &str, is_head: bool) -> Result<(), String> {
+        let is_marked = line.starts_with("#import ") || constant(line).is_some();
+        if let Some(why) = misspelt(line, is_head, is_marked) {
+            return Err(why);
+        }
         if let Some(comment) = line.strip_prefix("// ") {
             return self.directive(number, comment, is_head);
         }
@@ -398,7 +417,10 @@ mod tests {
             ("// prune: WG < 1u", "reason"),
             ("// grid: ceil_div(rows", "grid"),
             ("// precision: exact", "exact"),
-            ("// prunes: WG < 1u  wide", "directive"),
+            ("// prunes: WG < 1u  wide", "'prune'"),
+            ("const WG: u32 = 32u; // tunes: 32 64", "'tune'"),
+            ("#import lib/x/f32 // tuned: f32 q8", "'tune'"),
+            ("// reasons: none", "no directive 'reasons'"),
             ("#import lib/x as", "import"),
             ("#import lib/x/f32 // tune: q8 q15", "choices"),
             ("const WG: u32 = 7u; // tune: 32 64", "choices"),

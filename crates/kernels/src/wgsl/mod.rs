@@ -18,6 +18,7 @@ mod files;
 mod lex;
 pub(crate) mod link;
 mod locals;
+mod misspelt;
 mod outline;
 mod reflect;
 mod shake;
