@@ -177,7 +177,8 @@ struct VariantOptions {
     made: OnceCell<Arc<Catalogue>>,
 }
 
-fn variant(text: &str) -> Result<(String, String), String> {
+/// The op and the variant of an argument `OP/VARIANT`.
+pub(crate) fn variant(text: &str) -> Result<(String, String), String> {
     let (op, variant) = text.split_once('/').ok_or("expected OP/VARIANT, such as layer_norm/workgroup")?;
     Ok((op.to_owned(), variant.to_owned()))
 }

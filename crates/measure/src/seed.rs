@@ -25,8 +25,9 @@ pub struct Seed {
     pub op: String,
     /// The variant's name.
     pub variant: String,
-    /// A choice of each of its tunables.
-    #[serde(deserialize_with = "spelled")]
+    /// A choice of each of its tunables; in an experiment, of those that are not to be the baseline's or as near to their
+    /// defaults as possible.
+    #[serde(default, deserialize_with = "spelled")]
     pub config: SpelledConfig,
     /// Columns of the input; `None`: any.
     #[serde(default)]
@@ -90,6 +91,12 @@ pub fn load(path: &Path) -> Result<Vec<Seed>, SeedsError> {
 }
 
 impl Seed {
+    /// A variant at every site of its op, with no choice of its tunables.
+    pub fn of_variant(op: &str, variant: &str) -> Self {
+        let config = SpelledConfig::new();
+        Seed { op: op.to_owned(), variant: variant.to_owned(), config, k: None, m: None, formats: None, rows: None }
+    }
+
     /// What a plan has chosen.
     pub fn of(Choice { key, variant, config, .. }: &Choice) -> Self {
         let TuningKey { op, k, m, formats, up_to_rows } = key.clone();

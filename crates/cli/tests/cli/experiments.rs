@@ -22,10 +22,11 @@ const QUESTION: &str = r#"(
         (name: "same"),
         (name: "apart", differs: (without: [NormShift])),
         (name: "impossible", differs: (without: [NormMatmul])),
+        (name: "no other", differs: (chunk: 32)),
         (name: "wrong", differs: (kernel_files: "wrong")),
         (name: "persistent", differs: (persistent: true)),
         (name: "other format", differs: (mix: "Q8_0")),
-        (name: "own kernel", differs: (kernels: [(op: "matmul", variant: "naive", config: {}, rows: 1)])),
+        (name: "own kernel", differs: (kernels: [(op: "matmul", variant: "naive", rows: 1)])),
         (name: "read back", differs: (drive: (chooser: Host, in_flight: 1, submissions: 2, sequences: InTurns))),
         (name: "from the file", differs: (drive: (weights: Eager))),
     ],
@@ -100,6 +101,7 @@ fn one_file_and_one_command_answer_a_question() {
         "- wrong is refused: wrong result: f32:",
         "| apart | prefill of 9 | ",
         "- impossible is left out: constraint: the plan that it differs from does not have the fusion norm-matmul",
+        "- no other is left out: constraint: 'no other' is the baseline: the workload runs the same kernels",
         "wgoose experiment run experiments/001-itself\n",
     ] {
         assert!(readme.contains(part), "{part} is not in {readme}");

@@ -89,7 +89,8 @@ pub enum Tuning {
 pub struct ArmDeclaration {
     /// What it is called.
     pub name: String,
-    /// How it differs from the baseline; in nothing, if it is not said.
+    /// How it differs from the baseline. Without it, the arm is the baseline itself on purpose and shows the noise; an
+    /// arm that names a difference and has none is left out.
     #[serde(default)]
     pub differs: Difference,
 }
@@ -262,7 +263,9 @@ mod tests {
                    interleave: [Q8_0], k_major: [FfnValue], mix: \"Q8_0\", kernel_files: \"mine\", \
                    drive: (chooser: Host, in_flight: 1, weights: Lazy), \
                    kernels: [(op: \"matmul\", variant: \"gemv_subgroup\", config: {\"WG\": 64, \"X\": \"f32\"}, rows: 1)]";
-        let experiment = parse(&with(&format!("arms: [(name: \"a\", differs: ({all})), (name: \"b\")]"))).unwrap();
+        let bare = "(name: \"c\", differs: (kernels: [(op: \"matmul\", variant: \"naive\")]))";
+        let experiment =
+            parse(&with(&format!("arms: [(name: \"a\", differs: ({all})), (name: \"b\"), {bare}]"))).unwrap();
         let differs = &experiment.arms[0].differs;
         assert_eq!((differs.chunk, differs.persistent), (Some(32), Some(true)));
         assert_eq!(differs.hand_over, Some(HandOver::Announced));
@@ -274,6 +277,7 @@ mod tests {
             (Chooser::Host, Weights::Lazy, Sequences::Together)
         );
         assert_eq!(experiment.arms[1].differs, Difference::default());
+        assert!(experiment.arms[2].differs.kernels[0].config.is_empty());
         assert_eq!(experiment.setting(true).seconds, SECONDS);
     }
 

@@ -98,6 +98,9 @@ pub enum DifferenceError {
     /// A way to hand over that nothing takes.
     #[error("only a persistent kernel hands values over from stage to stage: say persistent: true")]
     NothingHandedOver,
+    /// An arm that runs as the baseline does.
+    #[error("{0} is the baseline: the workload runs the same kernels in the same way")]
+    Nothing(String),
     /// The difference in formats of a model that was named by hand.
     #[error("only a synthetic model has other mixes: name another model")]
     NoMix,
@@ -106,7 +109,8 @@ pub enum DifferenceError {
 impl DifferenceError {
     /// Whether another device may have such an arm.
     pub fn is_of_the_device(&self) -> bool {
-        matches!(self, DifferenceError::NoPlace { .. } | DifferenceError::Fusion { .. })
+        use DifferenceError::{Fusion, NoPlace, Nothing};
+        matches!(self, NoPlace { .. } | Fusion { .. } | Nothing(_))
     }
 }
 
@@ -127,7 +131,8 @@ pub struct Ground<'a> {
 }
 
 impl Difference {
-    /// An arm that differs so from another one.
+    /// An arm that differs so from another one; where nothing is named it is that one, whose difference from itself is
+    /// noise.
     ///
     /// # Errors
     /// There is no such arm, or it does not differ in what is named: its reason.
@@ -135,7 +140,12 @@ impl Difference {
         if self.plan.is_none() {
             self.differs_in_fusions(&from.plan)?;
         }
-        self.on(from, name, ground)
+        let arm = self.on(from, name, ground)?;
+        let is_named = *self != Difference::default();
+        if is_named && arm.runs_as(from, ground.scenarios, ground.device.limits()) {
+            return Err(DifferenceError::Nothing(format!("'{name}'")));
+        }
+        Ok(arm)
     }
 
     /// An arm that has all this, whatever of it the other one has, and is as the other one else.

@@ -9,6 +9,7 @@ mod arm;
 mod claim;
 mod declaration;
 mod difference;
+mod equal;
 mod findings;
 mod measure;
 mod source;

@@ -1,10 +1,12 @@
 //! `wgoose compare`
 
+mod variants;
+
 use crate::announce::announce;
 use crate::failure::{Failure, WrongUsage};
 use crate::findings::Form;
 use crate::measuring::{BenchOptions, Question, Workbench, measure};
-use crate::options::{one_of_plans, say_differing};
+use crate::options::{one_of_plans, say_differing, variant};
 use crate::out;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use wgoose_graph::{Fusion, FusionSet};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
 use wgoose_measure::drive::Drive;
-use wgoose_measure::experiment::{Arm, Difference, Findings, Ground};
+use wgoose_measure::experiment::{Arm, Difference, DifferenceError, Findings, Ground};
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::scenario::Scenario;
@@ -33,6 +35,7 @@ use wgoose_session::{Chosen, Session};
   wgoose compare model.gguf --plan default --plan tuned.ron
   wgoose compare model.gguf --without norm-shift --chunk 32 --chunk 256
   wgoose compare model.gguf --kernels mine --workload embed
+  wgoose compare model.gguf --kernels mine --variant embed/pairs --variant matmul/naive
   wgoose compare f16.gguf --against q8.gguf --format md --picture formats.svg")]
 pub(crate) struct Args {
     /// Model files; each is a comparison of its own.
@@ -56,6 +59,10 @@ pub(crate) struct Args {
     /// The baseline with the kernels of this folder, laid out like kernels-wgsl/, in place of the program's.
     #[arg(long, value_name = "DIR")]
     kernels: Vec<PathBuf>,
+    /// The baseline with this variant for its op, of the program or of a --kernels folder that has its file; tunables are
+    /// those of the plan or as near to their defaults as possible. Such a folder is no arm by itself.
+    #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
+    variants: Vec<(String, String)>,
     /// Another model file, with the plan that it would run with.
     #[arg(long, value_name = "MODEL")]
     against: Vec<PathBuf>,
@@ -84,9 +91,13 @@ pub(crate) struct Args {
     bench: BenchOptions,
 }
 
+/// What an arm differs in, with its name.
+type NamedDifference = (String, Difference);
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if args.plans.len() < 2 && args.differences().is_empty() && args.against.is_empty() {
-        let what = "a second --plan, --with, --without, --chunk, --precision, --kernels or --against";
+    let differences = args.differences()?;
+    if args.plans.len() < 2 && differences.is_empty() && args.against.is_empty() {
+        let what = "a second --plan, --with, --without, --chunk, --precision, --kernels, --variant or --against";
         return Err(WrongUsage(format!("there is nothing to compare with: name {what}")).into());
     }
     if args.picture.is_some() && args.models.len() > 1 {
@@ -106,14 +117,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut all = Vec::new();
     for model in &models {
-        let arms = args.arms(model, &bench, &objective.scenarios())?;
+        let arms = args.arms(model, &bench, &differences, &objective.scenarios())?;
         let budget = Duration::from_secs(args.budget);
         let (arms, objective) = (&arms[..], &objective);
         let question = Question { name: "compare", declaration: None, arms, left_out: &[], objective, budget };
         all.push(measure(&bench, question, Ledger::open(&ledger)?)?);
-        // Where none of an arm's files is used, it is the baseline by another name.
-        let own = arms.iter().filter(|arm| !Arc::ptr_eq(&arm.catalogue, &arms[0].catalogue));
-        args.kernels.iter().zip(own).for_each(|(folder, arm)| say_differing(folder, &arm.catalogue));
+        for (arm, (_, difference)) in arms[args.plans.len().max(1)..].iter().zip(&differences) {
+            difference.kernel_files.iter().for_each(|folder| say_differing(folder, &arm.catalogue));
+        }
     }
     if let (Some(path), [findings]) = (&args.picture, &all[..]) {
         out::file(path, picture(findings).as_bytes())?;
@@ -126,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 impl Args {
     /// What differs from the baseline in one thing, with its name.
-    fn differences(&self) -> Vec<(String, Difference)> {
+    fn differences(&self) -> Result<Vec<NamedDifference>, Failure> {
         let one = |fusion: &Fusion| FusionSet::from([*fusion]);
         let none = Difference::default;
         let with = self.with.iter().map(|f| (format!("with {f}"), Difference { with: one(f), ..none() }));
@@ -136,14 +147,23 @@ impl Args {
             .precision
             .iter()
             .map(|p| (format!("precision {}", p.name()), Difference { precision: Some(*p), ..none() }));
-        let kernels = self.kernels.iter().map(|folder| {
+        let variants = variants::differences(&self.variants, &self.kernels)?;
+        let is_arm = |folder: &&PathBuf| variants.iter().all(|(_, d)| d.kernel_files.as_ref() != Some(folder));
+        let kernels = self.kernels.iter().filter(is_arm).map(|folder| {
             (format!("kernels {}", folder.display()), Difference { kernel_files: Some(folder.clone()), ..none() })
         });
-        with.chain(without).chain(chunk).chain(precision).chain(kernels).collect()
+        let kernels: Vec<NamedDifference> = kernels.collect();
+        Ok(with.chain(without).chain(chunk).chain(precision).chain(kernels).chain(variants).collect())
     }
 
     /// The arms for a model, the baseline first.
-    fn arms(&self, model: &Arc<Model>, bench: &Workbench, scenarios: &[Scenario]) -> Result<Vec<Arm>, Failure> {
+    fn arms(
+        &self,
+        model: &Arc<Model>,
+        bench: &Workbench,
+        differences: &[NamedDifference],
+        scenarios: &[Scenario],
+    ) -> Result<Vec<Arm>, Failure> {
         let catalogue = Catalogue::embedded();
         let plans = if self.plans.is_empty() { &[PlanChoice::Find][..] } else { &self.plans[..] };
         let planned = |model: &Arc<Model>, choice: &PlanChoice| -> Result<Arm, Failure> {
@@ -158,8 +178,8 @@ impl Args {
         let progress: &dyn Fn(u64, u64) = &|_, _| ();
         let (device, models, folder) = (&*bench.device, bench.kept.as_path(), Path::new(""));
         let ground = Ground { device, scenarios, folder, models, source: None, progress };
-        for (name, difference) in self.differences() {
-            arms.push(difference.of(&arms[0], &name, &ground)?);
+        for (name, difference) in differences {
+            arms.push(difference.of(&arms[0], name, &ground)?);
         }
         for path in &self.against {
             let other = planned(&Arc::new(Model::open(path)?), &PlanChoice::Find)?;
@@ -170,6 +190,9 @@ impl Args {
                 arms[i].name += &format!(" ({})", i + 1);
             }
         }
-        Ok(arms)
+        match arms[1..].iter().find(|arm| arm.runs_as(&arms[0], scenarios, device.limits())) {
+            Some(arm) => Err(DifferenceError::Nothing(format!("'{}'", arm.name)).into()),
+            None => Ok(arms),
+        }
     }
 }
