@@ -2,6 +2,7 @@
 
 use super::view::View;
 use std::collections::HashMap;
+use wgoose_measure::derive::Gain;
 use wgoose_measure::job::{Job, PlanId};
 use wgoose_measure::ledger::Outcome;
 use wgoose_measure::objective::Objective;
@@ -55,7 +56,8 @@ pub struct ControlVisit {
 }
 
 impl Course {
-    pub(super) fn of(view: &View<'_>, objective: &Objective) -> Self {
+    /// The last best plan is the derived one, with the gains that the report gives it.
+    pub(super) fn of(view: &View<'_>, objective: &Objective, derived: &[Gain]) -> Self {
         let spent = view.trials.iter().map(|trial| view.spent_at(trial)).fold(0.0, f64::max);
         let control = view.ended().filter_map(|trial| match &trial.outcome {
             Outcome::Control(timing) => {
@@ -66,10 +68,19 @@ impl Course {
         Course {
             spent,
             budget: view.session.map(|session| session.budget),
-            progress: progress(view, objective),
+            progress: ending_in(progress(view, objective), spent, derived),
             control: control.collect(),
         }
     }
+}
+
+/// The same, with the gains of the derived plan at the end.
+fn ending_in(mut progress: Vec<Progress>, spent: f64, derived: &[Gain]) -> Vec<Progress> {
+    for own in &mut progress {
+        let of_plan = derived.iter().find(|gain| gain.scenario == own.scenario);
+        own.best.extend(of_plan.map(|gain| (spent, gain.result.comparison.log_ratio.exp())));
+    }
+    progress
 }
 
 /// Estimates of plans against the default, chained: a comparison with the default itself takes the place of what was chained.

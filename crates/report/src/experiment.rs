@@ -1,6 +1,7 @@
 //! An experiment as one drawing.
 
-use crate::{Gain, gain, gains, standalone};
+use crate::numbers::Ratio;
+use crate::{Gain, gains, standalone};
 use wgoose_measure::experiment::Findings;
 
 /// Most characters of an arm's name with its scenario.
@@ -12,12 +13,12 @@ pub fn picture(findings: &Findings) -> String {
     for scenario in findings.scenarios() {
         for found in &findings.found {
             for timed in found.timed.iter().filter(|timed| timed.scenario == scenario) {
-                let comparison = &timed.result.comparison;
+                let (comparison, ratio) = (&timed.result.comparison, Ratio::of(&timed.result.comparison));
                 rows.push(Gain {
                     name: shortened(&format!("{}, {scenario}", found.arm.name)),
-                    detail: format!("{} {}", gain(comparison.log_ratio.exp()), comparison.verdict),
-                    gain: comparison.log_ratio.exp(),
-                    interval: [comparison.interval.low.exp(), comparison.interval.high.exp()],
+                    detail: format!("{} {}", ratio.gain(), comparison.verdict),
+                    gain: ratio.gain,
+                    interval: ratio.interval,
                 });
             }
         }

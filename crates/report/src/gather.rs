@@ -48,13 +48,14 @@ impl Report {
         let view = View::of(records);
         let derived = derive(records, catalogue, objective, policy);
         let plan = derived.as_ref().ok().map(|derived| &derived.plan);
+        let gains = derived.as_ref().map_or(&[][..], |derived| &derived.gains);
         let sites = sites(&view, catalogue, plan, roofline);
         Report {
             subject: view.subject(),
             objective: objective.clone(),
             searched: view.searched(),
             left_out: LeftOut::of(&view, &sites),
-            course: Course::of(&view, objective),
+            course: Course::of(&view, objective, gains),
             failures: failures(&view),
             decisions: view.decisions().map(|decision| view.decided(decision)).collect(),
             others: view.others,

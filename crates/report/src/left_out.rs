@@ -13,7 +13,9 @@ pub struct LeftOut {
     pub refusals: Vec<Refusals>,
     /// Changes of plans that no time was left for, as the sweep said it.
     pub untried: Vec<String>,
-    /// Configurations of the sites whose number is known: all, refused, measured.
+    /// Sites whose number of configurations is known.
+    pub counted_sites: usize,
+    /// Configurations of these sites: all, refused, measured.
     pub configurations: [u64; 3],
 }
 
@@ -60,13 +62,15 @@ impl LeftOut {
         let mut refusals: Vec<Refusals> = reasons.into_values().collect();
         refusals.sort_by_key(|refusals| Reverse(refusals.configurations));
         let untried = view.decisions().filter(|decision| decision.stage == UNTRIED);
-        let mut configurations = [0; 3];
+        let (mut counted_sites, mut configurations) = (0, [0; 3]);
         for site in sites {
             if let Some([all, refused]) = site.configurations {
                 let own = [all, refused, (site.points.len() as u64).min(all.saturating_sub(refused))];
+                counted_sites += 1;
                 configurations.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             }
         }
-        LeftOut { refusals, untried: untried.map(|decision| decision.text.clone()).collect(), configurations }
+        let untried = untried.map(|decision| decision.text.clone()).collect();
+        LeftOut { refusals, untried, counted_sites, configurations }
     }
 }

@@ -31,7 +31,7 @@ pub use failures::Failed;
 pub use gather::Report;
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
-pub(crate) use numbers::{gain, utc};
+pub(crate) use numbers::utc;
 pub use page::{Source, page};
 pub use point::Point;
 pub use roof::Ceiling;

@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use wgoose_measure::stats::Comparison;
+
 /// Nanoseconds in the unit that suits them, to three digits.
 pub(super) fn time(ns: f64) -> String {
     let (scale, unit) = match ns {
@@ -24,6 +26,32 @@ pub(super) fn digits(x: f64) -> String {
 /// How many times as fast.
 pub(crate) fn gain(x: f64) -> String {
     if x < 99.95 { format!("×{x:.2}") } else { format!("×{}", digits(x)) }
+}
+
+/// How many times as fast a comparison finds its candidate: the one form in which tables and charts show it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    /// At the median.
+    pub(crate) gain: f64,
+    /// Ends of the 95 % interval.
+    pub(crate) interval: [f64; 2],
+}
+
+impl Ratio {
+    pub(crate) fn of(comparison: &Comparison) -> Self {
+        let interval = [comparison.interval.low.exp(), comparison.interval.high.exp()];
+        Ratio { gain: comparison.log_ratio.exp(), interval }
+    }
+
+    /// `×1.22`
+    pub(crate) fn gain(&self) -> String {
+        gain(self.gain)
+    }
+
+    /// `×1.19 to ×1.25`
+    pub(crate) fn ends(&self) -> String {
+        self.interval.map(gain).join(" to ")
+    }
 }
 
 /// A number with its thousands apart.
@@ -76,6 +104,8 @@ mod tests {
         );
         assert_eq!([0, 999, 1000, 9_116_000].map(count), ["0", "999", "1,000", "9,116,000"]);
         assert_eq!([0.5, 2.033, 123.4].map(gain), ["×0.50", "×2.03", "×123"]);
+        let ratio = Ratio { gain: 1.2159, interval: [0.985, 123.4] };
+        assert_eq!([ratio.gain(), ratio.ends()], ["×1.22", "×0.98 to ×123"]);
     }
 
     #[test]

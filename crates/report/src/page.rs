@@ -7,10 +7,10 @@ use super::failures::Failed;
 use super::gather::Report;
 use super::html::{LONG, SHORT, Table, escape};
 use super::left_out::LeftOut;
-use super::numbers::{count, digits, gain, of, time, utc};
+use super::numbers::{Ratio, count, digits, gain, of, time, utc};
 use super::point::Point;
 use super::sites::Site;
-use super::view::Subject;
+use super::view::{KERNEL, Subject};
 use std::collections::BTreeMap;
 use wgoose_measure::derive::{Derived, overall};
 
@@ -128,18 +128,17 @@ fn whole(derived: &Derived, name: &str) -> String {
         derived.gains.iter().map(|g| g.share * end(g)).sum::<f64>().exp()
     };
     let ends = [sum(|g| g.result.comparison.interval.low), sum(|g| g.result.comparison.interval.high)];
-    let all = overall(&derived.gains).exp();
+    let all = Ratio { gain: overall(&derived.gains).exp(), interval: ends };
     let mut rows = vec![Gain {
         name: format!("All, weighted for {name}"),
-        detail: format!("{} [{}, {}]", gain(all), digits(ends[0]), digits(ends[1])),
-        gain: all,
-        interval: ends,
+        detail: format!("{}, {}", all.gain(), all.ends()),
+        gain: all.gain,
+        interval: all.interval,
     }];
     let mut table =
         Table::new(&["Scenario", "#Weight", "#Default", "#Plan", "#Times as fast", "#95 % interval", "#Pairs"]);
     for g in &derived.gains {
-        let (c, interval) =
-            (&g.result.comparison, [g.result.comparison.interval.low.exp(), g.result.comparison.interval.high.exp()]);
+        let ratio = Ratio::of(&g.result.comparison);
         let [before, now] = [g.result.incumbent_ns, g.result.candidate_ns].map(time);
         let scenario = g.scenario.to_string();
         table.row(vec![
@@ -147,19 +146,19 @@ fn whole(derived: &Derived, name: &str) -> String {
             format!("{:.1} %", 100.0 * g.share),
             before.clone(),
             now.clone(),
-            gain(c.log_ratio.exp()),
-            format!("{:.3} to {:.3}", interval[0], interval[1]),
-            c.pairs.to_string(),
+            ratio.gain(),
+            ratio.ends(),
+            g.result.comparison.pairs.to_string(),
         ]);
-        let detail = format!("{before} → {now} · {}", gain(c.log_ratio.exp()));
-        rows.push(Gain { name: scenario, detail, gain: c.log_ratio.exp(), interval });
+        let detail = format!("{before} → {now} · {}", ratio.gain());
+        rows.push(Gain { name: scenario, detail, gain: ratio.gain, interval: ratio.interval });
     }
     let id = derived.plan.hash();
     let mut html = format!(
         "<p class=\"lead\">{} times as fast as the default for <b>{name}</b>, by the weighted mean of the logarithms of its scenarios' gains.</p>\n\
          <p>Plan <code>{id}</code>. Dots are medians of paired samples, bars their 95 % intervals (bootstrap of the median log-ratio, 10,000 \
          resamples); those of the weighted mean are the weighted ends, which is wider than it need be.</p>\n<div class=\"grid\"><div>\n{}</div>\n",
-        digits(all),
+        all.gain().trim_start_matches('×'),
         gains("The plan against the default", "default", &rows)
     );
     if let Some(evidence) = &derived.plan.evidence {
@@ -176,15 +175,34 @@ fn whole(derived: &Derived, name: &str) -> String {
     html + "</div>\n" + &table.html("The plan against the default")
 }
 
+/// How many kernels were timed alone, by the jobs that the table of jobs counts.
+fn kernels(report: &Report) -> String {
+    let jobs = report.searched.iter().find(|searched| searched.kind == KERNEL).map_or(0, |searched| searched.jobs);
+    if jobs == 0 {
+        return String::new();
+    }
+    let measured: usize = report.sites.iter().map(|site| site.points.len()).sum();
+    let failed: usize = report.sites.iter().map(|site| site.failed).sum();
+    format!(
+        "<p>{} of kernels alone at {}: {} measured, {} failed, {} measured again.</p>\n",
+        of(jobs, "job"),
+        of(report.sites.len(), "site"),
+        count(measured as u64),
+        count(failed as u64),
+        count(jobs.saturating_sub(measured + failed) as u64)
+    )
+}
+
 /// What was run and what was not.
 fn search(report: &Report) -> String {
-    let LeftOut { refusals, untried, configurations: [all, refused, measured] } = &report.left_out;
-    let mut html = String::new();
+    let LeftOut { refusals, untried, counted_sites, configurations: [all, refused, measured] } = &report.left_out;
+    let mut html = kernels(report);
     if *all > 0 {
         let open = all.saturating_sub(refused + measured);
         html += &format!(
-            "<p>Of {} configurations of the sites whose spaces the ledger counts, {} were refused without being run, {} were measured, and \
+            "<p>At the {} whose spaces the ledger counts, {} configurations: {} were refused without being run, {} were measured, and \
              {} were not tried.</p>\n",
+            of(*counted_sites, "site"),
             count(*all),
             count(*refused),
             count(*measured),
@@ -343,11 +361,11 @@ fn one_site(site: &Site) -> String {
     ));
     if !site.compared.is_empty() {
         let row = |c: &super::sites::Compared| {
-            let ends = [c.comparison.interval.low, c.comparison.interval.high].map(f64::exp);
+            let ratio = Ratio::of(&c.comparison);
             vec![
                 format!("<code>{}</code>", escape(&c.kernels[1], LONG)),
                 format!("<code>{}</code>", escape(&c.kernels[0], LONG)),
-                format!("{} [{:.3}, {:.3}]", gain(c.comparison.log_ratio.exp()), ends[0], ends[1]),
+                format!("{}, {}", ratio.gain(), ratio.ends()),
                 c.comparison.verdict.to_string() + if c.held_out { ", held out" } else { "" },
             ]
         };

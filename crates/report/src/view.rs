@@ -19,6 +19,9 @@ pub struct Subject {
     pub began: f64,
 }
 
+/// The kind of a job that times a kernel alone.
+pub(super) const KERNEL: &str = "kernel";
+
 /// Jobs of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {

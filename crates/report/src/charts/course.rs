@@ -23,7 +23,7 @@ pub(in super::super) fn progress(progress: &Progress, course: &Course) -> String
     let described = format!(
         "{} plans were tried; the best at the end is {} times as fast as the default",
         count(progress.attempts.len() as u64),
-        digits(last)
+        gain(last).trim_start_matches('×')
     );
     let mut drawing = Drawing::new(&format!("Best plan so far in {}", progress.scenario), &described);
     frame(&mut drawing, (&x, &y), course, &|tick| format!("×{}", (tick * 100.0).round() / 100.0));

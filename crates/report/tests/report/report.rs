@@ -55,7 +55,24 @@ fn a_recorded_sweep_is_told_whole() {
     assert!((derived.gains.iter().map(|gain| gain.share).sum::<f64>() - 1.0).abs() < 1e-12);
     let decode = &derived.gains[0].result;
     assert!(decode.comparison.interval.low > 0.69 && decode.comparison.log_ratio.exp() < 2.1);
-    assert!(html(&of_shipped, "shipped.jsonl").contains("×2.0"));
+    let page = html(&of_shipped, "shipped.jsonl");
+    assert!(page.contains("×2.0"));
+    // The course ends in the gain that table and chart of the plan have.
+    for gain in &derived.gains {
+        let own = of_shipped.course.progress.iter().find(|own| own.scenario == gain.scenario).unwrap();
+        assert_eq!(own.best.last().unwrap().1, gain.result.comparison.log_ratio.exp(), "{}", gain.scenario);
+    }
+    // Kernels are counted as the table of jobs counts them.
+    let jobs = of_shipped.searched.iter().find(|searched| searched.kind == "kernel").unwrap().jobs;
+    let measured: usize = of_shipped.sites.iter().map(|site| site.points.len()).sum();
+    let failed: usize = of_shipped.sites.iter().map(|site| site.failed).sum();
+    let sites = of_shipped.sites.len();
+    let counts = page.split(" of kernels alone at ").nth(1).unwrap().split("</p>").next().unwrap();
+    assert!(counts.starts_with(&format!("{sites} sites: ")), "{counts}");
+    assert!(measured + failed <= jobs && counts.ends_with(" measured again."), "{counts}");
+    let numbers = counts.replace(',', "");
+    let numbers: Vec<usize> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[0] == sites && numbers[1..].iter().sum::<usize>() == jobs, "{counts}");
 
     // Those of an older sweep were edited since: what it measured is told all the same.
     let report = gather(&recorded());
