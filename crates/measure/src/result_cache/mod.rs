@@ -316,6 +316,13 @@ impl<'a> ResultCache<'a> {
         timed
     }
 
+    /// Whether this search has tried a variant of an op anywhere.
+    pub fn has_tried(&self, op: &str, variant: &str) -> bool {
+        let is_it =
+            |job: &Job| matches!(job, Job::Kernel { site, kernel } if site.key.op == op && kernel.variant == variant);
+        self.took.iter().any(|(job, _)| is_it(job))
+    }
+
     /// Compares two kernels at a site.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wgoose_kernels::plan::Fusions;
 use wgoose_measure::ledger::{Cause, Reason};
 use wgoose_measure::scenario::Scenario;
-use wgoose_measure::space::groups;
+use wgoose_measure::space::{Occurrence, occurrences};
 
 impl Sweep<'_> {
     /// Records the files that give no variant, and those of the folder whose kernels do not compile, and says so.
@@ -17,10 +17,13 @@ impl Sweep<'_> {
             self.note(Note::BrokenFile(error.clone()))?;
         }
         let (problem, plan) = (self.problem, self.default.clone());
+        let formats = problem.formats_on_gpu(&plan);
         let Fusions { decode, batched: _, prefill } = &plan.fusions;
+        let passes = [(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)];
         let mut said = BTreeSet::new();
-        for (scenario, fusions) in [(Scenario::DECODE, decode), (Scenario::prefill(plan.prefill_chunk), prefill)] {
-            for group in groups(&problem.shape, scenario, fusions, &problem.formats_on_gpu(&plan)) {
+        // Also of ops that the default plan fuses away: a file that is wrong is named whatever the plan has.
+        for (op, (scenario, fusions)) in self.brought().iter().flat_map(|op| passes.map(|pass| (op, pass))) {
+            for Occurrence { group, .. } in occurrences(op, &problem.shape, scenario, fusions, &formats) {
                 for (variant, error) in self.options.catalogue.edited_wrongly(&group.instance, &problem.limits) {
                     if said.insert(Arc::clone(variant.path())) {
                         let reason = Reason { cause: Cause::Compile, text: error.to_string() };

@@ -228,8 +228,13 @@ pub enum Note {
     },
     /// Changes that no time was left for, by name.
     Untried(Vec<String>),
-    /// Variants that were brought along, and whose op is in no pass of the plan.
-    WithoutOp(Vec<String>),
+    /// A kernel file that the user brought along was never tried.
+    NeverTried {
+        /// Its path below the folder.
+        file: String,
+        /// Why.
+        reason: String,
+    },
     /// The device's speed changed by this share.
     Drift(f64),
     /// Why kernels are timed by wall clock.
@@ -371,9 +376,7 @@ impl fmt::Display for Note {
             Note::BrokenVariant(error) => write!(f, "a variant is left out: {error}"),
             Note::Seed { seed, refusal } => write!(f, "seed {seed}: {refusal}"),
             Note::Untried(names) => write!(f, "out of time, not tried: {}", names.join(", ")),
-            Note::WithoutOp(names) => {
-                write!(f, "not tried, no plan here has this op: {}", names.join(", "))
-            }
+            Note::NeverTried { file, reason } => write!(f, "never tried: {file}: {reason}"),
             Note::Drift(share) => write!(
                 f,
                 "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and stand",

@@ -165,17 +165,9 @@ impl<'a> Sweep<'a> {
 
     /// What is timed alone of the passes that people run.
     fn alone(&self, plan: &Plan) -> Alone {
-        let (problem, objective) = (self.problem, &self.options.objective);
-        let Fusions { decode, batched, prefill } = &plan.fusions;
-        let mut passes = Vec::new();
-        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
-        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
-        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
         let brought = self.brought();
         let mut alone = Alone { sites: Vec::new(), shares: Vec::new(), ops: BTreeSet::new() };
-        for (scenario, fusions) in passes {
-            let known = (&problem.limits, &*self.options.catalogue);
-            let groups = groups_as_run(plan, scenario, fusions, &problem.formats_on_gpu(plan), known);
+        for (scenario, groups) in self.timed_passes(plan) {
             let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
             let mut timed = 0.0;
             for group in groups {
@@ -192,6 +184,20 @@ impl<'a> Sweep<'a> {
             alone.shares.push((scenario, timed.max(BESIDE)));
         }
         alone
+    }
+
+    /// The passes that people run, each with its kinds of op instance.
+    pub(super) fn timed_passes(&self, plan: &Plan) -> Vec<(Scenario, Vec<InstanceGroup>)> {
+        let (problem, objective) = (self.problem, &self.options.objective);
+        let Fusions { decode, batched, prefill } = &plan.fusions;
+        let mut passes = Vec::new();
+        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
+        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
+        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
+        let known = (&problem.limits, &*self.options.catalogue);
+        let formats = problem.formats_on_gpu(plan);
+        let with_groups = |(scenario, fusions)| (scenario, groups_as_run(plan, scenario, fusions, &formats, known));
+        passes.into_iter().map(with_groups).collect()
     }
 
     /// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says, however long they are,
@@ -250,19 +256,12 @@ impl<'a> Sweep<'a> {
         let catalogue = &self.options.catalogue;
         let ops: Vec<String> =
             ops::ALL.iter().map(|op| op.name.to_owned()).filter(|op| !present.contains(op)).collect();
-        let differing = catalogue.differing();
         let variants = ops.iter().flat_map(|op| catalogue.variants(op).iter().map(move |variant| (op, variant)));
-        let brought: Vec<String> = variants
-            .filter(|(_, v)| differing.iter().any(|file| file.path.strip_suffix(".wgsl") == Some(v.path())))
-            .map(|(op, variant)| format!("{op}/{}", variant.name()))
-            .collect();
+        let brought = variants.filter(|(_, variant)| catalogue.is_brought(variant));
+        self.without_op = brought.map(|(op, variant)| format!("{op}/{}", variant.name())).collect();
         if !ops.is_empty() {
             self.cache.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
             self.done(Step::WithoutOps(ops))?;
-        }
-        if !brought.is_empty() {
-            self.without_op.clone_from(&brought);
-            self.note(Note::WithoutOp(brought))?;
         }
         Ok(())
     }

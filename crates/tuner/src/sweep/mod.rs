@@ -31,6 +31,7 @@ mod strategy;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod untried;
 mod worth;
 
 use ends::{Ends, share_of, working};
@@ -205,6 +206,7 @@ pub fn search<'a>(
     let (is_unjudged, plan) = (unjudged.is_some(), unjudged.unwrap_or(plan));
     let worth = sweep.worth(&plan)?;
     let answers_alike = sweep.answers_alike(&plan);
+    sweep.report_never_tried(&plan)?;
     let Sweep { cache, best_seen, .. } = sweep;
     let (measured, recalled) = (cache.measured, cache.recalled);
     Ok(Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled })

@@ -47,8 +47,13 @@ impl Candidates<'_, '_, '_> {
             self.try_all(&(0..self.all.len()).collect::<Vec<usize>>(), &mut best, None)?;
             return Ok(best);
         }
+        let of_variants = self.first_of_each_variant()?;
+        // Those of files that the user brought along, however short the time is.
+        let is_brought = |i: &usize| self.tuner.catalogue.is_brought(self.all[*i].variant);
+        let brought: Vec<usize> = of_variants.iter().copied().filter(is_brought).collect();
+        self.try_all(&brought, &mut best, None)?;
         let mut first = self.hinted();
-        for i in self.first_of_each_variant()? {
+        for i in of_variants {
             if !first.contains(&i) {
                 first.push(i);
             }
