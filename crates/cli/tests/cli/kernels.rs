@@ -74,6 +74,16 @@ fn a_new_file_is_listed_tested_timed_and_swept() {
         assert!(rows.iter().all(|row| row.contains(" us ")), "{told}");
         assert!(["embed/pairs WG=", "embed/elements WG="].iter().all(|v| rows.iter().any(|r| r.contains(v))), "{told}");
     }
+    let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
+    std::fs::write(folder.join("mine/ops/embed/copy.wgsl"), own.replace("// default: 10\n", "")).unwrap();
+    let told =
+        printed(folder, words("kernel embed/copy --kernels mine --model tiny.gguf --cases 1 --tokens 2 --budget 1"));
+    std::fs::remove_file(folder.join("mine/ops/embed/copy.wgsl")).unwrap();
+    assert!(told.contains("  copy beside elements: identical\n") && told.contains("(identical to elements)"), "{told}");
+    let verdict = told.lines().find_map(|line| line.strip_prefix("  copy beside pairs: ")).unwrap();
+    let words_of_verdict = ["FAST x", "SLOW x", "SAME x", "AMBIGUOUS x"];
+    assert!(words_of_verdict.iter().any(|w| verdict.starts_with(w)) && verdict.contains(" to "), "{verdict}");
+
     let lerp = printed(folder, words("kernel lerp --model tiny.gguf --cases 1 --tokens 2"));
     assert!(lerp.contains("not in the default plan, which fuses it into another op"), "{lerp}");
 
@@ -233,7 +243,7 @@ fn a_kernel_whose_op_no_plan_has_is_named_as_not_tried() {
     let swept = wgoose(folder, words("tune tiny.gguf --kernels mine --out plan.ron --budget 0 --chunks 16"));
     let told = stderr(&swept);
     assert!(swept.status.success(), "{told}");
-    assert!(told.contains("note: not tried, no plan here has this op: lerp/planes\n"), "{told}");
+    assert!(told.contains("note: never tried: ops/lerp/planes.wgsl: no pass of the plan has its op\n"), "{told}");
     let plan = printed(folder, words("info plan.ron"));
     assert!(plan.contains("not tried, as it has no such op: lerp/planes"), "{plan}");
     let ledger = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();

@@ -14,7 +14,7 @@ mod tuner;
 
 use candidates::Candidates;
 pub(crate) use candidates::RankedStage;
-pub use side_by_side::TimedVariant;
+pub use side_by_side::{Beside, SideBySide, TimedVariant, VariantPair};
 pub(crate) use stages::{Taken, fitting};
 use std::time::Duration;
 pub use tuner::{KernelTuner, KernelTuningError};

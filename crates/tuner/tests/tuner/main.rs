@@ -8,3 +8,4 @@ mod short;
 mod simulated;
 mod slow;
 mod sweep;
+mod variants;

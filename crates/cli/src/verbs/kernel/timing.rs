@@ -13,7 +13,7 @@ use wgoose_measure::runner::{KernelRunner, Runner};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Occurrence, Scope, occurrences};
 use wgoose_runtime::Device;
-use wgoose_tuner::kernel_tuning::{KernelTuner, TimedVariant};
+use wgoose_tuner::kernel_tuning::{KernelTuner, SideBySide, TimedVariant, VariantPair};
 
 /// Times every variant of the op wherever it occurs in the model.
 pub(super) fn time(
@@ -44,7 +44,6 @@ pub(super) fn time(
     let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
     let tuner = KernelTuner::new(limits, catalogue, scope);
-    let begun = Instant::now();
     let mut cache = ResultCache::new(ledger, fingerprint.clone(), None, &mut runner);
     for (tokens, Occurrence { group, occurs }) in sites {
         let occurrence = match occurs {
@@ -52,22 +51,26 @@ pub(super) fn time(
             false => "not in the default plan, which fuses it into another op".to_owned(),
         };
         outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
-        let deadline = begun.elapsed() + Duration::from_secs(args.budget);
-        for timed in tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), deadline)? {
-            print(&timed, &group)?;
+        let budget = Duration::from_secs(args.budget);
+        let SideBySide { timed, pairs } = tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), budget)?;
+        timed.iter().try_for_each(|timed| print(timed, &group))?;
+        for VariantPair { candidate, incumbent, beside } in pairs {
+            outln!("  {candidate} beside {incumbent}: {beside}");
         }
     }
     Ok(())
 }
 
 fn print(timed: &TimedVariant, group: &InstanceGroup) -> Result<(), Failure> {
-    match &timed.result {
+    let TimedVariant { label, tried, copy_of, result, .. } = timed;
+    let note = copy_of.as_ref().map_or_else(|| format!("{tried} tried"), |other| format!("identical to {other}"));
+    match result {
         Ok(summary) => {
             let (us, gbytes) = (summary.median / 1e3, group.instance.bytes() as f64 / summary.median);
             let spread = summary.iqr / summary.median * 100.0;
-            outln!("  {us:10.2} us {gbytes:7.1} GB/s  +-{spread:2.0} %  {} ({} tried)", timed.label, timed.tried);
+            outln!("  {us:10.2} us {gbytes:7.1} GB/s  +-{spread:2.0} %  {label} ({note})");
         }
-        Err(why) => outln!("  {:>35}  {}: {why}", "-", timed.label),
+        Err(why) => outln!("  {:>35}  {label}: {why}", "-"),
     }
     Ok(())
 }

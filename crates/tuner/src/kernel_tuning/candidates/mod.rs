@@ -1,10 +1,12 @@
 //! The candidates for one kind of instance: each measured once and recorded.
 
+mod pairs;
 mod search;
 
 use crate::kernel_tuning::tuner::{KernelTuner, KernelTuningError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wgoose_kernels::persistent::{StageMemory, can_be_stage};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, KernelError, Refusal, TextError, Variant};
@@ -271,6 +273,11 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
                 Ok(Outcome::Failed(reason))
             }
         }
+    }
+
+    /// Time that was spent of the budget.
+    pub(super) fn spent(&self) -> Duration {
+        self.cache.spent()
     }
 
     /// The configurations of a variant.
