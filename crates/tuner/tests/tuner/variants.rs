@@ -177,7 +177,7 @@ fn a_sweep_tries_brought_kernels_first_and_names_the_file_of_each_that_it_never_
     let trials = wgoose_measure::ledger::read(&options.ledger).unwrap().0;
     let mut tried: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for (_, trial) in trials.trials() {
-        if let Some(Job::Kernel { site, kernel }) = trial.identity.tried.job()
+        if let Job::Kernel { site, kernel } = &trial.identity.tried
             && site.key.op == "norm_shift"
         {
             let names = tried.entry(site.rows).or_default();
