@@ -79,7 +79,7 @@ def logits(binary: Path, model: Path, tokens: list[int], folder: Path) -> np.nda
     """The logits of wgoose's CPU reference after each token."""
     ids, out = folder / "ids.json", folder / "logits.npy"
     ids.write_text(json.dumps(tokens))
-    wgoose(binary, "logits", model, "--tokens", ids, "--out", out, "--backend", "cpu")
+    wgoose(binary, "dev", "logits", model, "--tokens", ids, "--out", out, "--backend", "cpu")
     return np.load(out)
 
 
@@ -141,7 +141,7 @@ def errors(difference: Difference) -> str:
 def models(binary: Path, folder: Path) -> dict[Path, float]:
     """The demo model in F16, and the synthetic one in every mix, each with the error that it may have."""
     source = folder / "world.st"
-    wgoose(binary, "synth", source, "--layers", 4, "--width", 256, "--vocab", 65536, "--mix", "F32", "--seed", 3)
+    wgoose(binary, "dev", "synth", source, "--layers", 4, "--width", 256, "--vocab", 65536, "--mix", "F32", "--seed", 3)
     found = {DEMO: MIXES["F16"]}
     for mix, allowed in MIXES.items():
         copy = folder / f"world-{mix}.gguf"

@@ -1,4 +1,4 @@
-"""Compares `wgoose logits` with the reference, run live on the same files: `check.py --wgoose BINARY`.
+"""Compares `wgoose dev logits` with the reference, run live on the same files: `check.py --wgoose BINARY`.
 
 Every model of the table and the committed checkpoint, on every backend; exits with 1 when one is out of tolerance.
 """
@@ -60,7 +60,7 @@ def wgoose(binary: Path, model: Path, ids: list[int], backend: str, folder: Path
     token_file, logits, state = folder / "tokens.json", folder / "logits.npy", folder / "state.safetensors"
     token_file.write_text(json.dumps(ids))
     files = ["--tokens", token_file, "--out", logits, "--state-out", state]
-    command = [binary, "logits", model, *files, "--backend", backend]
+    command = [binary, "dev", "logits", model, *files, "--backend", backend]
     subprocess.run(command, check=True, text=True, capture_output=True)
     return np.load(logits), load_file(state)
 

@@ -114,7 +114,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "body.st"
-        subprocess.run([args.wgoose, "synth", path, *SYNTH], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([args.wgoose, "dev", "synth", path, *SYNTH], check=True, stdout=subprocess.DEVNULL)
         body = load(path)
         arrays = golden(body, heads(body["emb.weight"].shape[1], torch.Generator().manual_seed(13)))
         metadata = {

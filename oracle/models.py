@@ -1,4 +1,4 @@
-"""The tiny models that goldens and checks are made of: one table, and how each is made with `wgoose synth`."""
+"""The tiny models that goldens and checks are made of: one table, and how each is made with `wgoose dev synth`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Model:
     deep_embed: int | None = None
 
     def arguments(self) -> list[str]:
-        """The options of `wgoose synth` that make it."""
+        """The options of `wgoose dev synth` that make it."""
         sizes = {"layers": self.layers, "width": self.width, "ffn": self.ffn, "vocab": self.vocab, "head-size": 64}
         options = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
         options += ["--ranks", ",".join(map(str, self.ranks)), "--mix", self.mix, "--seed", str(self.seed)]
@@ -41,7 +41,7 @@ class Model:
         """Writes it into `folder`; `synth` knows no .pth, so that one is converted from .st."""
         suffix = "st" if self.container == "pth" else self.container
         path = folder / f"{self.name}.{suffix}"
-        subprocess.run([wgoose, "synth", path, *self.arguments()], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([wgoose, "dev", "synth", path, *self.arguments()], check=True, stdout=subprocess.DEVNULL)
         if self.container == "pth":
             convert(path, path.with_suffix(".pth"))
             path = path.with_suffix(".pth")

@@ -127,7 +127,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wgoose("convert", DEMO, folder / "demo.gguf", "--to", "F16")
-        wgoose("synth", folder / "synthetic.gguf", *SYNTHETIC, "--mix", "F16")
+        wgoose("dev", "synth", folder / "synthetic.gguf", *SYNTHETIC, "--mix", "F16")
         for model in ("demo", "synthetic"):
             source = folder / f"{model}.gguf"
             for mix in options.mix or FILE_TYPES:

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     fs::create_dir_all(&folder).map_err(|e| Error::file("create", &folder, e))?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let (model, plan, ledger) = (file("model.gguf"), file("plan.ron"), file("ledger.jsonl"));
-    let made = shell::capture(&mut wgoose.command(["synth", &model].into_iter().chain(MODEL.split(' '))))?;
+    let made = shell::capture(&mut wgoose.command(["dev", "synth", &model].into_iter().chain(MODEL.split(' '))))?;
     println!("Model  a small RWKV-7 with random weights, {}", made.trim().rsplit(": ").next().unwrap_or_default());
 
     println!("\n== Tuning: which kernels are the fastest here?");

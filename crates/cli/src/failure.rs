@@ -56,7 +56,7 @@ fn is_wrong_usage(error: &(dyn Error + 'static)) -> bool {
 pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough: `wgoose graph ... | head`.
+        // The reader has seen enough: `wgoose dev graph ... | head`.
         Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
             ExitCode::SUCCESS
         }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use crate::progress::Moving;
 use crate::tuning::{Effort, Tuned, in_use, tune};
-use crate::verbs::trial;
+use crate::verbs::dev::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;

@@ -30,51 +30,52 @@ use std::time::Instant;
 /// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 or 143 interrupted
 /// by Ctrl-C or SIGTERM.
 #[derive(Parser)]
-#[command(version = version(), max_term_width = 100, after_help = "Examples:
-  wgoose devices                              GPUs that can be used
-  wgoose info model.gguf                      what is in a file
-  wgoose tune model.gguf                      find the fastest kernels for this GPU
+#[command(version = version(), max_term_width = 100, disable_help_subcommand = true, after_help = "Examples:
+  wgoose devices                               GPUs that can be used
   wgoose generate model.gguf -p \"The goose\"    continue a text
-  wgoose chat model.gguf                      talk with a G1 model
-  wgoose bench model.gguf                     tokens a second")]
+  wgoose chat model.gguf                       talk with a G1 model
+  wgoose tune model.gguf                       find the fastest kernels for this GPU
+  wgoose bench model.gguf                      tokens per second
+  wgoose help plans                            what a plan is; also kernels, precision, memory")]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    Devices(verbs::devices::Args),
-    Info(verbs::info::Args),
-    Graph(verbs::graph::Args),
-    Synth(verbs::synth::Args),
-    Convert(verbs::convert::Args),
-    Kernel(verbs::kernel::Args),
-    Tune(verbs::tune::Args),
-    Plan(verbs::plan::Args),
-    Plans(verbs::plans::Args),
-    Report(verbs::report::Args),
-    Verify(verbs::verify::Args),
-    Bench(verbs::bench::Args),
-    Compare(verbs::compare::Args),
-    Experiment(verbs::experiment::Args),
-    Eval(verbs::eval::Args),
-    Roofline(verbs::roofline::Args),
-    Profile(verbs::profile::Args),
     Generate(verbs::generate::Args),
     Chat(verbs::chat::Args),
     Serve(verbs::serve::Args),
     Embed(verbs::embed::Args),
-    Logits(verbs::logits::Args),
-    Trace(verbs::trace::Args),
+    Tune(verbs::tune::Args),
+    Bench(verbs::bench::Args),
+    Compare(verbs::compare::Args),
+    Convert(verbs::convert::Args),
+    Info(verbs::info::Args),
+    Devices(verbs::devices::Args),
+    Plans(verbs::plans::Args),
+    Verify(verbs::verify::Args),
+    Eval(verbs::eval::Args),
     Tokenize(verbs::tokenize::Args),
+    Dev(verbs::dev::Args),
     Completions(verbs::completions::Args),
     Man(verbs::man::Args),
+    Help(verbs::help::Args),
     #[command(hide = true)]
     ColdChild(verbs::bench::child::Args),
-    #[command(hide = true)]
-    Trial(verbs::trial::Args),
 }
+
+/// What a new user types next.
+const GREETING: &str = "wgoose runs RWKV-7 language models on this machine's GPU.
+
+  wgoose devices                                  GPUs that can be used
+  wgoose chat model.gguf                          talk with a model
+  wgoose generate model.gguf -p \"The goose\"       continue a text
+  wgoose tune model.gguf                          make it faster on this GPU: five minutes, once
+
+Models: https://huggingface.co/BlinkDL/rwkv7-g1 (.pth, safetensors and GGUF files run).
+wgoose --help lists all verbs, wgoose help plans|kernels|precision|memory explains words.";
 
 /// Version, commit and wgpu: what results and speed depend on.
 fn version() -> String {
@@ -92,44 +93,42 @@ fn command() -> Command {
         .mut_subcommand("chat", |verb| sampling::with_defaults(verb, &verbs::chat::defaults()))
 }
 
+fn greet() -> Result<(), failure::Failure> {
+    outln!("{GREETING}");
+    Ok(())
+}
+
 fn main() -> ExitCode {
     let started = Instant::now();
     mesa::quieten();
-    let cli: Cli = arguments::parse(command());
+    let Cli { verb: Some(verb) } = arguments::parse(command()) else {
+        return failure::exit_code(greet());
+    };
     tracing_subscriber::fmt()
         .with_writer(|| progress::Above)
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
         .without_time()
         .with_target(false)
         .init();
-    failure::exit_code(signals::install().map_err(Into::into).and_then(|()| match cli.verb {
-        Verb::Devices(args) => verbs::devices::run(&args),
-        Verb::Info(args) => verbs::info::run(&args),
-        Verb::Graph(args) => verbs::graph::run(&args),
-        Verb::Synth(args) => verbs::synth::run(&args),
-        Verb::Convert(args) => verbs::convert::run(&args),
-        Verb::Kernel(args) => verbs::kernel::run(&args),
-        Verb::Tune(args) => verbs::tune::run(&args, started),
-        Verb::Plan(args) => verbs::plan::run(&args),
-        Verb::Plans(args) => verbs::plans::run(&args),
-        Verb::Report(args) => verbs::report::run(&args),
-        Verb::Verify(args) => verbs::verify::run(&args),
-        Verb::Bench(args) => verbs::bench::run(&args),
-        Verb::Compare(args) => verbs::compare::run(&args),
-        Verb::Experiment(args) => verbs::experiment::run(&args),
-        Verb::Eval(args) => verbs::eval::run(&args),
-        Verb::Roofline(args) => verbs::roofline::run(&args),
-        Verb::Profile(args) => verbs::profile::run(&args),
+    failure::exit_code(signals::install().map_err(Into::into).and_then(|()| match verb {
         Verb::Generate(args) => verbs::generate::run(&args, started),
         Verb::Chat(args) => verbs::chat::run(&args, started),
         Verb::Serve(args) => verbs::serve::run(&args),
         Verb::Embed(args) => verbs::embed::run(&args),
-        Verb::Logits(args) => verbs::logits::run(&args, started),
-        Verb::Trace(args) => verbs::trace::run(&args),
+        Verb::Tune(args) => verbs::tune::run(&args, started),
+        Verb::Bench(args) => verbs::bench::run(&args),
+        Verb::Compare(args) => verbs::compare::run(&args),
+        Verb::Convert(args) => verbs::convert::run(&args),
+        Verb::Info(args) => verbs::info::run(&args),
+        Verb::Devices(args) => verbs::devices::run(&args),
+        Verb::Plans(args) => verbs::plans::run(&args),
+        Verb::Verify(args) => verbs::verify::run(&args),
+        Verb::Eval(args) => verbs::eval::run(&args),
         Verb::Tokenize(args) => verbs::tokenize::run(&args),
+        Verb::Dev(args) => verbs::dev::run(&args, started),
         Verb::Completions(args) => verbs::completions::run(&args, &command()),
         Verb::Man(args) => verbs::man::run(&args, command()),
+        Verb::Help(args) => verbs::help::run(&args, command()),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
-        Verb::Trial(args) => verbs::trial::run(&args, started),
     }))
 }

@@ -1,4 +1,4 @@
-//! An experiment with its progress on stderr: what `wgoose compare` and `wgoose experiment run` share.
+//! An experiment with its progress on stderr: what `wgoose compare` and `wgoose dev experiment run` share.
 
 use crate::failure::{Failure, Interrupted};
 use crate::options::CacheOptions;

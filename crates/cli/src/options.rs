@@ -169,7 +169,7 @@ pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Kernels and memory")]
 struct VariantOptions {
-    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose kernel` lists them.
+    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose dev kernel` lists them.
     #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
     forced: Vec<(String, String)>,
     /// Made once, so that it is known which were used.

@@ -146,7 +146,7 @@ fn goal(is_auto: bool, target_kl: Option<f64>, budget_bytes: Option<Bytes>) -> P
     }
 }
 
-/// Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and
+/// Makes a synthetic model, as `wgoose dev synth` does: same options, same bytes. Returns a dict: bytes, tensors and
 /// weights of the file, and its mix of formats.
 ///
 /// preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your

@@ -26,7 +26,7 @@ struct Kept {
     values: Vec<f32>,
 }
 
-/// Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose trace` does. Returns a dict.
+/// Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose dev trace` does. Returns a dict.
 ///
 /// outputs: a dict for each op in the order in which they run: pass, number in it, layer (None before the first and behind the
 /// last), name, op, values (float32 [rows, columns] or [planes, rows, columns]); with out, written: how many files. With first_divergence,

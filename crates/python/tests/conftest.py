@@ -35,7 +35,7 @@ def path(tool: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> 
     """A model of two layers and 320 tokens."""
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
     sizes = "--layers 2 --width 128 --ffn 256 --vocab 320 --head-size 64 --ranks 32,24,16,48 --mix F16 --seed 1"
-    tool("synth", path, *sizes.split())
+    tool("dev", "synth", path, *sizes.split())
     return path
 
 
@@ -44,7 +44,7 @@ def other_path(tool: Callable[..., str], path: Path) -> Path:
     """A model of the same sizes with other weights."""
     other = path.with_name("other.gguf")
     sizes = "--layers 2 --width 128 --ffn 256 --vocab 320 --head-size 64 --ranks 32,24,16,48 --mix F16 --seed 2"
-    tool("synth", other, *sizes.split())
+    tool("dev", "synth", other, *sizes.split())
     return other
 
 

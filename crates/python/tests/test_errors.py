@@ -82,7 +82,7 @@ def test_a_failed_generation_fails_once(model: wgoose.Model) -> None:
 def test_a_model_without_text(tool: Callable[..., str], tmp_path: Path) -> None:
     """A vocabulary that lacks bytes: tokens only."""
     path = tmp_path / "mute.gguf"
-    tool("synth", path, *["--layers", "1", "--width", "64", "--ffn", "64", "--vocab", "100", "--ranks", "16,16,16,16"])
+    tool("dev", "synth", path, *["--layers", "1", "--width", "64", "--ffn", "64", "--vocab", "100", "--ranks", "16,16,16,16"])
     model = wgoose.Model.load(path, cpu=True)
     assert model.logits([1, 2, 3]).shape == (100,) and model.embed([1, 2]).shape == (64,)
     for wrong in [lambda: model.encode("a"), lambda: model.embed("a"), lambda: next(model.generate("a"))]:

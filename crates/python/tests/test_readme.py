@@ -16,7 +16,7 @@ def test_scripts_run(
 ) -> None:
     """One after the other: later ones go on with the model of the first."""
     sizes = "--layers 4 --width 128 --ffn 256 --vocab 320 --head-size 64 --ranks 32,24,16,48 --mix F16 --seed 1"
-    tool("synth", tmp_path / "model.gguf", *sizes.split())
+    tool("dev", "synth", tmp_path / "model.gguf", *sizes.split())
     monkeypatch.chdir(tmp_path)
     scripts = [block.split("```")[0] for block in README.read_text().split("```python\n")[1:]]
     names: dict[str, object] = {}
@@ -31,7 +31,7 @@ def test_the_first_page_s_script_runs(
     tool: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The script of docs/python.md; crates/cli/tests/cli/readme.rs runs the commands of all pages."""
-    tool("synth", tmp_path / "model.gguf", *"--layers 1 --width 64 --ffn 64 --vocab 320 --ranks 16,16,16,16".split())
+    tool("dev", "synth", tmp_path / "model.gguf", *"--layers 1 --width 64 --ffn 64 --vocab 320 --ranks 16,16,16,16".split())
     monkeypatch.chdir(tmp_path)
     (script,) = [block.split("```")[0] for block in FIRST_PAGE.read_text().split("```python\n")[1:]]
     exec(script, {})

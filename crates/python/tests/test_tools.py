@@ -57,7 +57,7 @@ def test_trials_run_in_another_interpreter(path: Path, tmp_path: Path) -> None:
         used.append(of_children())
     assert used[1] == used[0] and used[2] > used[1] + 0.1, used
     # What an interpreter says where it cannot: not of a model that is not there.
-    child = [sys.executable, "-c", "from wgoose.trials import main; main()", "trial", str(tmp_path / "absent.gguf")]
+    child = [sys.executable, "-c", "from wgoose.trials import main; main()", "dev", "trial", str(tmp_path / "absent.gguf")]
     child += [f"--reference={tmp_path}", "--multiprocessors=1", "--no-cache"]
     ended = subprocess.run(child, input='{"request":"open"}\n', capture_output=True, text=True, check=False)
     assert ended.returncode == 1 and "absent.gguf" in ended.stderr.splitlines()[-1]

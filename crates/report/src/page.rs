@@ -293,7 +293,7 @@ fn sites(sites: &[Site]) -> String {
         .to_owned();
     if let Some(ceiling) = sites.iter().find_map(|site| site.ceiling) {
         let whence = match ceiling.is_measured {
-            true => "as <code>wgoose roofline</code> measured them",
+            true => "as <code>wgoose dev roofline</code> measured them",
             false => "the most that any kernel of this ledger reached, so that the best of all stands on its own line",
         };
         html += &format!(
@@ -440,13 +440,13 @@ fn again(report: &Report, sources: &[Source]) -> String {
     let mut html = "<p>The same plan, without a GPU:</p>\n".to_owned();
     html += &format!(
         "<pre>{}</pre>\n",
-        escape(&format!("wgoose plan --from {}{workload} --out plan.ron", ledgers.join(" ")), 4000)
+        escape(&format!("wgoose plans derive {}{workload} --out plan.ron", ledgers.join(" ")), 4000)
     );
     html += "<p>The search again, on the device, with the model's file:</p>\n";
     html += &format!("<pre>{}</pre>\n", escape(&format!("wgoose tune MODEL{budget}{workload} --out plan.ron"), 4000));
     html += "<p>What failed, with its folder of <code>quarantine/</code>; the command ends with 1 where it fails again:</p>\n";
-    html += "<pre>wgoose trial --replay BUNDLE</pre>\n<p>This page:</p>\n";
-    html + &format!("<pre>{}</pre>\n", escape(&format!("wgoose report {}{workload}", ledgers.join(" ")), 4000))
+    html += "<pre>wgoose dev trial --replay BUNDLE</pre>\n<p>This page:</p>\n";
+    html + &format!("<pre>{}</pre>\n", escape(&format!("wgoose plans report {}{workload}", ledgers.join(" ")), 4000))
 }
 
 /// An argument as shells take it.

@@ -17,7 +17,7 @@ pub struct Ceiling {
     pub bytes: f64,
     /// Floating-point operations per nanosecond (GFLOP/s).
     pub flops: f64,
-    /// Whether it was measured as such (`wgoose roofline`), and not reached by a kernel of the ledger.
+    /// Whether it was measured as such (`wgoose dev roofline`), and not reached by a kernel of the ledger.
     pub is_measured: bool,
 }
 

@@ -2,7 +2,7 @@
 //! of the binary.
 //!
 //! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has `ops/activate/vec4.wgsl` or
-//! others. `wgoose kernel activate --kernels FOLDER` does the same and more.
+//! others. `wgoose dev kernel activate --kernels FOLDER` does the same and more.
 
 mod support;
 

@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the order
-    /// in which they run. Which ops there are depends on the plan's fusions: `wgoose graph` prints them, and the CPU
+    /// in which they run. Which ops there are depends on the plan's fusions: `wgoose dev graph` prints them, and the CPU
     /// reference has them all. A break ends it after the pass at hand: unless that is the last, no logits are returned, and the
     /// state is refused until it is set or reset.
     ///

@@ -56,7 +56,7 @@ const MODEL: &str = "--layers 2 --width 128 --ffn 256 --vocab 4096 --ranks 16,16
 const VICTIMS: [Victim; 8] = [
     Victim {
         name: "synth",
-        line: "synth out.gguf --layers 4 --width 512 --vocab 16384 --mix F16 --seed 3",
+        line: "dev synth out.gguf --layers 4 --width 512 --vocab 16384 --mix F16 --seed 3",
         input: "",
         makes: "out.gguf",
         reads: None,
@@ -74,7 +74,7 @@ const VICTIMS: [Victim; 8] = [
     },
     Victim {
         name: "logits",
-        line: "logits m.gguf --tokens ids.json --out out.npy --backend cpu",
+        line: "dev logits m.gguf --tokens ids.json --out out.npy --backend cpu",
         input: "",
         makes: "out.npy",
         reads: None,
@@ -217,9 +217,9 @@ impl Place<'_> {
     }
 
     fn prepare(&self) -> Result<()> {
-        self.succeed(&format!("synth m.gguf {MODEL}"))?;
+        self.succeed(&format!("dev synth m.gguf {MODEL}"))?;
         if self.victim.name == "convert" {
-            self.succeed("synth large.gguf --layers 4 --width 512 --vocab 16384 --mix F16")?;
+            self.succeed("dev synth large.gguf --layers 4 --width 512 --vocab 16384 --mix F16")?;
         }
         let texts: Vec<String> = (0..400).map(|i| format!("{i} geese fly over the lake, and then {i} more")).collect();
         let ids: Vec<String> = (0..1000).map(|i| (i % 4096).to_string()).collect();

@@ -114,7 +114,7 @@ impl Sweep<'_> {
             Ok::<_, Error>(text.split("evidence:").next().unwrap_or_default().to_owned())
         };
         let mut derive =
-            command(self.tool, ["plan", "--from", "plan.jsonl", "--precision", "f16", "--out", "derived.ron"]);
+            command(self.tool, ["plans", "derive", "plan.jsonl", "--precision", "f16", "--out", "derived.ron"]);
         let derived = start(derive.current_dir(self.folder))?.wait().is_ok_and(|status| status.success());
         match derived && plan("plan.ron")? == plan("derived.ron")? {
             true => Ok(()),

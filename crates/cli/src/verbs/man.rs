@@ -13,10 +13,11 @@ use std::path::PathBuf;
   wgoose man generate | man -l -
   wgoose man --out ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// The verb; without it, the program.
-    verb: Option<String>,
+    /// The verb, such as tune or dev kernel; without it, the program.
+    #[arg(value_name = "VERB")]
+    verbs: Vec<String>,
     /// Write every page into this folder, which is made if it is missing.
-    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+    #[arg(long, value_name = "DIR", conflicts_with = "verbs")]
     out: Option<PathBuf>,
 }
 
@@ -29,18 +30,18 @@ pub(crate) fn run(args: &Args, mut program: Command) -> Result<(), Failure> {
     };
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
-        for command in std::iter::once(&program).chain(verbs) {
+        let mut commands = vec![&program];
+        while let Some(command) = commands.pop() {
             let (name, page) = page(command)?;
             out::file(&folder.join(format!("{name}.1")), &page)?;
+            commands.extend(command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help"));
         }
         return Ok(());
     }
-    let command = match &args.verb {
-        None => &program,
-        Some(verb) => program
-            .find_subcommand(verb)
-            .ok_or_else(|| WrongUsage(format!("there is no verb '{verb}': wgoose --help lists them")))?,
-    };
+    let mut command = &program;
+    for verb in &args.verbs {
+        let unknown = || WrongUsage(format!("there is no verb '{verb}': wgoose --help lists them"));
+        command = command.find_subcommand(verb).ok_or_else(unknown)?;
+    }
     Ok(std::io::Write::write_all(&mut std::io::stdout(), &page(command)?.1)?)
 }

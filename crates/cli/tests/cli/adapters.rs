@@ -10,7 +10,7 @@ fn run(folder: &Path, line: &str) -> String {
 }
 
 fn logits(folder: &Path, model: &str) -> Vec<f32> {
-    run(folder, &format!("logits {model} --tokens tokens.json --out logits.npy --backend cpu"));
+    run(folder, &format!("dev logits {model} --tokens tokens.json --out logits.npy --backend cpu"));
     npy(&folder.join("logits.npy")).2
 }
 

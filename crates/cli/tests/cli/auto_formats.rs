@@ -9,7 +9,7 @@ const TEXT: &str = "The goose flies over the house. The goose flies over the hou
 /// A model whose matrices can have every format.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let line = "synth tiny.gguf --layers 1 --width 256 --ffn 256 --vocab 320 --ranks 32,24,16,48";
+    let line = "dev synth tiny.gguf --layers 1 --width 256 --ffn 256 --vocab 320 --ranks 32,24,16,48";
     printed(folder.path(), line.split(' '));
     std::fs::write(folder.path().join("text.txt"), TEXT).unwrap();
     folder
@@ -103,7 +103,7 @@ fn a_target_below_all_mixes_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     // Adapters in F32 become F16, as in every quantised file.
-    let line = "synth tiny.gguf --layers 1 --width 256 --ffn 256 --vocab 320 --ranks 32,24,16,48 --mix F32";
+    let line = "dev synth tiny.gguf --layers 1 --width 256 --ffn 256 --vocab 320 --ranks 32,24,16,48 --mix F32";
     printed(folder, line.split(' '));
     std::fs::write(folder.join("text.txt"), TEXT).unwrap();
     let line = "convert tiny.gguf new.gguf --to auto --target-kl 1e-30 --text text.txt --limit 4 --backend cpu";

@@ -8,7 +8,7 @@ const TINY: &str = "--layers 2 --width 128 --ffn 256 --vocab 320 --ranks 32,24,1
 
 /// Makes a tiny model in the folder.
 pub(crate) fn synth(folder: &Path, name: &str, more: &str) {
-    printed(folder, format!("synth {name} {TINY} {more}").split_whitespace());
+    printed(folder, format!("dev synth {name} {TINY} {more}").split_whitespace());
 }
 
 /// Runs `wgoose` in a folder, with its store of plans in `data/plans` there.

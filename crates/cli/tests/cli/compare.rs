@@ -67,7 +67,7 @@ fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
     let names: Vec<&str> =
         records.trials().filter(|(_, t)| t.outcome.is_known()).map(|(_, t)| t.identity.tried.name()).collect();
     assert!(notices.is_empty() && names.starts_with(&["gate", "gate"]) && names.len() >= 4, "{names:?}");
-    printed(folder.path(), ["report", "all.jsonl"]);
+    printed(folder.path(), ["plans", "report", "all.jsonl"]);
 
     let line = "compare one.gguf --workload short.ron --budget 1 --plan default --kernels wrong";
     let output = wgoose(folder.path(), line.split(' '));

@@ -11,7 +11,7 @@ fn run(folder: &Path, line: &str) -> String {
 
 fn logits(folder: &Path, model: &str) -> Vec<f32> {
     std::fs::write(folder.join("tokens.json"), "[72, 101, 108, 108, 111, 300, 1, 0]").unwrap();
-    run(folder, &format!("logits {model} --tokens tokens.json --out logits.npy --backend cpu"));
+    run(folder, &format!("dev logits {model} --tokens tokens.json --out logits.npy --backend cpu"));
     npy(&folder.join("logits.npy")).2
 }
 
@@ -113,7 +113,7 @@ fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
         "verify more.st",
         "convert more.st copy.st --check",
         "eval more.st --text tokens.json",
-        "logits more.st --tokens tokens.json --out x.npy",
+        "dev logits more.st --tokens tokens.json --out x.npy",
         "tune more.st",
         "bench more.st",
     ] {
@@ -129,12 +129,12 @@ fn tensors_that_no_op_reads_are_never_dropped_in_silence() {
     assert!(output.status.success() && error.contains("left out: 1 tensor: 'blocks.0.qkv.q.weight'"), "{error}");
     assert!(std::fs::read(folder.join("copy.st")).unwrap() == plain);
     for line in [
-        "logits more.st --tokens tokens.json --out more.npy --backend cpu --ignore-unknown",
+        "dev logits more.st --tokens tokens.json --out more.npy --backend cpu --ignore-unknown",
         "eval more.st --text tokens.json --against reference --backend cpu --ignore-unknown --vocab world",
     ] {
         assert!(wgoose(folder, line.split(' ')).status.success(), "{line}");
     }
-    run(folder, "logits tiny.st --tokens tokens.json --out plain.npy --backend cpu");
+    run(folder, "dev logits tiny.st --tokens tokens.json --out plain.npy --backend cpu");
     assert_eq!(npy(&folder.join("more.npy")).2, npy(&folder.join("plain.npy")).2);
 }
 

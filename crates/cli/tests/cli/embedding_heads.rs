@@ -10,7 +10,7 @@ const WIDTH: usize = 64;
 /// Writes a model that only embeds. Its heads add another number each to the normalised hidden state.
 pub(crate) fn embedding_model(folder: &Path, name: &str) {
     let options = "--layers 1 --width 64 --ffn 64 --vocab 65536 --ranks 16,16,16,16 --mix F16";
-    printed(folder, format!("synth body.st {options}").split_whitespace());
+    printed(folder, format!("dev synth body.st {options}").split_whitespace());
     let body = std::fs::read(folder.join("body.st")).unwrap();
     let body = SafeTensors::deserialize(&body).unwrap();
     let floats = |x: f32, count: usize| x.to_le_bytes().repeat(count);

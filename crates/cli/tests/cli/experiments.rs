@@ -53,7 +53,7 @@ fn are_called_equal(found: &Found) -> bool {
 
 /// What another run finds of the arm that is the baseline.
 fn ask_again(folder: &Path, ledger: &Path) -> Found {
-    run(folder, "experiment run experiments/001-itself --cache-dir cache");
+    run(folder, "dev experiment run experiments/001-itself --cache-dir cache");
     let found = Findings::all(&read(ledger).unwrap().0).pop().unwrap().found;
     found.into_iter().find(|found| found.is_baseline).unwrap()
 }
@@ -62,7 +62,7 @@ fn ask_again(folder: &Path, ledger: &Path) -> Found {
 fn one_file_and_one_command_answer_a_question() {
     let folder = folder(QUESTION);
     let own = folder.path().join("experiments/001-itself");
-    let table = run(folder.path(), "experiment run experiments/001-itself --cache-dir cache");
+    let table = run(folder.path(), "dev experiment run experiments/001-itself --cache-dir cache");
     // Where noise once looked like a gain, held-out samples leave it open.
     let said = table.lines().find(|line| line.starts_with("same in decode: predicted 1.000, found ")).unwrap();
     assert!(said.ends_with(": holds") || said.ends_with(": open"), "{table}");
@@ -102,16 +102,18 @@ fn one_file_and_one_command_answer_a_question() {
         "| apart | prefill of 9 | ",
         "- impossible is left out: constraint: the plan that it differs from does not have the fusion norm-matmul",
         "- no other is left out: constraint: 'no other' is the baseline: the workload runs the same kernels",
-        "wgoose experiment run experiments/001-itself\n",
+        "wgoose dev experiment run experiments/001-itself\n",
     ] {
         assert!(readme.contains(part), "{part} is not in {readme}");
     }
     // What is recorded says it all.
     std::fs::remove_file(own.join("README.md")).unwrap();
-    run(folder.path(), "experiment render experiments/001-itself");
+    run(folder.path(), "dev experiment render experiments/001-itself");
     assert_eq!(read_to_string(own.join("README.md")).unwrap(), readme);
-    assert!(run(folder.path(), "experiment list").contains(", wrong in decode not measured\n"));
-    assert!(run(folder.path(), "experiment show experiments/001-itself --format csv").contains("wrong result: f32:"));
+    assert!(run(folder.path(), "dev experiment list").contains(", wrong in decode not measured\n"));
+    assert!(
+        run(folder.path(), "dev experiment show experiments/001-itself --format csv").contains("wrong result: f32:")
+    );
     // A run that was broken off leaves what was answered before.
     let text = read_to_string(ledger).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -121,17 +123,17 @@ fn one_file_and_one_command_answer_a_question() {
     let again: String = begun.map(|line| format!("{line}\n")).collect();
     assert!(again.lines().count() >= 2);
     write(own.join("results/broken-off.jsonl"), &again).unwrap();
-    assert!(!run(folder.path(), "experiment compare experiments/001-itself").contains("broken-off"));
+    assert!(!run(folder.path(), "dev experiment devices experiments/001-itself").contains("broken-off"));
 
     // Two devices, each with a column.
     std::fs::copy(ledger, own.join("results/zz-other.jsonl")).unwrap();
-    let table = run(folder.path(), "experiment compare experiments/001-itself");
+    let table = run(folder.path(), "dev experiment devices experiments/001-itself");
     let device = ledger.file_stem().unwrap().to_str().unwrap();
     assert!(table.starts_with(&format!("| arm | timed | {device} | zz-other |\n")), "{table}");
     let row = table.lines().find(|line| line.starts_with("| same | decode | ")).unwrap();
     let [_, _, _, here, there, _] = row.split('|').collect::<Vec<_>>()[..] else { panic!("{row}") };
     assert!(here == there && here.contains(" to "), "{row}");
-    run(folder.path(), "experiment render experiments/001-itself");
+    run(folder.path(), "dev experiment render experiments/001-itself");
     assert!(read_to_string(own.join("README.md")).unwrap().contains("\n## Devices side by side\n| arm | timed |"));
 }
 
@@ -149,14 +151,14 @@ fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
     ];
     for (question, says) in cases {
         let folder = folder(question);
-        let line = "experiment run experiments/001-itself --cache-dir cache";
+        let line = "dev experiment run experiments/001-itself --cache-dir cache";
         let output = wgoose(folder.path(), line.split(' '));
         let (status, said) = (output.status.code(), said(output));
         assert!(status == Some(1) && said.contains(says) && said.lines().count() == 1, "{says}: {status:?} {said}");
         assert!(!folder.path().join("experiments/001-itself/README.md").exists());
     }
     let folder = folder(QUESTION);
-    let output = wgoose(folder.path(), ["experiment", "show", "experiments/001-itself"]);
+    let output = wgoose(folder.path(), ["dev", "experiment", "show", "experiments/001-itself"]);
     assert!(said(output).contains("nothing was measured yet"));
 }
 
@@ -173,7 +175,7 @@ fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
         ],
     )"#;
     let folder = folder(question);
-    run(folder.path(), "experiment run experiments/001-itself --cache-dir cache");
+    run(folder.path(), "dev experiment run experiments/001-itself --cache-dir cache");
     let results = std::fs::read_dir(folder.path().join("experiments/001-itself/results")).unwrap();
     let ledger = results.map(|entry| entry.unwrap().path()).find(|path| path.extension().unwrap() == "jsonl").unwrap();
     let (records, _) = read(&ledger).unwrap();
@@ -212,12 +214,12 @@ fn what_is_shown_is_what_is_recorded() {
         for ledger in of("jsonl") {
             std::fs::copy(ledger, copy.join("results").join(ledger.file_name().unwrap())).unwrap();
         }
-        printed(copies.path(), ["experiment".as_ref(), "render".as_ref(), copy.as_os_str()]);
+        printed(copies.path(), ["dev".as_ref(), "experiment".as_ref(), "render".as_ref(), copy.as_os_str()]);
         let is_same = |shown: &Path, name: &Path| {
             let again = read_to_string(copy.join(name)).unwrap();
             assert!(
                 read_to_string(shown).unwrap() == again,
-                "{}: wgoose experiment render writes it anew",
+                "{}: wgoose dev experiment render writes it anew",
                 shown.display()
             );
         };
@@ -226,7 +228,7 @@ fn what_is_shown_is_what_is_recorded() {
         rendered += 1;
     }
     assert!(rendered > 10, "{rendered} experiments");
-    let listed = printed(copies.path(), ["experiment", "list", "."]);
+    let listed = printed(copies.path(), ["dev", "experiment", "list", "."]);
     assert!(
         listed.contains("000-itself: Is a plan as fast as itself?\n") && listed.contains("015-f16-halves: "),
         "{listed}"

@@ -55,7 +55,7 @@ fn a_text_is_read_as_it_is_and_judged_from_its_first_token_on() {
     let ids: Vec<u32> = serde_json::from_str(&run(&format!("tokenize {text} --model tiny.gguf"))).unwrap();
     let logits = |ids: &[u32]| {
         std::fs::write(folder.join("ids.json"), serde_json::to_vec(ids).unwrap()).unwrap();
-        run("logits tiny.gguf --tokens ids.json --out logits.npy --backend cpu");
+        run("dev logits tiny.gguf --tokens ids.json --out logits.npy --backend cpu");
         npy(&folder.join("logits.npy"))
     };
     let (rows, vocab, after) = logits(&ids);

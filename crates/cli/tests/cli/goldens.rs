@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 struct Golden {
     name: String,
     blake3: String,
-    /// Arguments of `wgoose synth`; none for the committed checkpoint.
+    /// Arguments of `wgoose dev synth`; none for the committed checkpoint.
     synth: Vec<String>,
     tokens: Vec<u32>,
     positions: Vec<u32>,
@@ -67,7 +67,10 @@ fn model(golden: &Golden, place: &Path) -> PathBuf {
         _ => ("gguf", false),
     };
     let path = place.join(format!("{}.{suffix}", golden.name));
-    printed(place, ["synth".as_ref(), path.as_os_str()].into_iter().chain(golden.synth.iter().map(AsRef::as_ref)));
+    printed(
+        place,
+        ["dev".as_ref(), "synth".as_ref(), path.as_os_str()].into_iter().chain(golden.synth.iter().map(AsRef::as_ref)),
+    );
     assert!(
         converted || hash(&path) == golden.blake3,
         "{}: synth makes another model: `cargo xtask bless`",
@@ -93,7 +96,7 @@ fn check(golden: &Golden, backend: &str, tolerance: &Tolerance) {
     std::fs::write(place.path().join("tokens.json"), serde_json::to_vec(&golden.tokens).unwrap()).unwrap();
     let outputs = ["--tokens", "tokens.json", "--out", "logits.npy", "--state-out", "state.safetensors"];
     let options = outputs.into_iter().chain(["--backend", backend]).map(AsRef::as_ref);
-    printed(place.path(), ["logits".as_ref(), model.as_os_str()].into_iter().chain(options));
+    printed(place.path(), ["dev".as_ref(), "logits".as_ref(), model.as_os_str()].into_iter().chain(options));
 
     let what = format!("{} on the {backend}", golden.name);
     let (rows, vocab, logits) = npy(&place.path().join("logits.npy"));

@@ -62,10 +62,10 @@ fn stderr(output: &Output) -> String {
 fn a_new_file_is_listed_tested_timed_and_swept() {
     let folder = folder(PAIRS);
     let folder = folder.path();
-    let list = printed(folder, words("kernel --kernels mine"));
+    let list = printed(folder, words("dev kernel --kernels mine"));
     assert!(list.contains("pairs") && list.contains("two elements per thread. (new)"), "{list}");
 
-    let line = "kernel embed/pairs --kernels mine --model tiny.gguf --cases 4 --tokens 1,2 --budget 1";
+    let line = "dev kernel embed/pairs --kernels mine --model tiny.gguf --cases 4 --tokens 1,2 --budget 1";
     let told = printed(folder, words(line));
     assert!(told.contains("embed/pairs: two elements per thread.\n  right: "), "{told}");
     for tokens in [1, 2] {
@@ -76,15 +76,17 @@ fn a_new_file_is_listed_tested_timed_and_swept() {
     }
     let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
     std::fs::write(folder.join("mine/ops/embed/copy.wgsl"), own.replace("// default: 10\n", "")).unwrap();
-    let told =
-        printed(folder, words("kernel embed/copy --kernels mine --model tiny.gguf --cases 1 --tokens 2 --budget 1"));
+    let told = printed(
+        folder,
+        words("dev kernel embed/copy --kernels mine --model tiny.gguf --cases 1 --tokens 2 --budget 1"),
+    );
     std::fs::remove_file(folder.join("mine/ops/embed/copy.wgsl")).unwrap();
     assert!(told.contains("  copy beside elements: identical\n") && told.contains("(identical to elements)"), "{told}");
     let verdict = told.lines().find_map(|line| line.strip_prefix("  copy beside pairs: ")).unwrap();
     let words_of_verdict = ["FAST x", "SLOW x", "SAME x", "AMBIGUOUS x"];
     assert!(words_of_verdict.iter().any(|w| verdict.starts_with(w)) && verdict.contains(" to "), "{verdict}");
 
-    let lerp = printed(folder, words("kernel lerp --model tiny.gguf --cases 1 --tokens 2"));
+    let lerp = printed(folder, words("dev kernel lerp --model tiny.gguf --cases 1 --tokens 2"));
     assert!(lerp.contains("not in the default plan, which fuses it into another op"), "{lerp}");
 
     // Before its sibling: the shortest sweep times the default kernels of such ops.
@@ -106,18 +108,18 @@ fn a_wrong_kernel_is_shrunk_saved_and_run_again() {
     let wrong = PAIRS.replace("table_value(at + 1u)", "table_value(at)");
     let folder = folder(&wrong);
     let folder = folder.path();
-    let output = wgoose(folder, words("kernel embed/pairs --kernels mine --tokens 0"));
+    let output = wgoose(folder, words("dev kernel embed/pairs --kernels mine --tokens 0"));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(stderr(&output).contains("wgoose: wrong: embed/pairs"), "{}", stderr(&output));
     assert!(told.contains("WRONG: embed/pairs WG=") && told.contains("smallest case: "), "{told}");
 
-    let again = "kernel --case embed-pairs.case.json --kernels mine";
+    let again = "dev kernel --case embed-pairs.case.json --kernels mine";
     assert!(told.contains(&format!("saved: wgoose {again} runs it")), "{told}");
     assert_eq!(wgoose(folder, words(again)).status.code(), Some(1));
     write(folder, PAIRS);
     assert!(printed(folder, words(again)).ends_with("right\n"));
-    let elsewhere = wgoose(folder, words("kernel --case embed-pairs.case.json"));
+    let elsewhere = wgoose(folder, words("dev kernel --case embed-pairs.case.json"));
     assert!(stderr(&elsewhere).contains("embed/pairs"), "{}", stderr(&elsewhere));
 }
 
@@ -132,7 +134,7 @@ fn a_file_that_is_no_kernel_is_an_error_with_its_place_everywhere() {
         ("table_value(at);", "table_value(at, 1u);", "pairs.wgsl:27: "),
     ] {
         write(folder, &PAIRS.replace(from, to));
-        for line in ["kernel embed/pairs --kernels mine --tokens 0", "kernel embed --kernels mine --tokens 0"] {
+        for line in ["dev kernel embed/pairs --kernels mine --tokens 0", "dev kernel embed --kernels mine --tokens 0"] {
             let output = wgoose(folder, words(line));
             assert_eq!(output.status.code(), Some(1), "{to}");
             assert!(stderr(&output).contains(place), "{}", stderr(&output));
@@ -150,17 +152,17 @@ fn a_file_that_is_no_kernel_is_an_error_with_its_place_everywhere() {
 /// Every verb that runs a model, with the least that it needs.
 const RUNNING: &[&str] = &[
     "verify tiny.gguf --cache cache",
-    "logits tiny.gguf --tokens ids.json --out logits.npy",
-    "trace tiny.gguf --tokens ids.json --first-divergence",
+    "dev logits tiny.gguf --tokens ids.json --out logits.npy",
+    "dev trace tiny.gguf --tokens ids.json --first-divergence",
     "generate tiny.gguf --prompt a --max-tokens 1",
-    "profile tiny.gguf",
+    "dev profile tiny.gguf",
     "bench tiny.gguf --title a --change b",
     "bench tiny.gguf --workload chat",
     "bench tiny.gguf --cold",
-    "graph tiny.gguf --dispatches 1",
+    "dev graph tiny.gguf --dispatches 1",
     "info tiny.gguf --memory",
-    "kernel embed --tokens 0",
-    "kernel embed --model tiny.gguf --cases 1",
+    "dev kernel embed --tokens 0",
+    "dev kernel embed --model tiny.gguf --cases 1",
     "embed tiny.gguf a",
     "eval tiny.gguf --text text.txt",
     "chat tiny.gguf",
@@ -205,7 +207,7 @@ fn a_kernel_that_does_not_compile_stops_every_verb() {
     std::fs::remove_file(folder.join("mine/ops/embed/pairs.wgsl")).unwrap();
     stops(missing, RUNNING);
     stops(elsewhere, RUNNING);
-    let some = &["verify tiny.gguf --cache cache", "graph tiny.gguf --dispatches 1"];
+    let some = &["verify tiny.gguf --cache cache", "dev graph tiny.gguf --dispatches 1"];
     for wrong in [("pairs.wgsl", String::new()), pairs("lib/op", "lib/opp"), ("pairs.wgsl", large)] {
         stops(wrong, some);
     }
@@ -279,7 +281,7 @@ fn a_variant_that_no_plan_takes_is_checked_when_it_is_forced() {
     assert!(unseen.status.success() && stderr(&unseen).contains("pairs.wgsl: new, not used by this run"), "{unseen:?}");
     for (line, refused) in [
         ("verify tiny.gguf --plan default", "the plan fails the quality gate"),
-        ("trace tiny.gguf --plan default --tokens ids.json --first-divergence", "embed/pairs"),
+        ("dev trace tiny.gguf --plan default --tokens ids.json --first-divergence", "embed/pairs"),
     ] {
         std::fs::write(folder.path().join("ids.json"), "[1, 2, 3]").unwrap();
         let output = run(&format!("{line} --kernels mine --variant embed/pairs"));
@@ -315,9 +317,9 @@ fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {
         .replacen("    let start =", "    few[params.k * 100u + thread.tid] = 1.0;\n    if few[thread.tid % 4u] == 7.5 { y[0] = 1.0; }\n    let start =", 1);
     std::fs::create_dir_all(folder.join("mine/ops/layer_norm")).unwrap();
     std::fs::write(folder.join("mine/ops/layer_norm/row.wgsl"), hostile).unwrap();
-    let line = "logits tiny.gguf --tokens ids.json --out mine.npy --no-cache --kernels mine";
+    let line = "dev logits tiny.gguf --tokens ids.json --out mine.npy --no-cache --kernels mine";
     printed(folder, words(line));
-    printed(folder, words("logits tiny.gguf --tokens ids.json --out own.npy --no-cache"));
+    printed(folder, words("dev logits tiny.gguf --tokens ids.json --out own.npy --no-cache"));
     let numbers = |name: &str| std::fs::read(folder.join(name)).unwrap();
     assert_eq!(numbers("mine.npy"), numbers("own.npy"), "nothing else is changed");
 }
@@ -325,7 +327,7 @@ fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {
 #[test]
 fn a_watched_folder_is_tested_after_every_change() {
     let folder = folder(&PAIRS.replace("table_value(at + 1u)", "0.0"));
-    let line = "kernel embed/pairs --kernels mine --tokens 0 --cases 1 --watch";
+    let line = "dev kernel embed/pairs --kernels mine --tokens 0 --cases 1 --watch";
     let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
     command.args(words(line)).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();

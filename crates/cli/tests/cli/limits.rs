@@ -11,9 +11,9 @@ const MIXES: [&str; 8] = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M", "Q5_K_
 
 /// With all limits of WebGPU, and through OpenGL where there is some: without it, that part has nothing to say.
 fn lesser_ways(folder: &Path) -> Vec<&'static str> {
-    printed(folder, "synth probe.gguf --layers 1 --width 64 --vocab 300".split(' '));
+    printed(folder, "dev synth probe.gguf --layers 1 --width 64 --vocab 300".split(' '));
     std::fs::write(folder.join("ids.json"), "[1]").unwrap();
-    let on_gl = "logits probe.gguf --tokens ids.json --out l.npy --no-cache --device gl";
+    let on_gl = "dev logits probe.gguf --tokens ids.json --out l.npy --no-cache --device gl";
     let has_gl = wgoose(folder, on_gl.split(' ')).status.success();
     let mut ways = vec!["--limits webgpu", "--limits low"];
     ways.extend(has_gl.then_some("--device gl --limits low"));
@@ -28,7 +28,7 @@ fn the_quality_hash_is_the_same_on_every_back_end_and_with_the_least_limits() {
     ways.extend(lesser_ways(folder));
     for mix in MIXES {
         let shape = "--layers 1 --width 256 --ffn 256 --vocab 300 --ranks 16,16,16,16";
-        printed(folder, format!("synth m.gguf {shape} --mix {mix}").split(' '));
+        printed(folder, format!("dev synth m.gguf {shape} --mix {mix}").split(' '));
         let verified = |way: &str| -> Quality {
             let line = format!("verify m.gguf --plan default --cache cache --json {way}");
             serde_json::from_str(&printed(folder, line.split_whitespace())).unwrap()
@@ -52,7 +52,7 @@ fn texts_are_continued_and_embedded_with_the_least_limits() {
     let ways = lesser_ways(folder);
     for mix in ["F16", "Q8_0", "Q4_K_M"] {
         let shape = "--layers 2 --width 256 --ffn 256 --ranks 16,16,16,16";
-        printed(folder, format!("synth m.gguf {shape} --mix {mix}").split(' '));
+        printed(folder, format!("dev synth m.gguf {shape} --mix {mix}").split(' '));
         let continued = |way: &str| {
             let line = format!("generate m.gguf --plan default --prompt goose --max-tokens 6 --temperature 0 {way}");
             printed(folder, line.split_whitespace())

@@ -21,12 +21,12 @@ fn least(folder: &Path) -> u64 {
 fn a_budget_changes_no_byte_of_a_result() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    printed(folder, "synth tiny.gguf --layers 5 --width 128 --ffn 256 --vocab 320 --ranks 32,24,16,48".split(' '));
+    printed(folder, "dev synth tiny.gguf --layers 5 --width 128 --ffn 256 --vocab 320 --ranks 32,24,16,48".split(' '));
     std::fs::write(folder.join("tokens.json"), serde_json::to_string(&(0..80).collect::<Vec<u32>>()).unwrap()).unwrap();
     let need = least(folder);
     let mut results = Vec::new();
     for options in [String::new(), "--eager".into(), format!("--gpu-budget {need}"), "--gpu-budget 1GiB".into()] {
-        let line = format!("logits tiny.gguf --tokens tokens.json --out l.npy --state-out s.st {options}");
+        let line = format!("dev logits tiny.gguf --tokens tokens.json --out l.npy --state-out s.st {options}");
         printed(folder, line.split_whitespace());
         results.push(["l.npy", "s.st"].map(|f| std::fs::read(folder.join(f)).unwrap()));
     }
@@ -69,7 +69,10 @@ fn no_second_copy_of_the_weights_is_left_behind() {
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");
     // Most of it is one large matrix, and another.
-    printed(folder, "synth large.gguf --layers 1 --width 128 --ffn 256 --vocab 200000 --ranks 32,24,16,48".split(' '));
+    printed(
+        folder,
+        "dev synth large.gguf --layers 1 --width 128 --ffn 256 --vocab 200000 --ranks 32,24,16,48".split(' '),
+    );
     let anonymous = |model: &str| {
         let report = json(folder, &format!("bench --cold --runs 1 --json {model}"));
         let warm = &report["conditions"][0]["samples"][0];

@@ -24,7 +24,7 @@ fn the_first_op_is_named() {
     std::fs::write(folder.join("ids.json"), "[1, 2, 3]").unwrap();
     for backend in ["cpu", "gpu"] {
         for line in [
-            "logits tiny.gguf --tokens ids.json --out l.npy",
+            "dev logits tiny.gguf --tokens ids.json --out l.npy",
             "embed tiny.gguf goose",
             "embed tiny.gguf goose --out e.npy",
             "embed tiny.gguf goose --store s --prefix duck",

@@ -103,7 +103,7 @@ fn store(folder: &Path) -> Store {
     Store::at(folder.join("data/plans"))
 }
 
-const STEP: &str = "graph m.gguf --dispatches 1";
+const STEP: &str = "dev graph m.gguf --dispatches 1";
 
 #[test]
 fn every_command_finds_the_plan_and_says_so() {
@@ -253,7 +253,7 @@ fn plans_are_listed_with_their_standing() {
 }
 
 #[test]
-fn plans_are_shown_compared_exported_and_removed() {
+fn plans_are_shown_compared_exported_imported_and_removed() {
     let tuned = Tuned::new();
     let here = tuned.path();
     let run = |line: &str| printed(here, line.split_whitespace());
@@ -266,11 +266,14 @@ fn plans_are_shown_compared_exported_and_removed() {
     run(&format!("plans export {part} out.ron"));
     assert_eq!(Plan::load(&here.join("out.ron")).unwrap(), tuned.plan);
     run("plans export nvidia-h200-32x2560-q4_k_m h200.ron");
-    assert!(run(&format!("plans compare {part} out.ron")).contains("the same"));
+    assert!(run(&format!("plans diff {part} out.ron")).contains("the same"));
     tuned.change(|plan| plan.prefill_chunk = 9);
-    let differ = run(&format!("plans compare {part} out.ron"));
+    let differ = run(&format!("plans diff {part} out.ron"));
     let rows: Vec<&str> = differ.lines().skip(2).collect();
     assert_eq!(rows, ["prefill chunk  A  9", "               B  7"]);
+
+    assert_eq!(run("plans import out.ron m.gguf"), format!("{}: filed\n", tuned.name));
+    assert!(run(&format!("plans diff {part} out.ron")).contains("the same"));
 
     fs::write(tuned.store().ledger(&tuned.name), "").unwrap();
     let fails = |line: &str, says: &str| {
@@ -286,8 +289,10 @@ fn plans_are_shown_compared_exported_and_removed() {
     fails("plans remove out.ron", "not in the store");
     fails("plans show goose", "no plan is called 'goose'");
     fails("plans show missing.ron", "missing.ron");
-    fails("plans compare 2 h200.ron", "names of several plans");
-    fails("plans --json compare h200.ron out.ron", "only list and show print JSON");
+    fails("plans import missing.ron m.gguf", "missing.ron");
+    fails("plans import h200.ron m.gguf", "32 layers");
+    fails("plans diff 2 h200.ron", "names of several plans");
+    fails("plans --json diff h200.ron out.ron", "only list and show print JSON");
     run(&format!("plans remove {part}"));
     assert_eq!(fs::read_dir(tuned.store().folder()).unwrap().count(), 0, "its ledger is gone too");
     fails(&format!("plans remove {part}"), "no plan is called");

@@ -1,4 +1,4 @@
-//! `wgoose roofline` and `wgoose profile`: what they print and write.
+//! `wgoose dev roofline` and `wgoose dev profile`: what they print and write.
 
 use crate::binary::{printed, synth, wgoose};
 use serde_json::Value;
@@ -52,20 +52,20 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
         run(
             folder,
             &format!(
-                "profile a&b.gguf --runs 2 --cache-dir cache --out p.json --svg p.svg --timeline t.json {options}"
+                "dev profile a&b.gguf --runs 2 --cache-dir cache --out p.json --svg p.svg --timeline t.json {options}"
             ),
         )
     };
     let before = profile("");
-    assert!(before.contains("wgoose roofline"), "{before}");
+    assert!(before.contains("wgoose dev roofline"), "{before}");
     let without = read(&folder.join("p.json"));
     assert!(without["ceilings"].is_null() && without["total"]["percent_of_roofline"].is_null());
     assert_well_formed(&std::fs::read_to_string(folder.join("p.svg")).unwrap());
     let printed: Value =
-        serde_json::from_str(&run(folder, "profile a&b.gguf --runs 1 --cache-dir cache --json")).unwrap();
+        serde_json::from_str(&run(folder, "dev profile a&b.gguf --runs 1 --cache-dir cache --json")).unwrap();
     assert!(printed["clock_is_too_coarse"].is_boolean() && before.contains("decode, 1 sequence, 2 runs"), "{before}");
 
-    let table = run(folder, "roofline --cache-dir cache");
+    let table = run(folder, "dev roofline --cache-dir cache");
     for name in ["read-only bandwidth", "f32 multiply-add", "dispatch boundary", "read-back of 4 bytes"] {
         assert!(table.contains(name), "{name} is not in {table}");
     }
@@ -78,7 +78,7 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     };
 
     let after = profile("--layers --tokens 3 --sequences 2");
-    assert!(!after.contains("wgoose roofline") && after.contains("layer 1"), "{after}");
+    assert!(!after.contains("wgoose dev roofline") && after.contains("layer 1"), "{after}");
     let report = read(&folder.join("p.json"));
     assert_close(report["ceilings"]["read_gb_s"].as_f64().unwrap(), median("read_bandwidth"));
     assert_eq!((&report["tokens"], &report["sequences"], &report["runs"]), (&3.into(), &2.into(), &2.into()));
@@ -120,7 +120,7 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
 #[test]
 fn a_roofline_can_be_written_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
-    let printed: Value = serde_json::from_str(&run(folder.path(), "roofline --json --out r.json")).unwrap();
+    let printed: Value = serde_json::from_str(&run(folder.path(), "dev roofline --json --out r.json")).unwrap();
     assert_eq!(printed, read(&folder.path().join("r.json")));
     for figure in printed["figures"].as_array().unwrap() {
         assert!(!figure["how"].as_str().unwrap().is_empty(), "{figure}");
@@ -133,7 +133,7 @@ fn a_roofline_can_be_written_elsewhere() {
 fn the_reference_has_no_dispatches_to_profile() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
-    let output = wgoose(folder.path(), ["profile", "tiny.gguf", "--backend", "cpu"]);
+    let output = wgoose(folder.path(), ["dev", "profile", "tiny.gguf", "--backend", "cpu"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("no dispatches"));
 }

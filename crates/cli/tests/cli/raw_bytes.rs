@@ -31,7 +31,7 @@ fn a_raw_byte_in_any_string_of_a_file_is_not_printed() {
         Victim {
             name: "ledger.jsonl",
             bytes: include_bytes!("../../../../experiments/000-itself/results/llvmpipe.jsonl").to_vec(),
-            line: "plan --from ledger.jsonl",
+            line: "plans derive ledger.jsonl",
             spelled: "\\u001b",
         },
         Victim {

@@ -103,8 +103,8 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose tune model.gguf --out tuned/plan.ron --budget 1 --chunks 16"),
         &["plan: tuned/plan.ron", "now:  wgoose generate model.gguf --plan tuned/plan.ron"],
     ),
-    ("wgoose plan --from tuned/*.jsonl --precision f32", Run, &["schema: 3", "choices"]),
-    ("wgoose report tuned/plan.jsonl", Run, &["tuned/plan.html: "]),
+    ("wgoose plans derive tuned/*.jsonl --precision f32", Run, &["schema: 3", "choices"]),
+    ("wgoose plans report tuned/plan.jsonl", Run, &["tuned/plan.html: "]),
     (
         "wgoose tune model.gguf --seeds mine.json",
         Instead("wgoose tune model.gguf --seeds mine.json --budget 1 --chunks 16"),
@@ -124,30 +124,30 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         &[],
     ),
     ("wgoose plans show nvidia-h200-24x2048-f16", Run, &["NVIDIA H200", "decode"]),
-    ("wgoose graph 0.1B --fuse all", Run, &["head.weight", "places fused"]),
-    ("wgoose graph 0.1B --dot | dot -Tsvg > rwkv7.svg", Instead("wgoose graph 0.1B --dot"), &["digraph", "->"]),
-    ("wgoose graph model.gguf --dispatches 1", Run, &["dispatches,", "head.weight"]),
-    ("wgoose logits model.gguf --tokens ids.json --out logits.npy", Run, &["logits.npy: logits [3, 320]"]),
-    ("wgoose logits model.gguf --tokens ids.json --out cpu.npy --backend cpu", Run, &["cpu.npy: logits [3, 320]"]),
-    ("wgoose trace model.gguf --tokens ids.json --out ops", Run, &["ops: ", " outputs"]),
-    ("wgoose trace model.gguf --tokens ids.json --first-divergence", Run, &["ops are within their tolerances"]),
+    ("wgoose dev graph 0.1B --fuse all", Run, &["head.weight", "places fused"]),
+    ("wgoose dev graph 0.1B --dot | dot -Tsvg > rwkv7.svg", Instead("wgoose dev graph 0.1B --dot"), &["digraph", "->"]),
+    ("wgoose dev graph model.gguf --dispatches 1", Run, &["dispatches,", "head.weight"]),
+    ("wgoose dev logits model.gguf --tokens ids.json --out logits.npy", Run, &["logits.npy: logits [3, 320]"]),
+    ("wgoose dev logits model.gguf --tokens ids.json --out cpu.npy --backend cpu", Run, &["cpu.npy: logits [3, 320]"]),
+    ("wgoose dev trace model.gguf --tokens ids.json --out ops", Run, &["ops: ", " outputs"]),
+    ("wgoose dev trace model.gguf --tokens ids.json --first-divergence", Run, &["ops are within their tolerances"]),
     ("wgoose tokenize \"The goose flies\"", Run, &["[6699,38609,38515]"]),
     ("wgoose embed model.gguf --file texts.txt --out vectors.npy", Run, &["vectors.npy: 2 embeddings"]),
-    ("wgoose roofline", Run, &["bandwidth", "dispatch", "barrier"]),
-    ("wgoose profile model.gguf --svg step.svg", Run, &["matmul", "roofline", "whole step"]),
+    ("wgoose dev roofline", Run, &["bandwidth", "dispatch", "barrier"]),
+    ("wgoose dev profile model.gguf --svg step.svg", Run, &["matmul", "roofline", "whole step"]),
     (
-        "wgoose synth model.gguf --preset 0.1B --mix Q4_K_M",
-        Instead("wgoose synth published.gguf --preset 0.1B --mix Q4_K_M && rm published.gguf"),
+        "wgoose dev synth model.gguf --preset 0.1B --mix Q4_K_M",
+        Instead("wgoose dev synth published.gguf --preset 0.1B --mix Q4_K_M && rm published.gguf"),
         &["191.1 M weights", "Q4_K_M"],
     ),
-    ("wgoose kernel", Run, &["matmul", "naive", "one workgroup per token"]),
+    ("wgoose dev kernel", Run, &["matmul", "naive", "one workgroup per token"]),
     (
-        "wgoose kernel matmul/naive --cases 50",
-        Instead("wgoose kernel matmul/naive --cases 5 --tokens 0"),
+        "wgoose dev kernel matmul/naive --cases 50",
+        Instead("wgoose dev kernel matmul/naive --cases 5 --tokens 0"),
         &["matmul/naive"],
     ),
-    ("wgoose kernel lerp --model model.gguf --kernels mine --watch", Left("it goes on for ever: kernels.rs"), &[]),
-    ("wgoose kernel --case lerp-mine.case.json --kernels mine", Left("nothing has failed: kernels.rs"), &[]),
+    ("wgoose dev kernel lerp --model model.gguf --kernels mine --watch", Left("it goes on for ever: kernels.rs"), &[]),
+    ("wgoose dev kernel --case lerp-mine.case.json --kernels mine", Left("nothing has failed: kernels.rs"), &[]),
     (
         "wgoose tune model.gguf --kernels mine --out mine.ron",
         Instead("wgoose tune model.gguf --kernels mine --out mine.ron --budget 1 --chunks 16"),
@@ -183,7 +183,7 @@ fn folder() -> tempfile::TempDir {
     synth(path, "model.gguf", "");
     printed(path, "convert model.gguf small.gguf --to Q8_0".split(' '));
     // What a file is, its content says.
-    printed(path, "synth model.st --layers 2 --width 256 --ffn 256 --vocab 320 --ranks 32,32,32,32".split(' '));
+    printed(path, "dev synth model.st --layers 2 --width 256 --ffn 256 --vocab 320 --ranks 32,32,32,32".split(' '));
     fs::rename(path.join("model.st"), path.join("model.pth")).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::os::unix::fs::symlink(root.join("assets"), path.join("assets")).unwrap();

@@ -10,9 +10,9 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8]| write(folder.path().join(name), content).unwrap();
     synth(folder.path(), "good.gguf", "");
-    printed(folder.path(), "synth few-bytes.gguf --layers 1 --width 64 --vocab 100".split(' '));
-    printed(folder.path(), "synth pile.st --layers 1 --width 64 --vocab 50277".split(' '));
-    printed(folder.path(), "synth speech.st --layers 1 --width 64 --vocab 77900".split(' '));
+    printed(folder.path(), "dev synth few-bytes.gguf --layers 1 --width 64 --vocab 100".split(' '));
+    printed(folder.path(), "dev synth pile.st --layers 1 --width 64 --vocab 50277".split(' '));
+    printed(folder.path(), "dev synth speech.st --layers 1 --width 64 --vocab 77900".split(' '));
     let good = std::fs::read(folder.path().join("good.gguf")).unwrap();
     file("utf16.txt", b"\xff\xfeg\0o\0o\0s\0e");
     file("cut.gguf", &good[..good.len() / 2]);
@@ -65,9 +65,9 @@ const FAILURES: &[(&str, &str)] = &[
         "'hf.safetensors': tensor 'model.layers.0.ffn.key.weight' is missing: the file holds no complete RWKV-7 model (3 of its tensors have flash-linear-attention's names",
     ),
     ("info folder", "'folder': no model in this folder: expected a file that ends in .gguf"),
-    ("graph missing.gguf", "missing.gguf"),
+    ("dev graph missing.gguf", "missing.gguf"),
     ("generate cut.gguf --prompt a", "truncated"),
-    ("logits folder.gguf --tokens tokens.json --out logits.npy", "no model in this folder"),
+    ("dev logits folder.gguf --tokens tokens.json --out logits.npy", "no model in this folder"),
     ("verify empty.gguf", "the file is empty"),
     ("tune missing.gguf --out plan.ron", "missing.gguf"),
     ("bench missing.gguf --title a --change b --save report.md", "missing.gguf"),
@@ -79,27 +79,27 @@ const FAILURES: &[(&str, &str)] = &[
     ("bench --workload all cut.gguf", "truncated"),
     ("bench --packed 2x3 good.gguf --plan missing.ron", "missing.ron"),
     // Experiments.
-    ("experiment run nowhere", "experiment nowhere"),
-    ("experiment run folder", "folder/experiment.ron"),
-    ("experiment run garbage.ron", "experiment garbage.ron: 1:2"),
-    ("experiment render binary.ron", "experiment binary.ron"),
-    ("experiment show empty.ron", "experiment empty.ron"),
-    ("experiment list folder", "no folder in it has an experiment.ron"),
+    ("dev experiment run nowhere", "dev experiment nowhere"),
+    ("dev experiment run folder", "folder/experiment.ron"),
+    ("dev experiment run garbage.ron", "dev experiment garbage.ron: 1:2"),
+    ("dev experiment render binary.ron", "dev experiment binary.ron"),
+    ("dev experiment show empty.ron", "dev experiment empty.ron"),
+    ("dev experiment list folder", "no folder in it has an experiment.ron"),
     ("compare missing.gguf --chunk 4", "missing.gguf"),
     ("compare good.gguf --chunk 4 --against cut.gguf", "truncated"),
     ("compare good.gguf --chunk 4 --ledger good.gguf", "good.gguf is not a ledger"),
     ("compare good.gguf --plan default --plan garbage.ron", "garbage.ron: line 1"),
     // Tokens.
-    ("logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
-    ("logits good.gguf --out logits.npy --tokens folder", "folder"),
-    ("logits good.gguf --out logits.npy --tokens object.json", "expected a JSON list of token ids"),
-    ("logits good.gguf --out logits.npy --tokens words.json", "expected a JSON list of token ids"),
-    ("logits good.gguf --out logits.npy --tokens negative.json", "expected a JSON list of token ids"),
-    ("logits good.gguf --out logits.npy --tokens cut.json", "expected a JSON list of token ids"),
-    ("logits good.gguf --out logits.npy --tokens binary.json", "binary.json"),
-    ("logits good.gguf --out logits.npy --tokens none.json", "empty"),
-    ("logits good.gguf --out logits.npy --tokens large.json", "token 320"),
-    ("logits good.gguf --out logits.npy --tokens large.json --backend cpu", "token 320"),
+    ("dev logits good.gguf --out logits.npy --tokens missing.json", "missing.json"),
+    ("dev logits good.gguf --out logits.npy --tokens folder", "folder"),
+    ("dev logits good.gguf --out logits.npy --tokens object.json", "expected a JSON list of token ids"),
+    ("dev logits good.gguf --out logits.npy --tokens words.json", "expected a JSON list of token ids"),
+    ("dev logits good.gguf --out logits.npy --tokens negative.json", "expected a JSON list of token ids"),
+    ("dev logits good.gguf --out logits.npy --tokens cut.json", "expected a JSON list of token ids"),
+    ("dev logits good.gguf --out logits.npy --tokens binary.json", "binary.json"),
+    ("dev logits good.gguf --out logits.npy --tokens none.json", "empty"),
+    ("dev logits good.gguf --out logits.npy --tokens large.json", "token 320"),
+    ("dev logits good.gguf --out logits.npy --tokens large.json --backend cpu", "token 320"),
     // Texts.
     ("embed good.gguf --file missing.txt", "missing.txt"),
     ("embed good.gguf --file folder", "folder"),
@@ -140,9 +140,9 @@ const FAILURES: &[(&str, &str)] = &[
     ("convert good.gguf new.gguf --to auto --target-kl 0.01 --text empty.ron", "empty.ron: the text is empty"),
     ("convert good.gguf new.gguf --to auto --target-kl 0.01 --device nobodys", "no adapter matches 'nobodys'"),
     // Places to write to.
-    ("synth nowhere/new.gguf --layers 1 --width 64 --vocab 300", "nowhere/new.gguf"),
-    ("synth folder.gguf --layers 1 --width 64 --vocab 300", "folder.gguf"),
-    ("synth new.pth --layers 1 --width 64", ".gguf, .st or .safetensors"),
+    ("dev synth nowhere/new.gguf --layers 1 --width 64 --vocab 300", "nowhere/new.gguf"),
+    ("dev synth folder.gguf --layers 1 --width 64 --vocab 300", "folder.gguf"),
+    ("dev synth new.pth --layers 1 --width 64", ".gguf, .st or .safetensors"),
     // Plans, devices.
     ("generate good.gguf --prompt a --plan garbage.ron", "garbage.ron: line 1"),
     ("generate good.gguf --prompt a --plan empty.ron", "empty.ron: line 1"),
@@ -151,15 +151,15 @@ const FAILURES: &[(&str, &str)] = &[
     ("info garbage.ron", "garbage.ron: line 1"),
     ("generate good.gguf --prompt a --device nobodys", "no adapter matches 'nobodys'"),
     ("verify good.gguf --device 99", "no adapter matches '99'"),
-    ("graph good.gguf --dispatches 4000000000", "smaller prefill chunk"),
+    ("dev graph good.gguf --dispatches 4000000000", "smaller prefill chunk"),
     // Sizes, options.
-    ("synth new.gguf --layers 0 --width 64", "layers is 0"),
-    ("synth new.gguf --layers 1 --width 100", "width 100"),
-    ("synth new.gguf --layers 4294967295 --width 64", "layers 4294967295"),
-    ("synth new.gguf --layers 1 --width 64 --ranks 8,0,8,8", "rank is 0"),
-    ("synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q4_K_M", "multiple of 256"),
-    ("synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q8_0 --hot", "hot"),
-    ("synth new.st --layers 1 --width 64 --vocab 300 --mix Q8_0", "GGUF"),
+    ("dev synth new.gguf --layers 0 --width 64", "layers is 0"),
+    ("dev synth new.gguf --layers 1 --width 100", "width 100"),
+    ("dev synth new.gguf --layers 4294967295 --width 64", "layers 4294967295"),
+    ("dev synth new.gguf --layers 1 --width 64 --ranks 8,0,8,8", "rank is 0"),
+    ("dev synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q4_K_M", "multiple of 256"),
+    ("dev synth new.gguf --layers 1 --width 64 --vocab 300 --mix Q8_0 --hot", "hot"),
+    ("dev synth new.st --layers 1 --width 64 --vocab 300 --mix Q8_0", "GGUF"),
     ("generate few-bytes.gguf --prompt a", "token ids"),
     ("generate pile.st --prompt a", "no text: 50277 tokens are those of models of the Pile"),
     ("generate speech.st --prompt a", "none of 77900 tokens is known: give --vocab FILE"),
@@ -176,11 +176,11 @@ const FAILURES: &[(&str, &str)] = &[
     ("generate good.gguf --prompt a --kernels tokens.json", "tokens.json: "),
     ("generate good.gguf --prompt a --kernels .", ". has no kernels: it must have WGSL files in ops/OP/"),
     ("tune good.gguf --out plan.ron --kernels nowhere", "nowhere: "),
-    ("kernel --kernels folder", "folder has no kernels"),
-    ("kernel mul/honk", "mul has no variant 'honk': it has elements"),
-    ("kernel mul --model missing.gguf --cases 1", "missing.gguf"),
-    ("kernel --case missing.json", "missing.json: "),
-    ("kernel --case tokens.json", "tokens.json: no case that was saved"),
+    ("dev kernel --kernels folder", "folder has no kernels"),
+    ("dev kernel mul/honk", "mul has no variant 'honk': it has elements"),
+    ("dev kernel mul --model missing.gguf --cases 1", "missing.gguf"),
+    ("dev kernel --case missing.json", "missing.json: "),
+    ("dev kernel --case tokens.json", "tokens.json: no case that was saved"),
     ("chat few-bytes.gguf --prompt a", "token ids"),
 ];
 
@@ -197,10 +197,10 @@ const USAGE: &[(&str, &str)] = &[
     ("bench --cold good.gguf --prompt-tokens 32,128", "name one length"),
     ("bench --cold good.gguf --backend cpu", "--backend cpu"),
     ("info", "<FILE>"),
-    ("synth new.gguf --width 64", "--layers"),
-    ("synth new.gguf --preset 9B", "0.1B, 0.4B"),
-    ("synth new.gguf --layers 1 --width 64 --ranks 1,2", "decay,iclr,value,gate"),
-    ("synth new.gguf --layers 1 --width 64 --mix Q9", "unknown mix 'Q9'"),
+    ("dev synth new.gguf --width 64", "--layers"),
+    ("dev synth new.gguf --preset 9B", "0.1B, 0.4B"),
+    ("dev synth new.gguf --layers 1 --width 64 --ranks 1,2", "decay,iclr,value,gate"),
+    ("dev synth new.gguf --layers 1 --width 64 --mix Q9", "unknown mix 'Q9'"),
     ("info good.gguf --state-format f8", "there is no state format 'f8'"),
     ("convert good.gguf", "<OUT>"),
     ("convert good.gguf new.gguf --to Q9", "unknown mix 'Q9'"),
@@ -226,13 +226,13 @@ const USAGE: &[(&str, &str)] = &[
     ("eval good.gguf --text tokens.json --against-plan plan.ron", "--against"),
     ("eval good.gguf --text tokens.json --context 0", "--context"),
     ("eval good.gguf --text tokens.json --limit 0", "--limit"),
-    ("logits good.gguf --tokens tokens.json --out logits.npy --chunk 0", "--chunk"),
-    ("kernel honk", "there is no op 'honk'"),
-    ("kernel mul --watch", "--kernels"),
-    ("kernel mul --case case.json", "cannot be used with"),
-    ("logits good.gguf --tokens tokens.json --out nowhere/logits.npy", "nowhere/logits.npy"),
-    ("logits good.gguf --tokens tokens.json --out folder", "it is a folder"),
-    ("logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
+    ("dev logits good.gguf --tokens tokens.json --out logits.npy --chunk 0", "--chunk"),
+    ("dev kernel honk", "there is no op 'honk'"),
+    ("dev kernel mul --watch", "--kernels"),
+    ("dev kernel mul --case case.json", "cannot be used with"),
+    ("dev logits good.gguf --tokens tokens.json --out nowhere/logits.npy", "nowhere/logits.npy"),
+    ("dev logits good.gguf --tokens tokens.json --out folder", "it is a folder"),
+    ("dev logits good.gguf --tokens tokens.json --out a.npy --state-out nowhere/state.st", "nowhere/state.st"),
     ("tune good.gguf --out plan.jsonl", "choose another ending"),
     ("tune good.gguf --out folder", "it is a folder"),
     ("tune good.gguf --out nowhere/plan.ron", "there is no folder nowhere"),
@@ -267,9 +267,9 @@ const USAGE: &[(&str, &str)] = &[
     ("generate good.gguf --prompt a --stop-token 99999999", "--stop-token 99999999: the model has tokens below 320"),
     ("generate good.gguf --prompt a --gpu-budget abc", "expected a size such as 600MiB or 2GB"),
     ("generate good.gguf --prompt a --gpu-budget 5", "raise --gpu-budget"),
-    ("graph 0.1B --fuse everything", "unknown fusion 'everything'"),
+    ("dev graph 0.1B --fuse everything", "unknown fusion 'everything'"),
     ("generate good.gguf --prompt a --backend tpu", "gpu, cpu"),
-    ("graph good.gguf --dispatches 0", "--dispatches"),
+    ("dev graph good.gguf --dispatches 0", "--dispatches"),
     ("generate good.gguf --prompt a --cache-dir folder --no-cache", "--cache-dir"),
     ("tune good.gguf --out plan.ron --cache-dir folder --no-cache", "--cache-dir"),
     ("bench", "<MODEL>"),
@@ -365,7 +365,7 @@ fn text_of_files_does_not_reach_the_terminal_raw() {
     // A ledger's line is told by what it says of itself.
     let line = "{\"schema\":1,\"id\":\"\x1b[7mX\",\"at\":1}\n";
     write(folder.path().join("escape.jsonl"), line).unwrap();
-    let (_, stderr) = fails(folder.path(), "plan --from escape.jsonl");
+    let (_, stderr) = fails(folder.path(), "plans derive escape.jsonl");
     assert!(stderr.contains("does not match its id \\u{1b}[7mX:") && !stderr.contains('\x1b'), "{stderr:?}");
 }
 
@@ -380,15 +380,15 @@ fn what_is_no_file_is_not_waited_for() {
     for line in [
         "info fifo",
         "info /dev/zero",
-        "graph fifo.gguf",
-        "logits fifo.gguf --tokens tokens.json --out l.npy",
-        "logits good.gguf --tokens fifo --out l.npy",
-        "logits good.gguf --tokens /dev/zero --out l.npy",
+        "dev graph fifo.gguf",
+        "dev logits fifo.gguf --tokens tokens.json --out l.npy",
+        "dev logits good.gguf --tokens fifo --out l.npy",
+        "dev logits good.gguf --tokens /dev/zero --out l.npy",
         "embed good.gguf --file fifo.txt",
         "embed good.gguf a --store fifo",
         "eval good.gguf --text fifo.txt",
         "generate good.gguf --prompts fifo.txt",
-        "kernel --case fifo",
+        "dev kernel --case fifo",
         "convert fifo new.gguf",
     ] {
         let (code, stderr) = fails(folder.path(), line);
@@ -416,7 +416,7 @@ fn wrong_usage_is_explained() {
 #[test]
 fn a_model_without_all_bytes_still_takes_token_ids() {
     let folder = folder();
-    let line = "logits few-bytes.gguf --tokens tokens.json --out logits.npy";
+    let line = "dev logits few-bytes.gguf --tokens tokens.json --out logits.npy";
     assert!(wgoose(folder.path(), line.split_whitespace()).status.success());
 }
 

@@ -53,7 +53,7 @@ fn runs_anything_in(folder: &Path) -> bool {
 fn an_interrupted_sweep_says_so_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
+    let shape = "dev synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
     let (ledger, plan) = (folder.join("plan.jsonl"), folder.join("plan.ron"));
     let tune = |budget| ["tune", "m.gguf", "--budget", budget, "--out", "plan.ron"];
@@ -98,7 +98,7 @@ fn ended(lines: &[String]) -> BTreeMap<String, u32> {
 fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let shape = "synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
+    let shape = "dev synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";
     succeed(wgoose(folder, &shape.split(' ').collect::<Vec<_>>()));
     // The first one has time for more than it is left to do, the second is to end.
     std::fs::write(folder.join("decode.ron"), "(name: \"decode\", parts: [(tokens: 1)])").unwrap();

@@ -47,7 +47,7 @@ fn a_sharded_model_has_the_logits_of_the_model_in_one_file() {
     fs::write(folder.join("tokens.json"), "[72, 101, 108, 108, 111, 300, 1, 0]").unwrap();
     for backend in ["cpu", "gpu"] {
         let logits = |model: &str| {
-            run(folder, &format!("logits {model} --tokens tokens.json --out logits.npy --backend {backend}"));
+            run(folder, &format!("dev logits {model} --tokens tokens.json --out logits.npy --backend {backend}"));
             fs::read(folder.join("logits.npy")).unwrap()
         };
         let wanted = logits("one.st");

@@ -29,7 +29,7 @@ fn interrupted(folder: &Path, line: &str, signal: &str) -> (ExitStatus, String) 
     (output.status, String::from_utf8(output.stderr).unwrap())
 }
 
-const LARGE: &str = "synth large.gguf --layers 8 --width 1024 --vocab 65536 --mix F32";
+const LARGE: &str = "dev synth large.gguf --layers 8 --width 1024 --vocab 65536 --mix F32";
 
 #[test]
 fn a_signal_ends_it_and_leaves_nothing() {

@@ -40,7 +40,7 @@ fn it_is_measured_without_editing_a_plan() {
     let folder = folder();
     let folder = folder.path();
     let logits = |options: &str| {
-        run(folder, &format!("logits tiny.gguf --tokens tokens.json --chunk 4 --out logits.npy {options}"));
+        run(folder, &format!("dev logits tiny.gguf --tokens tokens.json --chunk 4 --out logits.npy {options}"));
         npy(&folder.join("logits.npy")).2
     };
     let (whole, half) = (logits("--state-format f32"), logits("--state-format f16"));
@@ -55,7 +55,7 @@ fn it_is_measured_without_editing_a_plan() {
     let rms = |quality: &serde_json::Value| quality["rms"].as_f64().unwrap();
     assert!(rms(&quality) > rms(&exact), "{quality} {exact}");
 
-    let said = run(folder, "trace tiny.gguf --tokens tokens.json --first-divergence --chunk 3 --state-format f16");
+    let said = run(folder, "dev trace tiny.gguf --tokens tokens.json --first-divergence --chunk 3 --state-format f16");
     assert!(said.contains("ops are within their tolerances"), "{said}");
 }
 
@@ -74,7 +74,7 @@ fn memory_and_profiles_count_its_bytes() {
         assert_eq!(part("--state-format f32", what) - part("--state-format f16", what), saved, "{what}");
     }
     let bytes = |options: &str| {
-        run(folder, &format!("profile tiny.gguf --runs 2 --sequences 3 --out p.json {options}"));
+        run(folder, &format!("dev profile tiny.gguf --runs 2 --sequences 3 --out p.json {options}"));
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("p.json")).unwrap()).unwrap();
         report["total"]["bytes"].as_u64().unwrap()
     };

@@ -28,7 +28,7 @@ fn verbs_that_run_a_model_leave_a_timeline() {
     std::fs::write(folder.join("tokens.json"), "[1, 2, 3]").unwrap();
     for verb in [
         "generate tiny.gguf --prompt goose --max-tokens 2",
-        "logits tiny.gguf --tokens tokens.json --out logits.npy",
+        "dev logits tiny.gguf --tokens tokens.json --out logits.npy",
         "bench --cold tiny.gguf --runs 1",
     ] {
         let path = folder.join("timeline.json");

@@ -1,4 +1,4 @@
-//! `wgoose trace`: files that hold what the ops made, and a broken kernel by name.
+//! `wgoose dev trace`: files that hold what the ops made, and a broken kernel by name.
 
 use crate::binary::{npy, printed, synth, wgoose};
 use std::path::Path;
@@ -20,8 +20,9 @@ fn outputs_become_files() {
     let folder = folder.path();
     for backend in ["gpu", "cpu"] {
         let run = |more: &str| {
-            let line =
-                format!("trace tiny.gguf --tokens tokens.json --backend {backend} --chunk 3 --out {backend} {more}");
+            let line = format!(
+                "dev trace tiny.gguf --tokens tokens.json --backend {backend} --chunk 3 --out {backend} {more}"
+            );
             printed(folder, words(&line))
         };
         let said = run("--only head --only att.output");
@@ -39,14 +40,14 @@ fn outputs_become_files() {
         let logits = files("pass-1").into_iter().find(|f| f.ends_with("head.npy")).unwrap();
         let (rows, cols, traced) = npy(&folder.join(backend).join("pass-1").join(logits));
         assert_eq!((rows, cols), (1, 320));
-        let line = format!("logits tiny.gguf --tokens tokens.json --backend {backend} --chunk 3 --out logits.npy");
+        let line = format!("dev logits tiny.gguf --tokens tokens.json --backend {backend} --chunk 3 --out logits.npy");
         printed(folder, words(&line));
         let (_, _, all) = npy(&folder.join("logits.npy"));
         let last = &all[4 * 320..];
         let size = last.iter().map(|x| x * x).sum::<f32>().sqrt();
         let error = traced.iter().zip(last).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
         assert!(error < 1e-4 * size, "{error} of {size}");
-        let failed = wgoose(folder, words("trace tiny.gguf --tokens tokens.json --out x --only att.kay"));
+        let failed = wgoose(folder, words("dev trace tiny.gguf --tokens tokens.json --out x --only att.kay"));
         let why = String::from_utf8_lossy(&failed.stderr).into_owned();
         assert!(!failed.status.success() && why.contains("att.kay") && why.contains("att.output"), "{why}");
     }
@@ -56,8 +57,9 @@ fn outputs_become_files() {
 fn the_first_divergence_is_named() {
     let folder = folder_with_model();
     let folder = folder.path();
-    let trace =
-        |more: &str| wgoose(folder, words(&format!("trace tiny.gguf --tokens tokens.json --first-divergence {more}")));
+    let trace = |more: &str| {
+        wgoose(folder, words(&format!("dev trace tiny.gguf --tokens tokens.json --first-divergence {more}")))
+    };
     for chunk in ["--chunk 3", "--chunk 1"] {
         let right = trace(chunk);
         assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stderr));
@@ -74,5 +76,5 @@ fn the_first_divergence_is_named() {
     assert!(why.contains("pass 0 (tokens 0 to 2): embed (embed/") && why.contains("relative error"), "{why}");
     let no_gpu = trace("--backend cpu");
     assert!(String::from_utf8_lossy(&no_gpu.stderr).contains("no dispatches"));
-    assert_eq!(wgoose(folder, words("trace tiny.gguf --tokens tokens.json")).status.code(), Some(2));
+    assert_eq!(wgoose(folder, words("dev trace tiny.gguf --tokens tokens.json")).status.code(), Some(2));
 }

@@ -156,7 +156,7 @@ impl World {
     }
 
     fn command(&self) -> ChildCommand {
-        let arguments = ["trial", "tiny.gguf", "--no-cache", "--abort-at=aborting"]
+        let arguments = ["dev", "trial", "tiny.gguf", "--no-cache", "--abort-at=aborting"]
             .map(|argument| if argument.ends_with(".gguf") { self.path(argument).into() } else { argument.into() });
         let deadlines = Deadlines { compile: Duration::from_secs(600), run: Duration::from_secs(15) };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_wgoose"));
@@ -255,7 +255,7 @@ fn planted_kernels_are_caught_kept_and_not_tried_again() {
     for (name, said) in [("one_percent_off", "wrong result: error"), ("aborting", "crash: "), ("race", "wrong result")]
     {
         let bundle = bundles[name].to_str().unwrap();
-        let output = wgoose(world.folder.path(), ["trial", "--replay", bundle]);
+        let output = wgoose(world.folder.path(), ["dev", "trial", "--replay", bundle]);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(1) && stderr.contains(&format!("it fails again: {said}")), "{stderr}");
     }
@@ -292,7 +292,7 @@ fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
     let folder = tempfile::tempdir().unwrap();
     // A process that begins in half a second: a search counts first tokens where that is a small part of its budget.
     let shape = "--layers 1 --width 64 --ffn 64 --vocab 300 --ranks 16,16,16,16";
-    printed(folder.path(), format!("synth tiny.gguf {shape}").split(' '));
+    printed(folder.path(), format!("dev synth tiny.gguf {shape}").split(' '));
     let kernels = folder.path().join("kernels/ops/embed");
     std::fs::create_dir_all(&kernels).unwrap();
     // The default takes some milliseconds more than it must.
@@ -353,7 +353,7 @@ fn a_kernel_that_may_write_to_what_it_reads_is_refused() {
     let folder = plant();
     let read_write = variant(RIGHT).replace("var<storage, read> a", "var<storage, read_write> a");
     std::fs::write(folder.path().join("kernels/ops/mul/good.wgsl"), read_write).unwrap();
-    let output = wgoose(folder.path(), "kernel mul/good --kernels kernels --cases 1".split(' '));
+    let output = wgoose(folder.path(), "dev kernel mul/good --kernels kernels --cases 1".split(' '));
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && stderr.contains("it may write to a, which other ops read"), "{stderr}");
 }

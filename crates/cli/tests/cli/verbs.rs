@@ -71,8 +71,8 @@ fn rwkv_7a_is_made_described_and_copied_but_not_to_gguf() {
             "convert deep.st copy.gguf",
             "GGUF has no names for the tensors of RWKV-7a (DeepEmbed): write a safetensors file",
         ),
-        ("synth deep.gguf --layers 1 --width 64 --deep-embed 4", "GGUF has no names for the tensors of RWKV-7a"),
-        ("synth none.st --layers 1 --width 64 --deep-embed 0", "DeepEmbed size is 0: a model has at least one"),
+        ("dev synth deep.gguf --layers 1 --width 64 --deep-embed 4", "GGUF has no names for the tensors of RWKV-7a"),
+        ("dev synth none.st --layers 1 --width 64 --deep-embed 0", "DeepEmbed size is 0: a model has at least one"),
     ] {
         let said = said(wgoose(folder.path(), line.split(' ')));
         assert!(said.contains(says), "{said}");
@@ -83,7 +83,7 @@ fn rwkv_7a_is_made_described_and_copied_but_not_to_gguf() {
 fn logits_of_both_backends_agree() {
     let folder = folder();
     let logits = |options: &str| {
-        run(folder.path(), &format!("logits tiny.gguf --tokens tokens.json --out logits.npy {options}"));
+        run(folder.path(), &format!("dev logits tiny.gguf --tokens tokens.json --out logits.npy {options}"));
         npy(&folder.path().join("logits.npy"))
     };
     let cpu = logits("--backend cpu");
@@ -118,11 +118,11 @@ fn a_seed_repeats_the_text() {
 #[test]
 fn graphs_are_printed() {
     let folder = folder();
-    let dot = run(folder.path(), "graph 0.1B --dot");
+    let dot = run(folder.path(), "dev graph 0.1B --dot");
     assert!(dot.starts_with("digraph") && dot.trim_end().ends_with('}'), "{dot}");
     let lines = |line: &str| run(folder.path(), line).lines().count();
-    assert!(lines("graph tiny.gguf --fuse all") < lines("graph tiny.gguf"));
-    let dispatches = run(folder.path(), "graph tiny.gguf --dispatches 4");
+    assert!(lines("dev graph tiny.gguf --fuse all") < lines("dev graph tiny.gguf"));
+    let dispatches = run(folder.path(), "dev graph tiny.gguf --dispatches 4");
     assert!(dispatches.contains("head.weight") && dispatches.contains("wkv"), "{dispatches}");
 }
 
@@ -178,7 +178,10 @@ fn shells_and_man_are_told() {
     );
     run(folder.path(), "man --out pages/man1");
     let pages = folder.path().join("pages/man1");
-    assert!(pages.join("wgoose.1").exists() && pages.join("wgoose-tune.1").exists());
+    for name in ["wgoose.1", "wgoose-tune.1", "wgoose-dev-kernel.1", "wgoose-plans-derive.1"] {
+        assert!(pages.join(name).exists(), "{name}");
+    }
+    assert!(run(folder.path(), "man dev kernel").contains(".TH wgoose-dev-kernel 1"));
     assert!(!pages.join("wgoose-cold-child.1").exists());
     let version = run(folder.path(), "--version");
     assert!(version.starts_with("wgoose 0.1.0 (") && version.contains("wgpu 30.0.1"), "{version}");
@@ -195,23 +198,40 @@ fn help_has_headings_examples_and_own_defaults() {
     for verb in [
         "bench",
         "compare",
-        "experiment",
+        "dev experiment",
         "tune",
         "convert",
         "embed",
         "eval",
         "verify",
-        "profile",
+        "dev profile",
         "info",
-        "synth",
-        "logits",
-        "trace",
+        "dev synth",
+        "dev logits",
+        "dev trace",
     ] {
         assert!(help(verb).contains("\nExamples:\n  wgoose "), "{verb}");
     }
     assert!(generate.contains("[default: 128]") && !generate.contains("[default: 2048]"), "{generate}");
     assert!(chat.contains("[default: 2048]") && chat.contains("[default: 0.996]"), "{chat}");
     assert!(generate.lines().all(|line| line.len() <= 100), "{generate}");
+}
+
+#[test]
+fn help_explains_words_and_verbs_and_no_argument_greets() {
+    let folder = tempfile::tempdir().unwrap();
+    let greeting = run(folder.path(), "");
+    assert!((8..=11).contains(&greeting.lines().count()) && greeting.contains("wgoose chat model.gguf"), "{greeting}");
+    for word in ["plans", "kernels", "precision", "memory"] {
+        let text = run(folder.path(), &format!("help {word}"));
+        assert!(text.lines().all(|line| line.len() <= 104) && text.contains("  wgoose "), "{text}");
+        assert!(greeting.contains(word), "{greeting}");
+    }
+    assert_eq!(run(folder.path(), "help dev kernel"), run(folder.path(), "dev kernel --help"));
+    assert!(run(folder.path(), "help").contains("\nCommands:\n"));
+    let output = wgoose(folder.path(), ["help", "honk"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no verb or word 'honk'"));
 }
 
 #[cfg(target_os = "linux")]

@@ -27,7 +27,7 @@ pub enum Source {
         vocab: Option<u32>,
         /// Share of zeros among the squares that `ffn.value` is multiplied with.
         zeros: Option<f32>,
-        /// Formats, as `wgoose synth --mix` has them.
+        /// Formats, as `wgoose dev synth --mix` has them.
         mix: String,
     },
 }

@@ -508,7 +508,7 @@ def synth(
     ffn_zeros: float | None = None,
     listen: Callable[[int, int], object] | None = None,
 ) -> SynthReport:
-    """Makes a synthetic model, as `wgoose synth` does: same options, same bytes. Returns a dict: bytes, tensors and
+    """Makes a synthetic model, as `wgoose dev synth` does: same options, same bytes. Returns a dict: bytes, tensors and
     weights of the file, and its mix of formats.
 
     preset: a published size, '0.1B', '0.4B', '1.5B', '2.9B', '7.2B' or '13.3B'; or layers and width for a size of your own. ffn:
@@ -562,7 +562,7 @@ def trace(
     foreign_plan: bool = False,
     chunk: int | None = None,
 ) -> TraceReport:
-    """Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose trace` does. Returns a
+    """Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose dev trace` does. Returns a
     dict.
 
     outputs: a dict for each op in the order in which they run: pass, number in it, layer (None before the first and

@@ -1,4 +1,4 @@
-"""The process in which `wgoose.tune` runs its trials. Its arguments are those of `wgoose trial`."""
+"""The process in which `wgoose.tune` runs its trials. Its arguments are those of `wgoose dev trial`."""
 
 import argparse
 import signal
@@ -11,6 +11,7 @@ def main() -> None:
     # The parent says what an interruption means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parser = argparse.ArgumentParser(prog="wgoose.trials", description=__doc__)
+    parser.add_argument("group", choices=["dev"])
     parser.add_argument("verb", choices=["trial"])
     parser.add_argument("model")
     parser.add_argument("--reference", required=True)

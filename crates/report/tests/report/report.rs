@@ -113,7 +113,7 @@ fn a_recorded_sweep_is_told_whole() {
     for part in ["#sites", "constraint", "not resident", " % of the roofline", "line 3 is skipped"] {
         assert!(html.contains(part), "{part}");
     }
-    assert!(html.contains("wgoose plan --from &#39;a b&#39;\\&#39;&#39;s.jsonl&#39; --out plan.ron"));
+    assert!(html.contains("wgoose plans derive &#39;a b&#39;\\&#39;&#39;s.jsonl&#39; --out plan.ron"));
     assert!(html.len() < 400_000, "{} bytes", html.len());
 }
 

@@ -1,9 +1,12 @@
 //! `wgoose plans`: the plans that there are.
 
-mod compare;
+mod derive;
+mod diff;
 mod export;
+mod import;
 mod list;
 mod remove;
+mod report;
 mod show;
 
 use crate::failure::{Failure, WrongUsage};
@@ -14,7 +17,7 @@ use wgoose_kernels::{Catalogue, DeviceFingerprint};
 use wgoose_plans::{Listed, Standing, Store, look_up};
 use wgoose_runtime::adapters;
 
-/// List, show, compare, export and remove tuned plans.
+/// List, show and derive plans, report what was measured for them, export, import and remove them.
 ///
 /// A NAME is one of the list, a part that only one of them has, or the path of a plan file.
 #[derive(clap::Args)]
@@ -44,8 +47,10 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    Derive(derive::Args),
+    Report(report::Args),
     /// Say in what two plans differ.
-    Compare {
+    Diff {
         /// The plan.
         a: String,
         /// The other one.
@@ -57,6 +62,13 @@ enum Command {
         name: String,
         /// The file.
         file: PathBuf,
+    },
+    /// File a plan, of `export` or another machine, where every command finds it.
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// The model that it is for.
+        model: PathBuf,
     },
     /// Remove a filed plan, and what was measured for it.
     Remove {
@@ -74,8 +86,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::List { json }) => list::run(store, &Here::of(&args.kernels)?, args.json || *json),
         Some(Command::Show { name, json }) => show::run(find(name)?, &Here::of(&args.kernels)?, args.json || *json),
         Some(_) if args.json => Err(WrongUsage("only list and show print JSON".into()).into()),
-        Some(Command::Compare { a, b }) => compare::run(find(a)?, find(b)?),
+        Some(Command::Derive(args)) => derive::run(args),
+        Some(Command::Report(args)) => report::run(args),
+        Some(Command::Diff { a, b }) => diff::run(find(a)?, find(b)?),
         Some(Command::Export { name, file }) => export::run(find(name)?, file),
+        Some(Command::Import { file, model }) => import::run(store, &*args.kernels.catalogue()?, file, model),
         Some(Command::Remove { name }) => remove::run(store, find(name)?),
     }
 }

@@ -5,7 +5,7 @@ mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::tuning::{Effort, Tuned, in_use, tune, watched};
-use crate::verbs::trial;
+use crate::verbs::dev::trial;
 use choices::Choices;
 use gains::Gains;
 use std::path::{Path, PathBuf};

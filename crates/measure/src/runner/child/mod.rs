@@ -38,7 +38,7 @@ pub struct ChildCommand {
     pub program: PathBuf,
     /// What comes before the arguments where it is an interpreter: what failed is run again without.
     pub interpreter: Vec<OsString>,
-    /// Its arguments, those of `wgoose trial`, paths absolute.
+    /// Its arguments, those of `wgoose dev trial`, paths absolute.
     pub arguments: Vec<OsString>,
     /// The folder of kernels that it reads beside its own: passed on as `--kernels`.
     pub kernels: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl ChildCommand {
             text
         };
         let multiprocessors = device.limits().multiprocessors.to_string();
-        let mut arguments: Vec<OsString> = vec!["trial".into(), std::path::absolute(model)?.into()];
+        let mut arguments: Vec<OsString> = vec!["dev".into(), "trial".into(), std::path::absolute(model)?.into()];
         arguments.push(named("--reference=", &std::path::absolute(reference)?));
         arguments.push(named("--multiprocessors=", &multiprocessors));
         arguments.extend(options.adapter.iter().map(|adapter| named("--device=", adapter)));

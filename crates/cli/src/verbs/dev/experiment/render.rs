@@ -1,4 +1,4 @@
-//! `wgoose experiment render`: pages and pictures of what is recorded.
+//! `wgoose dev experiment render`: pages and pictures of what is recorded.
 
 use super::readme::readme;
 use super::recorded::Recorded;

@@ -1,4 +1,4 @@
-//! `wgoose roofline`
+//! `wgoose dev roofline`
 
 use crate::failure::Failure;
 use crate::progress::{Moving, aside};
@@ -7,14 +7,14 @@ use wgoose_files::default_cache_dir;
 use wgoose_runtime::kernel_bench::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions};
 
-/// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose profile` then says
+/// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose dev profile` then says
 /// how far a model's kernels are from it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
     #[arg(long)]
     device: Option<String>,
-    /// Write the figures to this file, instead of the cache folder where `wgoose profile` looks for them.
+    /// Write the figures to this file, instead of the cache folder where `wgoose dev profile` looks for them.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place(), conflicts_with = "cache_dir")]
     out: Option<PathBuf>,
     /// Keep the figures in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.

@@ -1,4 +1,4 @@
-//! `wgoose graph`
+//! `wgoose dev graph`
 
 use crate::failure::{Failure, WrongUsage};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// time-mix-split, matmul-activation, matmul-residual, norm-project, norm-matmul.
     #[arg(long, value_delimiter = ',')]
     fuse: Vec<String>,
-    /// Print Graphviz: `wgoose graph 0.1B --dot | dot -Tsvg`.
+    /// Print Graphviz: `wgoose dev graph 0.1B --dot | dot -Tsvg`.
     #[arg(long)]
     dot: bool,
     /// Print the dispatches of a pass over that many tokens; needs a model file and a device.

@@ -1,4 +1,4 @@
-//! What `wgoose profile` found, as its JSON has it.
+//! What `wgoose dev profile` found, as its JSON has it.
 
 use super::rows::{Ceilings, Cost, Row, rows};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(super) struct Report {
     pub(super) timestamp_us: f64,
     /// Whether a timestamp adds more than a dispatch takes in the mean, so that what is left after taking it off says little.
     pub(super) clock_is_too_coarse: bool,
-    /// What the device can do at most; absent where `wgoose roofline` never ran.
+    /// What the device can do at most; absent where `wgoose dev roofline` never ran.
     pub(super) ceilings: Option<Ceilings>,
     /// The whole pass.
     pub(super) total: Row,

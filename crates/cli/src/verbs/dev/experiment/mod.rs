@@ -1,6 +1,6 @@
-//! `wgoose experiment`: questions that are declared in files, and what devices answered.
+//! `wgoose dev experiment`: questions that are declared in files, and what devices answered.
 
-mod compare;
+mod devices;
 mod list;
 mod readme;
 mod recorded;
@@ -20,10 +20,10 @@ use std::path::PathBuf;
 /// results/DEVICE.svg anew.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  wgoose experiment list
-  wgoose experiment run experiments/001-norm-shift
-  wgoose experiment show experiments/001-norm-shift
-  wgoose experiment compare experiments/001-norm-shift")]
+  wgoose dev experiment list
+  wgoose dev experiment run experiments/001-norm-shift
+  wgoose dev experiment show experiments/001-norm-shift
+  wgoose dev experiment devices experiments/001-norm-shift")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -55,7 +55,7 @@ enum Command {
         format: Form,
     },
     /// Show the devices side by side.
-    Compare {
+    Devices {
         /// The experiment's folder.
         folder: PathBuf,
     },
@@ -67,6 +67,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Render { folders } => render::run(folders),
         Command::List { folder } => list::run(folder),
         Command::Show { folder, format } => show::run(folder, *format),
-        Command::Compare { folder } => compare::run(folder),
+        Command::Devices { folder } => devices::run(folder),
     }
 }

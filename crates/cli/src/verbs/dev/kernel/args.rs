@@ -1,4 +1,4 @@
-//! What `wgoose kernel` is asked for.
+//! What `wgoose dev kernel` is asked for.
 
 use crate::failure::Failure;
 use crate::options::{CacheOptions, KernelOptions};

@@ -1,4 +1,4 @@
-//! `wgoose plan`
+//! `wgoose plans derive`
 
 use crate::failure::Failure;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use wgoose_session::printable;
 ///
 /// The same ledgers give the same plan, in whatever order they are named. What was not measured is said.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// Ledgers of `wgoose tune`.
-    #[arg(long, required = true, num_args = 1.., value_name = "LEDGER")]
-    from: Vec<PathBuf>,
+    #[arg(required = true, value_name = "LEDGER")]
+    ledgers: Vec<PathBuf>,
     /// Where the plan goes; without it, the plan is printed.
     #[arg(long, value_parser = crate::options::place())]
     out: Option<PathBuf>,
@@ -33,9 +33,9 @@ pub(crate) struct Args {
     kernels: crate::options::KernelOptions,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut ledgers = Vec::new();
-    for path in &args.from {
+    for path in &args.ledgers {
         let (records, notices) = read(path)?;
         notices.iter().for_each(|notice| eprintln!("{}: {}", path.display(), printable(&notice.to_string())));
         ledgers.push(records);

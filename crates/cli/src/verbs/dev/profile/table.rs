@@ -44,7 +44,7 @@ pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
         rows("layer", &report.layers, &report.total)?;
     }
     if report.ceilings.is_none() {
-        outln!("\nRun `wgoose roofline` once to see how far this is from what the device can do.");
+        outln!("\nRun `wgoose dev roofline` once to see how far this is from what the device can do.");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `wgoose kernel`: lists variants, tests them, times them, and does so again when a file changes.
+//! `wgoose dev kernel`: lists variants, tests them, times them, and does so again when a file changes.
 
 mod args;
 mod list;

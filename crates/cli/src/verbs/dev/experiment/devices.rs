@@ -1,4 +1,4 @@
-//! `wgoose experiment compare`
+//! `wgoose dev experiment devices`
 
 use super::readme::side_by_side;
 use super::recorded::Recorded;
@@ -9,7 +9,9 @@ pub(super) fn run(folder: &Path) -> Result<(), Failure> {
     let recorded = Recorded::open(folder)?;
     let answers = recorded.answers()?;
     if answers.is_empty() {
-        return Err(format!("{}: nothing was measured yet: wgoose experiment run", recorded.folder.display()).into());
+        return Err(
+            format!("{}: nothing was measured yet: wgoose dev experiment run", recorded.folder.display()).into()
+        );
     }
     out!("{}", side_by_side(&answers));
     Ok(())

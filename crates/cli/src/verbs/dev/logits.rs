@@ -1,4 +1,4 @@
-//! `wgoose logits`
+//! `wgoose dev logits`
 
 use crate::failure::Failure;
 use crate::options::{RunOptions, place};
@@ -13,7 +13,7 @@ use wgoose_session::{npy, state_file};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tokenize \"a goose\" > ids.json
-  wgoose logits model.gguf --tokens ids.json --out logits.npy --state-out state.st")]
+  wgoose dev logits model.gguf --tokens ids.json --out logits.npy --state-out state.st")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,

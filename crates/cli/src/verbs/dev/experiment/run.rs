@@ -1,4 +1,4 @@
-//! `wgoose experiment run`
+//! `wgoose dev experiment run`
 
 use super::recorded::Recorded;
 use super::render::write;

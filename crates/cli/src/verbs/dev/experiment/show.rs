@@ -1,4 +1,4 @@
-//! `wgoose experiment show`
+//! `wgoose dev experiment show`
 
 use super::recorded::Recorded;
 use crate::failure::Failure;
@@ -9,7 +9,9 @@ pub(super) fn run(folder: &Path, format: Form) -> Result<(), Failure> {
     let recorded = Recorded::open(folder)?;
     let answers = recorded.answers()?;
     if answers.is_empty() {
-        return Err(format!("{}: nothing was measured yet: wgoose experiment run", recorded.folder.display()).into());
+        return Err(
+            format!("{}: nothing was measured yet: wgoose dev experiment run", recorded.folder.display()).into()
+        );
     }
     let findings: Vec<_> = answers.into_iter().map(|answered| answered.findings).collect();
     out!("{}", format.of(&findings));

@@ -1,4 +1,4 @@
-//! `wgoose trial`: the process in which `wgoose tune` runs its trials.
+//! `wgoose dev trial`: the process in which `wgoose tune` runs its trials.
 
 use crate::failure::Failure;
 use crate::signals::OnSignal;

@@ -1,4 +1,4 @@
-//! `wgoose report`
+//! `wgoose plans report`
 
 use crate::failure::Failure;
 use crate::out;
@@ -16,7 +16,7 @@ use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 /// The plan against the default, every kernel that was timed, what was refused and why, how the search went, what failed. The page
 /// needs no network and runs no script.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// Ledgers of `wgoose tune`, compressed by gzip or not.
     #[arg(required = true, value_name = "LEDGER")]
     ledgers: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     cache: crate::options::CacheOptions,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (mut all, mut sources) = (Vec::new(), Vec::new());
     for path in &args.ledgers {
         let (records, notices) = read(path)?;

@@ -1,4 +1,4 @@
-//! `wgoose profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, a picture.
+//! `wgoose dev profile`: rows by op or by layer against the ceilings of the device; tables, JSON, timelines, a picture.
 
 mod picture;
 mod report;
@@ -16,12 +16,12 @@ use std::time::Instant;
 use wgoose_runtime::kernel_bench::roofline;
 use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
-/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose roofline`).
+/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose dev roofline`).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  wgoose profile model.gguf
-  wgoose profile model.gguf --tokens 512 --layers
-  wgoose profile model.gguf --svg step.svg --json > step.json")]
+  wgoose dev profile model.gguf
+  wgoose dev profile model.gguf --tokens 512 --layers
+  wgoose dev profile model.gguf --svg step.svg --json > step.json")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,

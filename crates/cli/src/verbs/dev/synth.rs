@@ -1,4 +1,4 @@
-//! `wgoose synth`
+//! `wgoose dev synth`
 
 use crate::failure::Failure;
 use crate::progress::Moving;
@@ -10,8 +10,8 @@ use wgoose_session::{SynthFileOptions, synth_file};
 /// Make a synthetic model: same options, same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  wgoose synth model.gguf --preset 0.1B --mix Q4_K_M
-  wgoose synth tiny.gguf --layers 2 --width 128 --vocab 320")]
+  wgoose dev synth model.gguf --preset 0.1B --mix Q4_K_M
+  wgoose dev synth tiny.gguf --layers 2 --width 128 --vocab 320")]
 pub(crate) struct Args {
     /// File to write: .gguf, or .st / .safetensors.
     out: PathBuf,

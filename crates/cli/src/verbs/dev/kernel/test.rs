@@ -27,7 +27,7 @@ pub(super) fn all(args: &Args, device: &Arc<Device>, target: &Target, variants: 
                 let file = save(case)?;
                 outln!("  WRONG: {why}");
                 outln!("  smallest case: {}", describe(case));
-                outln!("  saved: wgoose kernel --case {}{} runs it", file.display(), folder(args));
+                outln!("  saved: wgoose dev kernel --case {}{} runs it", file.display(), folder(args));
                 wrong.push(format!("{}/{}", target.op, variant.name()));
             }
             None if tested.cases == 0 => outln!("  not tested: nothing of it runs on this device"),

@@ -1,4 +1,4 @@
-//! `wgoose trace`
+//! `wgoose dev trace`
 
 use crate::failure::Failure;
 use crate::options::RunOptions;
@@ -12,8 +12,8 @@ use wgoose_session::TraceError;
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["out", "first_divergence"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
-  wgoose trace model.gguf --tokens ids.json --first-divergence
-  wgoose trace model.gguf --tokens ids.json --out ops --only att.key")]
+  wgoose dev trace model.gguf --tokens ids.json --first-divergence
+  wgoose dev trace model.gguf --tokens ids.json --out ops --only att.key")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,

@@ -1,4 +1,4 @@
-//! `wgoose experiment list`
+//! `wgoose dev experiment list`
 
 use super::recorded::Recorded;
 use crate::failure::Failure;

@@ -34,7 +34,7 @@ pub(super) fn svg(report: &Report) -> String {
     let mut y = bars(&mut drawing, report, 42.0);
     let note = match &report.ceilings {
         Some(_) => "full colour: the time that the ceilings of the device allow",
-        None => "without ceilings: run wgoose roofline once",
+        None => "without ceilings: run wgoose dev roofline once",
     };
     drawing.text((MARGIN, y + 8.0), Anchor::Start, "label", note);
     y = timeline(&mut drawing, report, y + 24.0);
