@@ -62,10 +62,10 @@ fn every_way_in_and_out_gives_the_same_vectors() {
     assert_eq!(every["embedding"].as_array().unwrap().len(), every["tokens"].as_u64().unwrap() as usize);
 }
 
-/// The growing file of a run.
+/// The store of a run that is not done.
 fn part(folder: &Path) -> Option<PathBuf> {
-    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.find(|path| path.extension().is_some_and(|e| e == "part"))
+    let mut names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.find(|name| name.starts_with('v') && name.ends_with(".part")).map(|name| folder.join(name))
 }
 
 /// Starts a run and kills it once some of its rows are safe; the file that it leaves. A pass a text, so that most

@@ -32,7 +32,7 @@ pub(super) fn readme(recorded: &Recorded, answers: &[Answered]) -> String {
     }
     out + &format!(
         "\n## Again\nWritten from [experiment.ron](experiment.ron), which says what is varied and what is held fixed, and from the ledgers in \
-         `results/`, which have every sample, by\n\n```sh\nwgoose experiment run experiments/{}\n```\n",
+         `results/`, which have every sample, by\n\n```sh\nwgoose dev experiment run experiments/{}\n```\n",
         printable(&recorded.name)
     )
 }
