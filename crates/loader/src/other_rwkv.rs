@@ -27,7 +27,7 @@ const PARTS: [(&str, OtherRwkv); 4] = [
 
 impl OtherRwkv {
     /// The version that a file with tensors of such names is of, and the name that says so.
-    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(Self, &'a str)> {
+    pub(crate) fn of<'a>(names: &(impl Iterator<Item = &'a str> + Clone)) -> Option<(Self, &'a str)> {
         PARTS.into_iter().find_map(|(part, version)| Some((version, names.clone().filter(|n| n.contains(part)).min()?)))
     }
 }

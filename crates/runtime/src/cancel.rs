@@ -74,7 +74,8 @@ mod tests {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
         let token = CancelToken::polling(move || counted.fetch_add(1, Ordering::Relaxed) == 1);
-        assert!(!token.is_cancelled() && token.clone().is_cancelled());
+        let copy = token.clone();
+        assert!(!token.is_cancelled() && copy.is_cancelled());
         assert!(token.is_cancelled());
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }

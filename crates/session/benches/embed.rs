@@ -37,7 +37,7 @@ fn benches(criterion: &mut Criterion) {
     let options = EmbedOptions::default();
     let mut group = criterion.benchmark_group("six short texts");
     group.bench_function("one call", |b| {
-        b.iter(|| session.embed_batch(&FIELDS, &options, &CancelToken::default()).unwrap())
+        b.iter(|| session.embed_batch(&FIELDS, &options, &CancelToken::default()).unwrap());
     });
     group.bench_function("six calls", |b| {
         b.iter(|| FIELDS.map(|field| session.embed(field, &options).unwrap()));

@@ -1,4 +1,6 @@
-//! Ledgers of real sweeps.
+//! Ledgers of real sweeps, in this repository.
+
+#![allow(clippy::unwrap_used)] // tests alone read them
 
 use std::path::Path;
 use wgoose_measure::ledger::{self, Records};

@@ -37,6 +37,7 @@ impl From<KernelTuningError> for ExperimentError {
 ///
 /// # Errors
 /// The ledger or the device fails, or the user interrupts.
+#[allow(clippy::result_large_err)] // there is one for a whole experiment
 pub fn tune_arms(
     device: &Arc<Device>,
     arms: &mut [Arm],

@@ -163,11 +163,8 @@ fn what_cannot_be_compared_is_said_in_one_line() {
 fn a_variant_is_an_arm_that_runs_it() {
     let folder = folder();
     let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
-    let own = own.replace("// default: 10\n", "").replace("let row", "let line").replace("row", "line");
-    let own = own
-        .replace("params.lines", "params.rows")
-        .replace("line shard", "row shard")
-        .replace("shard_lines", "shard_rows");
+    let own = own.replace("// default: 10\n", "");
+    let own = own.replace("let row", "let line").replace("row >=", "line >=").replace("row - params", "line - params");
     create_dir_all(folder.path().join("mine/ops/embed")).unwrap();
     write(folder.path().join("mine/ops/embed/lines.wgsl"), own).unwrap();
     let line = "--kernels mine --variant embed/lines --variant matmul/naive --json --ledger all.jsonl";

@@ -143,7 +143,7 @@ fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
     let cases = [
         (&*tuned, "'wrong' has kernel_files: kernels for that are not tuned per arm"),
         (&QUESTION.replace("\"naive\"", "\"goose\""), "arm 'own kernel': there is no kernel matmul/goose"),
-        (&QUESTION.replace("config: {}", "config: {\"WG\": 3}"), "arm 'own kernel': matmul/naive WG=3: "),
+        (&QUESTION.replace("rows: 1", "rows: 1, config: {\"WG\": 3}"), "arm 'own kernel': matmul/naive WG=3: "),
         (&QUESTION.replace("\"Q8_0\"", "\"Q9\""), "arm 'other format': there is no mix of formats 'Q9'"),
         (&QUESTION.replace("\"wrong\")", "\"nowhere\")"), "arm 'wrong': "),
         (&QUESTION.replace("hypothesis", "guess"), "experiment.ron: "),

@@ -95,7 +95,7 @@ impl Naming {
 
     /// Why a file without this tensor is refused.
     pub(crate) fn missing(&self, tensor: &str) -> LoadError {
-        if let Some((version, tensor)) = OtherRwkv::of(self.in_file.values().map(String::as_str)) {
+        if let Some((version, tensor)) = OtherRwkv::of(&self.in_file.values().map(String::as_str)) {
             return LoadError::OtherRwkv { version, tensor: tensor.to_owned() };
         }
         LoadError::MissingTensor { tensor: tensor.to_owned(), explained: self.explained, whose: self.convention.whose }
