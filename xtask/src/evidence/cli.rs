@@ -19,15 +19,22 @@ const HEAD: &str = "# Command line\n\nFor you who look up an option. `cargo xtas
 /// # Errors
 /// The tool cannot be run.
 pub(super) fn page(tool: &Path) -> Result<String> {
-    let help = |words: &[&str]| capture(command(tool, words).env("COLUMNS", "100"));
-    let all = help(&["--help"])?;
-    let verbs = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // The text of a verb that is longer than a line continues further to the right.
-    let verbs = verbs.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
-    let verbs = verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help");
-    let mut page = format!("{HEAD}\n## wgoose\n\n```text\n{}\n```\n", all.trim_end());
-    for verb in verbs {
-        page += &format!("\n## wgoose {verb}\n\n```text\n{}\n```\n", help(&[verb, "--help"])?.trim_end());
-    }
+    let mut page = HEAD.to_owned();
+    add(&mut page, tool, &[])?;
     Ok(page.lines().map(|line| line.trim_end().to_owned() + "\n").collect())
+}
+
+/// Adds the help of a verb, then that of the verbs in it.
+fn add(page: &mut String, tool: &Path, words: &[&str]) -> Result<()> {
+    let arguments = words.iter().chain(&["--help"]);
+    let help = capture(command(tool, arguments).env("COLUMNS", "100"))?;
+    let name = ["wgoose"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
+    *page += &format!("\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Text that is longer than a line continues further to the right.
+    let listed = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    for verb in listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help") {
+        add(page, tool, &[words, &[verb]].concat())?;
+    }
+    Ok(())
 }

@@ -185,7 +185,7 @@ pub(crate) fn made(tool: &Path) -> Result<()> {
         return Err(Error::Other(format!("{CLI} is not what the tool's help says: cargo xtask evidence --write")));
     }
     let answered = experiments(Path::new(""))?.into_iter().filter(|experiment| experiment.join("results").is_dir());
-    let mut render = crate::shell::command(&tool, ["experiment", "render"]);
+    let mut render = crate::shell::command(&tool, ["dev", "experiment", "render"]);
     capture(render.args(answered).current_dir(folder.path()))?;
     let bytes = |path: &Path| fs::read(path).map_err(|e| Error::file("read", path, e));
     for file in files {
