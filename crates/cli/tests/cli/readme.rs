@@ -77,7 +77,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ),
     (
         "wgoose compare model.gguf --plan default --plan found",
-        Instead("wgoose compare model.gguf --plan default --plan found --workload short.ron --budget 1"),
+        Instead("wgoose compare model.gguf --plan default --without norm-shift --workload short.ron --budget 1"),
         &["held against default plan", "passed the gate"],
     ),
     ("wgoose bench model.gguf --against llama-bench", Left("it needs llama.cpp; bench_against.rs plays it"), &[]),
