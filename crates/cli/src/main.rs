@@ -30,7 +30,7 @@ use std::time::Instant;
 /// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 or 143 interrupted
 /// by Ctrl-C or SIGTERM.
 #[derive(Parser)]
-#[command(version = version(), max_term_width = 100, disable_help_subcommand = true, after_help = "Examples:
+#[command(version = version(), max_term_width = 100, after_help = "Examples:
   wgoose devices                               GPUs that can be used
   wgoose generate model.gguf -p \"The goose\"    continue a text
   wgoose chat model.gguf                       talk with a G1 model
@@ -61,7 +61,6 @@ enum Verb {
     Dev(verbs::dev::Args),
     Completions(verbs::completions::Args),
     Man(verbs::man::Args),
-    Help(verbs::help::Args),
     #[command(hide = true)]
     ColdChild(verbs::bench::child::Args),
 }
@@ -93,16 +92,19 @@ fn command() -> Command {
         .mut_subcommand("chat", |verb| sampling::with_defaults(verb, &verbs::chat::defaults()))
 }
 
-fn greet() -> Result<(), failure::Failure> {
-    outln!("{GREETING}");
+fn say(text: &str) -> Result<(), failure::Failure> {
+    outln!("{text}");
     Ok(())
 }
 
 fn main() -> ExitCode {
     let started = Instant::now();
     mesa::quieten();
+    if let Some(text) = verbs::help::explanation(std::env::args_os()) {
+        return failure::exit_code(say(text));
+    }
     let Cli { verb: Some(verb) } = arguments::parse(command()) else {
-        return failure::exit_code(greet());
+        return failure::exit_code(say(GREETING));
     };
     tracing_subscriber::fmt()
         .with_writer(|| progress::Above)
@@ -128,7 +130,6 @@ fn main() -> ExitCode {
         Verb::Dev(args) => verbs::dev::run(&args, started),
         Verb::Completions(args) => verbs::completions::run(&args, &command()),
         Verb::Man(args) => verbs::man::run(&args, command()),
-        Verb::Help(args) => verbs::help::run(&args, command()),
         Verb::ColdChild(args) => verbs::bench::child::run(&args, started),
     }))
 }

@@ -231,7 +231,7 @@ fn help_explains_words_and_verbs_and_no_argument_greets() {
     assert!(run(folder.path(), "help").contains("\nCommands:\n"));
     let output = wgoose(folder.path(), ["help", "honk"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no verb or word 'honk'"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unrecognized subcommand 'honk'"));
 }
 
 #[cfg(target_os = "linux")]

@@ -1,17 +1,6 @@
-//! `wgoose help`: what a word means, or the help of a verb.
+//! `wgoose help WORD`: words that are explained beside the verbs, whose help clap prints.
 
-use crate::failure::{Failure, WrongUsage};
-use clap::Command;
-
-/// Explain a word of this program, or print the help of a verb.
-///
-/// Words: plans, kernels, precision, memory.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// A word or a verb: plans, kernels, precision, memory, tune, dev kernel ...
-    #[arg(value_name = "WORD")]
-    words: Vec<String>,
-}
+use std::ffi::OsString;
 
 /// The words that are explained.
 const TOPICS: [(&str, &str); 4] = [
@@ -21,19 +10,9 @@ const TOPICS: [(&str, &str); 4] = [
     ("memory", include_str!("memory.txt")),
 ];
 
-pub(crate) fn run(args: &Args, mut program: Command) -> Result<(), Failure> {
-    program.build();
-    if let [word] = &args.words[..]
-        && let Some((_, text)) = TOPICS.iter().find(|(topic, _)| *topic == word.to_lowercase())
-    {
-        outln!("{}", text.trim_end());
-        return Ok(());
-    }
-    let mut command = &mut program;
-    for word in &args.words {
-        let unknown = || WrongUsage(format!("there is no verb or word '{word}': wgoose --help lists the verbs"));
-        command = command.find_subcommand_mut(word).ok_or_else(unknown)?;
-    }
-    outln!("{}", command.render_long_help().to_string().trim_end());
-    Ok(())
+/// The explanation that a command line asks for; `None` if it asks for something else.
+pub(crate) fn explanation(mut arguments: impl Iterator<Item = OsString>) -> Option<&'static str> {
+    let (verb, word) = (arguments.nth(1)?, arguments.next()?);
+    let word = word.to_str().filter(|_| verb == "help" && arguments.next().is_none())?.to_lowercase();
+    TOPICS.into_iter().find_map(|(topic, text)| (topic == word).then_some(text.trim_end()))
 }
