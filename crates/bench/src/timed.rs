@@ -124,7 +124,7 @@ mod tests {
             {"workload":"prompt","job":{"prompt":32},"what":"prompt of 32 tokens","samples_ms":[1.5,2.0],"references":[]}]}"#;
         let timed = serde_json::from_str::<Saved>(rows).unwrap().timed();
         assert_eq!((timed.len(), &*timed[0].what, &*timed[0].samples_ms), (1, "prompt of 32 tokens", &[1.5, 2.0][..]));
-        let session = r#"{"title":"t","change":"c","at":1,"model":"m","fingerprint":"f","device":"d","plan":"p","prefill_chunk":64,
+        let session = r#"{"title":"t","change":"c","at":1,"model":"m","fingerprint":"f","device":"d","plan":"p","prefill_chunk":64,"sequences":1,
             "prefill_tokens":32,"decode_tokens":64,"load_ms":1,"first_token_ms":1,"prefill_tok_s":1,"decode_tok_s":1,
             "peak_memory_mib":null,"quality_hash":"q","prefill_ms":[1.0],"decode_ms":[2.0,3.0]}"#;
         let session: Saved = serde_json::from_str(session).unwrap();
