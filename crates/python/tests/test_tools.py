@@ -20,7 +20,8 @@ def test_tune(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     plan = tmp_path / "plan.ron"
     report = wgoose.tune(path, plan, budget=1, chunks=[16], listen=lines.append)
     assert report["prefill_chunk"] in (16, 64) and report["measured"] > 0 and (tmp_path / "plan.jsonl").exists()
-    assert lines[0].startswith("reference: ") and len(lines) > 3
+    # Where the clock of a busy machine is doubted, a note comes first.
+    assert any(line.startswith("reference: ") for line in lines[:2]) and len(lines) > 3
     tuned = wgoose.Model.load(path, plan)
     want = wgoose.Model.load(path, plan="default").generate("A goose flies", 20, 0.0)
     assert "".join(tuned.generate("A goose flies", 20, 0.0)) == "".join(want)
