@@ -241,7 +241,7 @@ const USAGE: &[(&str, &str)] = &[
     ("tune good.gguf --only layouts,fusion", "fusion is no part of tuning: name layouts, fusions, chunk or kernels"),
     ("generate good.gguf --prompt a --tune --plan default", "cannot be used with"),
     ("plans honk", "honk"),
-    ("plans compare one", "<B>"),
+    ("plans diff one", "<B>"),
     ("bench good.gguf --title a --change b --save report.jsonl", "choose another ending"),
     ("tune good.gguf --out plan.ron --chunks 0", "--chunks"),
     ("generate good.gguf --prompt a --top-k 0", "--top-k"),
