@@ -18,7 +18,8 @@ use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_clas
 #[derive(clap::Args)]
 #[command(next_help_heading = "Device and plan")]
 pub(crate) struct FirstUse {
-    /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose plans`).
+    /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose
+    /// plans`).
     #[arg(long, conflicts_with = "plan")]
     tune: bool,
 }

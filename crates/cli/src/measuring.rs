@@ -22,8 +22,8 @@ use wgoose_tuner::arms::tune_arms;
 /// Where experiments run, and what is kept of them.
 #[derive(clap::Args)]
 pub(crate) struct BenchOptions {
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name, or a
-    /// back end: vulkan, metal, dx12, gl.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name,
+    /// or a back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     device: Option<String>,
     /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120,

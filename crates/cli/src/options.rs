@@ -45,16 +45,16 @@ pub(crate) struct RunOptions {
     /// Where to run: the GPU, or the slow CPU reference that defines what is right.
     #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
     pub(crate) backend: BackendName,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name, or a
-    /// back end: vulkan, metal, dx12, gl.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name,
+    /// or a back end: vulkan, metal, dx12, gl.
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// What kernels may use of the adapter: all that it has, what every WebGPU device has, or that without timestamps and a
-    /// cache of pipelines.
+    /// What kernels may use of the adapter: all that it has, what every WebGPU device has, or that without timestamps
+    /// and a cache of pipelines.
     #[arg(long, value_enum, default_value_t = LimitsName::Own)]
     pub(crate) limits: LimitsName,
-    /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that `wgoose tune`
-    /// filed for this GPU and model, else one that ships, else the default.
+    /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that
+    /// `wgoose tune` filed for this GPU and model, else one that ships, else the default.
     #[arg(long, value_name = "FILE|default", value_parser = plan_choice())]
     plan: Option<PlanChoice>,
     /// Accept a plan file made on another device.
@@ -81,12 +81,12 @@ pub(crate) struct RunOptions {
     /// Least precise arithmetic of kernels: f32, q15, f16 or q8; what the plan has beyond it is left out.
     #[arg(long, value_name = "CLASS")]
     pub(crate) precision: Option<Precision>,
-    /// How the GPU stores the WKV state, instead of the plan's choice: f32, or f16 in half the bytes. --precision f32 and q15 keep
-    /// it f32.
+    /// How the GPU stores the WKV state, instead of the plan's choice: f32, or f16 in half the bytes. --precision f32
+    /// and q15 keep it f32.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) state_format: Option<StateFormat>,
-    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120, 3600
-    /// where a CPU plays the device.
+    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120,
+    /// 3600 where a CPU plays the device.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     #[command(flatten)]
@@ -103,7 +103,8 @@ pub(crate) struct RunOptions {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct KernelOptions {
-    /// Also use the kernels in this folder, laid out like kernels-wgsl/: a file replaces the one of that name, or is new.
+    /// Also use the kernels in this folder, laid out like kernels-wgsl/: a file replaces the one of that name, or is
+    /// new.
     #[arg(long = "kernels", value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Read once, so that a command sees one state of the folder.
@@ -169,7 +170,8 @@ pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Kernels and memory")]
 struct VariantOptions {
-    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose dev kernel` lists them.
+    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose dev kernel` lists
+    /// them.
     #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
     forced: Vec<(String, String)>,
     /// Made once, so that it is known which were used.

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: one handler of the process, which does what the verb at work wants. Otherwise they end the program, and no file
-//! is left half written.
+//! Ctrl-C and SIGTERM: one handler of the process, which does what the verb at work wants. Otherwise they end the
+//! program, and no file is left half written.
 
 use std::io;
 use std::ops::ControlFlow;

@@ -25,8 +25,8 @@ use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepEr
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Effort {
-    /// About 20 s, longer where a large model's reference must be computed first: one merged step; where a GPU cannot have that, the
-    /// structure of the passes, and the costliest kernels.
+    /// About 20 s, longer where a large model's reference must be computed first: one merged step; where a GPU cannot
+    /// have that, the structure of the passes, and the costliest kernels.
     Quick,
     /// About 300 s.
     #[default]
@@ -109,8 +109,8 @@ pub(crate) fn tune(
     }
 }
 
-/// Runs something while what matters of it is said on stderr, all steps if that is to be `verbose`, with a bar on a terminal. Ctrl-C or
-/// SIGTERM ends it early, a second one at once.
+/// Runs something while what matters of it is said on stderr, all steps if that is to be `verbose`, with a bar on a
+/// terminal. Ctrl-C or SIGTERM ends it early, a second one at once.
 pub(crate) fn watched<T>(
     options: &SweepOptions,
     verbose: bool,

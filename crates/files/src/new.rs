@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a file under a temporary name beside `path`, then gives it the name: others see what was there before or all of
-/// the new file, and so does who comes after a crash. Returns the file, still open.
+/// Writes a file under a temporary name beside `path`, then gives it the name: others see what was there before or all
+/// of the new file, and so does who comes after a crash. Returns the file, still open.
 ///
 /// # Errors
 /// The folder does not exist or cannot be written, the disk is full, or `write` fails: then nothing has changed.
@@ -74,8 +74,8 @@ impl NewFile {
         self.file.path()
     }
 
-    /// Gives it its name, in place of what has it, and makes nothing durable: for caches whose entries are checked when they are
-    /// read. Others see the old file or the new one; after a crash it may be cut.
+    /// Gives it its name, in place of what has it, and makes nothing durable: for caches whose entries are checked when
+    /// they are read. Others see the old file or the new one; after a crash it may be cut.
     ///
     /// # Errors
     /// It cannot be renamed.

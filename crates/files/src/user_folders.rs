@@ -4,8 +4,8 @@ use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The folder of what belongs to the user, such as plans: `WGOOSE_DATA_DIR` if that is set and not empty, else `wgoose` in the
-/// platform's folder for a user's data. `None` if the user has no home. The folder need not exist.
+/// The folder of what belongs to the user, such as plans: `WGOOSE_DATA_DIR` if that is set and not empty, else `wgoose`
+/// in the platform's folder for a user's data. `None` if the user has no home. The folder need not exist.
 pub fn default_data_dir() -> Option<PathBuf> {
     let platform = || choose_native_strategy().ok().map(|strategy| strategy.data_dir());
     folder(std::env::var_os("WGOOSE_DATA_DIR"), platform)

@@ -96,8 +96,8 @@ impl Catalogue {
         Ok(Catalogue::of(Library::with_folder(folder)?).sound()?)
     }
 
-    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it, and others are the defaults
-    /// in their places: for sweeps, which go on without them and say so.
+    /// As [`Catalogue::with_folder`], but a file that is wrong costs only the variants that need it, and others are the
+    /// defaults in their places: for sweeps, which go on without them and say so.
     ///
     /// # Errors
     /// The folder.
@@ -161,7 +161,8 @@ impl Catalogue {
         self.variant(op, variant).ok_or_else(none)
     }
 
-    /// The same, but that this variant alone serves its op, whatever plans and defaults say: where it is refused nothing is.
+    /// The same, but that this variant alone serves its op, whatever plans and defaults say: where it is refused
+    /// nothing is.
     ///
     /// # Errors
     /// There is no such op or variant.
@@ -209,8 +210,8 @@ impl Catalogue {
         variant
     }
 
-    /// That the variants of an instance's op whose files differ from the binary's have kernels that compile, be they chosen or
-    /// not: an edit that is wrong must not go unseen since another variant is faster.
+    /// That the variants of an instance's op whose files differ from the binary's have kernels that compile, be they
+    /// chosen or not: an edit that is wrong must not go unseen since another variant is faster.
     ///
     /// # Errors
     /// A file that is wrong; never from [`Catalogue::with_folder_in_part`].

@@ -14,7 +14,8 @@ pub enum Feature {
     F16,
     /// Cooperative matrices of 16 x 16 x 16 with f16 operands and f32 sums, in subgroups of always 32 threads.
     CooperativeMatrix,
-    /// Cooperative matrices of 8 x 8 x 8 with f16 operands and f32 sums, in subgroups of always [`Limits::min_subgroup`] threads.
+    /// Cooperative matrices of 8 x 8 x 8 with f16 operands and f32 sums, in subgroups of always
+    /// [`Limits::min_subgroup`] threads.
     CooperativeMatrix8,
     /// Memory that workgroups of one dispatch share.
     CoherentMemory,
@@ -90,8 +91,8 @@ pub struct Limits {
     pub uniform_alignment: u32,
     /// Fewest threads of a subgroup.
     pub min_subgroup: u32,
-    /// How many workgroups run at once if each takes all that a multiprocessor has: as a rule the number of these, measured
-    /// (`wgoose_runtime::kernel_bench::open_measured`). Grids of fixed size are multiples of it.
+    /// How many workgroups run at once if each takes all that a multiprocessor has: as a rule the number of these,
+    /// measured (`wgoose_runtime::kernel_bench::open_measured`). Grids of fixed size are multiples of it.
     pub multiprocessors: u32,
     /// Whether it is a software adapter, which compiles kernels for the CPU: a large one takes it up to a minute.
     pub is_cpu: bool,

@@ -82,7 +82,8 @@ impl Variant {
         self.library.may_need(&self.path, feature)
     }
 
-    /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes it.
+    /// Its place among the variants that an op tries without a plan, the smallest first; `None` if only a plan takes
+    /// it.
     pub(crate) fn default_place(&self, op: &str) -> Option<u32> {
         let of_op = self.places.iter().find(|(name, _)| name.as_deref() == Some(op));
         of_op.or_else(|| self.places.iter().find(|(name, _)| name.is_none())).map(|(_, place)| *place)
@@ -133,7 +134,8 @@ impl Variant {
         self.id() + &choices.map(of).collect::<String>()
     }
 
-    /// The value of a numeric tunable on a device with these limits; `None` if it has no such tunable or that is no number.
+    /// The value of a numeric tunable on a device with these limits; `None` if it has no such tunable or that is no
+    /// number.
     pub fn tunable(&self, config: &Config, name: &str, limits: &Limits) -> Option<u32> {
         let at = self.tunables.iter().position(|t| t.name == name)?;
         let choice = self.tunables[at].choices.get(usize::from(*config.choices().get(at)?))?;
@@ -150,8 +152,9 @@ impl Variant {
         self.library.traits(&self.path, &|name| self.import(config, name)).is_plan_only
     }
 
-    /// How a configuration adds sums up; `None` if none of its files says, or one says that no other kernel does so. Kernels of
-    /// one op that have the same give the same bits for a row, whatever their tiles and however many rows there are.
+    /// How a configuration adds sums up; `None` if none of its files says, or one says that no other kernel does so.
+    /// Kernels of one op that have the same give the same bits for a row, whatever their tiles and however many rows
+    /// there are.
     pub fn sums(&self, config: &Config) -> Option<String> {
         self.library.traits(&self.path, &|name| self.import(config, name)).sums
     }

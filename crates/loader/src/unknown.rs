@@ -77,8 +77,8 @@ impl Meaning {
 const NAMED: usize = 2;
 
 impl UnknownTensors {
-    /// Those of a file whose weights have such names. Of layer 0, which has no value residual, it may be there: llama.cpp's
-    /// converter writes one.
+    /// Those of a file whose weights have such names. Of layer 0, which has no value residual, it may be there:
+    /// llama.cpp's converter writes one.
     pub(crate) fn of(directory: &Directory, naming: &Naming, shape: &ModelShape) -> Self {
         let unused = [LayerWeight::ValueBias, LayerWeight::ValueDown, LayerWeight::ValueUp];
         let unused = unused.map(|weight| Weight::Layer(0, weight));

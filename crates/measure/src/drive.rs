@@ -11,8 +11,8 @@ pub struct Drive {
     pub chooser: Chooser,
     /// Steps of decoding that the device is given before the token of the first is known. 1 waits for each.
     pub in_flight: Option<NonZeroUsize>,
-    /// Submissions into which the layers of a pass are divided, once its kernels are compiled and its weights there. Decoding
-    /// on the device has one submission for each step.
+    /// Submissions into which the layers of a pass are divided, once its kernels are compiled and its weights there.
+    /// Decoding on the device has one submission for each step.
     pub submissions: Option<NonZeroUsize>,
     /// Whether several sequences are read together.
     pub sequences: Sequences,

@@ -1,5 +1,5 @@
-//! What a runner can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and the
-//! model.
+//! What a runner can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and
+//! the model.
 
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! How fast is it, how right, and how sure is that?
 //!
-//! A [`job`] says what to run, a [`runner`] runs it, a [`ledger`] keeps what came of it, and [`stats`] and [`quality`] say what that
-//! means. In reading order:
+//! A [`job`] says what to run, a [`runner`] runs it, a [`ledger`] keeps what came of it, and [`stats`] and [`quality`]
+//! say what that means. In reading order:
 //!
 //! 1. what is measured: [`scenario`], [`objective`], [`problem`], [`space`], [`seed`], [`drive`];
 //! 2. how: [`job`], [`runner`], [`paired`], [`result_cache`];

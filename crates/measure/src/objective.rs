@@ -99,9 +99,9 @@ pub enum ObjectiveError {
 }
 
 impl Objective {
-    /// One sequence: decoding counts half, prompts of a question, a message, a page and a document that fills no whole number of
-    /// chunks the other half, the first token of a fresh process a little. A software adapter reads shorter ones, and what it takes
-    /// to begin is not its own.
+    /// One sequence: decoding counts half, prompts of a question, a message, a page and a document that fills no whole
+    /// number of chunks the other half, the first token of a fresh process a little. A software adapter reads shorter
+    /// ones, and what it takes to begin is not its own.
     pub fn chat(is_cpu: bool) -> Self {
         let prompts: &[u32] = if is_cpu { &[16, 64] } else { &[32, 128, 512, 2500] };
         let weight = 0.5 / prompts.len() as f64;

@@ -59,7 +59,8 @@ impl Screened {
 pub struct Effort {
     /// Time for it, but for compiling and the fewest pairs.
     pub allowance: Duration,
-    /// After so long no pair begins beyond the fewest: what was sampled by then is the answer. `None`: pairs alone count.
+    /// After so long no pair begins beyond the fewest: what was sampled by then is the answer. `None`: pairs alone
+    /// count.
     #[serde(default)]
     pub share: Option<Duration>,
     /// What it is to find out.
@@ -141,8 +142,8 @@ impl Effort {
         Effort { instances: 3, ..Effort::usual(allowance) }
     }
 
-    /// For two steps that differ in stages of a merged kernel: gains add up, and are hardly larger than what two instances of one
-    /// plan differ by.
+    /// For two steps that differ in stages of a merged kernel: gains add up, and are hardly larger than what two
+    /// instances of one plan differ by.
     pub fn fine(allowance: Duration) -> Self {
         Effort { instances: 3, min_gain: 0.005, ..Effort::usual(allowance) }
     }

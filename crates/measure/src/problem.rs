@@ -18,8 +18,8 @@ pub struct Problem {
     pub shape: ModelShape,
     /// How its file stores each weight.
     pub formats: BTreeMap<Weight, Format>,
-    /// Content id of the model; behind a plus sign that of kernels from beside the binary: default kernels are theirs, and no plan
-    /// names these.
+    /// Content id of the model; behind a plus sign that of kernels from beside the binary: default kernels are theirs,
+    /// and no plan names these.
     pub model: String,
     /// What is held against: the device's default.
     pub default: Plan,

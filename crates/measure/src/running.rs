@@ -9,14 +9,16 @@ use wgoose_kernels::plan::{Fusions, TuningKey};
 use wgoose_kernels::{HandOver, Plan};
 
 impl Problem {
-    /// Whether two plans run a scenario by the same kernels from the same weights. The head of a prompt does not count: it sees one row
-    /// there as in decode, takes a larger share of that, and a kernel of it is chosen for being faster alone.
+    /// Whether two plans run a scenario by the same kernels from the same weights. The head of a prompt does not count:
+    /// it sees one row there as in decode, takes a larger share of that, and a kernel of it is chosen for being faster
+    /// alone.
     pub fn run_alike(&self, plans: [&Plan; 2], scenario: Scenario) -> bool {
         let [a, b] = plans.map(|plan| self.running(plan, scenario));
         a.is_some() && a == b
     }
 
-    /// All that decides what a plan runs in a scenario, as a text. `None` for starts of processes, in which everything counts.
+    /// All that decides what a plan runs in a scenario, as a text. `None` for starts of processes, in which everything
+    /// counts.
     fn running(&self, plan: &Plan, scenario: Scenario) -> Option<String> {
         let Scenario { tokens, sequences, from_start } = scenario;
         if from_start {
@@ -49,7 +51,8 @@ impl Problem {
     }
 }
 
-/// What a plan chose for a kind of op instance, its own choice first, then those of larger buckets, which serve fewer rows, too.
+/// What a plan chose for a kind of op instance, its own choice first, then those of larger buckets, which serve fewer
+/// rows, too.
 fn kernels_for(plan: &Plan, key: &TuningKey) -> String {
     let of = |other: &TuningKey| {
         let is_served = other.up_to_rows == key.up_to_rows || (key.up_to_rows > 1 && other.up_to_rows > key.up_to_rows);

@@ -7,8 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Tokens that each sequence reads in one pass: 1 is decode, timed a step of `Engine::decode`; more is the reading of a
-    /// prompt, timed until its last logits are in memory.
+    /// Tokens that each sequence reads in one pass: 1 is decode, timed a step of `Engine::decode`; more is the reading
+    /// of a prompt, timed until its last logits are in memory.
     pub tokens: u32,
     /// Sequences that are given them in one batch.
     pub sequences: u32,

@@ -1,13 +1,14 @@
-//! Configurations that are proposed from outside, by a person or another tool: measured at every site that they fit, before what the
-//! search draws, and judged like any other.
+//! Configurations that are proposed from outside, by a person or another tool: measured at every site that they fit,
+//! before what the search draws, and judged like any other.
 //!
 //! A file of them is a JSON list:
 //! ```json
 //! [{"op": "matmul", "variant": "gemv_fixed_grid_k", "k": 2560, "m": 65536, "formats": ["Q6_K_X8"], "rows": 1,
 //!   "config": {"GRID": "SM", "LANES_PER_GROUP": 32, "ROWS": 1, "THREADS_PER_ROW": 32, "UNROLL": 1, "WG": 640}}]
 //! ```
-//! `op` and `variant` are names of the catalogue, `config` has a choice of each of the variant's tunables, as text or a number. Sizes are
-//! optional: without them a seed is for every site of its op. `rows` stands for the bucket of token counts that it falls in.
+//! `op` and `variant` are names of the catalogue, `config` has a choice of each of the variant's tunables, as text or a
+//! number. Sizes are optional: without them a seed is for every site of its op. `rows` stands for the bucket of token
+//! counts that it falls in.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,8 +26,8 @@ pub struct Seed {
     pub op: String,
     /// The variant's name.
     pub variant: String,
-    /// A choice of each of its tunables; in an experiment, of those that are not to be the baseline's or as near to their
-    /// defaults as possible.
+    /// A choice of each of its tunables; in an experiment, of those that are not to be the baseline's or as near to
+    /// their defaults as possible.
     #[serde(default, deserialize_with = "spelled")]
     pub config: SpelledConfig,
     /// Columns of the input; `None`: any.

@@ -28,7 +28,8 @@ pub struct InstanceGroup {
 }
 
 impl InstanceGroup {
-    /// The instance for the kernel of a configuration: what the pass has packed is, as far as the kernel can take it so.
+    /// The instance for the kernel of a configuration: what the pass has packed is, as far as the kernel can take it
+    /// so.
     pub fn instance_for(&self, variant: &Variant, config: &Config, limits: &Limits) -> Instance {
         Instance { packed: variant.takes(&self.instance, config, limits), ..self.instance.clone() }
     }
@@ -113,8 +114,8 @@ pub struct Occurrence {
     pub occurs: bool,
 }
 
-/// Every kind of instance of an op that a pass has with any fusions, or as it reads a text for its hidden states; those that
-/// it has with `fusions` first.
+/// Every kind of instance of an op that a pass has with any fusions, or as it reads a text for its hidden states; those
+/// that it has with `fusions` first.
 pub fn occurrences(
     op: &str,
     model: &ModelShape,
@@ -216,8 +217,8 @@ pub struct PersistentGrid {
 }
 
 impl PersistentGrid {
-    /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and, if its grid is fixed, with as
-    /// many of its workgroups for each of these.
+    /// Whether a kernel may suit, as far as its tunables say: as wide or a part as wide, and, if its grid is fixed,
+    /// with as many of its workgroups for each of these.
     pub fn admits(self, variant: &Variant, config: &Config, limits: &Limits) -> bool {
         let number = |name: &str| variant.tunable(config, name, limits);
         number("WG").is_none_or(|width| self.threads.is_multiple_of(width))

@@ -1,9 +1,9 @@
 //! Where plans lie, and which of them a model runs with.
 //!
-//! A plan is for one GPU and one *model class* ([`ModelClass`]): the same sizes and weight formats. The *store* ([`Store`]) is a
-//! folder with a plan for each, as `wgoose tune` filed them; a few *ship* in the program ([`shipped()`]). [`Place::find`] takes
-//! the store's, else the program's, else the device's default. A plan whose driver, wgpu or kernels have changed is *stale*
-//! ([`Stale`]): what of it is safe is used.
+//! A plan is for one GPU and one *model class* ([`ModelClass`]): the same sizes and weight formats. The *store*
+//! ([`Store`]) is a folder with a plan for each, as `wgoose tune` filed them; a few *ship* in the program
+//! ([`shipped()`]). [`Place::find`] takes the store's, else the program's, else the device's default. A plan whose
+//! driver, wgpu or kernels have changed is *stale* ([`Stale`]): what of it is safe is used.
 //!
 //! Nothing here knows a device handle or an open model: a device is a fingerprint and limits, a model its class.
 

@@ -1,4 +1,5 @@
-//! The plan store: a folder with a plan a file, each under the name of its device and model class, its ledger beside it.
+//! The plan store: a folder with a plan a file, each under the name of its device and model class, its ledger beside
+//! it.
 
 use crate::{ModelClass, StoreError, plan_name};
 use std::ffi::OsStr;
@@ -61,7 +62,8 @@ impl Store {
         fs::create_dir_all(&self.folder).map_err(at(&self.folder))
     }
 
-    /// Files a plan that was tuned on a model of this class in place of the one before, whole or not at all. Returns its name.
+    /// Files a plan that was tuned on a model of this class in place of the one before, whole or not at all. Returns
+    /// its name.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -193,7 +195,8 @@ mod tests {
         assert!(!store.has_declined(&name));
     }
 
-    /// The readers of one and the same name while two write it, as two processes would: nothing is shared but the folder.
+    /// The readers of one and the same name while two write it, as two processes would: nothing is shared but the
+    /// folder.
     #[test]
     fn readers_see_one_plan_or_the_other() {
         let folder = tempfile::tempdir().unwrap();

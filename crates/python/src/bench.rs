@@ -11,11 +11,11 @@ use wgoose_bench::{Load, Subject, measure};
 use wgoose_session::Backend;
 
 /// Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of so
-/// many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is then
-/// kept in the folder `cache`.
+/// many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is
+/// then kept in the folder `cache`.
 ///
-/// listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the measurement after the run at
-/// hand.
+/// listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the
+/// measurement after the run at hand.
 ///
 /// Raises LoadError, DeviceError, PlanError, Error.
 #[pyfunction]

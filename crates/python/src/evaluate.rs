@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 use wgoose_session::eval::{EvalError, EvalOptions, evaluate as run};
 use wgoose_session::{Backend, PlanChoice, Session};
 
-/// How well a model predicts a text, as `wgoose eval` has it: bits per byte, perplexity, and, with against, how far it is from another
-/// model, quantisation or plan on the same tokens. Returns a dict, as `wgoose eval --json` prints it.
+/// How well a model predicts a text, as `wgoose eval` has it: bits per byte, perplexity, and, with against, how far it
+/// is from another model, quantisation or plan on the same tokens. Returns a dict, as `wgoose eval --json` prints it.
 ///
-/// text: a str or bytes, or the path of a file (an os.PathLike). Every token counts: reading begins with end-of-text, token 0. context:
-/// begin anew, with a fresh state, every so many tokens; None carries the state through the whole text. limit: stop after so many tokens.
-/// against: another model's path, or 'reference', the same model on the CPU reference, which is slow. against_plan: plan of that model,
-/// found if None. plan, device, gpu_budget, cpu, foreign_plan, chunk: as in `Model.load`. listen: called with the bytes read and the bits
-/// per byte so far; what it raises, and KeyboardInterrupt, end the reading after the pass at hand.
+/// text: a str or bytes, or the path of a file (an os.PathLike). Every token counts: reading begins with end-of-text,
+/// token 0. context: begin anew, with a fresh state, every so many tokens; None carries the state through the whole
+/// text. limit: stop after so many tokens. against: another model's path, or 'reference', the same model on the CPU
+/// reference, which is slow. against_plan: plan of that model, found if None. plan, device, gpu_budget, cpu,
+/// foreign_plan, chunk: as in `Model.load`. listen: called with the bytes read and the bits per byte so far; what it
+/// raises, and KeyboardInterrupt, end the reading after the pass at hand.
 ///
 /// Raises LoadError, DeviceError, PlanError, InputError, Error.
 #[pyfunction]

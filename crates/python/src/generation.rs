@@ -14,8 +14,8 @@ use wgoose_session::{self as session, GenerateOptions, Generated, GenerationEven
 
 /// An iterator over the text of a generation, never splitting a character.
 ///
-/// It reads and writes a sequence of its own, which began with the model's state; the model's state stays as it was. To go
-/// on from here, set the model's state to this object's.
+/// It reads and writes a sequence of its own, which began with the model's state; the model's state stays as it was. To
+/// go on from here, set the model's state to this object's.
 #[pyclass(frozen, module = "wgoose")]
 pub(crate) struct Generation(OfProcess<Running>);
 

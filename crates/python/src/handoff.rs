@@ -37,7 +37,8 @@ impl Handoff {
         if self.inner.lock().closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Gives a piece, if there is any text, and waits until it is taken; breaks if it was not taken, or the next will not be.
+    /// Gives a piece, if there is any text, and waits until it is taken; breaks if it was not taken, or the next will
+    /// not be.
     pub(crate) fn give(&self, piece: String) -> ControlFlow<()> {
         let mut inner = self.inner.lock();
         if inner.closed {

@@ -1,5 +1,5 @@
-//! Ctrl-C, and what a listener raises, while Rust works on the thread that called: looked at from time to time, without Python's lock
-//! in between.
+//! Ctrl-C, and what a listener raises, while Rust works on the thread that called: looked at from time to time, without
+//! Python's lock in between.
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -13,7 +13,8 @@ use wgoose_runtime::CancelToken;
 pub(crate) struct Interrupt(Arc<Mutex<Option<PyErr>>>);
 
 impl Interrupt {
-    /// Looks at signals, and calls `listen`, where there is one, with these arguments; what either raises ends the call.
+    /// Looks at signals, and calls `listen`, where there is one, with these arguments; what either raises ends the
+    /// call.
     pub(crate) fn look(
         &self,
         listen: Option<&Py<PyAny>>,

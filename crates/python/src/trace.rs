@@ -26,17 +26,18 @@ struct Kept {
     values: Vec<f32>,
 }
 
-/// Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose dev trace` does. Returns a dict.
+/// Shows what every op of the model makes, and the first that goes wrong on this GPU, as `wgoose dev trace` does.
+/// Returns a dict.
 ///
-/// outputs: a dict for each op in the order in which they run: pass, number in it, layer (None before the first and behind the
-/// last), name, op, values (float32 [rows, columns] or [planes, rows, columns]); with out, written: how many files. With first_divergence,
-/// ops: how many are within their tolerances, nearest: which came nearest to its own, divergence: the first that is not, or None; both
-/// with name, op, layer, kernel, got, want, error and tolerance.
+/// outputs: a dict for each op in the order in which they run: pass, number in it, layer (None before the first and
+/// behind the last), name, op, values (float32 [rows, columns] or [planes, rows, columns]); with out, written: how many
+/// files. With first_divergence, ops: how many are within their tolerances, nearest: which came nearest to its own,
+/// divergence: the first that is not, or None; both with name, op, layer, kernel, got, want, error and tolerance.
 ///
 /// tokens: ids, as `Model.encode` makes them of a text. out: write each output into this folder instead, as
-/// pass-P/NNN-blocks.L.NAME.npy. only: only the outputs of these names, such as 'att.key'. first_divergence: hold each op against its CPU
-/// reference on the same operands, instead of outputs unless out is given; chunk=1 does so for the kernels of decoding. plan, device,
-/// gpu_budget, cpu, foreign_plan, chunk: as in `Model.load`.
+/// pass-P/NNN-blocks.L.NAME.npy. only: only the outputs of these names, such as 'att.key'. first_divergence: hold each
+/// op against its CPU reference on the same operands, instead of outputs unless out is given; chunk=1 does so for the
+/// kernels of decoding. plan, device, gpu_budget, cpu, foreign_plan, chunk: as in `Model.load`.
 ///
 /// Raises LoadError, DeviceError, PlanError, InputError, Error; KeyboardInterrupt after the pass at hand.
 #[pyfunction]

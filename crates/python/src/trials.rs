@@ -15,7 +15,8 @@ use wgoose_plans::PlanChoice;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{Session, one_line};
 
-/// This interpreter, and what has another one of it run trials with this package; none where Python is part of another program.
+/// This interpreter, and what has another one of it run trials with this package; none where Python is part of another
+/// program.
 pub(crate) fn interpreter(py: Python<'_>) -> PyResult<Option<(PathBuf, Vec<OsString>)>> {
     let program: Option<PathBuf> = py.import("sys")?.getattr("executable")?.extract()?;
     let package: PathBuf = py.import("wgoose")?.getattr("__file__")?.extract()?;

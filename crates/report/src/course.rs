@@ -83,7 +83,8 @@ fn ending_in(mut progress: Vec<Progress>, spent: f64, derived: &[Gain]) -> Vec<P
     progress
 }
 
-/// Estimates of plans against the default, chained: a comparison with the default itself takes the place of what was chained.
+/// Estimates of plans against the default, chained: a comparison with the default itself takes the place of what was
+/// chained.
 struct Estimates {
     default: PlanId,
     gains: HashMap<(PlanId, Scenario), f64>,

@@ -35,8 +35,8 @@ pub enum Anchor {
 }
 
 impl Drawing {
-    /// An empty drawing: its name, and what it shows in a sentence. Text is escaped, here and below; classes are those of
-    /// `drawings.css`.
+    /// An empty drawing: its name, and what it shows in a sentence. Text is escaped, here and below; classes are those
+    /// of `drawings.css`.
     pub fn new(title: &str, description: &str) -> Self {
         let [title, description] = [title, description].map(|text| escape(text, 4 * SHORT));
         Drawing { title, description, body: String::new() }

@@ -37,7 +37,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Gathers a report. Kernels are held against `roofline`, or, where it is not known, against the most that any of them reached.
+    /// Gathers a report. Kernels are held against `roofline`, or, where it is not known, against the most that any of
+    /// them reached.
     pub fn gather(
         records: &Records,
         catalogue: &Catalogue,

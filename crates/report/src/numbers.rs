@@ -79,8 +79,8 @@ pub(crate) fn utc(seconds: f64) -> Option<String> {
     }
     let seconds = seconds as u64;
     let (days, second) = (seconds / 86400, seconds % 86400);
-    // Eras of 400 years that begin with March, so that a leap day is the last of its year (H. Hinnant, "chrono-compatible low-level
-    // date algorithms").
+    // Eras of 400 years that begin with March, so that a leap day is the last of its year (H. Hinnant,
+    // "chrono-compatible low-level date algorithms").
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36524 - day / 146_096) / 365;

@@ -37,7 +37,8 @@ impl Work {
     }
 }
 
-/// The instances of a model's passes, made again from the sizes in a ledger: a site's key has the formats, the passes the rest.
+/// The instances of a model's passes, made again from the sizes in a ledger: a site's key has the formats, the passes
+/// the rest.
 pub(super) struct Instances<'a> {
     view: &'a View<'a>,
     fusions: BTreeSet<FusionSet>,

@@ -1,9 +1,10 @@
 //! The results of a ledger in T4, the format in which tuners exchange what they measured (AutoTuningAssociation,
 //! <https://github.com/odgaard/TuningSchema>; `results-schema.json`, version 1.0.0, as Kernel Tuner writes it).
 //!
-//! One result for each kernel that was tried at a site. Times are in milliseconds, as `metadata.timeunit` says: `runtimes` are
-//! those of one dispatch. A configuration has the site and the variant beside the variant's own tunables, as the format knows one
-//! kernel in one problem only; their names begin with `wgoose.`, which no tunable does.
+//! One result for each kernel that was tried at a site. Times are in milliseconds, as `metadata.timeunit` says:
+//! `runtimes` are those of one dispatch. A configuration has the site and the variant beside the variant's own
+//! tunables, as the format knows one kernel in one problem only; their names begin with `wgoose.`, which no tunable
+//! does.
 
 use crate::utc;
 use serde::Serialize;
@@ -112,7 +113,8 @@ impl Invalidity {
     }
 }
 
-/// The kernels that a ledger knows one by one. Configurations that were refused in bulk are not among them: the ledger counts them.
+/// The kernels that a ledger knows one by one. Configurations that were refused in bulk are not among them: the ledger
+/// counts them.
 pub fn results(records: &Records) -> Results {
     let mut results = Vec::new();
     for (_, trial) in records.trials() {

@@ -1,9 +1,11 @@
-//! Makes plans by hand: of a line of words each, the plan file that `wgoose bench --plan` and the tuner are held against.
+//! Makes plans by hand: of a line of words each, the plan file that `wgoose bench --plan` and the tuner are held
+//! against.
 //!
-//! `hand_plan MODEL SPECS FOLDER` writes `FOLDER/NAME.ron` for each line `NAME | THREADS | GRID | FUSIONS | CHOICES | INTERLEAVE |
-//! SEQUENCES` of SPECS. THREADS and GRID are those of the persistent kernel, GRID 0 is the chain of dispatches. FUSIONS is
-//! `default` and what is added to it or, with a minus, left out. CHOICES is `OP[@Kk]=VARIANT:NAME=VALUE,...;...`: what it does
-//! not name takes the first kernel that can be a stage, or for several SEQUENCES the default.
+//! `hand_plan MODEL SPECS FOLDER` writes `FOLDER/NAME.ron` for each line `NAME | THREADS | GRID | FUSIONS | CHOICES |
+//! INTERLEAVE | SEQUENCES` of SPECS. THREADS and GRID are those of the persistent kernel, GRID 0 is the chain of
+//! dispatches. FUSIONS is `default` and what is added to it or, with a minus, left out. CHOICES is
+//! `OP[@Kk]=VARIANT:NAME=VALUE,...;...`: what it does not name takes the first kernel that can be a stage, or for
+//! several SEQUENCES the default.
 
 use std::collections::BTreeMap;
 use std::error::Error;

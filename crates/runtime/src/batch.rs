@@ -81,8 +81,8 @@ pub struct Batch {
     pub outputs: Vec<u32>,
     /// What the pass ends in.
     pub target: Target,
-    /// Whether its logits, of one sequence, stay where the model runs: [`Start::Kept`](crate::Start::Kept). Nothing comes
-    /// back then.
+    /// Whether its logits, of one sequence, stay where the model runs: [`Start::Kept`](crate::Start::Kept). Nothing
+    /// comes back then.
     pub stays: bool,
 }
 

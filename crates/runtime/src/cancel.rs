@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Looked at between passes, jobs and comparisons; copies share it. It is cancelled by a signal or another thread ([`CancelToken::cancel`]),
-/// or by a function that is called at every look ([`CancelToken::polling`]). Once cancelled, it stays so.
+/// Looked at between passes, jobs and comparisons; copies share it. It is cancelled by a signal or another thread
+/// ([`CancelToken::cancel`]), or by a function that is called at every look ([`CancelToken::polling`]). Once cancelled,
+/// it stays so.
 #[derive(Clone, Default)]
 pub struct CancelToken {
     cancelled: Arc<AtomicBool>,

@@ -15,8 +15,8 @@ pub struct Profile {
     pub wall: Vec<f64>,
     /// The pass on the GPU, nothing between its dispatches, one a run.
     pub gpu: Vec<f64>,
-    /// The same dispatches with the same weights, but reading old activations and writing to buffers of their own, so that
-    /// none waits for another; one a run. Empty if these buffers would take too much memory.
+    /// The same dispatches with the same weights, but reading old activations and writing to buffers of their own, so
+    /// that none waits for another; one a run. Empty if these buffers would take too much memory.
     pub independent: Vec<f64>,
     /// The dispatches in order, each with its time in passes with a timestamp after every dispatch.
     pub dispatches: Vec<DispatchProfile>,
@@ -35,8 +35,8 @@ pub struct DispatchProfile {
     pub layer: Option<u32>,
     /// `op/variant` and tunables.
     pub kernel: String,
-    /// From the end of the dispatch before to its own end, what the timestamp takes included: mean over the middle half of
-    /// the runs.
+    /// From the end of the dispatch before to its own end, what the timestamp takes included: mean over the middle half
+    /// of the runs.
     pub ns: f64,
     /// Bytes that it must move at least.
     pub bytes: u64,

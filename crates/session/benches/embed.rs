@@ -1,5 +1,5 @@
-//! Six short texts embedded in one call against six calls: `WGOOSE_MODEL=model.gguf cargo bench -p wgoose-session --bench
-//! embed`. Without a model a small synthetic one is made.
+//! Six short texts embedded in one call against six calls: `WGOOSE_MODEL=model.gguf cargo bench -p wgoose-session
+//! --bench embed`. Without a model a small synthetic one is made.
 #![allow(clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,8 +1,8 @@
-//! A kernel of one's own: a WGSL file in a folder is a variant. It is held against the op's reference, then timed beside those
-//! of the binary.
+//! A kernel of one's own: a WGSL file in a folder is a variant. It is held against the op's reference, then timed
+//! beside those of the binary.
 //!
-//! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has `ops/activate/vec4.wgsl` or
-//! others. `wgoose dev kernel activate --kernels FOLDER` does the same and more.
+//! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has
+//! `ops/activate/vec4.wgsl` or others. `wgoose dev kernel activate --kernels FOLDER` does the same and more.
 
 mod support;
 

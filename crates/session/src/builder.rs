@@ -159,7 +159,8 @@ impl SessionBuilder {
         self
     }
 
-    /// The folder where compiled pipelines are kept; `None`: they are not. Default: [`wgoose_files::default_cache_dir`].
+    /// The folder where compiled pipelines are kept; `None`: they are not. Default:
+    /// [`wgoose_files::default_cache_dir`].
     pub fn pipeline_cache(mut self, folder: Option<PathBuf>) -> Self {
         self.pipeline_cache = folder;
         self

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! [`SessionBuilder`] says where and how: a device by name, a plan that `wgoose tune` wrote ([`PlanChoice`]), a budget of GPU
-//! memory, the CPU reference, caches. Without a word about plans a session runs the device's default, whatever was tuned.
+//! memory, the CPU reference, caches. Without a word about plans a session runs the device's default, whatever was
+//! tuned.
 //!
 //! # Tokens and logits
 //! ```no_run

@@ -30,8 +30,8 @@ impl Session {
         }
     }
 
-    /// Reads a prompt, which `on_pass` may end between passes: it is told how many of its tokens are read. The last logits
-    /// may stay on the device; the prefix cache wants to see them.
+    /// Reads a prompt, which `on_pass` may end between passes: it is told how many of its tokens are read. The last
+    /// logits may stay on the device; the prefix cache wants to see them.
     pub(crate) fn read_prompt(
         &mut self,
         prompt: &[u32],

@@ -76,7 +76,8 @@ impl Session {
     /// Reads tokens; returns the logits `[V]` after the last one.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite ([`SessionError::NotFinite`]).
+    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite
+    /// ([`SessionError::NotFinite`]).
     pub fn prefill(&mut self, tokens: &[u32]) -> Result<Vec<f32>, SessionError> {
         self.finite(tokens, Outputs::Last)
     }
@@ -84,7 +85,8 @@ impl Session {
     /// Reads tokens; returns the logits after each, `[T, V]` row major.
     ///
     /// # Errors
-    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite ([`SessionError::NotFinite`]).
+    /// No tokens, a token outside the vocabulary, the device fails, or a logit is not finite
+    /// ([`SessionError::NotFinite`]).
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>, SessionError> {
         self.finite(tokens, Outputs::All)
     }
@@ -97,10 +99,10 @@ impl Session {
         self.finite(&[token], Outputs::Last)
     }
 
-    /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the order
-    /// in which they run. Which ops there are depends on the plan's fusions: `wgoose dev graph` prints them, and the CPU
-    /// reference has them all. A break ends it after the pass at hand: unless that is the last, no logits are returned, and the
-    /// state is refused until it is set or reset.
+    /// Reads tokens as [`Session::prefill`] does, op by op, slowly; `on_value` is shown what every op makes, in the
+    /// order in which they run. Which ops there are depends on the plan's fusions: `wgoose dev graph` prints them, and
+    /// the CPU reference has them all. A break ends it after the pass at hand: unless that is the last, no logits are
+    /// returned, and the state is refused until it is set or reset.
     ///
     /// # Errors
     /// As [`Session::prefill`]; or the weights do not all fit on the device, within its memory budget.
@@ -134,8 +136,8 @@ impl Session {
         }
     }
 
-    /// Reads tokens; returns the state after them, which is on its way back while the last of them are read. No logits are
-    /// computed: for the state alone, this is faster than [`Session::prefill`] and [`Session::state`].
+    /// Reads tokens; returns the state after them, which is on its way back while the last of them are read. No logits
+    /// are computed: for the state alone, this is faster than [`Session::prefill`] and [`Session::state`].
     ///
     /// # Errors
     /// As [`Session::prefill`].
@@ -176,8 +178,8 @@ impl Session {
     /// ([`initial_state`]). Which of them it is, its tensors tell.
     ///
     /// # Errors
-    /// The file is neither, it is of another model ([`SessionError::OtherModel`] where it says so), or the device fails;
-    /// the state then stays as it was.
+    /// The file is neither, it is of another model ([`SessionError::OtherModel`] where it says so), or the device
+    /// fails; the state then stays as it was.
     pub fn load_state(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
         self.load(path.as_ref()).map(drop)
     }
@@ -193,8 +195,8 @@ impl Session {
         Ok(kind)
     }
 
-    /// Another session that goes on from this one's state, on the same weights, kernels and caches. What either reads from
-    /// then on is no concern of the other.
+    /// Another session that goes on from this one's state, on the same weights, kernels and caches. What either reads
+    /// from then on is no concern of the other.
     ///
     /// # Errors
     /// The device fails or has no memory left: a fork has a state and activations of its own, beside any memory budget.
@@ -219,8 +221,8 @@ impl Session {
         self.prefixes.as_ref().map(|kept| kept.cache.lock().stats())
     }
 
-    /// Keeps embeddings from now on, as [`SessionBuilder::embedding_cache`](crate::SessionBuilder::embedding_cache) does,
-    /// instead of where they were kept.
+    /// Keeps embeddings from now on, as [`SessionBuilder::embedding_cache`](crate::SessionBuilder::embedding_cache)
+    /// does, instead of where they were kept.
     ///
     /// # Errors
     /// The file cannot be opened or made, or it is open already.

@@ -1,13 +1,14 @@
-//! How near strategies come to the best plan that there is, on devices that are made up and on kernels that were recorded on real ones:
-//! a line of JSON for each search, then a table.
+//! How near strategies come to the best plan that there is, on devices that are made up and on kernels that were
+//! recorded on real ones: a line of JSON for each search, then a table.
 //!
-//! `cargo run --release -p wgoose-sim --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY TIMES`
+//! `cargo run --release -p wgoose-sim --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY
+//! TIMES`
 //!
-//! Where steps are slow the last column has the median and the least share of the gain of the best plan that is known: the best of these
-//! searches and of one that has twenty times as long.
+//! Where steps are slow the last column has the median and the least share of the gain of the best plan that is known:
+//! the best of these searches and of one that has twenty times as long.
 //!
-//! Of a seed follows a device, which is tuned so many times, and once more while the first plan is in use: how often it comes to the same
-//! bits are columns of the table.
+//! Of a seed follows a device, which is tuned so many times, and once more while the first plan is in use: how often it
+//! comes to the same bits are columns of the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -64,8 +65,8 @@ const HARD: [(&str, Device); 5] = [
     ("slow clocks", |seed| SimulatedDevice { ramp: 1.6, autocorrelation: 0.7, ..SimulatedDevice::h200(seed) }),
 ];
 
-/// Devices whose steps take long: a software adapter that runs the demo's model, and GPUs with such models whose drivers take so many
-/// seconds for a kernel.
+/// Devices whose steps take long: a software adapter that runs the demo's model, and GPUs with such models whose
+/// drivers take so many seconds for a kernel.
 const SLOW: [(&str, &str, Mix, Device); 6] = [
     ("software adapter", "demo", Mix::Q4_K_M, SimulatedDevice::software),
     ("software adapter, busy", "demo", Mix::Q4_K_M, |seed| SimulatedDevice::software(seed).busy()),

@@ -1,5 +1,6 @@
-//! Devices that are not there: simulated ones ([`SimulatedRunner`]), and recorded ones, whose ledger answers ([`ReplayRunner`]). A search is
-//! held against them without a GPU and in milliseconds. For development only: no program links this crate.
+//! Devices that are not there: simulated ones ([`SimulatedRunner`]), and recorded ones, whose ledger answers
+//! ([`ReplayRunner`]). A search is held against them without a GPU and in milliseconds. For development only: no
+//! program links this crate.
 
 #![deny(missing_docs)]
 

@@ -5,9 +5,9 @@
 //! [2.07][gain] x          [gain]: bench.jsonl?arm=tuned#rows.tokens_per_s "/ bench.jsonl?arm=default#rows.tokens_per_s"
 //! ```
 //!
-//! A file of JSON lines (`.jsonl`, `.jsonl.gz`) or of one value (`.json`), beside the page; conditions; and a path of fields, lists
-//! on the way looked through. A condition is met by a field of any object on that path. The title takes the figure over another
-//! one, or over a number: `/ CITATION`, `/ 1e6`.
+//! A file of JSON lines (`.jsonl`, `.jsonl.gz`) or of one value (`.json`), beside the page; conditions; and a path of
+//! fields, lists on the way looked through. A condition is met by a field of any object on that path. The title takes
+//! the figure over another one, or over a number: `/ CITATION`, `/ 1e6`.
 
 use super::number::Printed;
 use serde_json::Value;
@@ -47,7 +47,8 @@ fn shown(values: &[f64]) -> String {
 pub(super) struct Records(HashMap<PathBuf, Vec<Value>>);
 
 impl Records {
-    /// Holds the figures in a link against what it cites: one against the median, `A to B` against the ends, a list against each.
+    /// Holds the figures in a link against what it cites: one against the median, `A to B` against the ends, a list
+    /// against each.
     ///
     /// # Errors
     /// Says what the record has instead, or what is wrong with the citation.

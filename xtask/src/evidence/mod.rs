@@ -1,6 +1,6 @@
-//! `cargo xtask evidence`: what pages say. Tables of figures are made of records, each other figure that claims a speed cites a
-//! record that has it, links lead somewhere, and pages that strangers read first keep to plain prose. Pages that a program makes
-//! of records are made again, and must come out the same.
+//! `cargo xtask evidence`: what pages say. Tables of figures are made of records, each other figure that claims a speed
+//! cites a record that has it, links lead somewhere, and pages that strangers read first keep to plain prose. Pages
+//! that a program makes of records are made again, and must come out the same.
 
 mod citation;
 mod cli;

@@ -1,5 +1,5 @@
-//! Sweeps for a plan, killed in jobs of every kind, again and again: nothing that was written is lost, nothing that ended is run again, and
-//! the plan at the end is the one that the ledger says.
+//! Sweeps for a plan, killed in jobs of every kind, again and again: nothing that was written is lost, nothing that
+//! ended is run again, and the plan at the end is the one that the ledger says.
 
 use crate::shell::{Error, Result, command};
 use serde_json::Value;
@@ -73,7 +73,8 @@ impl Sweep<'_> {
         lines(&self.folder.join("plan.jsonl"))
     }
 
-    /// Goes on and kills it in a job of a kind, or of any where it takes long to come to one. The kind; `None`: it has ended before.
+    /// Goes on and kills it in a job of a kind, or of any where it takes long to come to one. The kind; `None`: it has
+    /// ended before.
     fn kill_in(&self, (wanted, seconds): (&str, u64), rng: &mut fastrand::Rng) -> Result<Option<String>> {
         let before = self.lines();
         let mut sweep = start(self.tune().stdout(Stdio::null()).stderr(Stdio::null()))?;

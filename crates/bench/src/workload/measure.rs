@@ -72,8 +72,8 @@ impl Rows<'_> {
     }
 }
 
-/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]; `watch` is told what
-/// is going on. Answers are not checked here: that is the quality gate's work.
+/// Measures jobs in the order in which [`Jobs`] has them, the workloads in that of [`Workload::ALL`]; `watch` is told
+/// what is going on. Answers are not checked here: that is the quality gate's work.
 ///
 /// # Errors
 /// The model, the device or the plan; or there is no room for so many sequences.

@@ -6,7 +6,8 @@ use serde::Serialize;
 use wgoose_measure::stats::Summary;
 use wgoose_measure::stats::warmup::{Warmth, Warmup, WarmupRule};
 
-/// Milliseconds after which a warm-up without a plateau is given up: slow devices move by more than the tolerance for good.
+/// Milliseconds after which a warm-up without a plateau is given up: slow devices move by more than the tolerance for
+/// good.
 const MOST_WARM_UP_MS: f64 = 5000.0;
 
 /// Most runs that are made so that they last for long enough.
@@ -44,8 +45,8 @@ pub struct WarmUp {
     pub settled: bool,
 }
 
-/// Warms up, then runs so often at least, and for so many milliseconds. A run gives the milliseconds of its parts; returns the samples of
-/// each part.
+/// Warms up, then runs so often at least, and for so many milliseconds. A run gives the milliseconds of its parts;
+/// returns the samples of each part.
 pub(super) fn sampled(
     what: &str,
     (fewest, least_ms): (usize, f64),

@@ -90,7 +90,8 @@ fn killed(folder: &Path, line: &str) -> PathBuf {
 /// Bytes of a record of a store, of a vector of the model's width.
 const RECORD: usize = 4 + 4 + 32 + 4 * 128 + 16;
 
-/// A store with a digit of a float of its first record changed, and the checksum of that record: what is taken from it shows.
+/// A store with a digit of a float of its first record changed, and the checksum of that record: what is taken from it
+/// shows.
 fn marked(store: &[u8]) -> Vec<u8> {
     let mut store = store.to_vec();
     let first = store.windows(4).position(|magic| magic == b"wgeR").unwrap();

@@ -44,8 +44,8 @@ fn stops_and_biases_are_heeded() {
     assert!(String::from_utf8(output.stderr).unwrap().contains(" 0 tokens generated"));
 }
 
-/// As `PIPELINE.generate` of the authors' package and llama.cpp have it: no token stands before a text. Only what judges texts begins with
-/// token 0, to have a prediction of the first one.
+/// As `PIPELINE.generate` of the authors' package and llama.cpp have it: no token stands before a text. Only what
+/// judges texts begins with token 0, to have a prediction of the first one.
 #[test]
 fn a_text_is_read_as_it_is_and_judged_from_its_first_token_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -102,7 +102,8 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
     let svg = std::fs::read_to_string(folder.join("p.svg")).unwrap();
     assert_well_formed(&svg);
     assert!(svg.contains("a&amp;b.gguf"));
-    // Each op has two bars, each dispatch its place in time; and there is the background. Roofs and points need the roofline.
+    // Each op has two bars, each dispatch its place in time; and there is the background. Roofs and points need the
+    // roofline.
     let ops = report["ops"].as_array().unwrap().len();
     let dispatched = report["dispatches"].as_array().unwrap().len();
     assert_eq!(svg.matches("<rect").count(), 2 * ops + dispatched + 1);

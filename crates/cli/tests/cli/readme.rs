@@ -1,5 +1,5 @@
-//! A newcomer's first hour: each command of README and of the pages below docs/, in one folder, and what it must print. A command
-//! that is new on a page must be named here.
+//! A newcomer's first hour: each command of README and of the pages below docs/, in one folder, and what it must print.
+//! A command that is new on a page must be named here.
 #![cfg(unix)]
 
 use crate::binary::{printed, synth};

@@ -28,8 +28,8 @@ fn lines(ledger: &Path) -> Vec<String> {
     complete.lines().map(str::to_owned).collect()
 }
 
-/// The key and the outcome's kind of a line about a trial. Kernels compiled ahead are none: that measures nothing, and each set of
-/// new kernels of a site has its own line.
+/// The key and the outcome's kind of a line about a trial. Kernels compiled ahead are none: that measures nothing, and
+/// each set of new kernels of a site has its own line.
 fn trial(line: &str) -> Option<(String, String)> {
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     if line["identity"]["tried"]["job"] == "compile" {

@@ -1,5 +1,5 @@
-//! Trials in a process of their own: kernels that are wrong in every way are caught, kept and not tried again, and what is left is
-//! right.
+//! Trials in a process of their own: kernels that are wrong in every way are caught, kept and not tried again, and what
+//! is left is right.
 
 use crate::binary::{printed, synth, wgoose};
 use serde_json::Value;
@@ -42,8 +42,8 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
         "    y[i] = a[i] * b[i];\n    if i == 0u {\n        y[params.rows * params.m + 3u] = 1.0;\n    }\n",
         Some(Cause::WrongResult),
     ),
-    // One dispatch in a hundred loses: they are counted in what workgroups hand to one another, so that a hundred runs in a row show
-    // it on every machine.
+    // One dispatch in a hundred loses: they are counted in what workgroups hand to one another, so that a hundred runs
+    // in a row show it on every machine.
     (
         "race",
         "    y[i] = a[i] * b[i];

@@ -333,8 +333,8 @@ impl Import {
         self.path.rsplit_once('/').map_or_else(|| last.to_owned(), |(folder, _)| format!("{folder}/{last}"))
     }
 
-    /// The paths that it may stand for where matrices have these formats, and the state any; all choices where `chosen` names
-    /// none.
+    /// The paths that it may stand for where matrices have these formats, and the state any; all choices where `chosen`
+    /// names none.
     pub(crate) fn paths(&self, formats: &[Format], chosen: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         let mut paths = match (self.is_of_format(), self.tunable().map(chosen)) {
             (true, _) if self.path == STATE => {

@@ -1,4 +1,5 @@
-//! How an arm differs from the baseline: what a plan can say, another model, other kernel files, another way to drive it.
+//! How an arm differs from the baseline: what a plan can say, another model, other kernel files, another way to drive
+//! it.
 
 use super::arm::Arm;
 use super::source::{Source, SourceError};

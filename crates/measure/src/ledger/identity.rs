@@ -4,8 +4,8 @@ use crate::job::Job;
 use serde::{Deserialize, Serialize};
 use wgoose_kernels::DeviceFingerprint;
 
-/// Everything that makes two measurements comparable. A name is not an identity: an edited kernel or another driver is another
-/// experiment, and does not inherit the old one's numbers.
+/// Everything that makes two measurements comparable. A name is not an identity: an edited kernel or another driver is
+/// another experiment, and does not inherit the old one's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -21,8 +21,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity's content hash, 32 hex digits: equal for all records of one experiment. It covers strings and integers only,
-    /// in a fixed order, so that it does not depend on how floats are printed.
+    /// The identity's content hash, 32 hex digits: equal for all records of one experiment. It covers strings and
+    /// integers only, in a fixed order, so that it does not depend on how floats are printed.
     pub fn key(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         // Strings, integers and string-keyed maps always serialise; a hasher never fails to take them.

@@ -1,10 +1,10 @@
 //! The memory of a sweep: one JSON line per thing that happened, on disk before the next thing happens.
 //!
 //! A ledger is append-only. Its writer holds an exclusive lock; a record is acknowledged once its bytes are synced. A
-//! writer killed in the middle of a line leaves a torn tail, which the next one moves to `<ledger>.torn`. A damaged line
-//! in the middle, or one of another schema, is skipped, reported and left where it is: a sweep of hours is not lost to
-//! one bad line, nor is the line. A file without a single line of this schema is refused, and not touched. Nothing that
-//! was acknowledged is ever rewritten.
+//! writer killed in the middle of a line leaves a torn tail, which the next one moves to `<ledger>.torn`. A damaged
+//! line in the middle, or one of another schema, is skipped, reported and left where it is: a sweep of hours is not
+//! lost to one bad line, nor is the line. A file without a single line of this schema is refused, and not touched.
+//! Nothing that was acknowledged is ever rewritten.
 
 mod error;
 mod identity;
@@ -91,8 +91,8 @@ impl Ledger {
     }
 }
 
-/// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports. (On Windows the
-/// writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
+/// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports.
+/// (On Windows the writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
 ///
 /// # Errors
 /// [`LedgerError::NotALedger`], [`LedgerError::Schema`], [`LedgerError::Lines`].

@@ -59,8 +59,8 @@ pub(super) struct Scan {
     pub(super) end: u64,
 }
 
-/// Reads the bytes of the file at `path`. They are refused where they are not a ledger's (not even the beginning of one),
-/// and where nothing of them is of this schema.
+/// Reads the bytes of the file at `path`. They are refused where they are not a ledger's (not even the beginning of
+/// one), and where nothing of them is of this schema.
 pub(super) fn scan(bytes: &[u8], path: &Path) -> Result<Scan, LedgerError> {
     let opening = OPENING.as_bytes();
     let seen = bytes.len().min(opening.len());

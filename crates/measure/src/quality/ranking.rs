@@ -4,8 +4,8 @@ use super::rounding::Rounding;
 use serde::{Deserialize, Serialize};
 use wgoose_kernels::{Precision, PrecisionClass};
 
-/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only its
-/// Kullback-Leibler divergence and its errors are judged, which is said.
+/// Certified positions below which agreement means nothing: a plan does not pass, unless it rounds to int8, when only
+/// its Kullback-Leibler divergence and its errors are judged, which is said.
 pub const LEAST_CERTIFIED: u32 = 8;
 
 /// How many of the best tokens are compared at each position.

@@ -1,4 +1,5 @@
-//! What earlier sweeps have left in a ledger: a sweep that goes on asks for it again, in the order in which it was found.
+//! What earlier sweeps have left in a ledger: a sweep that goes on asks for it again, in the order in which it was
+//! found.
 
 use super::ResultCache;
 use crate::job::Job;

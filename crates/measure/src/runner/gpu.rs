@@ -59,8 +59,8 @@ impl GpuRunner {
         Ok(GpuRunner { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
     }
 
-    /// The runner of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder, or
-    /// will.
+    /// The runner of a process that runs trials ([`serve`](super::serve)): the reference of the model lies in a folder,
+    /// or will.
     ///
     /// # Errors
     /// The device fails.

@@ -66,8 +66,8 @@ pub trait Runner {
     /// Nothing more can be run here.
     fn run(&mut self, assignment: Assignment<'_>) -> Result<(Outcome, Cost), RunnerError>;
 
-    /// Compiles kernels of a site that will be asked for, on all cores: done, or failed as a whole. One that does not compile says
-    /// so when it is asked for.
+    /// Compiles kernels of a site that will be asked for, on all cores: done, or failed as a whole. One that does not
+    /// compile says so when it is asked for.
     ///
     /// # Errors
     /// Nothing more can be run here.
@@ -79,11 +79,12 @@ pub trait Runner {
     /// What kernels are timed with.
     fn clock(&self) -> Clock;
 
-    /// Is told of a job that an earlier sweep has run, and that is not run again. Where time is that of records, it passes here, too:
-    /// a sweep that goes on after a kill then does what it would have done.
+    /// Is told of a job that an earlier sweep has run, and that is not run again. Where time is that of records, it
+    /// passes here, too: a sweep that goes on after a kill then does what it would have done.
     fn pass_over(&mut self, _: &Job) {}
 
-    /// Whether jobs run in another process, so that none can take this one with it: one without an outcome was broken off.
+    /// Whether jobs run in another process, so that none can take this one with it: one without an outcome was broken
+    /// off.
     fn is_apart(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
-//! Keeps times comparable: a device that is idle, or busy for a tenth of the time, lowers its clocks, by steps on which times are
-//! steady, so that a plateau alone says nothing. After 2 s without work kernels of an H200 take 3.9, then 3.0 times as long, for
-//! 330 ms of work; after 6 s 5.3 times, for 240 ms.
+//! Keeps times comparable: a device that is idle, or busy for a tenth of the time, lowers its clocks, by steps on which
+//! times are steady, so that a plateau alone says nothing. After 2 s without work kernels of an H200 take 3.9, then 3.0
+//! times as long, for 330 ms of work; after 6 s 5.3 times, for 240 ms.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use wgoose_runtime::{Device, RuntimeError};
 /// What the first warm-up lasts: nothing is known yet of how fast the device is.
 const FIRST: Duration = Duration::from_millis(700);
 
-/// The longest of the later ones. What is not as fast by then does not get as fast any more: clocks are held down, or it was fast once
-/// by luck.
+/// The longest of the later ones. What is not as fast by then does not get as fast any more: clocks are held down, or
+/// it was fast once by luck.
 const LONGEST: Duration = Duration::from_millis(900);
 
 /// As fast as ever, but for so much.
@@ -70,7 +70,8 @@ fn repeats(ns: f64) -> u32 {
     ((LOOK_NS / ns.max(1.0)).ceil() as u32).clamp(1, 2000)
 }
 
-/// A warm-up: how fast the kernel ever was, and how fast it is now. Two looks in a row must say so: one alone may be lucky.
+/// A warm-up: how fast the kernel ever was, and how fast it is now. Two looks in a row must say so: one alone may be
+/// lucky.
 struct Rise {
     is_first: bool,
     least: f64,
@@ -87,7 +88,8 @@ impl Rise {
         Rise { is_first, least: least.map_or(f64::INFINITY, |ns| ns * FORGET), now, before }
     }
 
-    /// Takes the time of a look that ended so long after the beginning; the least that the kernel takes, once clocks are up.
+    /// Takes the time of a look that ended so long after the beginning; the least that the kernel takes, once clocks
+    /// are up.
     fn look(&mut self, ns: f64, spent: Duration) -> Option<f64> {
         if let Some(before) = self.before.replace(ns) {
             self.now = self.now.min(ns.max(before));

@@ -32,18 +32,19 @@ const MOST_PARTS: u32 = 4;
 /// What samples are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To choose: ratios matter. Of the parts of a sample the fastest counts: what a busy machine adds comes a few milliseconds at a
-    /// time, to one part and not to the next, and to either plan alike.
+    /// To choose: ratios matter. Of the parts of a sample the fastest counts: what a busy machine adds comes a few
+    /// milliseconds at a time, to one part and not to the next, and to either plan alike.
     Choice,
-    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no other,
-    /// weigh less. The median counts of short prompts, as in `wgoose bench`, and of steps that take long: the first finds the
-    /// caches full of what another plan has left there, and a busy machine holds up one or two. A warm-up lasts as long as
-    /// that of `wgoose bench`.
+    /// To be reported: people should see the same when they measure. The first tokens of a sample, which wait for no
+    /// other, weigh less. The median counts of short prompts, as in `wgoose bench`, and of steps that take long: the
+    /// first finds the caches full of what another plan has left there, and a busy machine holds up one or two. A
+    /// warm-up lasts as long as that of `wgoose bench`.
     Report,
 }
 
 impl Purpose {
-    /// Steps of a sample where one takes so many nanoseconds: tokens to write, or how often a prompt of more than one is read.
+    /// Steps of a sample where one takes so many nanoseconds: tokens to write, or how often a prompt of more than one
+    /// is read.
     fn steps(self, tokens: u32, ns: f64) -> u32 {
         // What a sample should take, in nanoseconds, and the fewest and most steps.
         let (sample_ns, fewest, most) = match (tokens, self) {
@@ -157,7 +158,8 @@ impl Runs {
         }
     }
 
-    /// Runs until two samples agree, and for as long as the purpose wants; nanoseconds of a step. `None`: it is over before.
+    /// Runs until two samples agree, and for as long as the purpose wants; nanoseconds of a step. `None`: it is over
+    /// before.
     pub(super) fn warm_up(&mut self, purpose: Purpose, is_over: &dyn Fn() -> bool) -> Result<Option<f64>, StepError> {
         let begun = Instant::now();
         let mut before = self.sample()?;

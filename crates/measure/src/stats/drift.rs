@@ -20,8 +20,8 @@ pub enum Block {
     },
 }
 
-/// Judges a block by the control kernel's times `before` and `after` it. `None` where either has no median above zero: without
-/// one there is no reason to trust the block.
+/// Judges a block by the control kernel's times `before` and `after` it. `None` where either has no median above zero:
+/// without one there is no reason to trust the block.
 pub fn judge(before: &[f64], after: &[f64], tolerance: f64) -> Option<Block> {
     let positive = |samples| median(samples).filter(|&ns| ns > 0.0);
     let ratio = positive(after)? / positive(before)?;

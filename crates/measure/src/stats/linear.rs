@@ -1,5 +1,6 @@
-//! What is believed of many small effects, by sums of them that were seen: linear regression with a prior, in as many dimensions as
-//! there are observations (Rasmussen and Williams 2006, chapter 2). How large the effects are is what makes what was seen likeliest.
+//! What is believed of many small effects, by sums of them that were seen: linear regression with a prior, in as many
+//! dimensions as there are observations (Rasmussen and Williams 2006, chapter 2). How large the effects are is what
+//! makes what was seen likeliest.
 
 use super::rng::unit;
 use rand_xoshiro::SplitMix64;
@@ -45,7 +46,8 @@ impl Beliefs {
         self.corrected(vec![0.0; effects], &self.seen)
     }
 
-    /// Effects that may well be so: drawn from all that agree with what was seen, as likely as they are (Matheron's rule).
+    /// Effects that may well be so: drawn from all that agree with what was seen, as likely as they are (Matheron's
+    /// rule).
     pub fn draw(&self, effects: usize, rng: &mut SplitMix64) -> Vec<f64> {
         let drawn: Vec<f64> = (0..effects).map(|_| self.spread * normal(rng)).collect();
         let seen: Vec<f64> = self.seen.iter().map(|y| y + self.noise * normal(rng)).collect();

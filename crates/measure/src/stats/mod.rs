@@ -1,9 +1,10 @@
-//! Doubt as arithmetic: what timings say, and how sure they are. Pure functions; no clock, no GPU, same seed same answer.
+//! Doubt as arithmetic: what timings say, and how sure they are. Pure functions; no clock, no GPU, same seed same
+//! answer.
 //!
-//! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]), doubt
-//! blocks in which the machine itself changed (`drift`), bound the ratio of the pairs (`bootstrap`), say one of four
-//! words (`verdict`), as soon as enough is known (`sequential`), report the raw samples' shape ([`summary`]). Many together say what
-//! each of their parts is worth (`linear`).
+//! One comparison reads top to bottom: warm up to a plateau ([`warmup`]), time two in A B B A pairs ([`schedule`]),
+//! doubt blocks in which the machine itself changed (`drift`), bound the ratio of the pairs (`bootstrap`), say one of
+//! four words (`verdict`), as soon as enough is known (`sequential`), report the raw samples' shape ([`summary`]). Many
+//! together say what each of their parts is worth (`linear`).
 
 mod bootstrap;
 pub mod drift;

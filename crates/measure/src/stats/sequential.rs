@@ -1,6 +1,7 @@
-//! When a comparison may end before all its pairs are taken: at looks that lie apart, if an interval that is wider than the one
-//! that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is another candidate's. And when
-//! one goes on: on a busy machine a few pairs of ten are far off, and what looks slower by three per cent is not sure.
+//! When a comparison may end before all its pairs are taken: at looks that lie apart, if an interval that is wider than
+//! the one that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is
+//! another candidate's. And when one goes on: on a busy machine a few pairs of ten are far off, and what looks slower
+//! by three per cent is not sure.
 
 use super::bootstrap::Bootstrap;
 use super::verdict::{Comparison, Criteria, Verdict, compare};
@@ -12,10 +13,12 @@ const FIRST: usize = 8;
 /// Pairs from one look to the next.
 const EVERY: usize = 4;
 
-/// The confidence of a look. Nine looks at 99.5 % are wrong together about as often as one at 95.5 %, were they independent.
+/// The confidence of a look. Nine looks at 99.5 % are wrong together about as often as one at 95.5 %, were they
+/// independent.
 const CONFIDENCE: f64 = 0.995;
 
-/// An interval as wide as that, as a difference of logarithms, is one of a busy machine: of eight pairs on an idle one it is a quarter.
+/// An interval as wide as that, as a difference of logarithms, is one of a busy machine: of eight pairs on an idle one
+/// it is a quarter.
 const BUSY: f64 = 0.08;
 
 /// The share by which a plan may be slower in one thing than what it takes the place of.
@@ -35,8 +38,9 @@ pub enum Question {
 }
 
 impl Question {
-    /// Whether a comparison that is ambiguous yet answers it, or leaves little hope of the answer that is wanted: a candidate whose median
-    /// gain is not worth a change of plan after [`FIRST`] and [`EVERY`] more pairs would be FAST by luck.
+    /// Whether a comparison that is ambiguous yet answers it, or leaves little hope of the answer that is wanted: a
+    /// candidate whose median gain is not worth a change of plan after [`FIRST`] and [`EVERY`] more pairs would be FAST
+    /// by luck.
     fn is_settled(self, Comparison { log_ratio, interval, pairs, .. }: Comparison, min_gain: f64) -> bool {
         let matters = min_gain.ln_1p();
         match self {
@@ -61,8 +65,8 @@ pub fn is_decided(incumbent: &[f64], candidate: &[f64], criteria: &Criteria, que
     })
 }
 
-/// Whether as many pairs again are worth their time, as nothing is sure: it looks as if one were faster, by half of what matters at
-/// least, or the machine is busy.
+/// Whether as many pairs again are worth their time, as nothing is sure: it looks as if one were faster, by half of
+/// what matters at least, or the machine is busy.
 pub fn is_worth_more(incumbent: &[f64], candidate: &[f64], criteria: &Criteria, question: Question) -> bool {
     let matters = criteria.min_gain.ln_1p();
     compare(incumbent, candidate, &stricter(criteria)).is_ok_and(

@@ -3,10 +3,11 @@
 //! A candidate must earn its place: the interval has to exclude zero *and* the gain has to be worth a change of plan.
 //! Everything else leaves the incumbent where it is.
 //!
-//! How often a comparison of a kernel with itself still ends in FAST or SLOW, in simulation (`tests/aa_rate.rs`: log-normal
-//! noise per sample, 5 % outliers, a steady drift): below 0.5 % at 1 % noise; at 2 % noise 4 % with 6 pairs and 0.1 % with
-//! 40; from 5 % noise on about 6 % with any number, which is the interval's own error and no longer held back by the size
-//! of the gain. A winner must therefore win again on held-out samples: wrong twice stays below 0.3 % at any noise.
+//! How often a comparison of a kernel with itself still ends in FAST or SLOW, in simulation (`tests/aa_rate.rs`:
+//! log-normal noise per sample, 5 % outliers, a steady drift): below 0.5 % at 1 % noise; at 2 % noise 4 % with 6 pairs
+//! and 0.1 % with 40; from 5 % noise on about 6 % with any number, which is the interval's own error and no longer held
+//! back by the size of the gain. A winner must therefore win again on held-out samples: wrong twice stays below 0.3 %
+//! at any noise.
 
 use super::bootstrap::{Bootstrap, Interval};
 use super::summary::median;
@@ -197,7 +198,8 @@ mod tests {
             let criteria = Criteria::kernel();
             let (forth, back) = (compare(&a, &b, &criteria).unwrap(), compare(&b, &a, &criteria).unwrap());
             prop_assert!((forth.log_ratio + back.log_ratio).abs() < 1e-12);
-            // The ends of the two intervals are drawn apart, so that a close call may fall either way; a contradiction may not.
+            // The ends of the two intervals are drawn apart, so that a close call may fall either way; a contradiction
+            // may not.
             prop_assert!(forth.verdict != Verdict::Fast || back.verdict != Verdict::Fast);
             prop_assert!(forth.verdict != Verdict::Slow || back.verdict != Verdict::Slow);
         }

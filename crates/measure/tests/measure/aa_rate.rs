@@ -42,7 +42,8 @@ fn race(noise: Noise, pairs: usize, speedup: f64, rng: &mut SplitMix64) -> Verdi
             Arm::Candidate => candidate.push(noise.time(1e6, slot, rng)),
         }
     }
-    // Fewer resamples than in earnest keep the test short: the ends of the interval move by a few per cent of its width.
+    // Fewer resamples than in earnest keep the test short: the ends of the interval move by a few per cent of its
+    // width.
     let bootstrap = Bootstrap { resamples: 1_000, seed: rng.next_u64(), ..Bootstrap::default() };
     compare(&incumbent, &candidate, &Criteria { bootstrap, ..Criteria::kernel() }).unwrap().verdict
 }

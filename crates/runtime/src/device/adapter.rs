@@ -77,8 +77,8 @@ fn subgroup_sizes(info: &wgpu::AdapterInfo) -> (u32, u32) {
     }
 }
 
-/// The matrix units that kernels may use: f16 operands and f32 sums, in sizes that the adapter lists, since naga compares
-/// with nothing, and in subgroups of one size, whatever the driver thinks of a kernel.
+/// The matrix units that kernels may use: f16 operands and f32 sums, in sizes that the adapter lists, since naga
+/// compares with nothing, and in subgroups of one size, whatever the driver thinks of a kernel.
 fn matrix_units(
     info: &wgpu::AdapterInfo,
     features: wgpu::Features,
@@ -107,8 +107,9 @@ fn matrix_units(
 #[cfg(not(target_vendor = "apple"))]
 fn declared_multiprocessors(adapter: &wgpu::Adapter) -> Option<u32> {
     use ash::vk;
-    // SAFETY: the handles are only used while the adapter is borrowed, for a query that changes nothing; what is chained is a
-    // structure of an extension that the physical device lists. Drivers that list it have Vulkan 1.1, where the query is from.
+    // SAFETY: the handles are only used while the adapter is borrowed, for a query that changes nothing; what is
+    // chained is a structure of an extension that the physical device lists. Drivers that list it have Vulkan 1.1,
+    // where the query is from.
     #[allow(unsafe_code)]
     unsafe {
         let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
@@ -133,8 +134,8 @@ fn declared_multiprocessors(_: &wgpu::Adapter) -> Option<u32> {
 #[cfg(not(target_vendor = "apple"))]
 fn uuid(adapter: &wgpu::Adapter) -> Option<String> {
     use ash::vk;
-    // SAFETY: as in `declared_multiprocessors`; the query and the structure that is chained are of Vulkan 1.1, which the
-    // physical device has.
+    // SAFETY: as in `declared_multiprocessors`; the query and the structure that is chained are of Vulkan 1.1, which
+    // the physical device has.
     #[allow(unsafe_code)]
     unsafe {
         let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;

@@ -231,10 +231,11 @@ fn experimental(features: wgpu::Features) -> wgpu::ExperimentalFeatures {
     if !features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
         return wgpu::ExperimentalFeatures::disabled();
     }
-    // SAFETY: such features may have bugs that lead to undefined behaviour. The one that we ask for is used only by kernels
-    // that need `Feature::CooperativeMatrix` or `CooperativeMatrix8`, with the shapes and types that the adapter lists. Those of
-    // this program use it in uniform control flow, at addresses within their arrays, as tests show; one from a folder is code
-    // that the user chose to run (SECURITY.md). Other kernels are translated as they are without it.
+    // SAFETY: such features may have bugs that lead to undefined behaviour. The one that we ask for is used only by
+    // kernels that need `Feature::CooperativeMatrix` or `CooperativeMatrix8`, with the shapes and types that the
+    // adapter lists. Those of this program use it in uniform control flow, at addresses within their arrays, as tests
+    // show; one from a folder is code that the user chose to run (SECURITY.md). Other kernels are translated as they
+    // are without it.
     #[allow(unsafe_code)]
     unsafe {
         wgpu::ExperimentalFeatures::enabled()

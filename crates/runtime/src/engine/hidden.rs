@@ -27,8 +27,8 @@ impl Engine {
         Ok(rows)
     }
 
-    /// As [`Engine::hidden`], but for each sequence the mean over all its tokens, `[C]`, whatever its `outputs` say. Only
-    /// this one row comes back from the device.
+    /// As [`Engine::hidden`], but for each sequence the mean over all its tokens, `[C]`, whatever its `outputs` say.
+    /// Only this one row comes back from the device.
     ///
     /// # Errors
     /// As [`Engine::hidden`].

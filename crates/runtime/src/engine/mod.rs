@@ -122,8 +122,8 @@ impl Engine {
         Ok(self.forward_passes(sequences, &[], &mut |_| ControlFlow::Continue(()))?.rows)
     }
 
-    /// As [`Engine::forward`] for one sequence, which `on_pass` may end between two passes. Returns the logits asked for
-    /// of what was read, and how many tokens that is: those of all passes that had begun.
+    /// As [`Engine::forward`] for one sequence, which `on_pass` may end between two passes. Returns the logits asked
+    /// for of what was read, and how many tokens that is: those of all passes that had begun.
     ///
     /// # Errors
     /// As [`Engine::forward`].

@@ -1,8 +1,8 @@
 //! Passes in a row: the next is encoded and submitted while the device computes the one before it.
 //!
-//! Passes share activations, tables and uniform blocks, and need no copies of them: the queue orders writes to tables with
-//! the submissions around them, and the device runs passes in order. Results are copied to staging memory in the submission
-//! of their pass and mapped there; only then does the host wait for it.
+//! Passes share activations, tables and uniform blocks, and need no copies of them: the queue orders writes to tables
+//! with the submissions around them, and the device runs passes in order. Results are copied to staging memory in the
+//! submission of their pass and mapped there; only then does the host wait for it.
 
 use super::GpuExecutor;
 use crate::schedule::BufferId;
@@ -14,8 +14,8 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 use wgoose_graph::State;
 
-/// Passes that are submitted before the oldest must be done: enough to hide encoding and read-back, few enough that a caller
-/// who stops waits for little.
+/// Passes that are submitted before the oldest must be done: enough to hide encoding and read-back, few enough that a
+/// caller who stops waits for little.
 const PASSES_IN_FLIGHT: usize = 4;
 
 /// Of a pass's groups one in so many is submitted before the others are encoded.
@@ -104,8 +104,8 @@ impl GpuExecutor {
         Ok(tensors)
     }
 
-    /// Encodes and submits a pass and the copy of its result. An idle device begins with the first layers while the others are
-    /// encoded.
+    /// Encodes and submits a pass and the copy of its result. An idle device begins with the first layers while the
+    /// others are encoded.
     fn submit_pass(&mut self, batch: &Batch, bytes: u64, is_idle: bool) -> Result<Submitted, RuntimeError> {
         let pass = batch.pass();
         let is_first = self.expect_decoding(batch)?;

@@ -20,7 +20,8 @@ const WARM_UP: usize = 3;
 const MOST_SCRATCH: u64 = 4 << 30;
 
 impl GpuExecutor {
-    /// Runs a batch over and over, as a chain of dispatches, and says where its time goes. The states of its slots are not to be used afterwards.
+    /// Runs a batch over and over, as a chain of dispatches, and says where its time goes. The states of its slots are
+    /// not to be used afterwards.
     ///
     /// # Errors
     /// The device cannot time dispatches or fails, weights are streamed, or what [`Executor::run`] fails with.
@@ -73,9 +74,9 @@ impl GpuExecutor {
         Ok(Profile { batch: pass.batch, clock: clock.source(), wall, gpu, independent, dispatches })
     }
 
-    /// The dispatches of a step, each writing to activations of its own and reading those that earlier passes have left:
-    /// no buffer of activations is both written and read, so that none waits for another. `None` if that takes too much
-    /// memory.
+    /// The dispatches of a step, each writing to activations of its own and reading those that earlier passes have
+    /// left: no buffer of activations is both written and read, so that none waits for another. `None` if that takes
+    /// too much memory.
     fn without_dependencies(&self, step: &Step) -> Result<Option<Vec<BoundDispatch>>, RuntimeError> {
         let (memory, scratch) = step.memory.independent(&step.recording);
         if scratch.iter().sum::<u64>() > MOST_SCRATCH {

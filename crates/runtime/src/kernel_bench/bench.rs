@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use wgoose_kernels::{Kernel, Precision, dispatch_size};
 
-/// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory as
-/// they do in a model, where the next use of a matrix is a whole token away.
+/// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory
+/// as they do in a model, where the next use of a matrix is a whole token away.
 pub struct Bench {
     device: Arc<Device>,
     pipeline: Pipeline,
@@ -22,8 +22,8 @@ pub struct Bench {
     precision: Precision,
 }
 
-/// What the kernels of a case write, and what is there before they run. All of it stays on the device: large buffers take longer to
-/// make than kernels to run.
+/// What the kernels of a case write, and what is there before they run. All of it stays on the device: large buffers
+/// take longer to make than kernels to run.
 struct Results {
     /// One y for all copies: each dispatch waits for the one before, as in a step.
     y: wgpu::Buffer,
@@ -77,8 +77,8 @@ impl Bench {
         self.run_over(&[Before::Poison], |each| self.ran(case, each))
     }
 
-    /// Runs the first set twice, the second time over what another op may have left in y: what came of the first run, and whether the
-    /// second made the same bits, wherever `is_written` says that the op writes.
+    /// Runs the first set twice, the second time over what another op may have left in y: what came of the first run,
+    /// and whether the second made the same bits, wherever `is_written` says that the op writes.
     ///
     /// # Errors
     /// The device fails.
@@ -126,8 +126,8 @@ impl Bench {
         Ok(true)
     }
 
-    /// Runs the first set over each of these, and reads what y and the state then hold, one run after another. They are submitted
-    /// together: a run costs little more than its dispatch.
+    /// Runs the first set over each of these, and reads what y and the state then hold, one run after another. They are
+    /// submitted together: a run costs little more than its dispatch.
     fn run_over<T>(&self, before: &[Before], read: impl FnOnce(&[u8]) -> T) -> Result<T, RuntimeError> {
         let during = format_args!("running {}", self.label);
         let Results { y, y_bytes, state, state_before, staging, .. } = &*self.results;

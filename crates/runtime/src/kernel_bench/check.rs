@@ -1,5 +1,5 @@
-//! One kernel against the reference: every element written, nothing written past the end, the same bits twice, whatever y held
-//! before.
+//! One kernel against the reference: every element written, nothing written past the end, the same bits twice, whatever
+//! y held before.
 
 use crate::RuntimeError;
 use crate::kernel_bench::bench::{Bench, Ran};
@@ -11,14 +11,16 @@ use wgoose_kernels::ops;
 /// How far a kernel is from the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deviation {
-    /// Largest error, relative to the root mean square of the reference's output: of y or of the state, whichever has the
-    /// larger share of what is allowed.
+    /// Largest error, relative to the root mean square of the reference's output: of y or of the state, whichever has
+    /// the larger share of what is allowed.
     pub worst: f32,
     /// What is allowed there: the op's tolerance, what the kernel's precision adds to it, and storing as f16.
     pub tolerance: f32,
-    /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second time.
+    /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second
+    /// time.
     pub fault: Option<String>,
-    /// Hash of the bits of y and the state, 16 hex digits: kernels with the same one can take each other's place, and no text changes.
+    /// Hash of the bits of y and the state, 16 hex digits: kernels with the same one can take each other's place, and
+    /// no text changes.
     pub bits: String,
 }
 
@@ -66,7 +68,8 @@ pub(crate) fn share(error: f32, tolerance: f32) -> f32 {
     if error == 0.0 { 0.0 } else { error / tolerance }
 }
 
-/// What storing values as packed f16 adds to their error: the largest is cut after 11 bits, for a device may round towards zero.
+/// What storing values as packed f16 adds to their error: the largest is cut after 11 bits, for a device may round
+/// towards zero.
 pub(crate) fn packing_error(values: &[f32]) -> f32 {
     let largest = values.iter().filter(|y| !y.is_nan()).fold(0.0f32, |largest, y| largest.max(y.abs()));
     largest / 1024.0 / root_mean_square(values) as f32
@@ -115,14 +118,15 @@ const UNNOTICED: f64 = 1e-4;
 /// Nanoseconds that the runs of [`is_steady`] may take.
 const COMPARED_NS: f64 = 1e9;
 
-/// Runs that find a race which shows once in `seldom` runs, but for a share of `unnoticed`: n runs all agree with a probability of
-/// (1 - 1 / seldom)^n.
+/// Runs that find a race which shows once in `seldom` runs, but for a share of `unnoticed`: n runs all agree with a
+/// probability of (1 - 1 / seldom)^n.
 fn runs_to_notice(seldom: f64, unnoticed: f64) -> u64 {
     (unnoticed.ln() / (-seldom.recip()).ln_1p()).ceil() as u64
 }
 
-/// Whether a kernel whose dispatch takes so many nanoseconds gives the same bits in every run, as long as all agree in 917 runs: for
-/// kernels that are about to be used. Of a kernel that takes more than 1.1 ms only as many runs are compared as a second has.
+/// Whether a kernel whose dispatch takes so many nanoseconds gives the same bits in every run, as long as all agree in
+/// 917 runs: for kernels that are about to be used. Of a kernel that takes more than 1.1 ms only as many runs are
+/// compared as a second has.
 ///
 /// # Errors
 /// The device fails.

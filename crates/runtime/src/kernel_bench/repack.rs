@@ -7,8 +7,8 @@ use std::sync::Arc;
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::repack::Chunk;
 
-/// What becomes of `matrix`, as on the GPU, when chunks are repacked into it, each given as in a file. All chunks have the
-/// format of the first.
+/// What becomes of `matrix`, as on the GPU, when chunks are repacked into it, each given as in a file. All chunks have
+/// the format of the first.
 ///
 /// # Errors
 /// Nothing is repacked to that format, a chunk is too large for one dispatch, or the device fails.

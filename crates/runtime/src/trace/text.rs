@@ -36,8 +36,8 @@ pub struct Comparison {
 }
 
 impl GpuExecutor {
-    /// Reads a text in slot 0, in passes of the plan's chunk, and compares as [`GpuExecutor::compare`] until an op goes wrong.
-    /// `on_pass` is also told before the first pass.
+    /// Reads a text in slot 0, in passes of the plan's chunk, and compares as [`GpuExecutor::compare`] until an op goes
+    /// wrong. `on_pass` is also told before the first pass.
     ///
     /// # Errors
     /// As [`GpuExecutor::compare`]; a token outside the vocabulary.

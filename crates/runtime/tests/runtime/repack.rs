@@ -14,7 +14,8 @@ const INTERLEAVED: [Format; 3] = [Format::Q8_0_X8, Format::Q4_0_X8, Format::Q6_K
 /// Bytes that nobody may write.
 const GUARD: u8 = 0xC5;
 
-/// Random blocks, cut in chunks of so many groups of eight, interleaved behind so many groups of another's; one more stands behind.
+/// Random blocks, cut in chunks of so many groups of eight, interleaved behind so many groups of another's; one more
+/// stands behind.
 fn blocks_of_eight() -> impl Strategy<Value = (Format, Vec<u8>, usize, usize)> {
     let blocks = (prop::sample::select(&INTERLEAVED[..]), 1usize..200).prop_flat_map(|(format, count)| {
         (Just(format), prop::collection::vec(any::<u8>(), count * format.block_bytes()))

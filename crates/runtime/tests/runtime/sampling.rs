@@ -1,4 +1,5 @@
-//! Sampling on the device keeps the tokens that the definition keeps, with its probabilities, and draws them accordingly.
+//! Sampling on the device keeps the tokens that the definition keeps, with its probabilities, and draws them
+//! accordingly.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,7 +1,7 @@
-//! Every variant of every op equals the reference: at its default, at every choice of every tunable, and at random models,
-//! batches, formats and configurations. `WGOOSE_KERNEL=op` or `op/variant` tests that alone,
-//! `WGOOSE_DEFAULTS=1` defaults instead of every choice (`cargo xtask test --quick`), `WGOOSE_MATRICES=1` what needs matrix units,
-//! of which there must be some (`cargo xtask test --matrices`).
+//! Every variant of every op equals the reference: at its default, at every choice of every tunable, and at random
+//! models, batches, formats and configurations. `WGOOSE_KERNEL=op` or `op/variant` tests that alone,
+//! `WGOOSE_DEFAULTS=1` defaults instead of every choice (`cargo xtask test --quick`), `WGOOSE_MATRICES=1` what needs
+//! matrix units, of which there must be some (`cargo xtask test --matrices`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use wgoose_runtime::{Device, DeviceLimits, RuntimeError};
 /// Random cases of a variant, unless PROPTEST_CASES says otherwise.
 const CASES: u32 = 4;
 
-/// The same cases each time, unless PROPTEST_RNG_SEED says others: compilers of software adapters need minutes, or never
-/// end, for some kernels at some sizes.
+/// The same cases each time, unless PROPTEST_RNG_SEED says others: compilers of software adapters need minutes, or
+/// never end, for some kernels at some sizes.
 const SEED: u64 = 7;
 
 /// Matrix units.
@@ -73,7 +73,8 @@ fn lacks_feature(device: &Device, tested: &Tested) -> bool {
     !tested.skipped.is_empty() && tested.skipped.keys().all(|reason| lacking.contains(reason))
 }
 
-/// Whether lower limits than the device's own are all that keeps a variant from running. With its own every one must run.
+/// Whether lower limits than the device's own are all that keeps a variant from running. With its own every one must
+/// run.
 fn is_beyond_lower_limits(tested: &Tested) -> bool {
     is_lowered() && tested.beyond_device > 0 && tested.beyond_device == tested.skipped.values().sum::<u32>()
 }

@@ -11,14 +11,14 @@ impl Batch {
     /// Chooses a token for every sequence; tells what happened since the step before, joining included.
     ///
     /// # Errors
-    /// The device fails, or the model's arithmetic breaks down. All sequences have left then; what is to be told of those
-    /// that had ended before comes with the next step.
+    /// The device fails, or the model's arithmetic breaks down. All sequences have left then; what is to be told of
+    /// those that had ended before comes with the next step.
     pub fn step(&mut self) -> Result<Vec<BatchEvent>, SessionError> {
         self.steps(NonZeroUsize::MIN)
     }
 
-    /// As many steps at once, fewer if all sequences end: the same events. On a device they run ahead of one another, so
-    /// that many steps a call are faster than one; who joins or leaves has to wait that long.
+    /// As many steps at once, fewer if all sequences end: the same events. On a device they run ahead of one another,
+    /// so that many steps a call are faster than one; who joins or leaves has to wait that long.
     ///
     /// # Errors
     /// As of [`Batch::step`].
@@ -83,8 +83,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Reads a prompt from the beginning of all sequences; returns the token after it, if one is wanted, chosen as every
-    /// other is.
+    /// Reads a prompt from the beginning of all sequences; returns the token after it, if one is wanted, chosen as
+    /// every other is.
     pub(super) fn begin(&mut self, sequence: &mut BatchSequence, prompt: &[u32]) -> Result<Option<u32>, SessionError> {
         let slot = sequence.slot;
         match &self.beginning {

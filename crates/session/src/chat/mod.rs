@@ -66,9 +66,9 @@ impl Chat {
         if self.options.think { "<think" } else { "" }
     }
 
-    /// Says something; the answer goes to `on_event` as it comes, until it ends or `on_event` breaks. Then the conversation
-    /// can continue. Only the message is read, and what the answer left unread. If `on_event` breaks between the passes of
-    /// a long message, the message counts as not said.
+    /// Says something; the answer goes to `on_event` as it comes, until it ends or `on_event` breaks. Then the
+    /// conversation can continue. Only the message is read, and what the answer left unread. If `on_event` breaks
+    /// between the passes of a long message, the message counts as not said.
     ///
     /// # Errors
     /// As of [`Session::generate`].
@@ -86,8 +86,8 @@ impl Chat {
         self.said.back().map(|said| said.message.as_str())
     }
 
-    /// Takes back the last message and its answer; returns the message. `None` where none is kept: the last 8 are, until
-    /// the conversation is reset, saved or loaded.
+    /// Takes back the last message and its answer; returns the message. `None` where none is kept: the last 8 are,
+    /// until the conversation is reset, saved or loaded.
     ///
     /// # Errors
     /// The device fails.

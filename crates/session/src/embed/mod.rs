@@ -35,8 +35,8 @@ impl Session {
         Ok(self.embed_batch(&[tokens], options, &CancelToken::default())?.pop().unwrap_or_default())
     }
 
-    /// The embeddings of texts, in their order; bit for bit those of single calls on the same device with the same plan.
-    /// Texts are packed into passes without padding, as many as the token budget and room for states allow.
+    /// The embeddings of texts, in their order; bit for bit those of single calls on the same device with the same
+    /// plan. Texts are packed into passes without padding, as many as the token budget and room for states allow.
     ///
     /// # Errors
     /// As [`Session::embed`]; errors name a text by its index, and nothing has been run where one cannot be read.

@@ -187,8 +187,8 @@ proptest! {
     }
 }
 
-/// Where host and device differ, they do by random numbers only: hot enough, the host draws every token that it keeps, and
-/// these are the tokens that the device keeps.
+/// Where host and device differ, they do by random numbers only: hot enough, the host draws every token that it keeps,
+/// and these are the tokens that the device keeps.
 #[test]
 fn host_and_device_keep_the_same_tokens() {
     let device = Device::open(None).unwrap();

@@ -1,6 +1,7 @@
 //! A session that does everything for a long time: what it says stays what it says alone, and its memory stays.
 //!
-//! `cargo xtask soak --seconds 3600` runs it for an hour, on the adapter that `WGOOSE_SOAK_DEVICE` names; the tests do for a hundred acts.
+//! `cargo xtask soak --seconds 3600` runs it for an hour, on the adapter that `WGOOSE_SOAK_DEVICE` names; the tests do
+//! for a hundred acts.
 
 use crate::support::{Tiny, tiny};
 use fastrand::Rng;

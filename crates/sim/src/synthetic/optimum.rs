@@ -1,5 +1,5 @@
-//! The best that there is on a made-up device: its times add up, so that the best of each op instance make the best plan, as far as they
-//! fit together.
+//! The best that there is on a made-up device: its times add up, so that the best of each op instance make the best
+//! plan, as far as they fit together.
 
 use super::{SimulatedDevice, SimulatedRunner};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ struct Outline {
 }
 
 impl SimulatedRunner<'_> {
-    /// True nanoseconds of decoding with the best plan that there is: over the layouts, the fusions that default, all, or sets that make
-    /// every op have, and those beside them, and merged or not, where a CPU does not play the device.
+    /// True nanoseconds of decoding with the best plan that there is: over the layouts, the fusions that default, all,
+    /// or sets that make every op have, and those beside them, and merged or not, where a CPU does not play the device.
     pub fn best_decode_ns(&mut self, scope: Scope) -> f64 {
         let (mut known, mut outlines) = (BTreeMap::new(), Vec::new());
         for plan in self.problem.laid_out() {
@@ -51,8 +51,8 @@ impl SimulatedRunner<'_> {
         best
     }
 
-    /// What each kind of op instance takes of a decoding step with a plan, and the least that it could take in a merged step of the
-    /// same fusions, in nanoseconds.
+    /// What each kind of op instance takes of a decoding step with a plan, and the least that it could take in a merged
+    /// step of the same fusions, in nanoseconds.
     ///
     /// # Errors
     /// The plan has no kernel for something.
@@ -159,7 +159,8 @@ impl SimulatedRunner<'_> {
     }
 }
 
-/// The least that stages lose together, of lists of losses, if they share no more than `bound` bytes and take no more than `limit`.
+/// The least that stages lose together, of lists of losses, if they share no more than `bound` bytes and take no more
+/// than `limit`.
 fn least_loss(stages: &[Vec<(f64, StageMemory)>], bound: u32, limit: u32) -> Option<f64> {
     let own = limit.checked_sub(StageMemory::of_all([StageMemory { shared: bound, own: 0 }]))?;
     // The least loss for each number of bytes that is worth it.

@@ -130,8 +130,8 @@ impl SimulatedRunner<'_> {
     }
 }
 
-/// What of a configuration decides in which order sums are added up, as far as a made-up device goes: all but how rows are shared among
-/// workgroups.
+/// What of a configuration decides in which order sums are added up, as far as a made-up device goes: all but how rows
+/// are shared among workgroups.
 pub(super) fn simulated_bits(kernel: &Configured) -> String {
     const SHARING: [&str; 3] = ["GRID", "ROWS", "WG"];
     let adding = kernel.config.iter().filter(|(name, _)| !SHARING.contains(&name.as_str()));

@@ -1,18 +1,20 @@
-//! Which configurations are likely to be fast, by those that were timed: the logarithm of a kernel's time is a sum of effects, one of
-//! its variant, one of each choice of its tunables, and a smaller one of each two of them.
+//! Which configurations are likely to be fast, by those that were timed: the logarithm of a kernel's time is a sum of
+//! effects, one of its variant, one of each choice of its tunables, and a smaller one of each two of them.
 
 use rand_xoshiro::SplitMix64;
 use std::collections::BTreeMap;
 use wgoose_measure::space::Configuration;
 use wgoose_measure::stats::linear::{Beliefs, Row, dot};
 
-/// How large the effects of a variant are, of a choice, and of two choices together, beside those that [`Beliefs`] has in mind.
+/// How large the effects of a variant are, of a choice, and of two choices together, beside those that [`Beliefs`] has
+/// in mind.
 const SIZES: [f64; 3] = [8.0, 4.0, 2.0];
 
 /// Kernels that are learned from, the fastest: what many more say takes longer than to time one.
 const LEARNED: usize = 128;
 
-/// Kernels that take so many times as long as the fastest, as a logarithm, are slow: by how much says nothing of the fast ones.
+/// Kernels that take so many times as long as the fastest, as a logarithm, are slow: by how much says nothing of the
+/// fast ones.
 const SLOW: f64 = 1.0;
 
 /// An effect: of the variant of a number, and of two tunables with their choices, of one of them or of none.

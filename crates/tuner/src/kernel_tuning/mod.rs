@@ -2,9 +2,10 @@
 //!
 //! Every candidate is checked against the reference before it is timed. Variants are compared at their defaults first;
 //! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
-//! every configuration), and then what is likely to be fast by all that was timed. The best is then compared with the default in
-//! interleaved pairs, twice: the second comparison decides, on samples that did not choose it. Kernels for the stages of a persistent
-//! kernel are found in the same way, but not compared so: only whole steps can say whether they pay.
+//! every configuration), and then what is likely to be fast by all that was timed. The best is then compared with the
+//! default in interleaved pairs, twice: the second comparison decides, on samples that did not choose it. Kernels for
+//! the stages of a persistent kernel are found in the same way, but not compared so: only whole steps can say whether
+//! they pay.
 
 mod candidates;
 mod likely;
@@ -188,8 +189,8 @@ impl KernelTuner<'_> {
         Ok(TunedKernel { winner, default_ns, best_ns, tried: candidates.tried, broken: candidates.broken() })
     }
 
-    /// The default kernel of a kind of instance, unless what won with more rows is faster there, too, as far as that can be told until
-    /// `deadline`: a plan's choice serves fewer rows as well, where they have none of their own.
+    /// The default kernel of a kind of instance, unless what won with more rows is faster there, too, as far as that
+    /// can be told until `deadline`: a plan's choice serves fewer rows as well, where they have none of their own.
     ///
     /// # Errors
     /// The ledger or the device fails.

@@ -1,4 +1,5 @@
-//! Kernels for the stages of a persistent kernel: found one kind of op instance at a time, and together in the memory of a workgroup.
+//! Kernels for the stages of a persistent kernel: found one kind of op instance at a time, and together in the memory
+//! of a workgroup.
 
 use super::candidates::{Candidates, RankedStage};
 use super::tuner::{KernelTuner, KernelTuningError};
@@ -32,7 +33,8 @@ impl KernelTuner<'_> {
         candidates.ranked_stages()
     }
 
-    /// So many kernels drawn at random, of those that can be stages of a grid if there is one: those that run, the fastest first.
+    /// So many kernels drawn at random, of those that can be stages of a grid if there is one: those that run, the
+    /// fastest first.
     ///
     /// # Errors
     /// The ledger or the device fails.
@@ -73,8 +75,8 @@ impl KernelTuner<'_> {
 /// What a kernel takes as a stage: nanoseconds, and workgroup memory.
 pub(crate) type Taken = (f64, StageMemory);
 
-/// One kernel for each stage, of lists that begin with the fastest, that together take no more than `limit` bytes of workgroup
-/// memory, and the others. `counts` says how often a step runs each. `None` if they never fit.
+/// One kernel for each stage, of lists that begin with the fastest, that together take no more than `limit` bytes of
+/// workgroup memory, and the others. `counts` says how often a step runs each. `None` if they never fit.
 pub(crate) fn fitting(stages: &[Vec<Taken>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
     let mut bounds: Vec<u32> = stages.iter().flatten().map(|(_, memory)| memory.shared).collect();
     bounds.sort_unstable();
@@ -88,8 +90,8 @@ pub(crate) fn fitting(stages: &[Vec<Taken>], counts: &[u32], limit: u32) -> Opti
     all.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, picked)| picked)
 }
 
-/// The same of kernels that share no more than `bound` bytes: from the fastest of these on, what saves memory at the least loss of
-/// time takes the place of what needs more of its own.
+/// The same of kernels that share no more than `bound` bytes: from the fastest of these on, what saves memory at the
+/// least loss of time takes the place of what needs more of its own.
 fn sharing_at_most(bound: u32, stages: &[Vec<Taken>], counts: &[u32], limit: u32) -> Option<Vec<usize>> {
     let first = |all: &Vec<Taken>| all.iter().position(|(_, memory)| memory.shared <= bound);
     let mut picked: Vec<usize> = stages.iter().map(first).collect::<Option<_>>()?;

@@ -6,12 +6,13 @@ use wgoose_kernels::persistent::NEEDS;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::result_cache::late;
 
-/// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what surrounds it.
+/// A shorter budget has time for one form of the merged step, which is worth more than all else, and not for what
+/// surrounds it.
 const SHORT_BUDGET: Duration = Duration::from_secs(60);
 
-/// What follows once the stages of one merged step are found: it is compiled and compared, two plans pass the gate, one of
-/// them the extended one, and a process begins that confirms it. An H100 takes 11 to 13 s for 1.5 to 7.2 billion weights without the
-/// extended gate.
+/// What follows once the stages of one merged step are found: it is compiled and compared, two plans pass the gate, one
+/// of them the extended one, and a process begins that confirms it. An H100 takes 11 to 13 s for 1.5 to 7.2 billion
+/// weights without the extended gate.
 const FINISHING: Duration = Duration::from_secs(15);
 
 /// What it takes to write the plan and to end processes.
@@ -59,8 +60,8 @@ impl Ends {
     /// What kernels have at the least where the last stage takes more than is left for it.
     pub(super) const KERNELS: f64 = 0.1;
 
-    /// One merged step, in a short time: what is not needed to finish it goes into finding its stages. If it does not win, other
-    /// kernels have their turn.
+    /// One merged step, in a short time: what is not needed to finish it goes into finding its stages. If it does not
+    /// win, other kernels have their turn.
     fn one_form(working: Duration) -> Self {
         let stages = (1.0 - FINISHING.div_duration_f64(working)).max(Ends::STAGES);
         Ends {
@@ -90,7 +91,8 @@ impl Ends {
     }
 }
 
-/// A budget but for the last seconds of it: they are for what has begun by then, for confirming what has won, and for the end.
+/// A budget but for the last seconds of it: they are for what has begun by then, for confirming what has won, and for
+/// the end.
 pub(super) fn working(budget: Duration) -> Duration {
     budget - (late(budget) + LEAVING).min(budget / 20)
 }

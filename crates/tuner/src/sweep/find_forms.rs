@@ -1,4 +1,5 @@
-//! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not far behind.
+//! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not
+//! far behind.
 
 use super::forms::{Form, Forms};
 use super::merged::COMPARISON;
@@ -16,7 +17,8 @@ use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::stats::verdict::Verdict;
 
-/// The share of the time for forms that goes into those that differ from the first in one thing; the others combine these.
+/// The share of the time for forms that goes into those that differ from the first in one thing; the others combine
+/// these.
 const SINGLE: f64 = 0.7;
 
 /// Things in which a form may differ from the first at once.
@@ -56,8 +58,9 @@ pub(super) struct Found {
 }
 
 impl Sweep<'_> {
-    /// Finds forms: what differs from a merged plan in a fusion or a layout, at each grid, then what combines those that are not far
-    /// behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed alone.
+    /// Finds forms: what differs from a merged plan in a fusion or a layout, at each grid, then what combines those
+    /// that are not far behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed
+    /// alone.
     pub(super) fn find_forms(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -104,7 +107,8 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not: several instances must.
+    /// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not:
+    /// several instances must.
     pub(super) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
@@ -136,8 +140,8 @@ impl Sweep<'_> {
         Ok(false)
     }
 
-    /// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they read. A form of which
-    /// little is known seems slower than it is.
+    /// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they
+    /// read. A form of which little is known seems slower than it is.
     pub(super) fn deepen_stages(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -252,8 +256,8 @@ fn within(found: &[Found], share: f64) -> &[Found] {
     &found[..found.partition_point(|found| found.ns < least * (1.0 + share))]
 }
 
-/// What may be worth while together, of forms that differ from the first of their grid in one thing: what alone is not far behind that
-/// one. One that gains much says nothing against another that gains little.
+/// What may be worth while together, of forms that differ from the first of their grid in one thing: what alone is not
+/// far behind that one. One that gains much says nothing against another that gains little.
 fn worth_combining(single: &[Found]) -> Vec<usize> {
     let first = |of: &Found| {
         let is_first =

@@ -1,5 +1,5 @@
-//! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A step takes about
-//! the sum of these: which forms are far behind is known before any of them is compiled.
+//! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A
+//! step takes about the sum of these: which forms are far behind is known before any of them is compiled.
 
 use super::merged_step::{MergedStep, is_like, with};
 use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
@@ -25,7 +25,8 @@ const AHEAD: usize = 12;
 /// Draws for each of them: many are alike.
 const DRAWS: usize = 4;
 
-/// Of so many draws one is of the form that is known to run well, however far behind the times of its kernels alone leave it.
+/// Of so many draws one is of the form that is known to run well, however far behind the times of its kernels alone
+/// leave it.
 const OF_OWN: usize = 4;
 
 /// Kernels of a kind of op instance at a grid.
@@ -127,7 +128,8 @@ impl Forms {
         self.pools[at].add(kernels, &mut self.model);
     }
 
-    /// That some steps ran and others did not. Which kernel of a step is to blame is not known: those are left out that ran in no other.
+    /// That some steps ran and others did not. Which kernel of a step is to blame is not known: those are left out that
+    /// ran in no other.
     pub(super) fn judge(&mut self, ran: &[Picked], failed: &[Picked]) {
         let kernels = |picked: &Picked| {
             let sites = self.all[picked.form].sites.iter().zip(&picked.kernels);
@@ -190,7 +192,8 @@ impl Forms {
         self.all.iter().enumerate().filter(|(_, form)| is_same(form)).find_map(picked)
     }
 
-    /// The best kernels of the best form of some, were the effects such, of those that fit into the memory of a workgroup.
+    /// The best kernels of the best form of some, were the effects such, of those that fit into the memory of a
+    /// workgroup.
     pub(super) fn best(&self, effects: &[f64], memory: u32, of: &dyn Fn(&Form) -> bool) -> Option<Picked> {
         let expected: Vec<Vec<f64>> = self.pools.iter().map(|pool| pool.expected(effects)).collect();
         let mut best: Option<(f64, Picked)> = None;
@@ -204,8 +207,8 @@ impl Forms {
         best.map(|(_, picked)| picked)
     }
 
-    /// What is worth a look next: the likeliest to be the fastest, and steps that may well be, among them some of a form of its own. Those
-    /// seen are left out.
+    /// What is worth a look next: the likeliest to be the fastest, and steps that may well be, among them some of a
+    /// form of its own. Those seen are left out.
     pub(super) fn batch(
         &self,
         own: usize,
@@ -252,8 +255,8 @@ impl Forms {
         Some((ns, picked.iter().zip(kernels).map(|(i, own)| own[*i]).collect()))
     }
 
-    /// The same with kernels of which a device has the same bits in every sweep, where these are as fast, were the effects such, as far
-    /// as anybody can tell: those of the default, else those whose hash comes first.
+    /// The same with kernels of which a device has the same bits in every sweep, where these are as fast, were the
+    /// effects such, as far as anybody can tell: those of the default, else those whose hash comes first.
     pub(super) fn settled(&self, mut picked: Picked, effects: &[f64], default_bits: &[Option<String>]) -> Picked {
         let sites = self.all[picked.form].sites.iter().zip(default_bits);
         for ((site, default), own) in sites.zip(&mut picked.kernels) {

@@ -1,4 +1,5 @@
-//! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the fastest for it.
+//! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the
+//! fastest for it.
 
 use super::{Candidate, Note, Stage, Step, Sweep, SweepError, share_of, working};
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
@@ -20,8 +21,8 @@ use wgoose_measure::stats::drift::{self, Block};
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
 const ROOM: f64 = 0.03;
 
-/// What kernels of matrix units were seen to compute, as a share of what others of them might: memory is soon read as fast as it can
-/// be, and no kernel is known to compute as fast as that.
+/// What kernels of matrix units were seen to compute, as a share of what others of them might: memory is soon read as
+/// fast as it can be, and no kernel is known to compute as fast as that.
 const COMPUTED: f64 = 0.8;
 
 /// The share of the budget in which kernels of long passes are tried in short ones.
@@ -76,8 +77,8 @@ impl<'a> Sweep<'a> {
     pub(super) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let Alone { mut sites, shares, ops } = self.alone(plan);
         self.leave_without_op(&ops, plan)?;
-        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and are timed
-        // however short it is; then what reads and writes the most.
+        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and
+        // are timed however short it is; then what reads and writes the most.
         let brought = self.brought();
         let is_brought = |group: &InstanceGroup| brought.contains(&group.key.op);
         sites.sort_by_key(|(_, group)| Reverse((is_brought(group), group.bytes())));
@@ -200,8 +201,8 @@ impl<'a> Sweep<'a> {
         passes.into_iter().map(with_groups).collect()
     }
 
-    /// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says, however long they are,
-    /// and sites what they take of what is timed of them.
+    /// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says,
+    /// however long they are, and sites what they take of what is timed of them.
     fn weighed(
         &self,
         costs: Vec<(f64, Scenario, InstanceGroup)>,
@@ -266,8 +267,8 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Tunes kernels of sites, from those on that won before, each with its share of the time until `end`; a site that needs less leaves
-    /// it to those after it.
+    /// Tunes kernels of sites, from those on that won before, each with its share of the time until `end`; a site that
+    /// needs less leaves it to those after it.
     fn round(
         &mut self,
         tuner: &KernelTuner<'_>,

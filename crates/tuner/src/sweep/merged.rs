@@ -1,6 +1,7 @@
-//! Kernels of merged steps: which are the fastest there is not what is the fastest alone, for a boundary between two dispatches costs
-//! what none between stages does. Steps are drawn that may well be the fastest by what is believed, a few samples of each change what
-//! is believed (Thompson sampling), and what is likeliest in the end is compared with the best so far.
+//! Kernels of merged steps: which are the fastest there is not what is the fastest alone, for a boundary between two
+//! dispatches costs what none between stages does. Steps are drawn that may well be the fastest by what is believed, a
+//! few samples of each change what is believed (Thompson sampling), and what is likeliest in the end is compared with
+//! the best so far.
 
 use super::forms::{Forms, Picked};
 use super::merged_step::weight;
@@ -66,9 +67,9 @@ impl Sweep<'_> {
         self.compare_likeliest(tuner, plan, forms, (&reference, &seen))
     }
 
-    /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which prompts may
-    /// not like, and of those of which samples were taken; and what was the fastest in these, whatever is believed of it. The first
-    /// that is faster takes its place.
+    /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout,
+    /// which prompts may not like, and of those of which samples were taken; and what was the fastest in these,
+    /// whatever is believed of it. The first that is faster takes its place.
     pub(super) fn compare_likeliest(
         &mut self,
         tuner: &KernelTuner<'_>,
@@ -123,8 +124,8 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Takes a few samples of steps beside those of another one. How many times as fast each is, as a logarithm; those for which there
-    /// is no time are not among them, and one that does not run is infinitely slow.
+    /// Takes a few samples of steps beside those of another one. How many times as fast each is, as a logarithm; those
+    /// for which there is no time are not among them, and one that does not run is infinitely slow.
     fn see(&mut self, forms: &mut Forms, reference: &Picked, batch: &[Picked]) -> Result<Vec<f64>, SweepError> {
         let other = self.plan_of(forms, reference)?;
         let plans: Vec<Plan> = batch.iter().map(|picked| self.plan_of(forms, picked)).collect::<Result<_, _>>()?;
@@ -150,7 +151,8 @@ impl Sweep<'_> {
         Ok(gains)
     }
 
-    /// Times stages that are drawn alone, where nothing that is known is worth a look any more. Whether there were new ones.
+    /// Times stages that are drawn alone, where nothing that is known is worth a look any more. Whether there were new
+    /// ones.
     fn deepen(
         &mut self,
         tuner: &KernelTuner<'_>,

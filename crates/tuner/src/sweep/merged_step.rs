@@ -33,8 +33,8 @@ pub(super) fn is_like(a: &InstanceGroup, b: &InstanceGroup) -> bool {
     (&a.key.op, a.key.k, a.key.m, a.key.up_to_rows) == (&b.key.op, b.key.k, b.key.m, b.key.up_to_rows)
 }
 
-/// How much of a search for kernels is a kind of op instance's: what it reads and writes, and something for each of them, as none is
-/// so short that nothing could be won.
+/// How much of a search for kernels is a kind of op instance's: what it reads and writes, and something for each of
+/// them, as none is so short that nothing could be won.
 pub(super) fn weight(group: &InstanceGroup) -> f64 {
     group.bytes() as f64 + f64::from(group.count) * 1e6
 }

@@ -61,9 +61,9 @@ pub struct SweepOptions {
     pub ledger: PathBuf,
     /// When the time to spend began.
     pub begun: Instant,
-    /// Time to spend, everything counted. Nothing is compared once it is over, and what is being compared then is broken off after 10 s;
-    /// what has won by then has 10 s more for its confirmation. The gate of the default plan, which may wait for the reference, is taken
-    /// in any case.
+    /// Time to spend, everything counted. Nothing is compared once it is over, and what is being compared then is
+    /// broken off after 10 s; what has won by then has 10 s more for its confirmation. The gate of the default plan,
+    /// which may wait for the reference, is taken in any case.
     pub budget: Duration,
     /// What is decided.
     pub parts: BTreeSet<Part>,
@@ -83,8 +83,8 @@ pub struct SweepOptions {
     pub child: Option<ChildCommand>,
     /// How plans are searched.
     pub strategy: &'static dyn Strategy,
-    /// The plan that the device runs the model with today, where that is not its default: it stays unless another is faster in something
-    /// and slower in nothing. Its kernels are measured before what the search draws.
+    /// The plan that the device runs the model with today, where that is not its default: it stays unless another is
+    /// faster in something and slower in nothing. Its kernels are measured before what the search draws.
     pub in_use: Option<Plan>,
     /// Configurations that are measured wherever they fit, before what the search draws.
     pub seeds: Vec<Seed>,

@@ -23,13 +23,13 @@ const SLOW: f64 = 0.125;
 /// What the second gate takes of what the first one did, on a device whose driver has compiled nothing yet.
 const AFTER_THE_FIRST: f64 = 0.35;
 
-/// What a gate of all that a plan runs takes beside the first one of decoding: passes of many rows and of several sequences are compiled
-/// for it, and run. lavapipe takes 14 s beside 11.
+/// What a gate of all that a plan runs takes beside the first one of decoding: passes of many rows and of several
+/// sequences are compiled for it, and run. lavapipe takes 14 s beside 11.
 const BESIDE_DECODE: f64 = 1.5;
 
 impl Sweep<'_> {
-    /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The default kernel of
-    /// the largest op instance of decode tells: steps read all weights at its speed.
+    /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The
+    /// default kernel of the largest op instance of decode tells: steps read all weights at its speed.
     pub(super) fn is_slow(&mut self, tuner: &KernelTuner<'_>) -> Result<bool, SweepError> {
         let limits = &self.problem.limits;
         // Somebody who brings kernels wants to know of each of them.
@@ -62,7 +62,8 @@ impl Sweep<'_> {
         if tokens == 1 && pass < 0.05 { (4.0 * pass).max(0.05) } else { pass }
     }
 
-    /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside another scenario.
+    /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside
+    /// another scenario.
     pub(super) fn comparison(&self, scenario: Scenario) -> f64 {
         let known = self.cache.samples().into_iter();
         let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
@@ -78,8 +79,8 @@ impl Sweep<'_> {
         SAMPLES * sample
     }
 
-    /// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a second while
-    /// nothing is known.
+    /// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a
+    /// second while nothing is known.
     fn guessed_step(&self) -> f64 {
         let plan = &self.default;
         let format = self.problem.formats_on_gpu(plan);
@@ -93,8 +94,8 @@ impl Sweep<'_> {
         if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
     }
 
-    /// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that was taken, a part of
-    /// the first one, which compiles what all plans share, or as two comparisons of decode.
+    /// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that
+    /// was taken, a part of the first one, which compiles what all plans share, or as two comparisons of decode.
     pub(super) fn gate_seconds(&self, only_decode: bool) -> f64 {
         let taken = |kind: bool| -> Vec<f64> {
             let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);

@@ -20,7 +20,8 @@ use wgoose_measure::space::PersistentGrid;
 const THREADS: [u32; 3] = [640, 512, 256];
 
 /// Numbers of workgroups that are tried, the most first, in halves of the device's multiprocessors. Stages leave the
-/// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find out.
+/// registers of a multiprocessor to one or two workgroups; whether so many run at once takes a compiled step to find
+/// out.
 const HALVES_OF_MULTIPROCESSORS: [u32; 3] = [4, 2, 1];
 
 /// What values do that need no barrier.
@@ -29,8 +30,8 @@ const ANNOUNCED: &str = "values that announce themselves";
 /// The share of the time for stages that goes into finding some that fit, to see how many workgroups run at once.
 const PROBE: f64 = 0.15;
 
-/// A stage that reads so many times as slowly as the fastest, and takes half of a step, is not worth a compilation: there is only a naive
-/// kernel for it.
+/// A stage that reads so many times as slowly as the fastest, and takes half of a step, is not worth a compilation:
+/// there is only a naive kernel for it.
 const HOPELESS: f64 = 10.0;
 
 /// Whether one of some stages is that slow, each with the fastest kernel that was timed for it.
@@ -61,9 +62,9 @@ enum Stages {
 }
 
 impl Sweep<'_> {
-    /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, as
-    /// one dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter, where
-    /// they are asked for, tries the plan's fusions and the last width alone.
+    /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, as one
+    /// dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter,
+    /// where they are asked for, tries the plan's fusions and the last width alone.
     pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.problem.limits.is_cpu;
         let most = if is_cpu { THREADS[THREADS.len() - 1] } else { self.problem.limits.workgroup_threads };
@@ -130,7 +131,8 @@ impl Sweep<'_> {
         self.announced(plan)
     }
 
-    /// Compares the best merged step with the same in which values announce themselves, instead of waiting behind barriers.
+    /// Compares the best merged step with the same in which values announce themselves, instead of waiting behind
+    /// barriers.
     fn announced(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         if plan.persistent.is_none() || plan.hand_over == HandOver::Announced {
             return Ok(());
@@ -226,8 +228,8 @@ impl Sweep<'_> {
         Ok(ranked)
     }
 
-    /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there are
-    /// what is like them. `None` if none fit.
+    /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
+    /// there are what is like them. `None` if none fit.
     pub(super) fn together(
         &self,
         groups: &[InstanceGroup],

@@ -90,8 +90,8 @@ impl Draws<'_> {
 }
 
 impl Sweep<'_> {
-    /// A plan that does a scenario in another form, with the fastest of the kernels that were drawn for it until now; `None` if these do
-    /// not fit together.
+    /// A plan that does a scenario in another form, with the fastest of the kernels that were drawn for it until now;
+    /// `None` if these do not fit together.
     fn draw(&mut self, plan: &Plan, scenario: Scenario, draws: &mut Draws<'_>) -> Result<Option<Plan>, SweepError> {
         match scenario {
             Scenario::DECODE => self.draw_step(plan, draws),

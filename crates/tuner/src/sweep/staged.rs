@@ -1,16 +1,18 @@
 //! The search by stages.
 //!
 //! 1. The reference says what is right; the device's default plan must pass the gate.
-//! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk and the
-//!    fusions, with default kernels.
-//! 3. Kernels that can be stages are tuned for each width of workgroups, and for as many as stay resident; they are compared with the
-//!    best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step (widths, fusions, layouts) are not far
-//!    behind is told by their kernels alone; then whole steps of these are drawn and timed, and what they show says which are drawn next.
+//! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk
+//!    and the fusions, with default kernels.
+//! 3. Kernels that can be stages are tuned for each width of workgroups, and for as many as stay resident; they are
+//!    compared with the best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step
+//!    (widths, fusions, layouts) are not far behind is told by their kernels alone; then whole steps of these are drawn
+//!    and timed, and what they show says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //!
 //! Where whole steps are slow none of this pays, and [`Incremental`] searches instead.
 //!
-//! In a short time all of this comes before the reference is waited for, and one merged step before all else: nothing gains as much.
+//! In a short time all of this comes before the reference is waited for, and one merged step before all else: nothing
+//! gains as much.
 
 use super::incremental::Incremental;
 use super::strategy::{Found, Strategy};

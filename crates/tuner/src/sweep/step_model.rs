@@ -1,6 +1,6 @@
-//! What a merged step takes: the sum of what its kernels take alone, each times what being a part of the step is worth to it. That is
-//! a product of effects: of the variant and of each choice of its tunables, wherever they are and at this op instance, and a smaller one
-//! of its own. Whole steps show them.
+//! What a merged step takes: the sum of what its kernels take alone, each times what being a part of the step is worth
+//! to it. That is a product of effects: of the variant and of each choice of its tunables, wherever they are and at
+//! this op instance, and a smaller one of its own. Whole steps show them.
 
 use rand_xoshiro::SplitMix64;
 use std::collections::BTreeMap;
@@ -16,8 +16,9 @@ const UNSURE: f64 = 15.0;
 /// The effect of a kernel as such beside that of one of its choices.
 const OWN: f64 = 0.5;
 
-/// What a variant and its tunables are worth wherever they are, beside what they are worth at an op instance. A kernel that fills a device
-/// with its own workgroups is half as fast in a step, which has one for each multiprocessor, and at all op instances alike.
+/// What a variant and its tunables are worth wherever they are, beside what they are worth at an op instance. A kernel
+/// that fills a device with its own workgroups is half as fast in a step, which has one for each multiprocessor, and at
+/// all op instances alike.
 const ANYWHERE: f64 = 2.0;
 
 /// A step as a sum: boundaries between stages, and for each kernel nanoseconds alone and the effects on them.

@@ -9,7 +9,8 @@ use std::fmt;
 use wgoose_kernels::Plan;
 use wgoose_measure::scenario::Scenario;
 
-/// A way to search. It sees records and the time that was spent, and nothing of a device: what it is worth is told on made-up ones.
+/// A way to search. It sees records and the time that was spent, and nothing of a device: what it is worth is told on
+/// made-up ones.
 pub trait Strategy: fmt::Debug + Sync {
     /// What it is called.
     fn name(&self) -> &'static str;

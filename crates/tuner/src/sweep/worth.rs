@@ -28,8 +28,8 @@ pub struct Worth {
 }
 
 impl Sweep<'_> {
-    /// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is a persistent
-    /// kernel has only what runs beside that.
+    /// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is
+    /// a persistent kernel has only what runs beside that.
     pub(super) fn worth(&mut self, plan: &Plan) -> Result<Vec<Worth>, SweepError> {
         let objective = &self.options.objective;
         let prompts = objective.prompts().into_iter().map(|prompt| prompt.tokens.min(plan.prefill_chunk));
@@ -77,7 +77,8 @@ impl Sweep<'_> {
         Ok(all)
     }
 
-    /// The kernel that a plan has chosen for a kind of instance, or the default of weights that it lays out in another way.
+    /// The kernel that a plan has chosen for a kind of instance, or the default of weights that it lays out in another
+    /// way.
     fn kernel_in(&self, plan: &Plan, group: &InstanceGroup, is_relaid: bool) -> Option<String> {
         if let Some(choice) = plan.choices.iter().find(|choice| choice.key == group.key) {
             return Some(choice.to_string());

@@ -315,7 +315,8 @@ fn a_search_that_was_stopped_goes_on() {
     assert!(second.recalled >= 10, "{} recalled", second.recalled);
     let (after, _) = ledger::read(&options.ledger).unwrap();
     assert_eq!(after.as_slice()[..before.as_slice().len()], *before.as_slice());
-    // Nothing that has an outcome was run again, but for the control kernel; kernels that are compiled ahead are others each time.
+    // Nothing that has an outcome was run again, but for the control kernel; kernels that are compiled ahead are others
+    // each time.
     let jobs = after
         .trials()
         .filter(|(_, trial)| !matches!(trial.outcome, Outcome::Intent | Outcome::Control(_) | Outcome::Done));
@@ -523,7 +524,8 @@ fn a_replayed_search_finds_the_same_plan_in_the_same_time() {
     }
 }
 
-/// How often each job has ended, but for those that are run again: kernels are compiled once more, and the control tells of the machine.
+/// How often each job has ended, but for those that are run again: kernels are compiled once more, and the control
+/// tells of the machine.
 fn ended(ledger: &Path) -> BTreeMap<String, u32> {
     let mut ended = BTreeMap::new();
     for (_, trial) in ledger::read(ledger).unwrap().0.trials() {

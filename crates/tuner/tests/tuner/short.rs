@@ -67,7 +67,8 @@ fn a_short_search_finds_one_merged_step() {
     }
 }
 
-/// Prompts that the default reads by the same kernels need no comparison; what decodes faster has to be seen in a process of its own.
+/// Prompts that the default reads by the same kernels need no comparison; what decodes faster has to be seen in a
+/// process of its own.
 #[test]
 fn a_plan_that_reads_prompts_like_the_default_is_derived_once_it_is_confirmed() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A whole sweep of a small model on a device: what it keeps, what it hands over. What a search finds is for `search.rs`.
+//! A whole sweep of a small model on a device: what it keeps, what it hands over. What a search finds is for
+//! `search.rs`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -21,8 +21,8 @@ use wgoose_tuner::sweep::{Event, SweepOptions, search};
 
 const ROW: &str = include_str!("../../../../kernels-wgsl/ops/layer_norm/row.wgsl");
 
-/// A device on which a kernel's configuration alone says what it takes: wide workgroups are far faster than the default.
-/// Every job takes a tenth of a second.
+/// A device on which a kernel's configuration alone says what it takes: wide workgroups are far faster than the
+/// default. Every job takes a tenth of a second.
 struct ByWidth {
     jobs: u32,
 }

@@ -1,4 +1,5 @@
-//! `wgoose bench`: how fast models read and write, whole sessions by title, named workloads, and the first token of fresh processes.
+//! `wgoose bench`: how fast models read and write, whole sessions by title, named workloads, and the first token of
+//! fresh processes.
 
 mod cold;
 mod compare;
@@ -31,9 +32,9 @@ const RUNS_MS: f64 = 1000.0;
 
 /// Measure how fast a model reads and writes.
 ///
-/// Without further options: a prompt of 512 tokens read and 128 tokens written, several models and plans one after another.
-/// With --title and --change it measures whole sessions, loading and memory too, and checks their answers; --save appends that to
-/// a report, beside what was measured under the same title.
+/// Without further options: a prompt of 512 tokens read and 128 tokens written, several models and plans one after
+/// another. With --title and --change it measures whole sessions, loading and memory too, and checks their answers;
+/// --save appends that to a report, beside what was measured under the same title.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
@@ -76,7 +77,8 @@ pub(crate) struct Args {
     /// With --title: sequences decoded together.
     #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often each is measured: fewer than 6 give no verdict in `bench compare` [default: 6, and what is short for a second].
+    /// How often each is measured: fewer than 6 give no verdict in `bench compare` [default: 6, and what is short for a
+    /// second].
     #[arg(short = 'r', long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// How results are printed.

@@ -1,5 +1,5 @@
-//! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for every
-//! model and plan.
+//! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for
+//! every model and plan.
 
 use super::cold;
 use super::export;
@@ -20,8 +20,8 @@ const USUAL: (usize, usize) = (512, 128);
 /// Options that ask for rows of the table.
 #[derive(clap::Args)]
 pub(super) struct WorkloadOptions {
-    /// Measure what people do with a model instead: document, fields, chat, batch, cold, several of them, or all. Prints a
-    /// table with what other projects need for the same, where it is known.
+    /// Measure what people do with a model instead: document, fields, chat, batch, cold, several of them, or all.
+    /// Prints a table with what other projects need for the same, where it is known.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) workload: Vec<Chosen>,
@@ -37,11 +37,13 @@ pub(super) struct WorkloadOptions {
     #[arg(long, value_name = "SEQUENCES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) decode: Vec<u32>,
-    /// Also run a peer's benchmark, which you have, on the same file for the same prompts and sequence, and print it beside.
+    /// Also run a peer's benchmark, which you have, on the same file for the same prompts and sequence, and print it
+    /// beside.
     #[arg(long, value_name = "llama-bench[=PATH]")]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) against: Option<LlamaBench>,
-    /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file, one line of JSON.
+    /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file, one line of
+    /// JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_parser = crate::options::place())]
     pub(super) out_record: Option<PathBuf>,
 }

@@ -23,10 +23,11 @@ use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_li
 
 /// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
 ///
-/// On a terminal lines can be edited, and those before come back with the arrow keys, also those of earlier chats: they are kept in
-/// the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder, but for lines that begin with a blank. A line that ends with a backslash goes on
-/// in the next one; lines between """ and """ are one message. /help lists commands: /regen, /undo, /system TEXT, /reset,
-/// /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D leaves.
+/// On a terminal lines can be edited, and those before come back with the arrow keys, also those of earlier chats: they
+/// are kept in the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder, but for lines that begin with
+/// a blank. A line that ends with a backslash goes on in the next one; lines between """ and """ are one message. /help
+/// lists commands: /regen, /undo, /system TEXT, /reset, /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D
+/// leaves.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose chat model.gguf

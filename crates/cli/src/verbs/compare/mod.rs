@@ -59,8 +59,8 @@ pub(crate) struct Args {
     /// The baseline with the kernels of this folder, laid out like kernels-wgsl/, in place of the program's.
     #[arg(long, value_name = "DIR")]
     kernels: Vec<PathBuf>,
-    /// The baseline with this variant for its op, of the program or of a --kernels folder that has its file; tunables are
-    /// those of the plan or as near to their defaults as possible. Such a folder is no arm by itself.
+    /// The baseline with this variant for its op, of the program or of a --kernels folder that has its file; tunables
+    /// are those of the plan or as near to their defaults as possible. Such a folder is no arm by itself.
     #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
     variants: Vec<(String, String)>,
     /// Another model file, with the plan that it would run with.

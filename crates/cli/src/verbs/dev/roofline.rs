@@ -7,11 +7,12 @@ use wgoose_files::default_cache_dir;
 use wgoose_runtime::kernel_bench::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions};
 
-/// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose dev profile` then says
-/// how far a model's kernels are from it.
+/// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose dev profile`
+/// then says how far a model's kernels are from it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
+    /// name.
     #[arg(long)]
     device: Option<String>,
     /// Write the figures to this file, instead of the cache folder where `wgoose dev profile` looks for them.

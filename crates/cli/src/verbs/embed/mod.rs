@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// File of texts: one a line, or, if its name ends in .jsonl, a JSON string or an object with "text" a line.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on standard
-    /// output.
+    /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on
+    /// standard output.
     #[arg(long, value_parser = place_of_embeddings())]
     out: Option<PathBuf>,
     /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.

@@ -18,8 +18,8 @@ use wgoose_session::{Backend, PlanChoice, Session};
 /// How well a model predicts a text: bits per byte and perplexity; with --against, how far it is from another model,
 /// quantisation or plan on the same tokens.
 ///
-/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text. Behind +- stands the standard
-/// error, as if tokens were independent. Ctrl-C prints what was measured until then.
+/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text. Behind +- stands
+/// the standard error, as if tokens were independent. Ctrl-C prints what was measured until then.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose eval model.gguf --text text.txt

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 use wgoose_session::{Ending, GenerateOptions, GenerationEvent, Session};
 
-/// Prints what follows a prompt, after that itself if it `echo`es, and on stderr how long it took. The state goes to `save`.
+/// Prints what follows a prompt, after that itself if it `echo`es, and on stderr how long it took. The state goes to
+/// `save`.
 pub(super) fn one(
     session: &mut Session,
     prompt: &[u8],

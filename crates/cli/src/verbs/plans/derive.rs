@@ -19,8 +19,8 @@ pub(super) struct Args {
     /// Where the plan goes; without it, the plan is printed.
     #[arg(long, value_parser = crate::options::place())]
     out: Option<PathBuf>,
-    /// Do without this device feature; may be given more than once: subgroups, f16, cooperative-matrix, cooperative-matrix-8x8,
-    /// coherent-memory.
+    /// Do without this device feature; may be given more than once: subgroups, f16, cooperative-matrix,
+    /// cooperative-matrix-8x8, coherent-memory.
     #[arg(long, value_name = "FEATURE")]
     without: Vec<Feature>,
     /// Least precise arithmetic of kernels: f32, q15, f16 or q8.

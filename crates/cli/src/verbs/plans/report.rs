@@ -13,8 +13,8 @@ use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 
 /// Say what a search measured, chose and left out, as one HTML file: no GPU is asked, nothing is measured.
 ///
-/// The plan against the default, every kernel that was timed, what was refused and why, how the search went, what failed. The page
-/// needs no network and runs no script.
+/// The plan against the default, every kernel that was timed, what was refused and why, how the search went, what
+/// failed. The page needs no network and runs no script.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Ledgers of `wgoose tune`, compressed by gzip or not.
@@ -23,7 +23,8 @@ pub(super) struct Args {
     /// Where the page goes; default: beside the first ledger, with the extension .html.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     out: Option<PathBuf>,
-    /// Also write the results of single kernels here, as JSON in T4, the format in which tuners such as Kernel Tuner exchange them.
+    /// Also write the results of single kernels here, as JSON in T4, the format in which tuners such as Kernel Tuner
+    /// exchange them.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     t4: Option<PathBuf>,
     /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.

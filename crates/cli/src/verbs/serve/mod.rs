@@ -20,10 +20,10 @@ use wgoose_session::{EmbedOptions, Pooling, PrefixOptions, Session, one_line, pr
 
 /// Answer programs that speak the HTTP interface of OpenAI: completions, chats and embeddings, also as streams.
 ///
-/// Requests are answered one after the other; what a chat has read is kept, so that its next turn reads only what is new. Chats
-/// have the format of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) embed with their head for retrieval, or
-/// with the one that a request names: "head": "sts", or "model": "NAME:sts". What cannot be honoured, such as tools or
-/// logprobs, is refused by name.
+/// Requests are answered one after the other; what a chat has read is kept, so that its next turn reads only what is
+/// new. Chats have the format of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) embed with their head for
+/// retrieval, or with the one that a request names: "head": "sts", or "model": "NAME:sts". What cannot be honoured,
+/// such as tools or logprobs, is refused by name.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose serve model.gguf

@@ -23,9 +23,10 @@ use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swep
 
 /// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
 ///
-/// The plan is filed where every other command finds it (`wgoose plans`), in place of the one before, which stays unless another
-/// is faster in something and slower in nothing. Every measurement is appended to a ledger beside it: an interrupted sweep, run
-/// again, goes on where it was, and after an update of the driver or of kernels the plan before is where it begins.
+/// The plan is filed where every other command finds it (`wgoose plans`), in place of the one before, which stays
+/// unless another is faster in something and slower in nothing. Every measurement is appended to a ledger beside it: an
+/// interrupted sweep, run again, goes on where it was, and after an update of the driver or of kernels the plan before
+/// is where it begins.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tune model.gguf
@@ -47,14 +48,16 @@ pub(crate) struct Args {
     /// Seconds to spend, everything counted, instead of the effort's. The reference is computed in any case, and kept.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// What to decide, all of it by default: layouts, fusions, chunk, kernels. What is left out stays as in the device's default.
+    /// What to decide, all of it by default: layouts, fusions, chunk, kernels. What is left out stays as in the
+    /// device's default.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     only: Vec<Part>,
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
-    /// What the plan is to be good at: chat, embed, batch, or a file: (name: "mine", parts: [(tokens: 1, weight: 0.5), (tokens: 300,
-    /// sequences: 2, weight: 0.5)]); tokens: 1 is decoding, (tokens: 32, from_start: true) the first token of a fresh process.
+    /// What the plan is to be good at: chat, embed, batch, or a file: (name: "mine", parts: [(tokens: 1, weight: 0.5),
+    /// (tokens: 300, sequences: 2, weight: 0.5)]); tokens: 1 is decoding, (tokens: 32, from_start: true) the first
+    /// token of a fresh process.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
     /// Also tune batched decode of this many sequences.
@@ -67,22 +70,24 @@ pub(crate) struct Args {
     /// How to search: staged, or random, which any other must beat.
     #[arg(long, value_name = "NAME", value_parser = strategy, default_value = STRATEGIES[0].name())]
     strategy: &'static dyn Strategy,
-    /// Configurations to measure first, wherever they fit: a JSON list of {"op": .., "variant": .., "config": {..}}, and optionally "k",
-    /// "m", "formats" and "rows" of the op instances that each is for.
+    /// Configurations to measure first, wherever they fit: a JSON list of {"op": .., "variant": .., "config": {..}},
+    /// and optionally "k", "m", "formats" and "rows" of the op instances that each is for.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
-    /// Search as if no plan were in use. Otherwise the one that is filed, or ships for this GPU, stays unless another is better.
+    /// Search as if no plan were in use. Otherwise the one that is filed, or ships for this GPU, stays unless another
+    /// is better.
     #[arg(long)]
     fresh: bool,
-    /// Only time every kernel that decoding could run, and choose nothing: what searches are scored on. Of several machines each takes
-    /// a share: 2/8 is the second of eight.
+    /// Only time every kernel that decoding could run, and choose nothing: what searches are scored on. Of several
+    /// machines each takes a share: 2/8 is the second of eight.
     #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1, default_missing_value = "1/1", require_equals = true)]
     survey: Option<(usize, usize)>,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
+    /// name.
     #[arg(long)]
     device: Option<String>,
-    /// Longest that one candidate may compile, or run, before it is killed and left out, in seconds. Default: 180 and 60, 1800 where
-    /// a CPU plays the device.
+    /// Longest that one candidate may compile, or run, before it is killed and left out, in seconds. Default: 180 and
+    /// 60, 1800 where a CPU plays the device.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     /// Say what is tried and how it did, not only what matters.

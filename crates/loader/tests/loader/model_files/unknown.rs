@@ -1,4 +1,5 @@
-//! Tensors that no op reads are refused by name, in every container and naming; what converters add without meaning is not.
+//! Tensors that no op reads are refused by name, in every container and naming; what converters add without meaning is
+//! not.
 
 use crate::model_files::support::gguf::Gguf;
 use crate::model_files::support::pth::{self, Style};

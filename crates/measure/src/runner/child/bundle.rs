@@ -126,7 +126,8 @@ fn named(request: &Request) -> Vec<(&InstanceGroup, &Configured)> {
     }
 }
 
-/// Runs what a bundle holds again, in a process that is started as it was then: what came of it then, and what comes of it now.
+/// Runs what a bundle holds again, in a process that is started as it was then: what came of it then, and what comes of
+/// it now.
 ///
 /// # Errors
 /// The bundle cannot be read, or the process cannot be started.

@@ -1,5 +1,5 @@
-//! A runner in another process, which a candidate may take with it: one that never ends is killed, one that crashes is a
-//! failure like any other, and the next job finds a fresh process. The device's memory is that process' alone.
+//! A runner in another process, which a candidate may take with it: one that never ends is killed, one that crashes is
+//! a failure like any other, and the next job finds a fresh process. The device's memory is that process' alone.
 
 mod bundle;
 mod process;

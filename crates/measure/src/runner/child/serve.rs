@@ -14,9 +14,9 @@ use wgoose_runtime::Device;
 /// How long a job may go on once nobody waits for it.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Does what stdin asks for first: opens a runner and runs jobs in it until stdin ends, or starts as people do, with the plan of a
-/// file and a prompt of so many tokens, and says when the first token is chosen. Once stdin ends the process does soon, even in the middle of
-/// a job that never does: the parent may have been killed.
+/// Does what stdin asks for first: opens a runner and runs jobs in it until stdin ends, or starts as people do, with
+/// the plan of a file and a prompt of so many tokens, and says when the first token is chosen. Once stdin ends the
+/// process does soon, even in the middle of a job that never does: the parent may have been killed.
 ///
 /// # Errors
 /// What was asked for first cannot be done, or stdout is closed.

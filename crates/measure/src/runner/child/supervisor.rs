@@ -148,7 +148,8 @@ impl Supervisor {
         }
     }
 
-    /// Has a request done. A process that does not end in time is killed; one that has died is a failure of what was asked for.
+    /// Has a request done. A process that does not end in time is killed; one that has died is a failure of what was
+    /// asked for.
     ///
     /// # Errors
     /// There is no process and none can be started, nothing more can be run, or the user interrupts.

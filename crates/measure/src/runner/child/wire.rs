@@ -15,7 +15,8 @@ use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
 pub(super) enum Request {
     /// To open the device and the model, and to do what is asked for then.
     Open,
-    /// To open the model as people do, and to read a prompt with a plan until the first token is chosen. Then the process ends.
+    /// To open the model as people do, and to read a prompt with a plan until the first token is chosen. Then the
+    /// process ends.
     Start {
         /// File of the plan.
         plan: PathBuf,

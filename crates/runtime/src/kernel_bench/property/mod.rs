@@ -1,4 +1,5 @@
-//! Property tests of one variant: at random models, batches, formats and configurations it equals the reference of its op.
+//! Property tests of one variant: at random models, batches, formats and configurations it equals the reference of its
+//! op.
 //!
 //! A case that fails is shrunk: the smallest model and batch at which it still fails, as plain data that reproduces it.
 
@@ -109,14 +110,15 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
     if let Some(error) = stopped.into_inner() {
         return Err(error);
     }
-    // The last case that failed is the smallest. A test that ran out of draws has tested fewer cases, and says how many.
+    // The last case that failed is the smallest. A test that ran out of draws has tested fewer cases, and says how
+    // many.
     let tested = tested.into_inner();
     debug_assert_eq!(tested.failure.is_some(), matches!(result, Err(TestError::Fail(..))));
     Ok(tested)
 }
 
-/// Tests a variant where every size suits: the configuration nearest to its default, and with `every` more until each choice of
-/// each tunable has run, the one that takes most new choices next.
+/// Tests a variant where every size suits: the configuration nearest to its default, and with `every` more until each
+/// choice of each tunable has run, the one that takes most new choices next.
 ///
 /// # Errors
 /// The variant's text is wrong, or the device fails beyond one kernel.
@@ -160,8 +162,8 @@ fn choices(config: &Config) -> impl Iterator<Item = (usize, u8)> + '_ {
     config.choices().iter().copied().enumerate()
 }
 
-/// Formats and shapes take turns. Where kernels are compiled for a CPU, blocks come last: unrolled, they take its compiler up to
-/// a minute each.
+/// Formats and shapes take turns. Where kernels are compiled for a CPU, blocks come last: unrolled, they take its
+/// compiler up to a minute each.
 fn in_turn(places: &[Placed], first: usize, floats_first: bool) -> impl Iterator<Item = &Placed> {
     let (first_of_all, last): (Vec<&Placed>, Vec<&Placed>) =
         places.iter().partition(|placed| !floats_first || !placed.format().is_quantised());
@@ -235,9 +237,9 @@ impl From<RuntimeError> for Unmade {
     }
 }
 
-/// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none a legal one is
-/// taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that are pruned, but for
-/// none on matrix units.
+/// The kernel of the first configuration that is admitted, or why the first of them is not. Where hunches leave none a
+/// legal one is taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that
+/// are pruned, but for none on matrix units.
 fn made(device: &Device, op: &str, variant: &Variant, placed: &Placed, configs: &[Config]) -> Result<Made, Unmade> {
     let (instance, mut first) = (&placed.instance, None);
     let admitted = |config: &Config| variant.admits(instance, config, device.limits());

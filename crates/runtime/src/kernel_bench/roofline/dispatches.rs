@@ -5,8 +5,8 @@ use super::instrument::{DURING, Instrument, Loaded};
 use crate::RuntimeError;
 use wgoose_kernels::probes::{Params, Probe};
 
-/// Dispatches on one buffer, each of which waits for the one before; on buffers of their own, none of which does; and the
-/// difference, from samples taken in turn.
+/// Dispatches on one buffer, each of which waits for the one before; on buffers of their own, none of which does; and
+/// the difference, from samples taken in turn.
 ///
 /// # Errors
 /// The device fails.

@@ -56,8 +56,8 @@ impl Instrument {
         }
     }
 
-    /// Samples of `time`, which gives the nanoseconds of work done `n` times, divided by n; also n. It is doubled until a
-    /// sample is long enough, up to `most`.
+    /// Samples of `time`, which gives the nanoseconds of work done `n` times, divided by n; also n. It is doubled until
+    /// a sample is long enough, up to `most`.
     ///
     /// # Errors
     /// Those of `time`.

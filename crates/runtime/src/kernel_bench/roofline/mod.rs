@@ -1,5 +1,5 @@
-//! The roofline of a device: what it can do at most through this API, measured, and kept to say how far a kernel is from
-//! it (Williams, Waterman and Patterson 2009).
+//! The roofline of a device: what it can do at most through this API, measured, and kept to say how far a kernel is
+//! from it (Williams, Waterman and Patterson 2009).
 
 mod arithmetic;
 mod dispatches;

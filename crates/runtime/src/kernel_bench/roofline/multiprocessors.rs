@@ -1,7 +1,7 @@
 //! How many multiprocessors a device has: what no API says.
 //!
-//! A workgroup that computes all the time keeps one multiprocessor busy, and devices give each one of theirs before any has
-//! two. So n workgroups take as long as one, up to the number that is looked for; one more takes twice as long.
+//! A workgroup that computes all the time keeps one multiprocessor busy, and devices give each one of theirs before any
+//! has two. So n workgroups take as long as one, up to the number that is looked for; one more takes twice as long.
 
 use super::figure::{Figure, Quantity};
 use super::instrument::{DURING, Instrument, Loaded, operands};
@@ -24,8 +24,8 @@ const TIMES: u32 = 3;
 /// Tries, of which two must agree.
 const TRIES: usize = 3;
 
-/// Opens a device for measuring: its multiprocessors are counted if it does not say, since kernels of a fixed grid are multiples of them.
-/// Devices opened in other ways have the number that their plan was made with.
+/// Opens a device for measuring: its multiprocessors are counted if it does not say, since kernels of a fixed grid are
+/// multiples of them. Devices opened in other ways have the number that their plan was made with.
 ///
 /// # Errors
 /// No adapter, none that matches, or the device fails.

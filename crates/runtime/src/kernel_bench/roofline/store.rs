@@ -1,5 +1,5 @@
-//! Rooflines on disk: one JSON file a device, beside the compiled pipelines. What is not whole, or of another device, is as
-//! good as nothing.
+//! Rooflines on disk: one JSON file a device, beside the compiled pipelines. What is not whole, or of another device,
+//! is as good as nothing.
 
 use super::{Roofline, SCHEMA};
 use crate::device::device_key;
@@ -19,7 +19,8 @@ pub fn load(cache: &Path, device: &DeviceFingerprint) -> Option<Roofline> {
     (roofline.schema == SCHEMA && roofline.device == *device).then_some(roofline)
 }
 
-/// Writes a roofline as JSON, in place of what is there: others see the old file or the new one, whole. Its folder is made.
+/// Writes a roofline as JSON, in place of what is there: others see the old file or the new one, whole. Its folder is
+/// made.
 ///
 /// # Errors
 /// The folder cannot be made, or the file not be written.

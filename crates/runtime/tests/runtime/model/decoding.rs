@@ -37,7 +37,8 @@ fn states(engine: &mut Engine, slots: usize) -> Vec<StateData> {
     (0..slots).map(|slot| engine.state(slot).unwrap()).collect()
 }
 
-/// Decodes until it is over or `stop_after` rounds were seen; the tokens of each sequence, and how many steps were repeated.
+/// Decodes until it is over or `stop_after` rounds were seen; the tokens of each sequence, and how many steps were
+/// repeated.
 fn decode(
     engine: &mut Engine,
     start: Start<'_>,
@@ -57,8 +58,8 @@ fn decode(
     (texts, report.repeated)
 }
 
-/// Lets each of the first slots read a text of its own but for the last token, a token a pass, always all in a batch: those
-/// whose text is over read on in slots behind.
+/// Lets each of the first slots read a text of its own but for the last token, a token a pass, always all in a batch:
+/// those whose text is over read on in slots behind.
 fn read_one_by_one(engine: &mut Engine, texts: &[Vec<u32>]) {
     let slots = texts.len();
     for i in 0..texts.iter().map(Vec::len).max().unwrap_or(0) - 1 {

@@ -18,8 +18,8 @@ use wgoose_measure::space::{BrokenVariant, Configuration, InstanceGroup, configu
 use wgoose_measure::stats::summary::median;
 use wgoose_measure::stats::verdict::Verdict;
 
-/// Two kernels are as fast as each other whose times alone differ by no more than this share: which is ahead changes from sweep to
-/// sweep.
+/// Two kernels are as fast as each other whose times alone differ by no more than this share: which is ahead changes
+/// from sweep to sweep.
 const NOISE: f64 = 0.01;
 
 /// What a configuration makes.
@@ -106,8 +106,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(candidates)
     }
 
-    /// Those that may be stages, the likeliest first: of a fixed grid, of the least precise arithmetic that is allowed, wide,
-    /// and near their defaults otherwise.
+    /// Those that may be stages, the likeliest first: of a fixed grid, of the least precise arithmetic that is allowed,
+    /// wide, and near their defaults otherwise.
     pub(super) fn of_stage(
         tuner: &'a KernelTuner<'a>,
         group: &'a InstanceGroup,
@@ -234,8 +234,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(self.bits.get(&self.default).cloned())
     }
 
-    /// Those that were timed, the fastest first. Of those that are as fast as the fastest those come first that make the default's
-    /// bits, in the order of the catalogue: two sweeps of one machine choose alike.
+    /// Those that were timed, the fastest first. Of those that are as fast as the fastest those come first that make
+    /// the default's bits, in the order of the catalogue: two sweeps of one machine choose alike.
     pub(super) fn ranked(&self) -> Vec<usize> {
         let own = self.bits.get(&self.default);
         canonical(&self.timed, &|i| own.is_some() && self.bits.get(&i) == own)
@@ -317,7 +317,8 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
     }
 }
 
-/// Configurations with their times, the fastest first; within [`NOISE`] of the fastest, those that change no bit first, then by number.
+/// Configurations with their times, the fastest first; within [`NOISE`] of the fastest, those that change no bit first,
+/// then by number.
 fn canonical(timed: &[(usize, f64)], changes_nothing: &dyn Fn(usize) -> bool) -> Vec<usize> {
     let mut timed = timed.to_vec();
     timed.sort_by(|(i, a), (j, b)| a.total_cmp(b).then(i.cmp(j)));

@@ -35,8 +35,8 @@ const FEW_AHEAD: usize = 4;
 const SLOW_COMPILER: f64 = 1.0;
 
 impl Candidates<'_, '_, '_> {
-    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known: of each variant, and where
-    /// other grids have been searched, of what was fast there.
+    /// The best configuration found until `deadline`, and its median nanoseconds, beginning with what is known: of each
+    /// variant, and where other grids have been searched, of what was fast there.
     pub(in crate::kernel_tuning) fn descend(
         &mut self,
         known: Option<(usize, f64)>,
@@ -115,7 +115,8 @@ impl Candidates<'_, '_, '_> {
         self.try_all(&drawn, &mut None, None)
     }
 
-    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason against a seed.
+    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason
+    /// against a seed.
     fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
         let Some(planted) = self.tuner.seeds else { return Ok(best) };
         let key = &self.group.key;
@@ -146,8 +147,8 @@ impl Candidates<'_, '_, '_> {
         Ok(best)
     }
 
-    /// Goes on where a descent ended: with what is likely to be fast by all that was timed, with some that are drawn, whatever their
-    /// variants, and from the best that were not varied yet.
+    /// Goes on where a descent ended: with what is likely to be fast by all that was timed, with some that are drawn,
+    /// whatever their variants, and from the best that were not varied yet.
     fn explore(
         &mut self,
         mut best: Option<(usize, f64)>,
@@ -188,8 +189,8 @@ impl Candidates<'_, '_, '_> {
         Ok(best)
     }
 
-    /// Measures configurations; what is known is enough once the deadline has passed, and those that were compiled before were measured
-    /// for as long as compiling took.
+    /// Measures configurations; what is known is enough once the deadline has passed, and those that were compiled
+    /// before were measured for as long as compiling took.
     fn try_all(
         &mut self,
         configurations: &[usize],
@@ -252,8 +253,8 @@ mod tests {
     use wgoose_measure::space::{Scope, groups};
     use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 
-    /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a logarithm: beside those
-    /// that are by nothing.
+    /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a
+    /// logarithm: beside those that are by nothing.
     fn gained(seed: u64) -> f64 {
         let shape = ModelShape::preset("0.1B").unwrap();
         let features = [Feature::Subgroups, Feature::F16, Feature::CoherentMemory].into();

@@ -111,15 +111,16 @@ impl Climb<'_, '_, '_> {
         [FEWEST_EACH, KERNELS_EACH].map(|kernels| (sites as f64 * kernels * each).min(most))
     }
 
-    /// Whether what wins in a scenario is compared once more before it is confirmed: where that is cheap, or where the first comparison
-    /// was not one with the default.
+    /// Whether what wins in a scenario is compared once more before it is confirmed: where that is cheap, or where the
+    /// first comparison was not one with the default.
     pub(super) fn is_compared_twice(&self, scenario: Scenario) -> bool {
         let sweep = &*self.sweep;
         let is_cheap = sweep.comparison(scenario) <= CHEAP * working(sweep.options.budget).as_secs_f64();
         is_cheap || !sweep.problem.run_alike([&sweep.default, &self.best], scenario)
     }
 
-    /// Whether a plan that wins now passes the gate at once: the first one, and all where that is cheap. The others do in the end.
+    /// Whether a plan that wins now passes the gate at once: the first one, and all where that is cheap. The others do
+    /// in the end.
     pub(super) fn is_gated_at_once(&self, only_decode: bool) -> bool {
         let sweep = &*self.sweep;
         let is_cheap = sweep.gate_seconds(only_decode) <= CHEAP * working(sweep.options.budget).as_secs_f64();

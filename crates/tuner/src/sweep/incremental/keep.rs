@@ -12,8 +12,8 @@ use wgoose_measure::stats::sequential::Question;
 use wgoose_measure::stats::verdict::Verdict;
 
 impl Climb<'_, '_, '_> {
-    /// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then if it is slower
-    /// in none of the others that it changes, and right.
+    /// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then
+    /// if it is slower in none of the others that it changes, and right.
     pub(super) fn keep(&mut self, plan: Plan, made: &Move, candidate: Candidate) -> Result<Option<f64>, SweepError> {
         if plan.hash() == self.best.hash() {
             return Ok(None);
@@ -23,7 +23,8 @@ impl Climb<'_, '_, '_> {
         let faster = usual.asking(Question::IsFaster);
         let first = self.compare([&best, &plan], scenario, false, faster, &mut timed, &candidate)?;
         let Some(first) = first.filter(is_fast) else { return self.lost(candidate, timed) };
-        // Other samples decide, and say what the plan is worth; where they take long those of the process that confirms it do.
+        // Other samples decide, and say what the plan is worth; where they take long those of the process that confirms
+        // it do.
         let mut worth = first.clone();
         if self.is_compared_twice(scenario) {
             let second = self.compare([&default, &plan], scenario, true, usual, &mut timed, &candidate)?;

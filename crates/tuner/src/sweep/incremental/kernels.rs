@@ -10,8 +10,8 @@ use wgoose_kernels::{Plan, bucket};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, groups_as_run};
 
-/// Of the kinds of op instance of a pass the default kernels of those are timed that do so much of its work together, those first that
-/// do the most.
+/// Of the kinds of op instance of a pass the default kernels of those are timed that do so much of its work together,
+/// those first that do the most.
 const WORK: f64 = 0.97;
 
 /// Of these are tuned those that take so much of their time together, the costliest first.
@@ -21,7 +21,8 @@ const COSTLY: f64 = 0.9;
 const FEWEST_TRIED: f64 = 3.0;
 
 impl Climb<'_, '_, '_> {
-    /// Kinds of op instance of a scenario's passes, those first that compute the most. The head of a prompt is decode's.
+    /// Kinds of op instance of a scenario's passes, those first that compute the most. The head of a prompt is
+    /// decode's.
     pub(super) fn sites(&self, plan: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
         let Sweep { problem, options, .. } = &*self.sweep;
         let passes = match scenario.tokens {
@@ -56,8 +57,8 @@ impl Climb<'_, '_, '_> {
         sites
     }
 
-    /// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times as fast
-    /// the scenario is with them, by their times alone.
+    /// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times
+    /// as fast the scenario is with them, by their times alone.
     pub(super) fn tune(
         &mut self,
         plan: &mut Plan,
@@ -112,8 +113,8 @@ impl Climb<'_, '_, '_> {
         Ok(adopted)
     }
 
-    /// The kinds of op instance that are worth tuning and that there is time for, with the nanoseconds that all of a kind take by
-    /// default, the costliest first; and what all op instances take, by the work of those that were timed.
+    /// The kinds of op instance that are worth tuning and that there is time for, with the nanoseconds that all of a
+    /// kind take by default, the costliest first; and what all op instances take, by the work of those that were timed.
     fn costs(
         &mut self,
         sites: Vec<InstanceGroup>,
@@ -166,7 +167,8 @@ impl Climb<'_, '_, '_> {
     }
 }
 
-/// Bytes that op instances move, and half a byte for each operation: a slow device computes about as slowly as it reads.
+/// Bytes that op instances move, and half a byte for each operation: a slow device computes about as slowly as it
+/// reads.
 fn work(group: &InstanceGroup) -> u64 {
     let flops = (wgoose_kernels::ops::kernels(&group.instance.op).flops)(&group.instance);
     group.bytes() + u64::from(group.count) * flops / 2

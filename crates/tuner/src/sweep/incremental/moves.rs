@@ -24,7 +24,8 @@ const KNOWN: f64 = 0.4;
 /// What a fusion may gain, beside the time between dispatches.
 const FUSION: f64 = 0.02;
 
-/// The part of the time between the dispatches that a fusion leaves out that it may gain: the fused kernel may be slower.
+/// The part of the time between the dispatches that a fusion leaves out that it may gain: the fused kernel may be
+/// slower.
 const HOPE: f64 = 0.5;
 
 /// What a move changes.
@@ -88,8 +89,8 @@ impl Climb<'_, '_, '_> {
         moves
     }
 
-    /// What fusions of decode may gain, once it is known what a step takes beside its kernels: a fusion that leaves out dispatches leaves
-    /// out what lies between them.
+    /// What fusions of decode may gain, once it is known what a step takes beside its kernels: a fusion that leaves out
+    /// dispatches leaves out what lies between them.
     pub(super) fn guess_fusions(&mut self) {
         let samples = self.sweep.cache.samples();
         let Some((step_ns, _)) = samples.get(&Scenario::DECODE).copied() else { return };

@@ -9,11 +9,12 @@ use wgoose_kernels::{Catalogue, NoSuchVariant, Variant};
 
 /// Is a kernel right, and how fast beside its siblings? Without an op, list what there is.
 ///
-/// Every variant named runs at each choice of its tunables and at random cases, held against the op's reference. A case that
-/// fails is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at its instances in a
-/// model, also where the default plan fuses the op away. Each variant has the same time to vary its tunables. The best
-/// of each are compared in interleaved pairs: VARIANT with its siblings, or all variants with the op's first default.
-/// FAST and SLOW are sure by 95 % and at least 2 %, SAME surely is less, AMBIGUOUS says that the samples do not tell.
+/// Every variant named runs at each choice of its tunables and at random cases, held against the op's reference. A case
+/// that fails is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at its
+/// instances in a model, also where the default plan fuses the op away. Each variant has the same time to vary its
+/// tunables. The best of each are compared in interleaved pairs: VARIANT with its siblings, or all variants with the
+/// op's first default. FAST and SLOW are sure by 95 % and at least 2 %, SAME surely is less, AMBIGUOUS says that the
+/// samples do not tell.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// An op, or one of its variants: OP or OP/VARIANT.
@@ -45,7 +46,8 @@ pub(crate) struct Args {
     /// Run again whenever a file of the folder of kernels changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the name.
+    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
+    /// name.
     #[arg(long)]
     pub(super) device: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,8 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// When each WGSL file was written.
 type Written = BTreeMap<PathBuf, SystemTime>;
 
-/// Runs until it is interrupted: a round at once, and one after every change. What is wrong is said, and mended in the next round.
+/// Runs until it is interrupted: a round at once, and one after every change. What is wrong is said, and mended in the
+/// next round.
 pub(super) fn watch(folder: &Path, round: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
     loop {
         let before = written(folder)?;

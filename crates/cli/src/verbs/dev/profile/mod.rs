@@ -16,7 +16,8 @@ use std::time::Instant;
 use wgoose_runtime::kernel_bench::roofline;
 use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
-/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose dev roofline`).
+/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose dev
+/// roofline`).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose dev profile model.gguf

@@ -1,5 +1,5 @@
-//! A profile as one drawing: a bar for each op with the part that the ceilings of the device allow in full colour, the step's
-//! dispatches over time, and the ops under the roofs of the device.
+//! A profile as one drawing: a bar for each op with the part that the ceilings of the device allow in full colour, the
+//! step's dispatches over time, and the ops under the roofs of the device.
 
 use super::report::Report;
 use super::rows::{Ceilings, Row};

@@ -32,7 +32,8 @@ pub(super) struct Report {
     pub(super) timestamped_ms: f64,
     /// What a timestamp adds to a dispatch: `timestamped_ms` less `gpu_ms`, divided by the dispatches, at least 0.
     pub(super) timestamp_us: f64,
-    /// Whether a timestamp adds more than a dispatch takes in the mean, so that what is left after taking it off says little.
+    /// Whether a timestamp adds more than a dispatch takes in the mean, so that what is left after taking it off says
+    /// little.
     pub(super) clock_is_too_coarse: bool,
     /// What the device can do at most; absent where `wgoose dev roofline` never ran.
     pub(super) ceilings: Option<Ceilings>,

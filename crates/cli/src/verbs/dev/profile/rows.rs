@@ -4,8 +4,8 @@ use serde::Serialize;
 use wgoose_runtime::DispatchProfile;
 use wgoose_runtime::kernel_bench::roofline::{Quantity, Roofline};
 
-/// What a device can do at most, as far as kernels are set against it. A kernel with int8 dot products or matrix units is
-/// set against their rate, all others against that of f32.
+/// What a device can do at most, as far as kernels are set against it. A kernel with int8 dot products or matrix units
+/// is set against their rate, all others against that of f32.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Ceilings {
     pub(super) read_gb_s: f64,
