@@ -6,7 +6,7 @@
 //! <!-- end of figures -->
 //! ```
 //!
-//! [`DECLARED`] says which figure of which record stands in which cell.
+//! [`DECLARED`] says which figure of which record is in which cell.
 
 use super::citation::{Records, Unfounded};
 use serde::Deserialize;

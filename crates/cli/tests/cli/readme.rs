@@ -146,7 +146,7 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         Instead("wgoose dev kernel matmul/naive --cases 5 --tokens 0"),
         &["matmul/naive"],
     ),
-    ("wgoose dev kernel lerp --model model.gguf --kernels mine --watch", Left("it goes on for ever: kernels.rs"), &[]),
+    ("wgoose dev kernel lerp --model model.gguf --kernels mine --watch", Left("it never ends: kernels.rs"), &[]),
     ("wgoose dev kernel --case lerp-mine.case.json --kernels mine", Left("nothing has failed: kernels.rs"), &[]),
     (
         "wgoose tune model.gguf --kernels mine --out mine.ron",

@@ -9,9 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Content hash of the plan that was measured ([`Plan::hash`]): of another content it says nothing. Plans from
-    /// before did not say it.
-    #[serde(default)]
+    /// Content hash of the plan that was measured ([`Plan::hash`]): of another content it says nothing.
     pub plan: String,
     /// Fingerprint of the model file it was tuned with; the quality hash is that file's.
     pub model: String,

@@ -382,10 +382,8 @@ fn id(model: &Model, workload: &ExtendedWorkload) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::small::model;
     use std::sync::Arc;
-    use wgoose_graph::LoraRanks;
-    use wgoose_loader::Container;
-    use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write as synth};
     use wgoose_runtime::CpuExecutor;
 
     type Edit = (&'static str, fn(&mut ExtendedReference));
@@ -409,23 +407,7 @@ mod tests {
     #[test]
     fn an_edited_file_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
-        let shape = ModelShape {
-            layers: 1,
-            width: 64,
-            ffn: 64,
-            head_size: 32,
-            vocab: 40,
-            ranks,
-            deep_embed: None,
-            embedding_norm: true,
-            output_head: true,
-        };
-        let (container, mix) = (Container::Gguf, Mix::F32);
-        let options = SynthOptions { shape, seed: 1, container, mix, hot: false, ffn_zeros: None, vocabulary: None };
-        let path = folder.path().join("model.gguf");
-        synth(&options, &path, &mut unwatched).unwrap();
-        let model = Arc::new(Model::open(path).unwrap());
+        let model = model(folder.path());
         let engine = Engine::new(Box::new(CpuExecutor::new(Arc::clone(&model), 8).unwrap()), 32);
         let cache = folder.path().join("cache");
         let reference = Reference::compute(&model, &wgoose_runtime::CancelToken::default()).unwrap();

@@ -15,6 +15,8 @@ mod filed;
 mod pending;
 mod ranking;
 mod rounding;
+#[cfg(test)]
+mod small;
 
 pub use extended::{ExtendedQuality, ExtendedReference, ExtendedWorkload};
 pub use pending::PendingReference;

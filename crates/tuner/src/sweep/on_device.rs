@@ -1,4 +1,4 @@
-//! Sweeps on a device: its runner, in this process or in one of its own, and the ledger.
+//! Sweeps on a device: its runner, in this process or in a child process, and the ledger.
 
 use super::survey::time_all;
 use super::{Event, Listener, Note, SweepError, SweepOptions, Swept, search, tell};

@@ -8,7 +8,7 @@ use wgoose_kernels::{Catalogue, NoSuchVariant};
 use wgoose_measure::experiment::Difference;
 use wgoose_measure::seed::Seed;
 
-/// A difference for each variant, with the files of the folder that has it in a file of its own, if there is one.
+/// A difference for each variant, with the kernel files of the folder that has it, if one has.
 pub(super) fn differences(variants: &[(String, String)], folders: &[PathBuf]) -> Result<Vec<NamedDifference>, Failure> {
     if variants.is_empty() {
         return Ok(Vec::new());
