@@ -1,6 +1,8 @@
 //! A device: adapters, features, limits, buffers, waits, and the errors it reports later on.
 
 mod adapter;
+#[cfg(not(target_vendor = "apple"))]
+mod dedicated;
 pub(crate) mod identity;
 mod key;
 mod options;
@@ -18,6 +20,7 @@ use parking_lot::Mutex;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use wait::{Fault, Patience};
 use wgoose_kernels::{DeviceFingerprint, Limits};
 
@@ -35,6 +38,8 @@ pub struct Device {
     pub(crate) timestamp_period: Option<f64>,
     timeline: Timeline,
     cache: Option<PathBuf>,
+    /// Bytes of buffers with memory of their own, which wgpu does not count.
+    dedicated_bytes: Arc<AtomicU64>,
     /// Bytes of memory that the device is pretended to have.
     memory_limit: Option<u64>,
     fault: Arc<Mutex<Option<Fault>>>,
@@ -100,6 +105,7 @@ impl Device {
             timestamp_period,
             timeline: options.timeline.clone(),
             cache,
+            dedicated_bytes: Arc::default(),
             memory_limit,
             fault,
             patience,
@@ -147,7 +153,11 @@ impl Device {
     /// Bytes in use by buffers, and bytes reserved from the device for them; `None` where the backend does not say.
     pub fn memory(&self) -> Option<DeviceMemory> {
         let report = self.device.generate_allocator_report()?;
-        Some(DeviceMemory { used: report.total_allocated_bytes, reserved: report.total_reserved_bytes })
+        let dedicated = self.dedicated_bytes.load(Ordering::Relaxed);
+        Some(DeviceMemory {
+            used: report.total_allocated_bytes + dedicated,
+            reserved: report.total_reserved_bytes + dedicated,
+        })
     }
 
     /// A storage buffer that can be copied from and to.
@@ -167,12 +177,8 @@ impl Device {
         if self.memory_limit.zip(self.memory()).is_some_and(|(limit, memory)| memory.used + size > limit) {
             self.fault.lock().get_or_insert(Fault::OutOfMemory);
         }
-        self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(label),
-            size,
-            usage,
-            mapped_at_creation: false,
-        })
+        let descriptor = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
+        self.dedicated(&descriptor).unwrap_or_else(|| self.device.create_buffer(&descriptor))
     }
 
     /// Reads a buffer back after `during`, which may still run.
@@ -223,6 +229,14 @@ impl Device {
         let copied = copy(&staging.get_mapped_range(0..bytes).map_err(fail)?);
         staging.unmap();
         Ok(copied)
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+impl Device {
+    /// Metal's heaps need no such care.
+    fn dedicated(&self, _: &wgpu::BufferDescriptor<'_>) -> Option<wgpu::Buffer> {
+        None
     }
 }
 
