@@ -39,7 +39,7 @@ pub use engine::{Engine, NotFinite, OnPass};
 pub use error::{BatchError, RuntimeError};
 pub use executor::{Decoder, Executor, StateData};
 pub use gpu::{GpuExecutor, Graphs, Planned};
-pub use opening::find_adapter;
+pub use opening::FoundAdapter;
 pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};

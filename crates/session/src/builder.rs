@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
+use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
 use wgoose_loader::adapter::{AdapterSource, MergedAdapter, merge};
 use wgoose_loader::{LoadError, Model, OpenOptions};
 use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
-use wgoose_runtime::{Device, DeviceLimits, DeviceOptions, Engine, GpuExecutor, Graphs, Residency, RuntimeError};
+use wgoose_runtime::{
+    AdapterSummary, Device, DeviceLimits, DeviceOptions, Engine, FoundAdapter, GpuExecutor, Graphs, Residency,
+    RuntimeError,
+};
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +56,23 @@ pub struct SessionBuilder {
     vocabulary: VocabularyChoice,
     adapter: Option<AdapterSource>,
     on_adapter: Option<fn(&MergedAdapter)>,
+}
+
+/// What a session is made of.
+struct Opened {
+    model: Arc<Model>,
+    tokenizer: Result<Tokenizer, ModelVocabularyError>,
+    engine: Engine,
+    device: Option<Arc<Device>>,
+    plan: Option<Report>,
+}
+
+/// What needs no device.
+struct Prepared {
+    model: Arc<Model>,
+    tokenizer: Result<Tokenizer, ModelVocabularyError>,
+    /// Those of the fusions of likely plans.
+    graphs: Vec<(Fusions, Result<Graphs, RuntimeError>)>,
 }
 
 impl Session {
@@ -238,16 +259,16 @@ impl SessionBuilder {
         Ok(Arc::new(model))
     }
 
-    /// Opens the model; weights reach the GPU on first use.
+    /// Opens the model while the driver opens the device; weights reach the GPU on first use.
     ///
     /// # Errors
-    /// The model file, the device or the plan.
+    /// The model file, the device, the plan, or the file of the embedding cache.
     pub fn open(self, model: impl AsRef<Path>) -> Result<Session, SessionError> {
-        let model = {
+        let path = model.as_ref();
+        self.open_from(|| {
             let _span = self.timeline.span(Track::Map, "open model");
-            self.open_file(model)?
-        };
-        self.open_model(model)
+            Ok(self.open_file(path)?)
+        })
     }
 
     /// As [`SessionBuilder::open`], for a model that is open already.
@@ -255,77 +276,99 @@ impl SessionBuilder {
     /// # Errors
     /// The device, the plan, or the file of the embedding cache.
     pub fn open_model(self, model: Arc<Model>) -> Result<Session, SessionError> {
+        self.open_from(|| Ok(model))
+    }
+
+    fn open_from(
+        &self,
+        model: impl FnOnce() -> Result<Arc<Model>, SessionError> + Send,
+    ) -> Result<Session, SessionError> {
         let prefixes = self.prefixes.as_ref().map(Prefixes::new);
         let embeddings = self.embeddings.as_ref().map(EmbeddingCache::open).transpose()?;
         let embeddings = embeddings.map(|cache| Arc::new(Mutex::new(cache)));
-        if self.backend == Backend::Cpu {
-            let engine = Engine::cpu(Arc::clone(&model), 1)?;
-            let engine = match self.chunk {
-                Some(chunk) => engine.with_chunk(chunk as usize),
-                None => engine,
-            };
-            let tokenizer = self.tokenizer_of(&model)?;
-            return Ok(Session {
-                model,
-                engine,
-                device: None,
-                plan: None,
-                tokenizer,
-                prefixes,
-                embeddings,
-                heads: HashMap::new(),
+        let Opened { model, tokenizer, engine, device, plan } = match self.backend {
+            Backend::Cpu => self.open_on_cpu(model()?)?,
+            Backend::Gpu => self.open_on_gpu(model)?,
+        };
+        Ok(Session { model, engine, device, plan, tokenizer, prefixes, embeddings, heads: HashMap::new() })
+    }
+
+    fn open_on_cpu(&self, model: Arc<Model>) -> Result<Opened, SessionError> {
+        let engine = Engine::cpu(Arc::clone(&model), 1)?;
+        let engine = match self.chunk {
+            Some(chunk) => engine.with_chunk(chunk as usize),
+            None => engine,
+        };
+        let tokenizer = self.tokenizer_of(&model)?;
+        Ok(Opened { model, tokenizer, engine, device: None, plan: None })
+    }
+
+    /// Drivers take their time: other threads open the model, read its vocabulary, make the graphs of likely plans and
+    /// choose the plan meanwhile. The device is opened on this thread, as drivers also take time to end a thread.
+    fn open_on_gpu(
+        &self,
+        model: impl FnOnce() -> Result<Arc<Model>, SessionError> + Send,
+    ) -> Result<Opened, SessionError> {
+        let (prepared, chosen, device) = std::thread::scope(|scope| {
+            let preparing = scope.spawn(|| self.prepare(model()?));
+            let found = FoundAdapter::find(&self.device_options());
+            let summary = found.as_ref().ok().map(|found| found.summary().clone());
+            let choosing = scope.spawn(move || {
+                let prepared = joined(preparing)?;
+                let Some(AdapterSummary { fingerprint, limits, .. }) = summary else { return Ok((prepared, None)) };
+                let _span = self.timeline.span(Track::Schedule, "choose plan");
+                let chosen = self.choose(&fingerprint, &limits, &prepared.model)?;
+                Ok::<_, SessionError>((prepared, Some((limits, chosen))))
             });
-        }
-        // Drivers take their time; the vocabulary is read and the graphs are made meanwhile.
-        let likely = match &self.plan {
-            PlanChoice::File(path) => vec![Plan::load(path)?.fusions],
-            PlanChoice::Default => vec![Plan::default_fusions(true)],
-            PlanChoice::Find => likely_fusions(self.plan_store.as_ref(), &model_class(&model)),
+            let device = found.and_then(FoundAdapter::open);
+            let (prepared, chosen) = joined(choosing)?;
+            Ok::<_, SessionError>((prepared, chosen, device?))
+        })?;
+        let Prepared { model, tokenizer, graphs } = prepared;
+        let Chosen { mut plan, report } = match chosen {
+            Some((limits, chosen)) if limits == *device.limits() => chosen,
+            // Some of what the adapter lists did not stand its check.
+            _ => self.choose(device.fingerprint(), device.limits(), &model)?,
         };
-        let (device, graphs, tokenizer) = std::thread::scope(|scope| {
-            let opening = scope.spawn(|| Device::open_with(&self.device_options()));
-            let graphs_of = |fusions| {
-                let (model, timeline) = (&model, &self.timeline);
-                scope.spawn(move || Graphs::new(model.shape(), fusions, timeline))
-            };
-            let graphs: Vec<_> = likely.iter().map(graphs_of).collect();
-            let tokenizer = {
-                let _span = self.timeline.span(Track::Map, "read vocabulary");
-                self.tokenizer_of(&model)
-            };
-            (opening.join(), graphs.into_iter().map(ScopedJoinHandle::join).collect::<Vec<_>>(), tokenizer)
-        });
-        let tokenizer = tokenizer?;
-        let device = device.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let Chosen { mut plan, report } = {
-            let _span = self.timeline.span(Track::Schedule, "choose plan");
-            self.plan_for(&device, &model)?
-        };
+        self.tell_plan(&report);
         plan.prefill_chunk = self.chunk.unwrap_or(plan.prefill_chunk).clamp(1, 65535);
         let chunk = plan.prefill_chunk as usize;
-        let made = likely.iter().zip(graphs).find(|(fusions, _)| **fusions == plan.fusions);
+        let made = graphs.into_iter().find(|(fusions, _)| *fusions == plan.fusions);
         let (on, of, catalogue) = (Arc::clone(&device), Arc::clone(&model), self.catalogue.clone());
         let mut executor = match made {
-            Some((_, graphs)) => {
-                let graphs = graphs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                GpuExecutor::with_graphs(on, of, graphs, plan, catalogue, 1)?
-            }
+            Some((_, graphs)) => GpuExecutor::with_graphs(on, of, graphs?, plan, catalogue, 1)?,
             None => GpuExecutor::new(on, of, plan, catalogue, 1)?,
         };
         executor.compile_in_background();
         executor.set_residency(self.residency)?;
         executor.reserve()?;
         let engine = Engine::new(Box::new(executor), chunk);
-        Ok(Session {
-            model,
-            engine,
-            device: Some(device),
-            plan: Some(report),
-            tokenizer,
-            prefixes,
-            embeddings,
-            heads: HashMap::new(),
-        })
+        Ok(Opened { model, tokenizer, engine, device: Some(device), plan: Some(report) })
+    }
+
+    /// What a session needs beside its device.
+    fn prepare(&self, model: Arc<Model>) -> Result<Prepared, SessionError> {
+        let likely = match &self.plan {
+            PlanChoice::File(path) => vec![Plan::load(path)?.fusions],
+            PlanChoice::Default => vec![Plan::default_fusions(true)],
+            PlanChoice::Find => likely_fusions(self.plan_store.as_ref(), &model_class(&model)),
+        };
+        let (graphs, tokenizer) = std::thread::scope(|scope| {
+            let graphs_of = |fusions: Fusions| {
+                let (model, timeline) = (&model, &self.timeline);
+                scope.spawn(move || {
+                    let graphs = Graphs::new(model.shape(), &fusions, timeline);
+                    (fusions, graphs)
+                })
+            };
+            let graphs: Vec<_> = likely.into_iter().map(graphs_of).collect();
+            let tokenizer = {
+                let _span = self.timeline.span(Track::Map, "read vocabulary");
+                self.tokenizer_of(&model)
+            };
+            (graphs.into_iter().map(joined).collect(), tokenizer)
+        });
+        Ok(Prepared { tokenizer: tokenizer?, model, graphs })
     }
 
     /// As [`SessionBuilder::open_model`], of a model that differs from the one of an executor in formats only: on its
@@ -408,6 +451,13 @@ impl SessionBuilder {
     /// # Errors
     /// As [`SessionBuilder::plan_for`].
     pub fn plan_at(&self, device: &DeviceFingerprint, limits: &Limits, model: &Model) -> Result<Chosen, SessionError> {
+        let chosen = self.choose(device, limits, model)?;
+        self.tell_plan(&chosen.report);
+        Ok(chosen)
+    }
+
+    /// The same, without a word.
+    fn choose(&self, device: &DeviceFingerprint, limits: &Limits, model: &Model) -> Result<Chosen, SessionError> {
         let class = model_class(model);
         let place = Place { device, limits, class: &class, catalogue: &self.catalogue };
         let Chosen { plan, report } = match &self.plan {
@@ -415,15 +465,18 @@ impl SessionBuilder {
             PlanChoice::Default => place.default_plan(true),
             PlanChoice::File(path) => place.in_file(self.plan_in(path, &place)?, path),
         };
-        if let Some(tell) = self.on_plan {
-            tell(&report);
-        }
         let plan = Plan { state: self.state.unwrap_or(plan.state), ..plan };
         let plan = match self.precision {
             Some(precision) => plan.at_most(precision, &self.catalogue),
             None => plan,
         };
         Ok(Chosen { plan, report })
+    }
+
+    fn tell_plan(&self, report: &Report) {
+        if let Some(tell) = self.on_plan {
+            tell(report);
+        }
     }
 
     fn plan_in(&self, path: &Path, place: &Place<'_>) -> Result<Plan, SessionError> {
@@ -438,6 +491,11 @@ impl SessionBuilder {
         }
         Ok(plan)
     }
+}
+
+/// What a thread comes to, or its panic.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// What plans know a model by: its sizes and formats.

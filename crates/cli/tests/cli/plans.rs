@@ -9,7 +9,7 @@ use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence, TuningKey};
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_plans::Store;
-use wgoose_runtime::{Device, find_adapter};
+use wgoose_runtime::{Device, DeviceOptions, FoundAdapter};
 use wgoose_session::model_class;
 
 /// A folder with a model, and its plan in the store: made here, with a choice, 1.84 times as fast.
@@ -167,10 +167,10 @@ fn a_stale_plan_is_used_as_far_as_it_is_safe() {
 #[test]
 fn lower_limits_leave_out_what_they_refuse() {
     let tuned = Tuned::new();
-    let (adapter, catalogue) = (find_adapter(None).unwrap(), Catalogue::embedded());
+    let (adapter, catalogue) = (FoundAdapter::find(&DeviceOptions::default()).unwrap(), Catalogue::embedded());
     let subgroups = catalogue.variant("matmul", "gemv_subgroup").unwrap();
     tuned.change(|plan| {
-        plan.fusions = Plan::default_for(plan.device.clone(), plan.model, &adapter.limits).fusions;
+        plan.fusions = Plan::default_for(plan.device.clone(), plan.model, &adapter.summary().limits).fusions;
         let key = plan.choices[0].key.clone();
         plan.adopt(Choice::new(key, subgroups, &subgroups.default_config()).unwrap());
     });

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use wgoose_loader::Model;
 use wgoose_plans::{Store, plan_name};
-use wgoose_runtime::find_adapter;
+use wgoose_runtime::{DeviceOptions, FoundAdapter};
 use wgoose_session::model_class;
 
 fn wgoose(folder: &Path, words: &[&str]) -> Command {
@@ -105,7 +105,8 @@ fn a_killed_sweep_resumes_and_its_plan_is_checked() {
     let tune = |budget| ["tune", "m.gguf", "--workload", "decode.ron", "--budget", budget];
     let model = Model::open(folder.join("m.gguf")).unwrap();
     let store = Store::at(folder.join("plans"));
-    let name = plan_name(&find_adapter(None).unwrap().fingerprint, &model_class(&model));
+    let found = FoundAdapter::find(&DeviceOptions::default()).unwrap();
+    let name = plan_name(&found.summary().fingerprint, &model_class(&model));
     let (ledger, plan) = (store.ledger(&name), store.path(&name));
 
     let mut first = wgoose(folder, &tune("3600")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

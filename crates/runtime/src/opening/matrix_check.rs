@@ -138,6 +138,7 @@ fn compute(device: &Device, kernel: &Kernel, pipeline: &Pipeline, numbers: &Numb
 mod tests {
     use super::*;
     use crate::DeviceOptions;
+    use crate::opening::FoundAdapter;
     use std::cell::RefCell;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -168,7 +169,7 @@ mod tests {
             ran.borrow_mut().push(feature);
             outcome()
         };
-        let device = Device::open_checked(&options, &claim, &run).unwrap();
+        let device = FoundAdapter::find_limited(&options, &claim).unwrap().open_checked(&run).unwrap();
         (device, ran.into_inner())
     }
 

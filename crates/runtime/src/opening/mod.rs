@@ -18,15 +18,6 @@ fn among(wanted: Option<&str>) -> (Vec<wgpu::Adapter>, Option<&str>) {
     }
 }
 
-/// The adapter that [`Device::open`] would open, without opening it.
-///
-/// # Errors
-/// No adapter, or none that matches.
-pub fn find_adapter(wanted: Option<&str>) -> Result<AdapterSummary, RuntimeError> {
-    let (adapters, wanted) = among(wanted);
-    Ok(summary(&adapters[position(&adapters, wanted)?]))
-}
-
 /// Where the adapter is that is meant; the first if none is.
 fn position(adapters: &[wgpu::Adapter], wanted: Option<&str>) -> Result<usize, RuntimeError> {
     let identities: Vec<AdapterIdentity> = adapters.iter().map(identity_of).collect();
@@ -55,35 +46,67 @@ impl Device {
     /// # Errors
     /// No adapter, none that matches, or the driver refuses.
     pub fn open_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<Arc<Device>, RuntimeError> {
-        Device::open_checked(options, restrict, &matrix_check::run)
+        FoundAdapter::find_limited(options, restrict)?.open()
+    }
+}
+
+/// An adapter that was found and is not open yet: what a plan is chosen by is known while the driver opens it.
+pub struct FoundAdapter {
+    adapter: wgpu::Adapter,
+    summary: AdapterSummary,
+    options: DeviceOptions,
+}
+
+impl FoundAdapter {
+    /// The adapter that [`Device::open_with`] would open.
+    ///
+    /// # Errors
+    /// No adapter, or none that matches.
+    pub fn find(options: &DeviceOptions) -> Result<FoundAdapter, RuntimeError> {
+        FoundAdapter::find_limited(options, &|_| {})
     }
 
-    /// As [`Device::open_limited`], with how matrix units are checked.
-    fn open_checked(
-        options: &DeviceOptions,
-        restrict: &dyn Fn(&mut Limits),
-        run: &matrix_check::Run<'_>,
-    ) -> Result<Arc<Device>, RuntimeError> {
-        let options = &DeviceOptions { limits: options.limits.or_of_environment()?, ..options.clone() };
-        let timeline = options.timeline.clone();
-        let (mut adapters, wanted) = {
-            let _span = timeline.span(Track::Device, "adapters");
-            among(options.adapter.as_deref())
+    /// As [`FoundAdapter::find`], pretending that it can do less.
+    fn find_limited(options: &DeviceOptions, restrict: &dyn Fn(&mut Limits)) -> Result<FoundAdapter, RuntimeError> {
+        let options = DeviceOptions { limits: options.limits.or_of_environment()?, ..options.clone() };
+        let (adapter, mut summary) = {
+            let _span = options.timeline.span(Track::Device, "adapters");
+            let (mut adapters, wanted) = among(options.adapter.as_deref());
+            let adapter = adapters.swap_remove(position(&adapters, wanted)?);
+            let summary = summary(&adapter);
+            (adapter, summary)
         };
-        let _span = timeline.span(Track::Device, "open");
-        let adapter = adapters.swap_remove(position(&adapters, wanted)?);
-        let mut summary = summary(&adapter);
         summary.limits = options.limits.of(summary.limits);
         restrict(&mut summary.limits);
+        Ok(FoundAdapter { adapter, summary, options })
+    }
+
+    /// What it can do, as it says: matrix units that do not stand their check are still listed.
+    pub fn summary(&self) -> &AdapterSummary {
+        &self.summary
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn open(self) -> Result<Arc<Device>, RuntimeError> {
+        self.open_checked(&matrix_check::run)
+    }
+
+    /// As [`FoundAdapter::open`], with how matrix units are checked.
+    fn open_checked(self, run: &matrix_check::Run<'_>) -> Result<Arc<Device>, RuntimeError> {
+        let FoundAdapter { adapter, summary, options } = self;
+        let _span = options.timeline.span(Track::Device, "open");
         // The driver takes its time; the checks' kernels are made meanwhile.
         let (device, checks) = std::thread::scope(|scope| {
             let checks = scope.spawn(|| matrix_check::checks(&summary.limits));
-            (Device::connect(&adapter, summary.clone(), options), checks.join())
+            (Device::connect(&adapter, summary.clone(), &options), checks.join())
         });
         let (mut device, checks) = (device?, checks.unwrap_or_else(|panic| resume_unwind(panic)));
         let kept = options.cache.as_deref().map(|cache| Store::checks(cache, &summary.fingerprint));
         if matrix_check::settle(&mut device, checks, kept.as_ref(), run) {
-            device = Device::connect(&adapter, device.summary, options)?;
+            device = Device::connect(&adapter, device.summary, &options)?;
         }
         Ok(Arc::new(device))
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use wgoose_graph::{Format, Weight};
 use wgoose_kernels::Plan;
 use wgoose_loader::{About, EmbeddingHead, Model};
-use wgoose_runtime::{RuntimeError, find_adapter};
+use wgoose_runtime::{FoundAdapter, RuntimeError};
 use wgoose_session::{Chosen, PlanReport, printable};
 
 /// Describe a model file, or a plan.
@@ -155,12 +155,12 @@ fn plan(model: &Model, options: &RunOptions) -> Result<Option<PlanReport>, Failu
     if let BackendName::Cpu = options.backend {
         return Ok(None);
     }
-    let adapter = match find_adapter(options.device.as_deref()) {
+    let builder = options.session()?.on_plan(None);
+    let found = match FoundAdapter::find(&builder.device_options()) {
         Err(RuntimeError::NoAdapter) => return Ok(None),
-        adapter => adapter?,
+        found => found?,
     };
-    let limits = options.limits.limits().or_of_environment()?.of(adapter.limits);
-    let Chosen { report, .. } = options.session()?.on_plan(None).plan_at(&adapter.fingerprint, &limits, model)?;
+    let Chosen { report, .. } = builder.plan_at(&found.summary().fingerprint, &found.summary().limits, model)?;
     report.skipped.iter().for_each(|skipped| eprintln!("plan: {}", printable(&skipped.to_string())));
     Ok(Some(report))
 }

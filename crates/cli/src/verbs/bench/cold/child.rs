@@ -39,7 +39,7 @@ pub(super) struct Startup {
     pub(super) plan: Option<String>,
     /// Hash of the first logits.
     pub(super) logits: String,
-    /// Opening the model file, alone.
+    /// Opening the model file, while the device is opened.
     pub(super) model_open_ms: f64,
     /// From the start of `main` until there is a session.
     pub(super) session_ready_ms: f64,
@@ -64,16 +64,10 @@ pub(super) struct Startup {
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     // Always on: some hundred spans cost microseconds.
     let timeline = Timeline::on();
-    let opening = Instant::now();
-    let model = {
-        let _span = timeline.span(Track::Map, "open model");
-        args.options.session()?.open_file(&args.model)?
-    };
-    let model_open = opening.elapsed();
-    let prompt = prompt(args.prompt_tokens, model.shape().vocab);
     let builder = args.options.session()?.timeline(timeline.clone()).pipeline_cache(Some(args.pipelines.clone()));
-    let mut session = builder.open_model(model)?;
+    let mut session = builder.open(&args.model)?;
     let session_ready = started.elapsed();
+    let prompt = prompt(args.prompt_tokens, session.model().shape().vocab);
     let logits = session.prefill(&prompt)?;
     let first_logits = started.elapsed();
 
@@ -82,11 +76,14 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         hash.update(&x.to_le_bytes());
     }
     let report = session.load_report();
+    let spans = timeline.spans();
+    let model_open = spans.iter().find(|span| span.track == Track::Map && span.name == "open model");
+    let model_open = model_open.map(|span| span.end.duration_since(span.start));
     let startup = Startup {
         device: session.device().map_or("CPU reference".into(), |d| format!("{}, {}", d.adapter, d.driver)),
         plan: session.plan().and_then(PlanReport::name),
         logits: hash.finalize().to_string(),
-        model_open_ms: ms(model_open),
+        model_open_ms: model_open.map_or(0.0, ms),
         session_ready_ms: ms(session_ready),
         first_logits_ms: ms(first_logits),
         uploaded_bytes: report.uploaded,
@@ -96,7 +93,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         pipelines_found: report.pipelines.found,
         device_used_bytes: report.peak_device.map(|m| m.used),
         device_reserved_bytes: report.peak_device.map(|m| m.reserved),
-        phases_ms: busy(&timeline.spans()).into_iter().map(|(t, time)| (t.name().to_owned(), ms(time))).collect(),
+        phases_ms: busy(&spans).into_iter().map(|(t, time)| (t.name().to_owned(), ms(time))).collect(),
     };
     outln!("{}", serde_json::to_string(&startup)?);
     args.timeline.write(&timeline, started)
