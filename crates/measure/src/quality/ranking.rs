@@ -124,7 +124,7 @@ pub(super) fn judge<'a>(
     let (hash, certified) = (String::new(), (0, 0));
     let mut agreement = Agreement { class, hash, certified, decisions: 0, disagreements: 0, limits };
     let margins = [false, true].map(|is_first| rounding.margin(class, is_first));
-    for Position { ranking, is_first, answer } in positions {
+    for (number, Position { ranking, is_first, answer }) in positions.enumerate() {
         let margin = margins[usize::from(is_first)];
         let is_ordered = |pair: &[u32]| match answer {
             Answer::Engine(logits) => logits[pair[0] as usize] > logits[pair[1] as usize],
@@ -142,6 +142,10 @@ pub(super) fn judge<'a>(
             };
             disagreements += u32::from(token != ranking.tokens[0]);
             hasher.update(&token.to_le_bytes());
+        }
+        if disagreements > 0 {
+            let place = orders.iter().position(|order| *order == 0);
+            tracing::info!(%class, number, margin, ?place, ?ranking, "a certain decision is made otherwise");
         }
         if !matches!(answer, Answer::Unseen) {
             agreement.certified.0 += u32::from(is_certain);
