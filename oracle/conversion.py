@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import rwkv
 import torch
 from gguf import GGUFReader
 from gguf.constants import MODEL_ARCH, MODEL_TENSORS, TENSOR_NAMES, GGMLQuantizationType, LlamaFileType
@@ -21,7 +22,7 @@ from models import FIXTURE, Model
 from weights import Weights, load
 
 ROOT = Path(__file__).parent.parent
-VOCABULARY = ROOT / "assets" / "rwkv_vocab_v20230424.txt"
+VOCABULARY = Path(rwkv.__file__).with_name("rwkv_vocab_v20230424.txt")
 TEMPLATE = ROOT / "crates" / "loader" / "src" / "writer" / "gguf" / "chat_template.jinja"
 # What a vocabulary with a token for an empty line brings.
 CHAT = {"tokenizer.ggml.eot_token_id": 261, "tokenizer.chat_template": TEMPLATE.read_text()}

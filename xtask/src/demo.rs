@@ -18,7 +18,7 @@ const MODEL: &str =
     "--layers 3 --width 256 --ffn 768 --head-size 64 --vocab 2048 --ranks 32,32,16,64 --mix Q4_K_M --seed 1";
 
 /// The model that `experiments/demo-model` has trained.
-const TRAINED: &str = "assets/demo.gguf";
+pub(crate) const TRAINED: &str = "assets/demo.gguf";
 const PROMPT: &str = "The SELECT statement ";
 
 /// Commands for a model of one's own.

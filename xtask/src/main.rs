@@ -24,6 +24,7 @@ mod steps;
 mod test;
 mod venv;
 mod vulkan;
+mod weight;
 mod wgoose;
 mod workspace;
 

@@ -9,6 +9,7 @@ use crate::python;
 use crate::shell::{Error, Result, cargo, probe, run as execute, run_tests};
 use crate::steps::Steps;
 use crate::vulkan;
+use crate::weight;
 use crate::wgoose::{Profile, Wgoose};
 use std::path::Path;
 use std::process::Command;
@@ -98,6 +99,7 @@ fn style(steps: &mut Steps) {
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
     steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
     steps.run("written pages", || evidence::written(Path::new("")));
+    steps.run("weight", weight::check);
 }
 
 /// All that CI checks. What has to be downloaded is downloaded while this machine compiles and tests.

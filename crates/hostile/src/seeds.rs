@@ -1,10 +1,8 @@
 //! Valid inputs: what fuzzers begin with.
 
 use crate::world::{SHAPE, World, options};
-use flate2::read::GzDecoder;
 use std::error::Error;
 use std::fs;
-use std::io::Read;
 use wgoose_graph::{ModelShape, Weight};
 use wgoose_kernels::{DeviceFingerprint, Limits, Plan};
 use wgoose_loader::Container;
@@ -52,9 +50,8 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         backend: "vulkan".to_owned(),
         wgpu: "4".to_owned(),
     };
-    let mut ledger = String::new();
-    let packed = include_bytes!("../../../optimization_plan/tuning/2.9b-q4_k_m-h200-3d57b74.jsonl.gz");
-    GzDecoder::new(&packed[..]).read_to_string(&mut ledger)?;
+    let packed = include_bytes!("../../../optimization_plan/tuning/2.9b-q4_k_m-h200-3d57b74.jsonl.zst");
+    let ledger = String::from_utf8(wgoose_files::unpacked(packed.to_vec())?)?;
     let entries = Tokenizer::world().vocabulary().take(300).enumerate().skip(1);
     let of_bytes = |(id, bytes): (usize, &[u8])| {
         let hex: String = bytes.iter().map(|b| format!("\\x{b:02x}")).collect();

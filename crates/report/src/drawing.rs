@@ -13,7 +13,21 @@ pub fn standalone(svg: &str) -> String {
     let ground = "<rect width=\"100%\" height=\"100%\" class=\"plate\"/>\n";
     let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" ", 1.5 * WIDTH);
     let (opening, body) = svg.split_once(">\n").unwrap_or((svg, ""));
-    format!("{}>\n<style>\n{DRAWINGS}</style>\n{ground}{body}", opening.replacen("<svg ", &head, 1))
+    format!(
+        "{}>\n<style>\n{}</style>\n{ground}{body}",
+        opening.replacen("<svg ", &head, 1),
+        rules(&format!("{ground}{body}"))
+    )
+}
+
+/// The rules of `drawings.css` for the classes of a drawing. Each rule for classes is a line that begins with them.
+fn rules(svg: &str) -> String {
+    let is_there = |class: &str| svg.contains(&format!("class=\"{}\"", class.trim_start_matches("svg .")));
+    let is_needed = |line: &&str| {
+        let classes = line.strip_prefix("svg .").and_then(|rule| rule.split_once(" {"));
+        classes.is_none_or(|(classes, _)| classes.split(", ").any(is_there))
+    };
+    DRAWINGS.split_inclusive('\n').filter(is_needed).collect()
 }
 
 /// A drawing, with its words for those who do not see it.
@@ -176,5 +190,15 @@ mod tests {
                 assert!((0.0..=340.0).contains(&axis.at(values[1])));
             }
         }
+    }
+    #[test]
+    fn a_file_has_the_rules_of_its_own_classes() {
+        let mut drawing = Drawing::new("a goose", "as it is");
+        drawing.line((0.0, 0.0), (1.0, 1.0), "axis");
+        let file = standalone(&drawing.svg(10.0));
+        let rules: Vec<&str> = file.lines().filter(|line| line.starts_with("svg .")).collect();
+        assert!(rules[0].starts_with("svg .grid, svg .axis, "), "{rules:?}");
+        assert_eq!(rules[1..], ["svg .axis { stroke: var(--pale); }", "svg .plate { fill: var(--plate); }"]);
+        assert!(file.contains(":root {\n") && file.contains("svg { font: ") && file.ends_with("</svg>\n"));
     }
 }

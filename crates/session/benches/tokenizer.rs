@@ -4,7 +4,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use wgoose_session::tokenizer::{Tokenizer, parse_vocabulary_text};
 
-const VOCABULARY: &[u8] = include_bytes!("../../../assets/rwkv_vocab_v20230424.txt");
+const VOCABULARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rwkv_vocab_v20230424.txt"));
 
 /// A mebibyte each of what people feed a model: the multilingual corpus of the golden test, and source code.
 fn texts() -> [(&'static str, Vec<u8>); 2] {

@@ -2,7 +2,10 @@
 //! recorded on real ones: a line of JSON for each search, then a table.
 //!
 //! `cargo run --release -p wgoose-sim --example strategies -- SEEDS BUDGET_SECONDS FIRST_SEED PART_OF_SPACE STRATEGY
-//! TIMES`
+//! TIMES LEDGER...`
+//!
+//! Each ledger, of `wgoose tune --survey` and called `SIZE-MIX-DEVICE.jsonl` or `.jsonl.zst`, is a device with its
+//! kernels.
 //!
 //! Where steps are slow the last column has the median and the least share of the gain of the best plan that is known:
 //! the best of these searches and of one that has twenty times as long.
@@ -97,10 +100,11 @@ fn formats(shape: &ModelShape, mix: Mix) -> BTreeMap<Weight, Format> {
     Weight::all(shape).map(|weight| (weight, mix.in_gguf(weight))).collect()
 }
 
-/// The space of a ledger that `wgoose tune --survey` made, called `SIZE-MIX-DEVICE.jsonl.gz`.
+/// The space of a ledger that `wgoose tune --survey` made.
 fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(".jsonl.gz", "");
-    let mix = name.split('-').nth(1).ok_or("a file of a space is called SIZE-MIX-DEVICE")?.parse()?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = file.trim_end_matches(".zst").trim_end_matches(".jsonl").to_owned();
+    let mix = name.split('-').nth(1).ok_or("a ledger of a space is called SIZE-MIX-DEVICE")?.parse()?;
     let (recorded, _) = ledger::read(path)?;
     let session = recorded.newest_session().ok_or("a ledger without a session")?;
     let (limits, shape) = ((*session.limits).clone(), session.shape);
@@ -110,7 +114,7 @@ fn recorded(path: &Path) -> Result<Space, Box<dyn Error>> {
     Ok(Space { name, problem, device, recorded })
 }
 
-fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
+fn spaces(ledgers: &[PathBuf]) -> Result<Vec<Space>, Box<dyn Error>> {
     let mut spaces = Vec::new();
     for (size, mix) in [("2.9B", Mix::Q4_K_M), ("1.5B", Mix::F16)] {
         let usual: (&str, Device) = ("made up", SimulatedDevice::h200);
@@ -126,12 +130,8 @@ fn spaces() -> Result<Vec<Space>, Box<dyn Error>> {
         let (problem, recorded) = (with_limits(shape, formats(&shape, mix), limits), Records::merged([]));
         spaces.push(Space { name: format!("slow, {what}"), problem, device, recorded });
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../optimization_plan/tuning/spaces");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    files.sort();
-    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "gz")) {
-        spaces.push(recorded(path)?);
+    for ledger in ledgers {
+        spaces.push(recorded(ledger)?);
     }
     Ok(spaces)
 }
@@ -246,9 +246,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (seeds, budget, first) = (number(3)?, number(300)?, number(0)?);
     let (space, strategy) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
     let times: u64 = arguments.next().map_or(Ok(1), |n| n.parse())?;
+    let ledgers: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let folder = tempfile::tempdir()?;
     let mut table: BTreeMap<(String, &str), All> = BTreeMap::new();
-    for space in spaces()?.iter().filter(|known| known.name.contains(&space)) {
+    for space in spaces(&ledgers)?.iter().filter(|known| known.name.contains(&space)) {
         for own in STRATEGIES.into_iter().filter(|known| known.name().contains(&strategy)) {
             for seed in first..first + seeds {
                 let ledger =

@@ -12,7 +12,7 @@ pub fn shipped(name: &str) -> Records {
 
 /// That of a sweep whose plan ships no more: 2.9B in Q4_K_M on an H200.
 pub fn recorded() -> Records {
-    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.gz")
+    in_folder("optimization_plan/tuning", "2.9b-q4_k_m-h200-3d57b74.jsonl.zst")
 }
 
 fn in_folder(folder: &str, name: &str) -> Records {

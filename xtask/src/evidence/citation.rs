@@ -1,19 +1,17 @@
 //! A citation: where a figure on a page comes from. It is the target of the link around the figure:
 //!
 //! ```markdown
-//! [770](../tuning/bench-plans.jsonl?arm=tuned&formats=Q4_K_M&run=1#rows.tokens_per_s)
+//! [770](../tuning/bench-plans.jsonl.zst?arm=tuned&formats=Q4_K_M&run=1#rows.tokens_per_s)
 //! [2.07][gain] x          [gain]: bench.jsonl?arm=tuned#rows.tokens_per_s "/ bench.jsonl?arm=default#rows.tokens_per_s"
 //! ```
 //!
-//! A file of JSON lines (`.jsonl`, `.jsonl.gz`) or of one value (`.json`), beside the page; conditions; and a path of
+//! A file of JSON lines (`.jsonl`, `.jsonl.zst`) or of one value (`.json`), beside the page; conditions; and a path of
 //! fields, lists on the way looked through. A condition is met by a field of any object on that path. The title takes
 //! the figure over another one, or over a number: `/ CITATION`, `/ 1e6`.
 
 use super::number::Printed;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// More values than this are a net, not a citation.
@@ -24,7 +22,7 @@ const MOST_VALUES: usize = 12;
 pub(super) enum Unfounded {
     #[error("'{0}' is no citation: it is PATH?FIELD=VALUE&...#FIELD")]
     NoCitation(String),
-    #[error("'{0}' is no file of JSON lines (.jsonl, .jsonl.gz) or JSON (.json)")]
+    #[error("'{0}' is no file of JSON lines (.jsonl, .jsonl.zst) or JSON (.json)")]
     NoRecord(String),
     #[error("{}: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
@@ -117,15 +115,11 @@ impl Records {
 fn read(path: &Path) -> Result<Vec<Value>, Unfounded> {
     let unreadable = |why: String| Unfounded::Unreadable { path: path.to_owned(), why };
     let name = path.to_string_lossy();
-    if ![".jsonl", ".jsonl.gz", ".json"].iter().any(|extension| name.ends_with(extension)) {
+    if ![".jsonl", ".jsonl.zst", ".json"].iter().any(|extension| name.ends_with(extension)) {
         return Err(Unfounded::NoRecord(name.into_owned()));
     }
-    let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
-    let read: Box<dyn BufRead> = match name.ends_with(".gz") {
-        true => Box::new(BufReader::new(flate2::read::GzDecoder::new(file))),
-        false => Box::new(BufReader::new(file)),
-    };
-    let values = serde_json::Deserializer::from_reader(read).into_iter();
+    let bytes = wgoose_files::read_unpacked(path).map_err(|e| unreadable(e.to_string()))?;
+    let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
     values.collect::<Result<_, _>>().map_err(|e| unreadable(e.to_string()))
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask evidence`: what pages say. Tables of figures are made of records, each other figure that claims a speed
 //! cites a record that has it, links lead somewhere, and pages that strangers read first keep to plain prose. Pages
-//! that a program makes of records are made again, and must come out the same.
+//! that a program makes of records are made again, and must come out the same. Records must not make the repository too
+//! large.
 
 mod citation;
 mod cli;
@@ -12,6 +13,7 @@ mod prose;
 mod tables;
 
 use crate::shell::{Error, Result, capture};
+use crate::weight;
 use crate::wgoose::{Profile, Wgoose};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         fill(Path::new(""))?;
     }
     written(Path::new(""))?;
+    weight::check()?;
     if args.written {
         return Ok(());
     }

@@ -21,6 +21,7 @@ fn a_raw_byte_in_any_string_of_a_file_is_not_printed() {
     synth(folder.path(), "model.st", "");
     write(folder.path().join("before.jsonl"), include_bytes!("../../../../optimization_plan/benchmarks.jsonl"))
         .unwrap();
+    let ledger = include_bytes!("../../../../experiments/000-itself/results/llvmpipe.jsonl.zst");
     let victims = [
         Victim {
             name: "plan.ron",
@@ -30,7 +31,7 @@ fn a_raw_byte_in_any_string_of_a_file_is_not_printed() {
         },
         Victim {
             name: "ledger.jsonl",
-            bytes: include_bytes!("../../../../experiments/000-itself/results/llvmpipe.jsonl").to_vec(),
+            bytes: wgoose_files::unpacked(ledger.to_vec()).unwrap(),
             line: "plans derive ledger.jsonl",
             spelled: "\\u001b",
         },

@@ -23,13 +23,9 @@ pub use record::{
 pub use records::{Entry, Records};
 pub use scan::Notice;
 
-use flate2::read::MultiGzDecoder;
 use scan::{Scan, Tail};
 use std::path::{Path, PathBuf};
 use wgoose_files::{Lines, LinesError};
-
-/// How a file compressed by gzip begins (RFC 1952): the ledgers beside shipped plans are.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A ledger open for writing; the lock is held until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
@@ -91,18 +87,15 @@ impl Ledger {
     }
 }
 
-/// Reads a ledger, compressed by gzip or not, without locking or repairing it, also while a sweep writes: for reports.
-/// (On Windows the writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
+/// Reads a ledger, compressed with zstd or not, without locking or repairing it, also while a sweep writes: for
+/// reports. (On Windows the writer's lock keeps readers out too: that is an [`LedgerError::Lines`].)
 ///
 /// # Errors
 /// [`LedgerError::NotALedger`], [`LedgerError::Schema`], [`LedgerError::Lines`].
 pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
     let fail = |doing| move |source| LinesError::Io { doing, path: path.to_path_buf(), source };
-    let mut bytes = wgoose_files::read(path).map_err(fail("read"))?;
-    if bytes.starts_with(&GZIP) {
-        let packed = MultiGzDecoder::new(&bytes[..]);
-        bytes = wgoose_files::read_all(packed, 0).map_err(fail("decompress"))?;
-    }
+    let bytes = wgoose_files::read(path).map_err(fail("read"))?;
+    let bytes = wgoose_files::unpacked(bytes).map_err(fail("decompress"))?;
     let Scan { records, notices, .. } = scan::scan(&bytes, path)?;
     Ok((records, notices))
 }
@@ -110,16 +103,14 @@ pub fn read(path: &Path) -> Result<(Records, Vec<Notice>), LedgerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     #[test]
     fn a_compressed_ledger_is_read_and_never_written() {
         let folder = tempfile::tempdir().unwrap();
-        let [plain, packed] = ["ledger.jsonl", "ledger.jsonl.gz"].map(|name| folder.path().join(name));
+        let [plain, packed] = ["ledger.jsonl", "ledger.jsonl.zst"].map(|name| folder.path().join(name));
         Ledger::open(&plain).unwrap().append(line::tests::plain()).unwrap();
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(&std::fs::read(&plain).unwrap()).unwrap();
-        let bytes = encoder.finish().unwrap();
+        let bytes = compress_to_vec(&std::fs::read(&plain).unwrap()[..], CompressionLevel::Fastest);
         std::fs::write(&packed, &bytes).unwrap();
         assert_eq!(read(&packed).unwrap().0.as_slice(), read(&plain).unwrap().0.as_slice());
         assert!(matches!(Ledger::open(&packed), Err(LedgerError::NotALedger { .. })));

@@ -48,7 +48,7 @@ fn check(html: &str) {
 #[test]
 fn a_recorded_sweep_is_told_whole() {
     // A plan is derived of kernels that are those that were measured.
-    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h100-80gb-hbm3/32x2560-q4_k_m.jsonl.gz");
+    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/nvidia-h100-80gb-hbm3/32x2560-q4_k_m.jsonl.zst");
     let of_shipped = gather(&ledger::read(ledger.as_ref()).unwrap().0);
     let derived = of_shipped.derived.as_ref().unwrap();
     assert_eq!(derived.gains.len(), 5);
@@ -125,7 +125,7 @@ fn an_empty_ledger_and_two_at_once_have_a_report() {
     assert!(page.contains("No kernel was timed alone") && page.contains("No plan can be derived"));
 
     // Of two, the newest sweep is told.
-    let both = Records::merged([shipped("24x2048-f16.jsonl.gz"), shipped("32x2560-f16.jsonl.gz")]);
+    let both = Records::merged([shipped("24x2048-f16.jsonl.zst"), shipped("32x2560-f16.jsonl.zst")]);
     let (report, shape) = (gather(&both), both.newest_session().unwrap().shape);
     assert_eq!(report.subject.as_ref().unwrap().shape, Some((shape.layers, shape.width)));
     assert!(report.others > 0 && html(&report, "both.jsonl").contains("of other devices or models left out"));

@@ -40,7 +40,7 @@ impl Tokenizer {
     /// The World tokenizer (`rwkv_vocab_v20230424`): 65,529 tokens with ids 1 to 65,529. Built once, on first use.
     pub fn world() -> &'static Tokenizer {
         static WORLD: LazyLock<Tokenizer> = LazyLock::new(|| {
-            let text = include_bytes!("../../../../assets/rwkv_vocab_v20230424.txt");
+            let text = include_bytes!(concat!(env!("OUT_DIR"), "/rwkv_vocab_v20230424.txt"));
             let entries = parse_vocabulary_text(text).expect("the embedded vocabulary parses: every test builds it");
             Tokenizer::from_vocabulary(&entries).expect("the embedded vocabulary knows every byte")
         });

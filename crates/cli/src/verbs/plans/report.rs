@@ -17,7 +17,7 @@ use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 /// failed. The page needs no network and runs no script.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Ledgers of `wgoose tune`, compressed by gzip or not.
+    /// Ledgers of `wgoose tune`, compressed with zstd or not.
     #[arg(required = true, value_name = "LEDGER")]
     ledgers: Vec<PathBuf>,
     /// Where the page goes; default: beside the first ledger, with the extension .html.
@@ -74,9 +74,9 @@ fn ceiling(roofline: &Roofline) -> Option<Ceiling> {
     (bytes > 0.0 && flops > 0.0).then_some(Ceiling { bytes, flops, is_measured: true })
 }
 
-/// `ledger.html` beside `ledger.jsonl` or `ledger.jsonl.gz`.
+/// `ledger.html` beside `ledger.jsonl` or `ledger.jsonl.zst`.
 fn beside(ledger: &Path) -> PathBuf {
     let bare =
-        if ledger.extension().is_some_and(|e| e == "gz") { ledger.with_extension("") } else { ledger.to_owned() };
+        if ledger.extension().is_some_and(|e| e == "zst") { ledger.with_extension("") } else { ledger.to_owned() };
     bare.with_extension("html")
 }
