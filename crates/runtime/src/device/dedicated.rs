@@ -2,7 +2,7 @@
 //!
 //! wgpu asks for memory that any buffer may share. NVIDIA's driver takes 22 ms to allocate one gigabyte of that, 20 ms
 //! to free it, and holds up every submission meanwhile; memory dedicated to one buffer (`VkMemoryDedicatedAllocateInfo`,
-//! Vulkan 1.1) takes 1.5 ms and 1 ms (H200, driver 580.159.04; `optimization_plan/model_loading.md`).
+//! Vulkan 1.1) takes 1.5 ms and 1 ms (H200, driver 580.159.04, `optimization_plan/model_loading.md`).
 
 use super::Device;
 use ash::vk;
