@@ -18,8 +18,7 @@ use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_clas
 #[derive(clap::Args)]
 #[command(next_help_heading = "Device and plan")]
 pub(crate) struct FirstUse {
-    /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose
-    /// plans`).
+    /// If this GPU has no current plan for the model, tune first (about 20 s) and file the plan (`wgoose plans`).
     #[arg(long, conflicts_with = "plan")]
     tune: bool,
 }

@@ -25,13 +25,13 @@ use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepEr
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Effort {
-    /// About 20 s, longer where a large model's reference must be computed first: one merged step; where a GPU cannot
-    /// have that, the structure of the passes, and the costliest kernels.
+    /// About 20 s, longer if a large model's reference must be computed first. Tries one megakernel; on a GPU that
+    /// cannot run it, fusions, chunk and the costliest kernels.
     Quick,
     /// About 300 s.
     #[default]
     Normal,
-    /// Every legal configuration of every kernel, whatever hunches about speed say; whole steps get an hour.
+    /// Every legal configuration of every kernel, without speed heuristics; then an hour of whole steps.
     Exhaustive,
 }
 

@@ -149,17 +149,18 @@ fn broken_links(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Habits of prose on pages that strangers read first.
+/// Habits of prose on pages that strangers read first, and in the help of the command line.
 fn habits(root: &Path) -> Result<Vec<String>> {
     let (mut pages, mut findings) = (Vec::new(), Vec::new());
     for page in PLAIN {
         find(&root.join(page), &mut pages)?;
     }
-    for path in pages.iter().filter(|page| !is_made(root, page)) {
-        let said = prose::habits(&read(path)?).into_iter();
-        findings.extend(
-            said.map(|(line, habit, sentence)| format!("{}:{line}: {}: '{sentence}'", path.display(), habit.advice())),
-        );
+    for path in pages {
+        let page = read(&path)?;
+        let said = if path == root.join(CLI) { prose::habits_of_help(&page) } else { prose::habits(&page) };
+        findings.extend(said.into_iter().map(|(line, habit, sentence)| {
+            format!("{}:{line}: {}: '{sentence}'", path.display(), habit.advice())
+        }));
     }
     Ok(findings)
 }

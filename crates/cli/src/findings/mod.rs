@@ -17,14 +17,14 @@ use wgoose_measure::ledger::Gate;
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people.
+    /// A table for a terminal.
     #[default]
     Table,
     /// A Markdown table.
     Md,
-    /// Comma-separated values, with a first line of names.
+    /// Comma-separated values with a header line.
     Csv,
-    /// A line of JSON for each run, with every sample.
+    /// One line of JSON for each run, with every sample.
     Json,
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use clap::Command;
 use clap_complete::Shell;
 
-/// Print what a shell needs to complete commands.
+/// Print shell completions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose completions bash > ~/.local/share/bash-completion/completions/wgoose

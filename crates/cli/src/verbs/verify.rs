@@ -11,7 +11,7 @@ use wgoose_measure::quality::{
 };
 use wgoose_runtime::{CancelToken, Engine};
 
-/// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
+/// Check a plan on this device against the CPU reference: numbers and quality hash.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose verify model.gguf
@@ -20,11 +20,11 @@ use wgoose_runtime::{CancelToken, Engine};
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Where the reference is kept between runs; computing it takes a while for large models.
+    /// Folder that caches the reference between runs; for large models it is slow to compute.
     #[arg(long)]
     cache: Option<PathBuf>,
-    /// Also check long prompts and full batches where a CPU runs the kernels, which takes minutes there. On a GPU they
-    /// are always checked.
+    /// Also check long prompts and full batches on a device that a CPU emulates, which takes minutes. On a GPU they are
+    /// always checked.
     #[arg(long)]
     extended: bool,
     /// Print JSON.

@@ -21,13 +21,15 @@ use wgoose_files::default_data_dir;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_line, printable};
 
-/// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
+/// Chat with an RWKV-7 G1 model; answers are streamed.
 ///
-/// On a terminal lines can be edited, and those before come back with the arrow keys, also those of earlier chats: they
-/// are kept in the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder, but for lines that begin with
-/// a blank. A line that ends with a backslash goes on in the next one; lines between """ and """ are one message. /help
-/// lists commands: /regen, /undo, /system TEXT, /reset, /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D
-/// leaves.
+/// Each line is a message. A backslash at the end of a line continues the message on the next line; lines between """
+/// and """ are one message. /help lists the commands: /regen, /undo, /system TEXT, /reset, /save FILE, /load FILE,
+/// /quit. Ctrl-C ends an answer, Ctrl-D leaves.
+///
+/// On a terminal lines can be edited, and the arrow keys recall earlier lines, from earlier chats too. The history is
+/// the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder; lines that begin with a blank are not
+/// stored.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose chat model.gguf
@@ -36,19 +38,19 @@ use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_li
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Have the model think before it answers.
+    /// Let the model think before it answers.
     #[arg(long, overrides_with = "no_think")]
     think: bool,
-    /// Have it answer at once; that is the default.
+    /// Let the model answer without thinking (the default).
     #[arg(long, overrides_with = "think")]
     no_think: bool,
-    /// Tell the model this first.
+    /// System prompt: text that begins the conversation.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
-    /// Say this only, print the answer and leave.
+    /// Send this message, print the answer and exit.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Neither read nor keep lines of other chats.
+    /// Neither read nor store the history of lines.
     #[arg(long)]
     no_history: bool,
     #[command(flatten)]

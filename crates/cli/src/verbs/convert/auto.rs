@@ -50,17 +50,17 @@ impl FromStr for To {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Formats chosen for each matrix (--to auto)")]
 pub(super) struct AutoOptions {
-    /// Write the smallest file whose divergence from the source, measured, is at most so many nats a token
-    /// (Kullback-Leibler, mean), such as 0.005.
+    /// Write the smallest file whose measured divergence from the source (mean KL, in nats per token) is at most this,
+    /// such as 0.005.
     #[arg(long, value_name = "NATS", conflicts_with = "budget_bytes")]
     target_kl: Option<f64>,
-    /// Write the file of least divergence that has at most this size (400MiB, 2GB, ...).
+    /// Write the file with the least divergence that is at most this size (400MiB, 2GB, ...).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     budget_bytes: Option<ByteSize>,
-    /// File of text to measure on, read as bytes; default: a text that the model writes itself.
+    /// Text file to measure on, read as bytes. Default: text that the model generates.
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Most tokens to measure on; more take longer and tell more. Default: 1024.
+    /// Most tokens to measure on. More tokens are slower and more precise. Default: 1024.
     #[arg(long, value_name = "TOKENS")]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]

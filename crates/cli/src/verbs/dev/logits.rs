@@ -9,7 +9,7 @@ use std::time::Instant;
 use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{npy, state_file};
 
-/// Write the logits after every token, and the final state, so that anyone can check this engine against another.
+/// Write the logits after every token, and the final state, to compare this engine with another.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tokenize \"a goose\" > ids.json
@@ -20,10 +20,10 @@ pub(crate) struct Args {
     /// JSON file with a list of token ids.
     #[arg(long)]
     tokens: PathBuf,
-    /// Where the logits go: .npy, float32, [tokens, vocabulary].
+    /// Output file of the logits: .npy, float32, [tokens, vocabulary].
     #[arg(long, value_parser = place())]
     out: PathBuf,
-    /// Where the final state goes: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
+    /// Output file of the final state: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
     #[arg(long, value_parser = place())]
     state_out: Option<PathBuf>,
     #[command(flatten)]

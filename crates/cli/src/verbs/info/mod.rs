@@ -14,7 +14,7 @@ use wgoose_loader::{About, EmbeddingHead, Model};
 use wgoose_runtime::{RuntimeError, find_adapter};
 use wgoose_session::{Chosen, PlanReport, printable};
 
-/// Describe a model file, or a plan.
+/// Describe a model file or a plan.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose info model.gguf
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// List every tensor.
     #[arg(long)]
     tensors: bool,
-    /// Say where the bytes go when the model runs, as predicted and as measured: mapped, on the GPU, staging.
+    /// Show memory use when the model runs, predicted and measured: mapped file, GPU, staging.
     #[arg(long, conflicts_with = "tensors")]
     memory: bool,
     /// Print JSON.
