@@ -105,7 +105,7 @@ mod vocabulary;
 
 pub use batch::{Batch, BatchEvent, SequenceId};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, NEXT_USER, conversation};
+pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

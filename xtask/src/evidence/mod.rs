@@ -158,9 +158,10 @@ fn habits(root: &Path) -> Result<Vec<String>> {
     for path in pages {
         let page = read(&path)?;
         let said = if path == root.join(CLI) { prose::habits_of_help(&page) } else { prose::habits(&page) };
-        findings.extend(said.into_iter().map(|(line, habit, sentence)| {
-            format!("{}:{line}: {}: '{sentence}'", path.display(), habit.advice())
-        }));
+        findings.extend(
+            said.into_iter()
+                .map(|(line, habit, sentence)| format!("{}:{line}: {}: '{sentence}'", path.display(), habit.advice())),
+        );
     }
     Ok(findings)
 }

@@ -37,10 +37,10 @@ pub(super) fn of(records: &[Record]) -> Option<String> {
         let is_before = |before: &&Record| before.title == now.title && before.work() == now.work();
         let Some(before) = records[..i].iter().find(is_before) else { continue };
         let timed = |record: &Record| Saved::Session(Box::new(record.clone())).timed();
-        for (verb, (before, timed)) in ["reads", "writes"].iter().zip(timed(before).iter().zip(&timed(now))) {
+        for (phase, (before, timed)) in ["prefill", "decode"].iter().zip(timed(before).iter().zip(&timed(now))) {
             let pairs = before.samples_ms.len().min(timed.samples_ms.len());
             let compared = compare(&before.samples_ms[..pairs], &timed.samples_ms[..pairs], &Criteria::kernel());
-            let name = format!("{}, {}, {verb}", now.model, now.change);
+            let name = format!("{}, {}, {phase}", now.model, now.change);
             rows.extend(compared.map(|comparison| row(&name, "", &comparison)));
         }
     }

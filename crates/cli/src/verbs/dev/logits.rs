@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     check_tokens(0, &tokens, vocab as u32).map_err(RuntimeError::from)?;
     // Those of all tokens may be more than there is memory.
     let mut rows = npy::Rows::begin(&args.out, &[tokens.len(), vocab])?;
-    let (bar, mut done) = (Moving::bar(tokens.len() as u64, "{pos}/{len} tokens {elapsed} (left: {eta})")?, 0);
+    let (bar, mut done) = (Moving::bar(tokens.len() as u64, "{pos}/{len} tokens {elapsed} (left: {left})")?, 0);
     for pass in tokens.chunks(session.chunk()) {
         rows.write(&session.logits(pass)?)?;
         done += pass.len() as u64;

@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => Output::stdout(),
     };
     let begun = Instant::now();
-    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
+    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {left})")?;
     let mut done = 0;
     for batch in tokens.chunks(BATCH) {
         let embedded = session.embed_batch(batch, &options, &CancelToken::default())?;

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let len = text.byte_len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
-    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {left}) {wide_msg}")?;
     // Ctrl-C ends the reading: what was measured until then is printed. A second one ends the program.
     let cancel = CancelToken::default();
     let by_signal = cancel.clone();

@@ -67,7 +67,8 @@ pub(super) fn starts(
     let starter = Starter { model, prompt_tokens, run };
     let mut first: Option<Startup> = None;
     let mut warned = BTreeSet::new();
-    let bar = Moving::bar(u64::from(runs + 1) * conditions.len() as u64, "{pos}/{len} starts {elapsed} (left: {eta})")?;
+    let bar =
+        Moving::bar(u64::from(runs + 1) * conditions.len() as u64, "{pos}/{len} starts {elapsed} (left: {left})")?;
     let mut starts = 0;
     for round in 0..=runs {
         for condition in &mut conditions {
