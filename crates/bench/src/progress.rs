@@ -1,4 +1,4 @@
-//! What a benchmark is doing, for people who wait.
+//! Progress of a benchmark, for people who wait.
 
 use crate::BenchError;
 use std::fmt;

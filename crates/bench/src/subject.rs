@@ -1,4 +1,4 @@
-//! What is measured: how its session is opened, and the engine below it.
+//! The subject of a benchmark: how its session is opened, and the engine below it.
 
 use std::path::Path;
 use wgoose_kernels::{Plan, PrecisionClass};

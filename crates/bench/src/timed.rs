@@ -1,4 +1,4 @@
-//! What saved records of either kind say was timed: whole sessions by title, and rows of workloads.
+//! Samples in saved records of either kind: whole sessions by title, and rows of workloads.
 
 use crate::Record;
 use serde::Deserialize;

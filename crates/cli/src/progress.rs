@@ -1,4 +1,4 @@
-//! What moves while a verb works: a line on stderr, drawn only on a terminal, and what is printed above it.
+//! A progress line on stderr, drawn only on a terminal, and the text that is printed above it.
 
 use crate::failure::Failure;
 use crate::wrapped::wrapped;

@@ -1,4 +1,4 @@
-//! What a container holds, in terms all containers share: named raw tensors and the sizes it declares.
+//! The contents of a container, in terms all containers share: named raw tensors and the sizes it declares.
 
 use crate::blocks::SourceFormat;
 use std::collections::HashMap;

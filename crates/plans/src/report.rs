@@ -1,4 +1,4 @@
-//! What is said of the plan that was chosen: one line.
+//! A report of the chosen plan, in one line.
 
 use crate::{Stale, day};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What failed, and why.
+//! Failures and their causes.
 
 use super::view::View;
 use wgoose_measure::job::Job;

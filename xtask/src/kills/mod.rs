@@ -1,5 +1,5 @@
-//! `cargo xtask kills`: ends every verb that writes with SIGKILL, at moments spread over its run. What has its name is
-//! whole, and the next run goes on.
+//! `cargo xtask kills`: ends every verb that writes with SIGKILL, at moments spread over its run. A file with its final
+//! name is whole, and the next run continues.
 
 mod sweep;
 

@@ -1,5 +1,5 @@
-//! The jobs of a report, one after another on one model: first those of a session, then those of an engine with as many
-//! sequences as they need.
+//! The jobs of a report, one after another on one model: first the jobs of a session, then the jobs of an engine with
+//! as many sequences as they need.
 
 use super::timing::sampled;
 use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};

@@ -1,4 +1,5 @@
-//! What an experiment found, for people, documents, spreadsheets and programs: what `compare` and `experiment` print.
+//! The findings of an experiment, printed for people, documents, spreadsheets and programs by `compare` and
+//! `experiment`.
 
 mod csv;
 mod json;

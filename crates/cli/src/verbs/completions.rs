@@ -1,4 +1,4 @@
-//! `wgoose completions`: what shells know of the program, made of its own help.
+//! `wgoose completions`: completions of shells, made of the program's own help.
 
 use crate::failure::Failure;
 use clap::Command;

@@ -1,4 +1,4 @@
-//! What a GGUF file says of itself.
+//! The description of a model in a GGUF file.
 
 use super::metadata::Metadata;
 use crate::contents::About;

@@ -1,4 +1,4 @@
-//! What an experiment asks, as its `experiment.ron` says it.
+//! The declaration of an experiment, as `experiment.ron` has it.
 //!
 //! ```ron
 //! (

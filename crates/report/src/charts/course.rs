@@ -1,4 +1,4 @@
-//! What a search did with its time.
+//! The course of a search over time.
 
 use super::super::course::{Course, Progress};
 use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};

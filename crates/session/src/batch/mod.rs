@@ -1,12 +1,12 @@
 //! Many sequences generated together, each with its own settings, joining and leaving between steps.
 //!
-//! What a sequence gives is what [`Session::generate`] gives from the same beginning, prompt and options. Its prompt is
-//! read alone, in the same passes: the same bits. Steps read one token of every sequence at once. On the CPU reference
-//! that changes no bit. On a GPU a plan chooses kernels by how many sequences there are, up to 1, 4, 16, ..., and kernels
-//! may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
-//! tokens are that close, or a draw falls that close to where one token ends and the next begins. Random numbers depend on
-//! a sequence's own seed and number of tokens only. A plan whose decode kernels are the same for all numbers of sequences
-//! gives the same text in any company.
+//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. Its prompt is
+//! prefilled alone, in the same passes: the same bits. A step decodes one token of every sequence. On the CPU reference
+//! batching changes no bit. On a GPU a plan chooses kernels by the batch size, up to 1, 4, 16, ..., and kernels may
+//! round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
+//! tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend only on a
+//! sequence's own seed and number of tokens. A plan with the same decode kernels for all batch sizes gives the same
+//! text in any company.
 
 mod event;
 mod sequence;

@@ -2,7 +2,7 @@
 //! read from its beginning.
 //!
 //! A state is kept for a *beginning*, which says where reading began and with which passes, and the tokens read since.
-//! What is exactly equal, with the cache and without it:
+//! The following is exactly equal, with the cache and without it:
 //! - A snapshot is a copy: going on from it gives, bit for bit, what the sequence itself gave that read these tokens and
 //!   then the same ones, cut into the same passes.
 //! - Snapshots within a prompt stand at multiples of [`PrefixOptions::every`] tokens, rounded up to whole passes. A

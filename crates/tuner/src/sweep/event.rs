@@ -1,4 +1,4 @@
-//! What a sweep tells its listener while it runs.
+//! Events of a sweep, for its listener.
 
 use std::fmt;
 use std::time::Duration;

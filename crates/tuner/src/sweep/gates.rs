@@ -1,4 +1,4 @@
-//! The gates of a sweep: the default plan's, without which nothing is known to be right, and those of candidates.
+//! The gates of a sweep: the default plan's, without which nothing is known to be right, and the candidates'.
 
 use super::{Candidate, Event, Note, Stage, Step, Sweep, SweepError, tell};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The sweep: from a device and a model to a plan.
 //!
-//! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no
-//! device. What it found passes the gate and is compared with the device's default plan in all that people run, in
-//! three fresh processes, and by the first tokens of others. Where time is short one process does, and prompts that
-//! both plans read by the same kernels are left out. What is not faster leaves the default kernels where they were;
-//! what is slower in something that a process does is no plan.
+//! A [`Strategy`] decides what is tried, and in which order; it sees outcomes and the time spent, and no device. The
+//! plan that it finds passes the gate and is compared with the device's default plan in all scenarios, in three fresh
+//! processes, and by the first tokens of others. Where time is short one process compares them, and prefill with the
+//! same kernels in both plans is left out. Choices that are not faster leave the default kernels in place; a plan that
+//! is slower in any scenario of a process is dropped.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 

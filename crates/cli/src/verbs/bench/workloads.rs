@@ -1,5 +1,5 @@
-//! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for
-//! every model and plan.
+//! `wgoose bench` without a title: named workloads, prefill and decode, each a row of a report for every model and
+//! plan.
 
 use super::cold;
 use super::export;

@@ -1,4 +1,4 @@
-//! What cold starts are asked for.
+//! Options of cold starts.
 
 use crate::options::place;
 use std::path::PathBuf;

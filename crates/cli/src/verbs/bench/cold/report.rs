@@ -1,4 +1,4 @@
-//! What cold starts took: a table for people, every sample for programs.
+//! The report of cold starts: a table for people, every sample for programs.
 
 use super::child::Startup;
 use serde::Serialize;

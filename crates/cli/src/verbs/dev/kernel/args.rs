@@ -1,4 +1,4 @@
-//! What `wgoose dev kernel` is asked for.
+//! Arguments of `wgoose dev kernel`.
 
 use crate::failure::Failure;
 use crate::options::{CacheOptions, KernelOptions};

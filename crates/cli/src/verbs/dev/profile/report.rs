@@ -1,4 +1,4 @@
-//! What `wgoose dev profile` found, as its JSON has it.
+//! A profile of `wgoose dev profile`, as its JSON has it.
 
 use super::rows::{Ceilings, Cost, Row, rows};
 use serde::Serialize;
