@@ -40,10 +40,10 @@ pub mod workload;
 
 pub use error::BenchError;
 pub use measure::{Load, measure};
-pub use progress::{Progress, Watch};
-pub use record::{Record, RecordError, Records, saved};
+pub use progress::{BenchProgress, Watch};
+pub use record::{BenchRecord, RecordError, Records, saved};
 pub use start::first_token;
-pub use subject::{Configured, Subject};
+pub use subject::{ConfiguredEngine, Subject};
 pub use timed::{Saved, SavedRow, Timed};
 
 use std::time::Instant;

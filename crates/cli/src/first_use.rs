@@ -4,7 +4,7 @@ use crate::announce::announce;
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use crate::progress::Moving;
-use crate::tuning::{Effort, Tuned, in_use, tune};
+use crate::tuning::{Tuned, TuningEffort, in_use, tune};
 use crate::verbs::dev::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Situation<'_> {
 
 impl FirstUse {
     /// Opens a session. Before that, if `--tune` or the user says so and no current plan is found, tunes for
-    /// [`Effort::Quick`], the time since the process began counted.
+    /// [`TuningEffort::Quick`], the time since the process began counted.
     pub(crate) fn open(
         &self,
         builder: SessionBuilder,
@@ -109,7 +109,7 @@ impl FirstUse {
 
 /// Asks whether to tune; a no is remembered.
 fn ask(store: &Store, name: &str) -> Result<First, Failure> {
-    let seconds = Effort::Quick.budget().as_secs();
+    let seconds = TuningEffort::Quick.budget().as_secs();
     eprint!("Tune for this GPU now, about {seconds} s? [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
@@ -138,7 +138,7 @@ fn tune_quickly(
     let opening = builder.device_options();
     let device = open_measured(&opening)?;
     let ledger = store.ledger(&plan_name(device.fingerprint(), class));
-    let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
+    let mut sweep = TuningEffort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
     sweep.in_use = in_use(&device, class, &sweep.catalogue);
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);

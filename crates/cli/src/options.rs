@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wgoose_bench::{Configured, Subject};
+use wgoose_bench::{ConfiguredEngine, Subject};
 use wgoose_files::default_cache_dir;
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
@@ -438,7 +438,7 @@ impl RunOptions {
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
-    pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<Configured, Failure> {
+    pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<ConfiguredEngine, Failure> {
         Ok(self.subject()?.engine(model, slots)?)
     }
 }

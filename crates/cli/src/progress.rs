@@ -76,7 +76,7 @@ impl Moving {
     }
 
     /// Says what a benchmark is doing, of what `name` says.
-    pub(crate) fn watch(&self, name: &str) -> impl FnMut(wgoose_bench::Progress<'_>) -> ControlFlow<()> {
+    pub(crate) fn watch(&self, name: &str) -> impl FnMut(wgoose_bench::BenchProgress<'_>) -> ControlFlow<()> {
         move |now| {
             self.say(&format!("{name}: {now}"));
             ControlFlow::Continue(())

@@ -42,7 +42,7 @@ pub use error::StoreError;
 pub use find::{Chosen, Place, PlanChoice, likely_fusions};
 pub use listing::{Listed, Source, Standing, list, look_up};
 pub use name::{class_in_name, plan_name, slug};
-pub use report::{Gain, Origin, Report, Skipped, gain};
+pub use report::{Gain, Origin, PlanReport, Skipped, gain};
 pub use shipped::{Shipped, of_maker, shipped};
 pub use stale::{Stale, changes_since};
 pub use store::{Entry, Store};

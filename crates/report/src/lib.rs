@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Report`] gathers a ledger as plain data, and [`page`] draws it as one HTML file. [`picture`] draws an experiment,
+//! [`LedgerReport`] gathers a ledger as plain data, and [`page`] draws it as one HTML file. [`picture`] draws an experiment,
 //! and [`t4`] writes the exchange format of autotuners. In reading order: `gather` with `view`, `sites`, `course`,
 //! `failures` and `left_out`, which are its parts; then `page` with `drawing`, `charts`, `heat` and `html`.
 //!
@@ -37,11 +37,11 @@ pub mod t4;
 mod view;
 
 pub use charts::{Gain, gains};
-pub use course::{Attempt, ControlVisit, Course, Progress};
+pub use course::{Attempt, ControlVisit, Course, SearchProgress};
 pub use drawing::{Anchor, Axis, Drawing, WIDTH, standalone};
 pub use experiment::picture;
 pub use failures::Failed;
-pub use gather::Report;
+pub use gather::LedgerReport;
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
 pub(crate) use numbers::utc;

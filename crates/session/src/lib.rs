@@ -109,7 +109,7 @@ pub mod tokenizer;
 mod trace_selected;
 mod vocabulary;
 
-pub use batch::{Batch, BatchEvent, SequenceId};
+pub use batch::{BatchEvent, SequenceId, SessionBatch};
 pub use builder::{Backend, SessionBuilder, model_class};
 pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
@@ -124,7 +124,7 @@ pub use trace_selected::{TraceError, TracedOp};
 pub use vocabulary::{ModelVocabularyError, VocabularyChoice};
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
-pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};
+pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, PlanReport, Store as PlanStore};
 pub use wgoose_runtime::{CancelToken, LoadReport, Residency, StateData, Traced};
 
 use wgoose_runtime::Engine;

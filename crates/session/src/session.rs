@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::{EmbeddingHead, Model};
-use wgoose_plans::Report;
+use wgoose_plans::PlanReport;
 use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
 
 /// One model, one sequence.
@@ -26,7 +26,7 @@ pub struct Session {
     /// None for the CPU reference.
     pub(crate) device: Option<Arc<Device>>,
     /// What is to be said of the plan. None for the CPU reference.
-    pub(crate) plan: Option<Report>,
+    pub(crate) plan: Option<PlanReport>,
     pub(crate) tokenizer: Result<Tokenizer, ModelVocabularyError>,
     /// The prefix cache, if there is one.
     pub(crate) prefixes: Option<Prefixes>,
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// Which plan it runs with, and what is to be known of it; `None` for the CPU reference.
-    pub fn plan(&self) -> Option<&Report> {
+    pub fn plan(&self) -> Option<&PlanReport> {
         self.plan.as_ref()
     }
 

@@ -1,5 +1,5 @@
-//! State files: safetensors with `blocks.i.wkv` [H, value, key], `blocks.i.att_shift` [C], `blocks.i.ffn_shift` [C]; a
-//! chat's file has its text too.
+//! State files: safetensors with `blocks.i.wkv` (H x value x key), `blocks.i.att_shift` (C) and `blocks.i.ffn_shift`
+//! (C); a chat's file has its text too.
 
 use crate::{ChatTurn, SessionError, initial_state};
 use safetensors::Dtype;

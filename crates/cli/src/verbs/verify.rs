@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use std::path::PathBuf;
-use wgoose_bench::Configured;
+use wgoose_bench::ConfiguredEngine;
 use wgoose_loader::Model;
 use wgoose_measure::quality::{
     Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, Quality, QualityError, Reference,
@@ -36,7 +36,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let moving = Moving::spinner("opening the model and the device")?;
-    let Configured { mut engine, plan, class, is_cpu, .. } = args.options.engine(&args.model, Reference::SLOTS)?;
+    let ConfiguredEngine { mut engine, plan, class, is_cpu, .. } =
+        args.options.engine(&args.model, Reference::SLOTS)?;
     moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
     let model = args.options.session()?.open_file(&args.model)?;
     let reference = match &args.cache {

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
 
 /// Sequences that are generated together. All begin with the state that the session had when the batch was made.
-pub struct Batch {
+pub struct SessionBatch {
     engine: Engine,
     tokenizer: Tokenizer,
     /// `None`: nothing was read.
@@ -39,19 +39,19 @@ pub struct Batch {
 
 impl Session {
     /// A batch with room for that many sequences, at least 1, on this session's weights and kernels. Within a memory
-    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`Batch::capacity`].
+    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`SessionBatch::capacity`].
     ///
     /// # Errors
     /// The model can only be given token ids, or the device fails or has no memory left: a batch has states and
     /// activations of its own, beside any memory budget.
-    pub fn batch(&mut self, sequences: usize) -> Result<Batch, SessionError> {
+    pub fn batch(&mut self, sequences: usize) -> Result<SessionBatch, SessionError> {
         let tokenizer = self.tokenizer()?.clone();
         let state = self.engine.state(0)?;
         let mut engine = self.engine.fork()?;
         // A step gives a row of logits for each.
         let sequences = sequences.clamp(1, engine.max_outputs().max(1));
         let capacity = grow(&mut engine, sequences)?.min(sequences);
-        Ok(Batch {
+        Ok(SessionBatch {
             engine,
             tokenizer,
             beginning: Some(state).filter(|state| !state.is_zero()),
@@ -64,7 +64,7 @@ impl Session {
     }
 }
 
-impl Batch {
+impl SessionBatch {
     /// How many sequences there is room for.
     pub fn capacity(&self) -> usize {
         self.capacity

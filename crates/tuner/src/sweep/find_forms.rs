@@ -4,7 +4,7 @@
 use super::forms::{Form, Forms};
 use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight};
-use super::{Candidate, Step, Sweep, SweepError, Timed};
+use super::{Candidate, Sweep, SweepError, SweepStep, Timed};
 use crate::kernel_tuning::KernelTuner;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
@@ -123,11 +123,11 @@ impl Sweep<'_> {
                 Ok(result) if !result.is_surely_slower() => {}
                 Ok(result) => {
                     let timed = vec![Timed { scenario, result, verdict: Verdict::Slow }];
-                    self.done(Step::Compared { candidate: name, timed })?;
+                    self.done(SweepStep::Compared { candidate: name, timed })?;
                     return Ok(true);
                 }
                 Err(TrialError::Failed(reason)) => {
-                    self.done(Step::NotRun { candidate: name, why: reason.to_string() })?;
+                    self.done(SweepStep::NotRun { candidate: name, why: reason.to_string() })?;
                     return Ok(true);
                 }
                 Err(TrialError::OutOfTime) => {

@@ -11,7 +11,7 @@ use crate::progress::Moving;
 use clap::ValueEnum;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Report, Row, Workload, measure};
+use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Row, Workload, WorkloadReport, measure};
 use wgoose_session::PlanChoice;
 
 /// Tokens of the prompt, and tokens written, where nothing is named: those of llama-bench.
@@ -115,7 +115,7 @@ impl Args {
     }
 
     /// One model with one plan.
-    fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<Report, Failure> {
+    fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<WorkloadReport, Failure> {
         let is_cold = jobs.workloads.contains(&Workload::Cold);
         let cold = (self.runs(), cold::PROMPT);
         let starts = if is_cold { cold::starts(model, cold, &self.options)? } else { Default::default() };

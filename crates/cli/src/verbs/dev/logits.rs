@@ -23,7 +23,8 @@ pub(crate) struct Args {
     /// Output file of the logits: .npy, float32, [tokens, vocabulary].
     #[arg(long, value_parser = place())]
     out: PathBuf,
-    /// Output file of the final state: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
+    /// Output file of the final state: safetensors with blocks.i.wkv (H x value x key), blocks.i.att_shift (C) and
+    /// blocks.i.ffn_shift (C).
     #[arg(long, value_parser = place())]
     state_out: Option<PathBuf>,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use wgoose_measure::derive::Policy;
 use wgoose_measure::ledger::{Records, read};
 use wgoose_measure::objective::Objective;
 use wgoose_report::t4;
-use wgoose_report::{Ceiling, Report, Source, page};
+use wgoose_report::{Ceiling, LedgerReport, Source, page};
 use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 
 /// Write a report of a search as one HTML file, without a GPU.
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let policy = Policy { allowed: args.precision, ..Policy::all() };
     let known = session.zip(args.cache.folder()).and_then(|(session, cache)| roofline::load(&cache, &session.device));
     let ceiling = known.as_ref().and_then(ceiling);
-    let report = Report::gather(&records, &*args.kernels.catalogue()?, &objective, &policy, ceiling);
+    let report = LedgerReport::gather(&records, &*args.kernels.catalogue()?, &objective, &policy, ceiling);
     let path = args.out.clone().unwrap_or_else(|| beside(&args.ledgers[0]));
     out::file(&path, page(&report, &sources).as_bytes())?;
     let (sites, failures) = (report.sites.len(), report.failures.len());

@@ -4,7 +4,7 @@ mod choices;
 mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
-use crate::tuning::{Effort, Tuned, in_use, tune, watched};
+use crate::tuning::{Tuned, TuningEffort, in_use, tune, watched};
 use crate::verbs::dev::trial;
 use choices::Choices;
 use gains::Gains;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     ledger: Option<PathBuf>,
     /// How much to search.
     #[arg(long, value_enum, default_value_t)]
-    effort: Effort,
+    effort: TuningEffort,
     /// Total time in seconds, instead of the effort's. The reference is computed in any case, and cached.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,

@@ -13,7 +13,7 @@ mod kernels;
 mod moves;
 
 use super::strategy::{Found, Strategy};
-use super::{Candidate, Event, Step, Sweep, SweepError, tell};
+use super::{Candidate, Event, Sweep, SweepError, SweepStep, tell};
 use crate::kernel_tuning::KernelTuner;
 use crate::seeds::Planted;
 use fitting::LEAST;
@@ -111,7 +111,7 @@ impl Climb<'_, '_, '_> {
         let predicted = if has_kernels { self.tune(&mut plan, sites, made.scenario, time)? } else { 0.0 };
         if is_of_kernels && predicted < WORTH_COMPARING {
             let why = format!("x{:.2} by its kernels alone", predicted.exp());
-            self.sweep.done(Step::Unpromising { candidate, why })?;
+            self.sweep.done(SweepStep::Unpromising { candidate, why })?;
             return Ok(None);
         }
         self.keep(plan, made, candidate)

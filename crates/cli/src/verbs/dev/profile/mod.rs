@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::out;
 use crate::progress::Moving;
-use report::Report;
+use report::ProfileReport;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_runtime::kernel_bench::roofline;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let device = executor.device().fingerprint();
     let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, device));
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let report = Report::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
+    let report = ProfileReport::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
     if let Some(path) = &args.out {
         out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }
