@@ -15,7 +15,7 @@ use std::process::Command;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only format, clippy, the catalogue and the default configuration of every variant: minutes, before a commit
+    /// Only format, clippy, rustdoc, the catalogue and the default configuration of every variant: minutes, before a commit
     #[arg(long, conflicts_with_all = ["no_oracle", "no_python"])]
     quick: bool,
     /// Only the kernels of this op, or this OP/VARIANT: against the reference, at every choice and at random cases
@@ -93,10 +93,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.finish()
 }
 
-/// What needs no tests to be built.
+/// Steps that need no tests to be built.
 fn style(steps: &mut Steps) {
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
     steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
+    let mut doc = cargo("doc --workspace --no-deps");
+    steps.run("rustdoc", || execute(doc.env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("written pages", || evidence::written(Path::new("")));
 }
 

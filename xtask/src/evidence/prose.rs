@@ -84,6 +84,12 @@ pub(super) fn habits_of_help(page: &str) -> Vec<(usize, Habit, String)> {
     found
 }
 
+/// The habits in the head of a module, which is Markdown behind `//!`.
+pub(super) fn habits_of_head(code: &str) -> Vec<(usize, Habit, String)> {
+    let head = code.lines().map_while(|line| line.strip_prefix("//!"));
+    habits(&head.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect::<String>())
+}
+
 /// A piece of help: lines below each other that begin in the same column.
 #[derive(Default)]
 struct Description {
@@ -137,6 +143,14 @@ mod tests {
                     The demo tunes a model with random weights; the file contains it.\n";
         let found: Vec<_> = habits(page).into_iter().map(|(line, habit, _)| (line, habit)).collect();
         assert_eq!(found, [(3, Habit::Cleft), (3, Habit::Place), (5, Habit::Padding), (9, Habit::NounLeftOut)]);
+    }
+
+    #[test]
+    fn the_head_of_a_module_is_a_page_and_its_code_is_none() {
+        let code = "//! Plans.\n//!\n//! They lie in a folder.\n//!\n//! ```text\n//! it goes on\n//! ```\n\n\
+                    //! stands\n/// so many\nfn f() {}\n";
+        let found: Vec<_> = habits_of_head(code).into_iter().map(|(line, habit, _)| (line, habit)).collect();
+        assert_eq!(found, [(3, Habit::Place)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! Encoders handle numbers that a format cannot hold: the float formats round to nearest even as IEEE says (too large
 //! becomes infinite, NaN stays NaN); in the quantised formats one such number would spoil its whole block, so NaN
-//! counts as 0 and everything beyond [`largest`] saturates there.
+//! counts as 0 and everything beyond `largest` saturates there.
 
 mod affine;
 mod float;
