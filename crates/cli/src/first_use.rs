@@ -149,7 +149,7 @@ fn tune_quickly(
             if let Some(plan) = best {
                 store.file(class, &plan)?;
             }
-            return Err(Interrupted("tuning goes on from its ledger with `wgoose tune`".to_owned()).into());
+            return Err(Interrupted("`wgoose tune` resumes from the ledger".to_owned()).into());
         }
     }
     Ok(())

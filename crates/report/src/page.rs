@@ -289,7 +289,7 @@ fn sites(sites: &[Site]) -> String {
     }
     let mut html = "<p class=\"key\"><b class=\"blue\">|</b> a kernel that ran and was right, at the median of its samples · \
                     <b class=\"chosen\">◆</b> the plan's · <b>□</b> the default · <b>┊</b> the roofline, where it is within reach. Kernels of a \
-                    persistent kernel are chosen in whole steps: the plan's need not be the fastest alone.</p>\n"
+                    megakernel are chosen in whole steps: the plan's need not be the fastest alone.</p>\n"
         .to_owned();
     if let Some(ceiling) = sites.iter().find_map(|site| site.ceiling) {
         let whence = match ceiling.is_measured {

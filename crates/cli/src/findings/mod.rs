@@ -76,9 +76,7 @@ fn remarks(findings: &Findings) -> Vec<String> {
             lines.push(format!("{name} is the baseline itself: any difference is noise"));
         }
         if let Some(reason) = &found.fell_back {
-            lines.push(format!(
-                "{name}: its persistent kernel does not run here, so that decoding was not timed: {reason}"
-            ));
+            lines.push(format!("{name}: its megakernel does not run here, so decode was not timed: {reason}"));
         }
         for (scenario, reason) in &found.failed {
             lines.push(format!("{name} in {scenario} failed: {reason}"));

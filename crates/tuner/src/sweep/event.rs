@@ -272,12 +272,12 @@ impl Stage {
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Stage::InUse => "plan in use against the default",
+            Stage::InUse => "incumbent plan against the default",
             Stage::Reference => "reference",
             Stage::Structure => "layouts, chunk and fusions",
             Stage::Costs => "cost of each kind of op instance",
             Stage::Kernels => "kernels",
-            Stage::Persistent => "persistent kernels",
+            Stage::Persistent => "megakernels",
             Stage::Confirm => "tuned plan against the default",
         }
     }
@@ -318,7 +318,7 @@ impl fmt::Display for SweepStep {
             }
             SweepStep::Kernel { key, winner: None, tried, .. } => write!(f, "{key}: default stays ({tried} tried)"),
             SweepStep::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
-            SweepStep::NotWorthTrying => f.write_str("not tried: they cannot win on a CPU that plays the device"),
+            SweepStep::NotWorthTrying => f.write_str("not tried: they cannot win on a device that a CPU emulates"),
             SweepStep::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
             SweepStep::Untuned(scenario) => write!(f, "{scenario}: default kernels"),
             SweepStep::Alike(scenario) => write!(f, "{scenario}: the kernels of the default, not compared"),
@@ -334,13 +334,13 @@ impl fmt::Display for Candidate {
             Candidate::Change(name) => f.write_str(name),
             Candidate::PerOp { threads } => write!(f, "stages of {threads} threads, one dispatch per op"),
             Candidate::Persistent { threads, workgroups } => {
-                write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
+                write!(f, "megakernel of {workgroups} workgroups of {threads} threads")
             }
-            Candidate::InUse => f.write_str("the plan in use"),
+            Candidate::InUse => f.write_str("the incumbent plan"),
             Candidate::Winners => f.write_str("all winners"),
-            Candidate::DecodeBesideInUse => f.write_str("all winners for decoding, prompts as in use"),
-            Candidate::Decode => f.write_str("all winners for decoding"),
-            Candidate::Structure => f.write_str("default kernels with what won else"),
+            Candidate::DecodeBesideInUse => f.write_str("all winners for decode, prefill as in the incumbent plan"),
+            Candidate::Decode => f.write_str("all winners for decode"),
+            Candidate::Structure => f.write_str("default kernels with the other winners"),
             Candidate::Move(choices) => {
                 f.write_str("other kernels")?;
                 choices.iter().try_for_each(|choice| write!(f, ", {}: {choice}", choice.key))
@@ -379,7 +379,7 @@ impl fmt::Display for Note {
             Note::NeverTried { file, reason } => write!(f, "never tried: {file}: {reason}"),
             Note::Drift(share) => write!(
                 f,
-                "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and stand",
+                "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and remain valid",
                 100.0 * share
             ),
             Note::WallClock(doubt) => write!(f, "kernels are timed by wall clock: {doubt}"),
@@ -411,9 +411,9 @@ mod tests {
         assert_eq!(
             lines.map(|event| event.to_string()),
             [
-                "persistent kernels: 3 steps",
-                "stages of 256 threads, 8 workgroups as persistent kernels: WRONG (rms 1)",
-                "stages of 256 threads, 8 workgroups as persistent kernels: \
+                "megakernels: 3 steps",
+                "megakernel of 8 workgroups of 256 threads: WRONG (rms 1)",
+                "megakernel of 8 workgroups of 256 threads: \
                  FAST (decode 20 -> 17 us, x1.10 to x1.20 over 12 pairs); \
                  SAME (prefill of 64 20 -> 17 us, x1.10 to x1.20 over 12 pairs)",
                 "note: out of time, not tried: chunk 64, chunk 256",

@@ -112,7 +112,7 @@ impl Sweep<'_> {
     pub(super) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
-        let (pair, name) = ([plan, &changed], Candidate::Change(format!("merged, {}", change.name(plan))));
+        let (pair, name) = ([plan, &changed], Candidate::Change(format!("megakernel, {}", change.name(plan))));
         for scenario in self.options.objective.prompts() {
             let compared = match self.cache.screen(pair, scenario) {
                 Ok(screened) if !screened.has_lost() => continue,
@@ -190,7 +190,7 @@ impl Sweep<'_> {
                     known.insert((grid.threads, groups.map(|group| (group.key.clone(), group.count)).collect()));
                 if is_new && !step.groups.is_empty() && stages(&step) <= most {
                     let names: Vec<String> = toggles.iter().map(|i| all[*i].name(fused)).collect();
-                    let name = [vec![format!("merged at {} threads", grid.threads)], names].concat().join(", ");
+                    let name = [vec![format!("megakernel of {} threads", grid.threads)], names].concat().join(", ");
                     outlines.push(Outline { toggles: toggles.clone(), name, plan, step });
                 }
             }

@@ -295,7 +295,7 @@ impl<'a> Sweep<'a> {
         for (i, format) in self.open.clone().into_iter().enumerate() {
             let mut other = plan.clone();
             other.interleave.insert(format);
-            let name = format!("{format} interleaved, with kernels of its own");
+            let name = format!("{format} interleaved, with kernels for it");
             let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
             if left.is_zero() {
                 self.leave_untried(vec![name], plan)?;

@@ -102,7 +102,7 @@ pub enum SweepError {
     Gate(String),
     /// The listener broke it off, or the user. What was measured until then is in the ledger, and another sweep goes on
     /// from there.
-    #[error("the sweep was stopped; it goes on from its ledger when it is run again")]
+    #[error("the search was stopped; run it again to resume from its ledger")]
     Stopped,
 }
 

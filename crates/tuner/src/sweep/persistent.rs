@@ -95,7 +95,7 @@ impl Sweep<'_> {
             let among = if self.ends.is_short { 1 } else { widths.len() - i };
             let share = self.left(self.ends.stages) / among as u32;
             if share.is_zero() {
-                untried.push(format!("persistent kernels of {threads} threads"));
+                untried.push(format!("megakernels of {threads} threads"));
                 continue;
             }
             match self.stages(tuner, &fused, (threads, share), &mut resident)? {

@@ -22,7 +22,7 @@ pub(super) fn measure(
     // An adapter is in the copy already.
     let mut model = run.session()?.adapter(None).open(copy)?;
     let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {left}) {wide_msg}")?;
-    bar.say("read by both");
+    bar.say("prefilling both models");
     let options = EvalOptions { context: None, limit };
     evaluate(&mut model, Some(&mut reference), &mut bytes, &options, &mut |score| {
         bar.done(score.bytes);

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(Answer::Whole(value)) => respond(request, 200, &value),
             Ok(Answer::Stream(stream)) => {
                 if let Err(Gone) = stream.send(&mut session, request) {
-                    eprintln!("{}", printable(&format!("{what}: nobody reads the answer")));
+                    eprintln!("{}", printable(&format!("{what}: the client disconnected")));
                 }
             }
             Err(Refused { status, why }) => {

@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         let time = |listen: Listener<'_>| survey(&device, &model, &options, share, listen).map_err(Box::new);
         let kernels = match watched(&options, args.verbose, time)? {
             Err(error) if matches!(*error, SweepError::Stopped) => {
-                return Err(Interrupted(format!("run it again and it goes on from {}", ledger.display())).into());
+                return Err(Interrupted(format!("run it again to resume from {}", ledger.display())).into());
             }
             kernels => kernels?,
         };
@@ -167,14 +167,14 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
                 Some(plan) => format!("the best plan so far is {}", destination.save(&class, &plan)?),
                 None => "no plan that passed the gate is better than the default yet".to_owned(),
             };
-            let text = format!("{left}; run it again and it goes on from {}", ledger.display());
+            let text = format!("{left}; run it again to resume from {}", ledger.display());
             return Err(Interrupted(text).into());
         }
     };
     let Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled } = swept;
     if is_unjudged {
         let seconds = options.budget.as_secs();
-        outln!("{seconds} s are too few to compare the plan in use, which stays; a longer --budget does");
+        outln!("{seconds} s are too few to compare the incumbent plan, which stays; give a longer --budget");
         if matches!(destination, Destination::File(_)) {
             listln!("plan: {}", destination.save(&class, &plan)?);
         }
