@@ -72,19 +72,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.write {
         fill(Path::new(""))?;
     }
-    written(Path::new(""))?;
-    if args.written {
-        return Ok(());
-    }
-    let tool = match &args.tool {
-        Some(tool) => tool.clone(),
-        None => Wgoose::build(Profile::Dev)?.path().to_owned(),
-    };
-    if args.write {
-        let page = cli::page(&absolute(&tool)?)?;
+    if args.write && !args.written {
+        let page = cli::page(&absolute(&args.tool()?)?)?;
         fs::write(CLI, page).map_err(|e| Error::file("write", Path::new(CLI), e))?;
     }
-    made(&tool)
+    written(Path::new(""))?;
+    if args.written { Ok(()) } else { made(&args.tool()?) }
+}
+
+impl Args {
+    /// The tool whose help is a page.
+    fn tool(&self) -> Result<PathBuf> {
+        match &self.tool {
+            Some(tool) => Ok(tool.clone()),
+            None => Ok(Wgoose::build(Profile::Dev)?.path().to_owned()),
+        }
+    }
 }
 
 /// Holds the pages that people write against what they cite.

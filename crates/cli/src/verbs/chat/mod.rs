@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
     let session = args.first_use.open(args.options.session()?, &args.model, &args.options, started)?;
     args.sampling.check(session.model())?;
+    session.tokenizer()?;
     say_template(session.model());
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install();
