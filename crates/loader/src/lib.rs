@@ -4,7 +4,7 @@
 //! use wgoose_graph::Weight;
 //! use wgoose_loader::Model;
 //!
-//! let model = Model::open("model.gguf".as_ref())?;
+//! let model = Model::open("model.gguf")?;
 //! for weight in Weight::all(model.shape()) {
 //!     let tensor = model.tensor(weight);
 //!     println!("{weight}: {} x {} in {}", tensor.rows(), tensor.cols(), tensor.format());

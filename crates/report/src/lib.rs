@@ -3,17 +3,17 @@
 //! ```no_run
 //! use wgoose_kernels::Catalogue;
 //! use wgoose_measure::{derive::Policy, ledger, objective::Objective};
-//! use wgoose_report::{Report, page};
+//! use wgoose_report::{LedgerReport, page};
 //!
 //! let (records, _) = ledger::read("plan.jsonl".as_ref())?;
-//! let report = Report::gather(&records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None);
+//! let report = LedgerReport::gather(&records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None);
 //! std::fs::write("plan.html", page(&report, &[]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LedgerReport`] gathers a ledger as plain data, and [`page`] draws it as one HTML file. [`picture`] draws an experiment,
-//! and [`t4`] writes the exchange format of autotuners. In reading order: `gather` with `view`, `sites`, `course`,
-//! `failures` and `left_out`, which are its parts; then `page` with `drawing`, `charts`, `heat` and `html`.
+//! [`LedgerReport`] gathers a ledger as plain data, and [`page`] draws it as one HTML file. [`picture`] draws an
+//! experiment, and [`t4`] writes the exchange format of autotuners. In reading order: `gather` with `view`, `sites`,
+//! `course`, `failures` and `left_out`, which are its parts; then `page` with `drawing`, `charts`, `heat` and `html`.
 //!
 //! A ledger may come from anyone: nothing in it is trusted to be short, finite or free of markup.
 

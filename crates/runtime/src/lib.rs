@@ -6,7 +6,7 @@
 //! use wgoose_loader::Model;
 //! use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 //!
-//! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf".as_ref())?));
+//! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf")?));
 //! let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
 //! let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1)?;
 //! let logits = engine.forward(&[Sequence { slot: 0, tokens: &[510, 53671], outputs: Outputs::Last }])?;

@@ -77,9 +77,9 @@
 //!
 //! # Modules
 //! In reading order: `builder` opens a `session`; `prompt` and `generate` read and continue a text, with [`tokenizer`],
-//! [`sampling`] and the cache in `prefix`; `batch` decodes many sequences together (continuous batching), `chat` keeps a
-//! conversation, `embed` and `embedding_cache` make vectors; [`state_file`] and [`initial_state`] are states in files;
-//! [`eval`](mod@eval) and [`bit_allocation`] measure a model.
+//! [`sampling`] and the cache in `prefix`; `batch` decodes many sequences together (continuous batching), `chat` keeps
+//! a conversation, `embed` and `embedding_cache` make vectors; [`state_file`] and [`initial_state`] are states in
+//! files; [`eval`](mod@eval) and [`bit_allocation`] measure a model.
 //!
 //! The folder `examples/` has whole programs: `generate`, `embed_batch`, `state_cache` and `custom_kernel`. Each runs
 //! without a model file as well. Nothing here names wgpu or WGSL: `wgoose_kernels` and `wgoose_runtime` do.

@@ -202,8 +202,8 @@ impl Session {
         Ok((kind, turns))
     }
 
-    /// Another session that continues from this one's state, with the same weights, kernels and caches. The two sessions
-    /// are independent afterwards.
+    /// Another session that continues from this one's state, with the same weights, kernels and caches. The two
+    /// sessions are independent afterwards.
     ///
     /// # Errors
     /// The device fails or has no memory left: a fork has its own state and activations, beside any memory budget.

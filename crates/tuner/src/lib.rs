@@ -8,7 +8,7 @@
 //! use wgoose_tuner::sweep::{SweepOptions, sweep};
 //!
 //! # fn options(device: &Device) -> SweepOptions { unimplemented!() }
-//! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf".as_ref())?));
+//! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf")?));
 //! let swept = sweep(&device, &model, &options(&device), &mut |event| {
 //!     println!("{event}");
 //!     ControlFlow::Continue(())

@@ -3,7 +3,8 @@
 use crate::shell::{Result, capture, command};
 use std::path::Path;
 
-const HEAD: &str = "# Command line\n\nFor you who look up an option. `cargo xtask evidence --write` generates this page from the tool's help.\n\n\
+const HEAD: &str = "# Command line\n\nFor you who look up an option. `cargo xtask evidence --write` generates this \
+    page from the tool's help.\n\n\
     Exit code 0: done. 1: failed; one line on stderr says what and where. 2: wrong usage. 130 and 143: interrupted by Ctrl-C or\n\
     SIGTERM; nothing half written is left.\n\n\
     | variable | effect |\n|---|---|\n\

@@ -57,13 +57,13 @@ const CLI: &str = "docs/cli.md";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only pages that people write: nothing is built
+    /// Only pages that people write; nothing is built
     #[arg(long, conflicts_with = "tool")]
     written: bool,
-    /// Fills the tables of all pages from the records first
+    /// First fill the tables of all pages from the records, and write docs/cli.md
     #[arg(long)]
     write: bool,
-    /// A tool that is built already
+    /// A tool that is already built
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
 }

@@ -3,8 +3,8 @@
 //!
 //! A state is kept for a *beginning*, which says where reading began and with which passes, and the tokens read since.
 //! The following is exactly equal, with the cache and without it:
-//! - A snapshot is a copy: continuing from it gives, bit for bit, the output of a sequence that read these tokens and then
-//!   the same ones, cut into the same passes.
+//! - A snapshot is a copy: continuing from it gives, bit for bit, the output of a sequence that read these tokens and
+//!   then the same ones, cut into the same passes.
 //! - Snapshots within a prompt are made at multiples of [`PrefixOptions::every`] tokens, rounded up to whole passes. A
 //!   prompt read from a fresh beginning is cut there in any case, so that it has the same bits whether it starts from
 //!   such a snapshot, is read with an empty cache, or without one.

@@ -1,4 +1,4 @@
-//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change with its ratio to the first of its title.
+//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change with its ratio to the first of the title.
 
 use super::picture;
 use crate::cells::cell;
@@ -24,10 +24,10 @@ pub(super) fn write(report: &Path, records: &[BenchRecord]) -> Result<(), Failur
 /// The whole report; `picture` is in the same folder.
 fn markdown(records: &[BenchRecord], picture: Option<&str>) -> String {
     let mut out = String::from(
-        "# Benchmarks\n\n`wgoose bench --save` writes this page from the records next to it (.jsonl), which have the raw samples. A row is the \
-         median of whole sessions, measured on its day with the program of that day: it does not say how fast a later program is. \
-         (x1.10) is 1.10 times as fast as the first row of the table with the same model, device and work. Compare rows of one \
-         device only.\n",
+        "# Benchmarks\n\n`wgoose bench --save` writes this page from the records next to it (.jsonl), which have the raw \
+         samples. A row is the median of whole sessions, measured on its day with the program of that day: it does not \
+         say how fast a later program is. (x1.10) is 1.10 times as fast as the first row of the table with the same \
+         model, device and work. Compare rows of one device only.\n",
     );
     if let Some(picture) = picture {
         let _ = writeln!(out, "\n![Times as fast as the first of the title](<{picture}>)");
@@ -41,7 +41,8 @@ fn markdown(records: &[BenchRecord], picture: Option<&str>) -> String {
     for title in titles {
         let rows: Vec<&BenchRecord> = records.iter().filter(|r| r.title == title).collect();
         let _ = writeln!(out, "\n## {}\n", cell(title));
-        out.push_str("| change | model | device | measured | load ms | first token ms | prefill tok/s | decode tok/s | peak MiB | quality |\n");
+        out.push_str("| change | model | device | measured | load ms | first token ms ");
+        out.push_str("| prefill tok/s | decode tok/s | peak MiB | quality |\n");
         out.push_str("|---|---|---|---|---:|---:|---:|---:|---:|---|\n");
         for r in &rows {
             let same = |b: &&&BenchRecord| b.work() == r.work();
