@@ -1,4 +1,4 @@
-//! What dependencies may be (`deny.toml`): their licences, their sources, no crate twice; and what is known against them.
+//! Rules for dependencies (`deny.toml`): their licences, their sources, no crate twice, and no known advisories.
 
 use crate::python;
 use crate::shell::{self, Result, cargo, command, probe};

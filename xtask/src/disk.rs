@@ -1,4 +1,4 @@
-//! A full disk makes every program fail in words of its own; after a failure xtask looks itself.
+//! A full disk makes every program fail with a different message; after a failure xtask looks itself.
 
 use crate::wgoose::target;
 use std::io::{self, ErrorKind, Write};

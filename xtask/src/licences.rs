@@ -26,7 +26,7 @@ const KNOWN: [(&str, &str); 2] = [("MIT", "LICENSE-MIT"), ("Apache-2.0", "LICENS
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where it goes
+    /// Output file
     #[arg(long, default_value = FILE)]
     out: PathBuf,
 }

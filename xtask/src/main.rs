@@ -40,23 +40,23 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Sees wgoose at work: makes a small model, tunes it for this machine and shows what that gained
+    /// Shows wgoose at work: makes a small model, tunes it for this machine and prints the gain
     Demo(demo::Args),
-    /// Checks everything that CI checks
+    /// Runs all checks of CI
     Test(test::Args),
-    /// Downloads and installs what `test` needs beside crates, so that it then needs no network
+    /// Downloads and installs the needs of `test` beside crates: afterwards it needs no network
     Prepare(prepare::Args),
-    /// Holds figures of speed on pages against the records that they cite
+    /// Compares the figures of speed on pages with the records that they cite, and checks prose and links
     Evidence(evidence::Args),
-    /// Kills every verb that writes, at many moments: what has its name is whole, and the next run goes on
+    /// Kills every verb that writes, at many moments: named files must be whole, and the next run must resume
     Kills(kills::Args),
-    /// Has a session do everything for a long time: what it says and its memory must stay
+    /// Soak test: a session does everything for a long time, with constant answers and constant memory
     Soak(soak::Args),
-    /// Writes which crates a released binary is made of, as CycloneDX
+    /// Writes the list of crates in a released binary, as CycloneDX
     Sbom(sbom::Args),
-    /// Writes the licences of all crates that are linked into what is published, with their texts
+    /// Writes the licences, with their texts, of all crates that are linked into a release
     Licences(licences::Args),
-    /// Makes what is published: programs, wheels, the source package, lists of crates, checksums
+    /// Builds a release: programs, wheels, the source package, lists of crates, checksums
     Release(release::Args),
     /// Refreshes the committed goldens and snapshots; the diff is the review
     Bless,

@@ -1,5 +1,5 @@
-//! Mesa's newest lavapipe, the one software adapter with matrix units: in a Debian sid of its own, made once below the target
-//! folder, in which tests run by chroot. Programs built here run there, as its C library is the newer one.
+//! Mesa's newest lavapipe, the one software adapter with matrix units: in a Debian sid chroot, made once below the
+//! target folder, in which tests run. Programs built here run there, as its C library is the newer one.
 
 use crate::shell::{self, Error, Result, cargo, command, probe};
 use crate::wgoose::target;

@@ -1,5 +1,5 @@
-//! The folders of the machine that builds, which no published program names: those of the crates, and the workspace. Messages of
-//! panics have the names of source files.
+//! The folders of the machine that builds, which no published program names: the folders of the crates, and the
+//! workspace. Messages of panics have the names of source files.
 
 use crate::crates::Crates;
 use crate::shell::{Error, Result};

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Leave out PyTorch and the reference
     #[arg(long)]
     pub(crate) no_oracle: bool,
-    /// Leave out what the Python package needs
+    /// Leave out the needs of the Python package
     #[arg(long)]
     pub(crate) no_python: bool,
 }

@@ -1,5 +1,5 @@
-//! The Python package: built as a wheel from the development build, installed into an environment of its own, and
-//! tested; its source package is compared with what that build has read.
+//! The Python package: built as a wheel from the development build, installed into a fresh environment, and tested; its
+//! source package is compared with what that build has read.
 
 use crate::apt;
 use crate::licences;

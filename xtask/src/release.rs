@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to make
+    /// Part of the release to build
     #[arg(value_enum, default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
-    /// Where it goes
+    /// Output folder
     #[arg(long, default_value = "target/published")]
     out: PathBuf,
     /// Also build the source package outside of the repository, in an empty environment
@@ -30,9 +30,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The command-line tool for this machine's kind, with its licences, and its list of crates
+    /// The command-line tool for this machine's target, with its licences and its list of crates
     Binary,
-    /// The Python package for this machine's kind
+    /// The Python package for this machine's target
     Wheel,
     /// The Python package's sources
     Sdist,

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where it goes
+    /// Output file
     #[arg(long, default_value = "target/wgoose.cdx.json")]
     out: PathBuf,
-    /// What the binary is for, as rustc calls it; by default crates of every target are listed
+    /// Target of the binary, as rustc names it; default: the crates of every target
     #[arg(long)]
     target: Option<String>,
 }

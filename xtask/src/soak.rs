@@ -5,10 +5,10 @@ use crate::vulkan;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How long
+    /// Duration of the test
     #[arg(long, default_value_t = 3600)]
     seconds: u64,
-    /// What is drawn by chance: the same gives the same
+    /// Seed: the same seed makes the same calls
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

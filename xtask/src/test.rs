@@ -16,16 +16,19 @@ use std::process::Command;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only format, clippy, the catalogue and the default configuration of every variant: minutes, before a commit
+    /// Only format, clippy, rustdoc, the catalogue and the default configuration of every variant: minutes, before a
+    /// commit
     #[arg(long, conflicts_with_all = ["no_oracle", "no_python"])]
     quick: bool,
     /// Only the kernels of this op, or this OP/VARIANT: against the reference, at every choice and at random cases
     #[arg(long, value_name = "OP[/VARIANT]", conflicts_with = "quick")]
     kernel: Option<String>,
-    /// Only the kernels for matrix units, at random cases and at every choice, on Mesa's newest lavapipe, which has some (Linux, as root); --kernel chooses among them
+    /// Only the kernels for matrix units, at random cases and at every choice, on Mesa's newest lavapipe, which
+    /// emulates matrix units (Linux, as root); --kernel selects kernels
     #[arg(long, conflicts_with = "quick")]
     matrices: bool,
-    /// Only the tests of crates, on a device that can do no more than every WebGPU device (`webgpu`), or has nothing beyond WebGPU around the kernels either (`low`)
+    /// Only the tests of crates, on a device with the WebGPU defaults (`webgpu`), or also without timestamps and
+    /// pipeline cache (`low`)
     #[arg(long, value_parser = ["webgpu", "low"], conflicts_with_all = ["quick", "kernel", "matrices"])]
     limits: Option<String>,
     /// Leave out the comparison with the Python reference (not where CI is set)
@@ -94,10 +97,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     steps.finish()
 }
 
-/// What needs no tests to be built.
+/// Steps that need no tests to be built.
 fn style(steps: &mut Steps) {
     steps.run("rustfmt", || execute(&mut cargo("fmt --all --check")));
     steps.run("clippy", || execute(&mut cargo("clippy --workspace --all-targets -- -D warnings")));
+    let mut doc = cargo("doc --workspace --no-deps");
+    steps.run("rustdoc", || execute(doc.env("RUSTDOCFLAGS", "-D warnings")));
     steps.run("written pages", || evidence::written(Path::new("")));
     steps.run("weight", weight::check);
 }

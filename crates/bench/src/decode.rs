@@ -1,7 +1,7 @@
 //! Decoding, greedy, as whole runs of the runtime's own loop.
 
 use crate::progress::say;
-use crate::{BenchError, Load, Progress, Watch, ms, prompt};
+use crate::{BenchError, BenchProgress, Load, Watch, ms, prompt};
 use std::ops::ControlFlow;
 use std::time::Instant;
 use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sampling, Sequence, Start, StateData};
@@ -19,10 +19,10 @@ pub(crate) struct Decoded {
 }
 
 /// What to say of a run, where one that is not counted comes first.
-pub(crate) fn progress(what: &str, run: usize, runs: usize) -> Progress<'_> {
+pub(crate) fn progress(what: &str, run: usize, runs: usize) -> BenchProgress<'_> {
     match run {
-        0 => Progress::WarmUp { what, run: 1 },
-        run => Progress::Run { what, run, of: runs },
+        0 => BenchProgress::WarmUp { what, run: 1 },
+        run => BenchProgress::Run { what, run, of: runs },
     }
 }
 

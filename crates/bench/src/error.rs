@@ -1,4 +1,4 @@
-//! What stops a benchmark.
+//! Errors that stop a benchmark.
 
 use wgoose_measure::quality::QualityError;
 use wgoose_runtime::RuntimeError;

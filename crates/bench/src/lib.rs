@@ -1,4 +1,31 @@
-//! Measures whole sessions the way their users meet them; the command-line tool and the Python package report it.
+//! How fast is what people do with a model?
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use wgoose_bench::Subject;
+//! use wgoose_bench::workload::{Jobs, measure};
+//! use wgoose_session::{Backend, Session};
+//!
+//! let subject = Subject { builder: Session::builder(), backend: Backend::Gpu, chunk: None };
+//! let jobs = Jobs {
+//!     workloads: Vec::new(),
+//!     prompts: vec![512],
+//!     packed: Vec::new(),
+//!     decodes: vec![1, 32],
+//!     decode_tokens: 128,
+//!     runs: 6,
+//!     runs_ms: 1000.0,
+//! };
+//! let report = measure("model.gguf".as_ref(), &subject, &jobs, &mut |_| ControlFlow::Continue(()))?;
+//! for row in report.rows {
+//!     println!("{}: {:.2} ms", row.what, row.ms.median);
+//! }
+//! # Ok::<(), wgoose_bench::BenchError>(())
+//! ```
+//!
+//! In reading order: `subject` is what is measured, [`workload`] has named workloads, prefill and decode, `measure`
+//! whole sessions by title; `record` stores them, `timed` reads both kinds of records, [`process_memory`] and `start`
+//! are for fresh processes. The command line and the Python package print the results.
 
 mod decode;
 mod error;
@@ -13,10 +40,10 @@ pub mod workload;
 
 pub use error::BenchError;
 pub use measure::{Load, measure};
-pub use progress::{Progress, Watch};
-pub use record::{Record, RecordError, Records, saved};
+pub use progress::{BenchProgress, Watch};
+pub use record::{BenchRecord, RecordError, Records, saved};
 pub use start::first_token;
-pub use subject::{Configured, Subject};
+pub use subject::{ConfiguredEngine, Subject};
 pub use timed::{Saved, SavedRow, Timed};
 
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! Measures a session the way its user meets it.
 
 use crate::progress::say;
-use crate::record::Record;
-use crate::{BenchError, Progress, Subject, Watch, decode, ms, process_memory, prompt};
+use crate::record::BenchRecord;
+use crate::{BenchError, BenchProgress, Subject, Watch, decode, ms, process_memory, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_measure::quality::{QualityError, Reference};
@@ -39,8 +39,8 @@ pub fn measure(
     cache: Option<&Path>,
     cancel: &CancelToken,
     watch: &mut Watch<'_>,
-) -> Result<Record, BenchError> {
-    say(watch, Progress::Opening)?;
+) -> Result<BenchRecord, BenchError> {
+    say(watch, BenchProgress::Opening)?;
     let start = Instant::now();
     let mut session = subject.builder.clone().open(model)?;
     let load_ms = ms(start);
@@ -65,7 +65,7 @@ pub fn measure(
     drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
-    say(watch, Progress::Checking)?;
+    say(watch, BenchProgress::Checking)?;
     // After everything is timed: the reference runs on the CPU and takes memory of its own.
     let mut configured = subject.engine(model, Reference::SLOTS)?;
     let opened = subject.builder.open_file(model).map_err(SessionError::from)?;
@@ -82,7 +82,7 @@ pub fn measure(
         return Err(BenchError::Wrong(quality.to_string()));
     }
     let rate = |tokens: usize, times: &[f64]| tokens as f64 / median(times).unwrap_or(f64::NAN) * 1e3;
-    Ok(Record {
+    Ok(BenchRecord {
         title: title.to_owned(),
         change: change.to_owned(),
         at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),

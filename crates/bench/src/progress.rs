@@ -1,4 +1,4 @@
-//! What a benchmark is doing, for people who wait.
+//! Progress of a benchmark, for people who wait.
 
 use crate::BenchError;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 /// What a benchmark is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub enum BenchProgress<'a> {
     /// The model and the device are opened.
     Opening,
     /// A run that is not counted; how many there will be is not known.
@@ -29,22 +29,22 @@ pub enum Progress<'a> {
     Checking,
 }
 
-impl fmt::Display for Progress<'_> {
+impl fmt::Display for BenchProgress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Progress::Opening => f.write_str("opening"),
-            Progress::WarmUp { what, run } => write!(f, "{what}: warm-up, run {run}"),
-            Progress::Run { what, run, of } => write!(f, "{what}: run {run} of {of}"),
-            Progress::Checking => f.write_str("comparing with the CPU reference"),
+            BenchProgress::Opening => f.write_str("opening"),
+            BenchProgress::WarmUp { what, run } => write!(f, "{what}: warm-up, run {run}"),
+            BenchProgress::Run { what, run, of } => write!(f, "{what}: run {run} of {of}"),
+            BenchProgress::Checking => f.write_str("comparing with the CPU reference"),
         }
     }
 }
 
 /// Is told what a benchmark is doing; a break ends it ([`BenchError::Stopped`]).
-pub type Watch<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
+pub type Watch<'a> = dyn FnMut(BenchProgress<'_>) -> ControlFlow<()> + 'a;
 
 /// Says what comes next, unless the benchmark is to end.
-pub(crate) fn say(watch: &mut Watch<'_>, next: Progress<'_>) -> Result<(), BenchError> {
+pub(crate) fn say(watch: &mut Watch<'_>, next: BenchProgress<'_>) -> Result<(), BenchError> {
     match watch(next) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(BenchError::Stopped),

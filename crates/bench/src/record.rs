@@ -9,7 +9,7 @@ use wgoose_kernels::PrecisionClass;
 /// One benchmark of one configuration; medians, with the raw samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct BenchRecord {
     /// What is being worked on: records of one title are compared.
     pub title: String,
     /// What is different in this one.
@@ -57,10 +57,10 @@ pub struct Record {
     pub decode_ms: Vec<f64>,
 }
 
-impl Record {
+impl BenchRecord {
     /// What was timed: only records in which it is equal can be compared.
     pub fn work(&self) -> impl PartialEq + use<'_> {
-        let Record { device, fingerprint, prefill_tokens, decode_tokens, sequences, .. } = self;
+        let BenchRecord { device, fingerprint, prefill_tokens, decode_tokens, sequences, .. } = self;
         (device, fingerprint, prefill_tokens, decode_tokens, sequences)
     }
 }

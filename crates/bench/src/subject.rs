@@ -1,4 +1,4 @@
-//! What is measured: how its session is opened, and the engine below it.
+//! The subject of a benchmark: how its session is opened, and the engine below it.
 
 use std::path::Path;
 use wgoose_kernels::{Plan, PrecisionClass};
@@ -17,7 +17,7 @@ pub struct Subject {
 }
 
 /// An engine and what it is.
-pub struct Configured {
+pub struct ConfiguredEngine {
     /// The engine.
     pub engine: Engine,
     /// None for the CPU reference.
@@ -54,18 +54,18 @@ impl Subject {
     ///
     /// # Errors
     /// The model file, the device or the plan.
-    pub fn engine(&self, model: &Path, slots: usize) -> Result<Configured, SessionError> {
+    pub fn engine(&self, model: &Path, slots: usize) -> Result<ConfiguredEngine, SessionError> {
         if self.backend == Backend::Cpu {
             let engine = Engine::cpu(self.builder.open_file(model)?, slots)?;
             let device = "CPU reference".to_owned();
             let class = PrecisionClass::default();
-            return Ok(Configured { engine, plan: None, plan_name: None, class, is_cpu: true, device });
+            return Ok(ConfiguredEngine { engine, plan: None, plan_name: None, class, is_cpu: true, device });
         }
         let (executor, report) = self.planned(model, slots)?;
         let (plan, class, is_cpu) = (executor.plan().clone(), executor.class(), executor.device().is_cpu());
         let device = executor.device().fingerprint();
         let device = format!("{}, {}", device.adapter, device.driver);
         let engine = Engine::new(Box::new(executor), plan.prefill_chunk as usize);
-        Ok(Configured { engine, plan: Some(plan), plan_name: report.name(), class, is_cpu, device })
+        Ok(ConfiguredEngine { engine, plan: Some(plan), plan_name: report.name(), class, is_cpu, device })
     }
 }

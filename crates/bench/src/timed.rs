@@ -1,6 +1,6 @@
-//! What saved records of either kind say was timed: whole sessions by title, and rows of workloads.
+//! Samples in saved records of either kind: whole sessions by title, and rows of workloads.
 
-use crate::Record;
+use crate::BenchRecord;
 use serde::Deserialize;
 use serde_json::Value;
 use wgoose_kernels::PrecisionClass;
@@ -36,9 +36,9 @@ impl Timed {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Saved {
-    /// A whole session: [`Record`].
-    Session(Box<Record>),
-    /// Rows of workloads: [`crate::workload::Report`].
+    /// A whole session: [`BenchRecord`].
+    Session(Box<BenchRecord>),
+    /// Rows of workloads: [`crate::workload::WorkloadReport`].
     Rows {
         /// Adapter and driver.
         device: String,
@@ -70,7 +70,7 @@ impl Saved {
     pub fn timed(&self) -> Vec<Timed> {
         match self {
             Saved::Session(record) => {
-                let Record {
+                let BenchRecord {
                     device,
                     model,
                     fingerprint,

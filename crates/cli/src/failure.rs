@@ -1,4 +1,4 @@
-//! What a command returns when it fails, and how the program ends then.
+//! Errors of commands, and the exit code that each gives.
 
 use crate::signals;
 use std::error::Error;

@@ -4,7 +4,7 @@ use crate::announce::announce;
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::options::{BackendName, RunOptions};
 use crate::progress::Moving;
-use crate::tuning::{Effort, Tuned, in_use, tune};
+use crate::tuning::{Tuned, TuningEffort, in_use, tune};
 use crate::verbs::dev::trial;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -18,8 +18,7 @@ use wgoose_session::{PlanChoice, PlanReport, Session, SessionBuilder, model_clas
 #[derive(clap::Args)]
 #[command(next_help_heading = "Device and plan")]
 pub(crate) struct FirstUse {
-    /// Tune first, about 20 s in all, where this GPU has no current plan for the model; the plan is filed (`wgoose
-    /// plans`).
+    /// If this GPU has no current plan for the model, tune first (about 20 s) and file the plan (`wgoose plans`).
     #[arg(long, conflicts_with = "plan")]
     tune: bool,
 }
@@ -62,7 +61,7 @@ impl Situation<'_> {
 
 impl FirstUse {
     /// Opens a session. Before that, if `--tune` or the user says so and no current plan is found, tunes for
-    /// [`Effort::Quick`], the time since the process began counted.
+    /// [`TuningEffort::Quick`], the time since the process began counted.
     pub(crate) fn open(
         &self,
         builder: SessionBuilder,
@@ -110,7 +109,7 @@ impl FirstUse {
 
 /// Asks whether to tune; a no is remembered.
 fn ask(store: &Store, name: &str) -> Result<First, Failure> {
-    let seconds = Effort::Quick.budget().as_secs();
+    let seconds = TuningEffort::Quick.budget().as_secs();
     eprint!("Tune for this GPU now, about {seconds} s? [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
@@ -139,7 +138,7 @@ fn tune_quickly(
     let opening = builder.device_options();
     let device = open_measured(&opening)?;
     let ledger = store.ledger(&plan_name(device.fingerprint(), class));
-    let mut sweep = Effort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
+    let mut sweep = TuningEffort::Quick.options(&device, &ledger, started, options.kernels.catalogue()?);
     sweep.in_use = in_use(&device, class, &sweep.catalogue);
     let folders = (options.kernels.folder(), ledger.parent().unwrap_or(Path::new(".")));
     sweep.child = Some(trial::command(path, &device, &opening, folders, None)?);
@@ -150,7 +149,7 @@ fn tune_quickly(
             if let Some(plan) = best {
                 store.file(class, &plan)?;
             }
-            return Err(Interrupted("tuning goes on from its ledger with `wgoose tune`".to_owned()).into());
+            return Err(Interrupted("`wgoose tune` resumes from the ledger".to_owned()).into());
         }
     }
     Ok(())

@@ -25,7 +25,7 @@ use clap::{Command, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// RWKV-7 on any GPU through WebGPU: run it, tune it, check it.
+/// Run, tune and check RWKV-7 language models on any GPU through WebGPU.
 ///
 /// Exit codes: 0 done, 1 failed (one line on stderr says what and where), 2 wrong usage, 130 or 143 interrupted
 /// by Ctrl-C or SIGTERM.

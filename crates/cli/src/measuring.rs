@@ -22,12 +22,11 @@ use wgoose_tuner::arms::tune_arms;
 /// Where experiments run, and what is kept of them.
 #[derive(clap::Args)]
 pub(crate) struct BenchOptions {
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name,
-    /// or a back end: vulkan, metal, dx12, gl.
+    /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, an unambiguous part of a name, or a
+    /// backend: vulkan, metal, dx12, gl.
     #[arg(long)]
     device: Option<String>,
-    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120,
-    /// 3600 where a CPU plays the device.
+    /// Timeout for one GPU submission, in seconds. Default: 120; 3600 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wgoose_bench::{Configured, Subject};
+use wgoose_bench::{ConfiguredEngine, Subject};
 use wgoose_files::default_cache_dir;
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
@@ -42,51 +42,49 @@ pub(crate) fn one_of_plans() -> impl TypedValueParser<Value = PlanChoice> {
 #[derive(Args)]
 #[command(next_help_heading = "Device and plan")]
 pub(crate) struct RunOptions {
-    /// Where to run: the GPU, or the slow CPU reference that defines what is right.
+    /// Run on the GPU, or on the slow CPU reference that defines correct results.
     #[arg(long, value_enum, default_value_t = BackendName::Gpu)]
     pub(crate) backend: BackendName,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, an unambiguous part of the name,
-    /// or a back end: vulkan, metal, dx12, gl.
+    /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, an unambiguous part of a name, or a
+    /// backend: vulkan, metal, dx12, gl.
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// What kernels may use of the adapter: all that it has, what every WebGPU device has, or that without timestamps
-    /// and a cache of pipelines.
+    /// Limits and features that kernels may use: all of the adapter's (own), the WebGPU defaults (webgpu), or the
+    /// WebGPU defaults without timestamps and pipeline cache (low).
     #[arg(long, value_enum, default_value_t = LimitsName::Own)]
     pub(crate) limits: LimitsName,
-    /// Plan made by `wgoose tune`, or `default` for the device's default. Without it the plan is found: the one that
-    /// `wgoose tune` filed for this GPU and model, else one that ships, else the default.
+    /// Plan file of `wgoose tune`, or `default` for the device's default plan. Without this option the plan that
+    /// `wgoose tune` filed for this GPU and model is used, else a shipped plan, else the default.
     #[arg(long, value_name = "FILE|default", value_parser = plan_choice())]
     plan: Option<PlanChoice>,
-    /// Accept a plan file made on another device.
+    /// Accept a plan file that was tuned on another device.
     #[arg(long)]
     pub(crate) foreign_plan: bool,
-    /// Run a model without the tensors that no op reads: it is another one then. Otherwise such a file is refused.
+    /// Ignore tensors that no op reads, which makes it another model. Without this option such a file is refused.
     #[arg(long)]
     pub(crate) ignore_unknown: bool,
-    /// Vocabulary of a model whose file has none: lines of an id, a Python literal and its length, as in
-    /// rwkv_vocab_v20230424.txt, or `world`. Models of 65,536 tokens have the World's without it.
+    /// Vocabulary for a model file without one: a file like rwkv_vocab_v20230424.txt (each line an id, a Python literal
+    /// and its length), or `world`. Default for models with 65,536 tokens: world.
     #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
     pub(crate) vocab: Option<VocabularyChoice>,
-    /// Merge an adapter into the model as it is opened: LoRA, PiSSA, DiSHA (Bone) or MiSS of RWKV-PEFT, or a folder
-    /// that peft saved. SCALE is the factor of what it adds; default: alpha / rank of a LoRA that says it, 1 of all
-    /// others.
+    /// Merge an adapter into the model when it is opened: LoRA, PiSSA, DiSHA (Bone) or MiSS of RWKV-PEFT, or a folder
+    /// that peft saved. SCALE multiplies the adapter's change; default: alpha / rank if a LoRA file has both, else 1.
     #[arg(long, value_name = "FILE[:SCALE]", value_parser = OsStringValueParser::new().map(AdapterSource::named))]
     adapter: Option<AdapterSource>,
-    /// What the halves of a PiSSA adapter were before training: init_pissa.pth.
+    /// Initial matrices of a PiSSA adapter, before training: init_pissa.pth.
     #[arg(long, value_name = "FILE", requires = "adapter")]
     adapter_initial: Option<PathBuf>,
-    /// Most tokens in one pass when a prompt is read, instead of the plan's choice.
+    /// Prefill chunk: the most prompt tokens in one pass. Default: the plan's.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pub(crate) chunk: Option<u32>,
-    /// Least precise arithmetic of kernels: f32, q15, f16 or q8; what the plan has beyond it is left out.
+    /// Coarsest arithmetic that kernels may use: f32, q15, f16 or q8. The plan's coarser choices are dropped.
     #[arg(long, value_name = "CLASS")]
     pub(crate) precision: Option<Precision>,
-    /// How the GPU stores the WKV state, instead of the plan's choice: f32, or f16 in half the bytes. --precision f32
-    /// and q15 keep it f32.
+    /// Format of the WKV state on the GPU: f32, or f16 in half the memory. Default: the plan's. With --precision f32 or
+    /// q15 it is f32.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) state_format: Option<StateFormat>,
-    /// Longest wait for work that the device was given at once, in seconds: past it the command fails. Default: 120,
-    /// 3600 where a CPU plays the device.
+    /// Timeout for one GPU submission, in seconds. Default: 120; 3600 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
     #[command(flatten)]
@@ -103,8 +101,8 @@ pub(crate) struct RunOptions {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct KernelOptions {
-    /// Also use the kernels in this folder, laid out like kernels-wgsl/: a file replaces the one of that name, or is
-    /// new.
+    /// Also use the kernels in this folder, laid out like kernels-wgsl/. A file replaces the built-in kernel at its
+    /// path, or adds one.
     #[arg(long = "kernels", value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Read once, so that a command sees one state of the folder.
@@ -170,8 +168,7 @@ pub(crate) fn say_differing(folder: &Path, catalogue: &Catalogue) {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Kernels and memory")]
 struct VariantOptions {
-    /// Take this variant for its op, whatever the plan says; may be given several times. `wgoose dev kernel` lists
-    /// them.
+    /// Use this variant for its op, whatever the plan says. Repeatable. `wgoose dev kernel` lists variants.
     #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
     forced: Vec<(String, String)>,
     /// Made once, so that it is known which were used.
@@ -215,10 +212,11 @@ impl Drop for VariantOptions {
 #[derive(Args, Clone, Copy)]
 #[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct MemoryOptions {
-    /// Most GPU memory to use (600MiB, 2GB, ...): weights that do not fit pass through a ring. Same results, slower.
+    /// Most GPU memory to use (600MiB, 2GB, ...). Weights that do not fit are streamed in every pass: same results,
+    /// slower.
     #[arg(long, value_name = "SIZE", conflicts_with = "eager", value_parser = size)]
     gpu_budget: Option<ByteSize>,
-    /// Upload every weight at once instead of on first use.
+    /// Upload all weights when the model is opened, not on first use.
     #[arg(long)]
     eager: bool,
 }
@@ -237,10 +235,10 @@ impl MemoryOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Kernels and memory")]
 pub(crate) struct CacheOptions {
-    /// Keep compiled kernels in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.
+    /// Cache compiled kernels in this folder. Default: $WGOOSE_CACHE_DIR, else the user's cache folder.
     #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
     cache_dir: Option<PathBuf>,
-    /// Compile every kernel anew, and keep none.
+    /// Compile every kernel again and cache none.
     #[arg(long)]
     no_cache: bool,
 }
@@ -440,7 +438,7 @@ impl RunOptions {
     }
 
     /// The engine that a session would run on, with that many sequences, and what it is.
-    pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<Configured, Failure> {
+    pub(crate) fn engine(&self, model: &Path, slots: usize) -> Result<ConfiguredEngine, Failure> {
         Ok(self.subject()?.engine(model, slots)?)
     }
 }

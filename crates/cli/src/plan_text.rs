@@ -19,7 +19,7 @@ pub(crate) fn print(plan: &Plan, catalogue: &Catalogue) -> Result<(), Failure> {
         listln!("{scenario} fusions: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
     }
     if let Some(workgroups) = plan.persistent {
-        listln!("persistent kernel: {workgroups} workgroups, hand-over by {}", plan.hand_over);
+        listln!("megakernel: {workgroups} workgroups, synchronised by {}", plan.hand_over);
     }
     if !plan.interleave.is_empty() {
         let names: Vec<&str> = plan.interleave.iter().map(|format| format.name()).collect();

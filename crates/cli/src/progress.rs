@@ -1,9 +1,9 @@
-//! What moves while a verb works: a line on stderr, drawn only on a terminal, and what is printed above it.
+//! A progress line on stderr, drawn only on a terminal, and the text that is printed above it.
 
 use crate::failure::Failure;
 use crate::wrapped::wrapped;
 use console::Term;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,15 +24,22 @@ impl Moving {
         Ok(Moving::show(bar))
     }
 
-    /// A bar of so many steps; `after` is the rest of indicatif's template behind it.
+    /// A bar of this many steps; `after` is the rest of indicatif's template behind it, in which `{left}` is the time
+    /// that is left.
     pub(crate) fn bar(len: u64, after: &str) -> Result<Self, Failure> {
-        let style = ProgressStyle::with_template(&format!("{{spinner}} {{bar:20}} {after}"))?;
+        let style = ProgressStyle::with_template(&format!("{{spinner}} {{bar:20}} {after}"))?.with_key(
+            "left",
+            |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                // A template has nowhere to report an error.
+                let _ = text.write_str(&left(state.pos(), state.eta()));
+            },
+        );
         Ok(Moving::show(ProgressBar::new(len).with_style(style)))
     }
 
     /// A bar of bytes.
     pub(crate) fn bytes() -> Result<Self, Failure> {
-        Moving::bar(0, "{bytes}/{total_bytes} {bytes_per_sec} (left: {eta})")
+        Moving::bar(0, "{bytes}/{total_bytes} {bytes_per_sec} (left: {left})")
     }
 
     /// Sets a bar to the bytes done and in total.
@@ -69,7 +76,7 @@ impl Moving {
     }
 
     /// Says what a benchmark is doing, of what `name` says.
-    pub(crate) fn watch(&self, name: &str) -> impl FnMut(wgoose_bench::Progress<'_>) -> ControlFlow<()> {
+    pub(crate) fn watch(&self, name: &str) -> impl FnMut(wgoose_bench::BenchProgress<'_>) -> ControlFlow<()> {
         move |now| {
             self.say(&format!("{name}: {now}"));
             ControlFlow::Continue(())
@@ -129,6 +136,14 @@ impl Countdown {
     }
 }
 
+/// The time that is left, unknown until a step is done.
+fn left(steps: u64, time: Duration) -> String {
+    match steps {
+        0 => "?".to_owned(),
+        _ => format!("{:#}", HumanDuration(time)),
+    }
+}
+
 fn left_until(end: &Mutex<Instant>) -> Duration {
     let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
     end.saturating_duration_since(Instant::now())
@@ -165,5 +180,16 @@ impl Write for Above {
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_unknown_before_the_first_step() {
+        assert_eq!((left(0, Duration::ZERO).as_str(), left(1, Duration::ZERO).as_str()), ("?", "0s"));
+        assert_eq!(left(3, Duration::from_secs(7200)), "2h");
     }
 }

@@ -9,41 +9,42 @@ use wgoose_session::{GenerateOptions, Model};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingFlags {
-    /// Most tokens to generate.
+    /// Most tokens to generate for each prompt.
     #[arg(short = 'n', long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// 0 is greedy.
+    /// Sampling temperature; 0 is greedy.
     #[arg(short, long, visible_alias = "temp", value_parser = temperature)]
     temperature: Option<f32>,
-    /// Smallest set of tokens whose probabilities reach this sum.
+    /// Sample from the fewest most likely tokens whose probabilities sum to this (nucleus sampling).
     #[arg(long, value_name = "SUM", value_parser = share)]
     top_p: Option<f32>,
-    /// Only the k likeliest tokens.
+    /// Sample from the k most likely tokens only.
     #[arg(long, value_name = "K", value_parser = at_least_one)]
     top_k: Option<NonZeroUsize>,
-    /// Locally typical sampling: of these tokens, those nearest to the expected information until their probabilities reach
-    /// this sum.
+    /// Locally typical sampling: from the tokens left by --top-p and --top-k, keep those whose information is nearest
+    /// to the expected one, until their probabilities sum to this.
     #[arg(long, value_name = "SUM", value_parser = share)]
     typical: Option<f32>,
-    /// Subtracted from the logit of every token chosen before.
+    /// Subtract this from the logit of every token generated before.
     #[arg(long, value_name = "LOGITS", value_parser = penalty)]
     presence_penalty: Option<f32>,
-    /// Subtracted from the logit of a token for each time that it was chosen.
+    /// Subtract this from a token's logit for each time it was generated.
     #[arg(long, value_name = "LOGITS", value_parser = penalty)]
     frequency_penalty: Option<f32>,
-    /// Factor by which these counts shrink with every token.
+    /// Multiply the counts behind both penalties by this at every token.
     #[arg(long, value_name = "FACTOR", value_parser = share)]
     penalty_decay: Option<f32>,
-    /// Added to the logit of a token, -inf never chooses it: 261=-inf. Can be given many times.
+    /// Add a bias to a token's logit, such as 261=-inf, which bans the token. Repeatable.
     #[arg(long, value_name = "TOKEN=BIAS", value_parser = bias)]
     logit_bias: Vec<(u32, f32)>,
-    /// End before this text; \n, \r, \t and \\ stand for line ends, tabs and a backslash. Can be given many times.
+    /// Stop before this text; \n, \r, \t and \\ are escapes. Repeatable.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = unescaped)]
     stop: Vec<String>,
-    /// End at this token, as at end-of-text (0). Can be given many times.
+    /// Stop at this token, as at end-of-text (0). Repeatable.
     #[arg(long, value_name = "TOKEN")]
     stop_token: Vec<u32>,
-    /// Same seed, plan and device: same text; GPU and CPU draw random numbers of their own.
+    /// Seed of sampling. The same seed, plan and device give the same text; the GPU and the CPU reference draw
+    /// different random numbers.
     #[arg(short, long)]
     seed: Option<u64>,
 }

@@ -14,7 +14,7 @@ use wgoose_runtime::timeline::{Span, Timeline};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Device and plan")]
 pub(crate) struct TimelineOptions {
-    /// Write a timeline of what happened to this file, for ui.perfetto.dev or chrome://tracing.
+    /// Write a timeline of the run to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     timeline: Option<PathBuf>,
 }

@@ -20,28 +20,28 @@ use wgoose_plans::{Chosen, ModelClass, Place, Store};
 use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 use wgoose_session::printable;
-use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, Step, SweepError, SweepOptions, Swept, sweep};
+use wgoose_tuner::sweep::{Event, Listener, Note, Part, STRATEGIES, SweepError, SweepOptions, SweepStep, Swept, sweep};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Effort {
-    /// About 20 s, longer where a large model's reference must be computed first: one merged step; where a GPU cannot
-    /// have that, the structure of the passes, and the costliest kernels.
+pub(crate) enum TuningEffort {
+    /// About 20 s, longer if a large model's reference must be computed first. Tries one megakernel; on a GPU that
+    /// cannot run it, fusions, chunk and the costliest kernels.
     Quick,
     /// About 300 s.
     #[default]
     Normal,
-    /// Every legal configuration of every kernel, whatever hunches about speed say; whole steps get an hour.
+    /// Every legal configuration of every kernel, without speed heuristics; then an hour of whole steps.
     Exhaustive,
 }
 
-impl Effort {
+impl TuningEffort {
     /// The time to spend, from the start of the process.
     pub(crate) fn budget(self) -> Duration {
         Duration::from_secs(match self {
-            Effort::Quick => 20,
-            Effort::Normal => 300,
-            Effort::Exhaustive => 3600,
+            TuningEffort::Quick => 20,
+            TuningEffort::Normal => 300,
+            TuningEffort::Exhaustive => 3600,
         })
     }
 
@@ -58,7 +58,7 @@ impl Effort {
             begun,
             budget: self.budget(),
             parts: Part::ALL.into(),
-            exhaustive: self == Effort::Exhaustive,
+            exhaustive: self == TuningEffort::Exhaustive,
             chunks: SweepOptions::default_chunks(device),
             objective: Objective::chat(device.is_cpu()),
             persistent: !device.is_cpu(),
@@ -137,7 +137,9 @@ pub(crate) fn watched<T>(
                 }
             }
             Event::Done(step) => {
-                if verbose || matches!(step, Step::Wrong { .. } | Step::NotRun { .. } | Step::NothingFaster) {
+                if verbose
+                    || matches!(step, SweepStep::Wrong { .. } | SweepStep::NotRun { .. } | SweepStep::NothingFaster)
+                {
                     line(&step);
                 }
             }

@@ -1,5 +1,20 @@
-//! Files that are written whole or not at all, lines that are appended whole, files that are opened only if they are
-//! files, compressed records, texts in UTF-8 whatever they are stored in, and the folders of a user's files.
+//! How does a program read and write files without half of one ever being seen?
+//!
+//! ```
+//! use std::io::Write;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("notes.txt");
+//! // The new content appears as a whole, or the old content stays.
+//! wgoose_files::replace(&path, |file| file.write_all(b"a goose"))?;
+//! assert_eq!(wgoose_files::read_to_string(&path)?, "a goose");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! In reading order: `new` writes files whole or not at all, `temporary` removes unfinished ones, `lines` appends whole
+//! lines ([`Lines`]), `ordinary` opens regular files only, `packed` reads records compressed with zstd, `own` files that
+//! no other user can have written, `text` decodes texts to UTF-8, and `user_folders` names the folders for a user's
+//! files.
 
 #![deny(missing_docs)]
 

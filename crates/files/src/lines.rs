@@ -1,4 +1,4 @@
-//! Files of lines that are only appended to, each on disk before anything goes on, by one process at a time.
+//! Append-only files of lines. Each line is on disk before the call returns, and one process writes at a time.
 //!
 //! A writer that was killed in the middle of a line leaves a torn tail, which the next one moves to `NAME.torn`.
 

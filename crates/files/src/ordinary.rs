@@ -1,5 +1,5 @@
-//! Opening files that must be files. A FIFO would wait for a writer, a device would have effects of its own, a folder cannot be read:
-//! they are refused. The question is asked of what was opened, so that nothing can take its place in between.
+//! Opening files that must be regular files. A FIFO would wait for a writer, a device would have side effects, a folder
+//! cannot be read: they are refused. The check looks at the opened file, so that nothing can take its place in between.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

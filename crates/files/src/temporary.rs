@@ -1,4 +1,4 @@
-//! Temporary files: which there are, so that a signal can remove them; and those of processes that were killed.
+//! Temporary files: a list of ours, so that a signal can remove them, and the files of processes that were killed.
 //!
 //! A temporary file is locked while its process lives. One that can be locked belongs to none, and is removed when the next one is
 //! made in that folder. (On Unix: elsewhere a lock would keep readers out too.)

@@ -1,4 +1,4 @@
-//! What makes a graph legal: one table of rules, checked between passes. Later stages assume them.
+//! The legality of graphs: one table of rules, checked between passes. Later stages assume them.
 
 use crate::{Graph, ModelShape, Node, NodeId, OperandKind, Source, State, Use};
 use std::collections::BTreeMap;

@@ -1,16 +1,29 @@
-//! What is computed.
+//! What is computed for a token?
 //!
-//! A model's forward pass is a [`Graph`]. Its nodes are *sources* (weights, states, token ids) and *ops* ([`Op`]): norms, matrix
-//! products, the recurrence. An op makes one value, so a node names both; its edges say which value each *operand* reads. A pass
-//! works on a batch: tokens of several sequences packed one behind the other, a *segment* each. Values have a row for each token;
-//! states have a row for each sequence slot, and one op alone that updates each of them.
+//! ```
+//! use wgoose_graph::{Fusion, FusionSet, ModelShape, check, rewrite, rwkv7};
 //!
-//! [`rwkv7::forward`] writes the model down, on one page, unfused. A [`Fusion`] is a rewrite: it replaces some ops by one that
-//! computes the same, or says why not ([`rewrite`]). [`check`] holds every graph against one table of legality before and after.
-//! Then [`Graph::schedule`] orders the ops, and [`arena`] gives values slots by their liveness.
+//! let shape = ModelShape::preset("0.1B").ok_or("no such size")?;
+//! let mut graph = rwkv7::forward(&shape)?;
+//! let unfused = graph.op_ids().count();
+//! rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL))?;
+//! check(&graph)?;
+//! assert!(graph.op_ids().count() < unfused);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
-//! Sizes are those of a [`ModelShape`]; how a weight is stored is its [`Format`], a row of one table. This crate knows no file,
-//! no GPU and no WGSL.
+//! A model's forward pass is a [`Graph`]. Its nodes are *sources* (weights, states, token ids) and *ops* ([`Op`]):
+//! norms, matrix products, the recurrence. An op makes one value, so a node names both; its edges say which value each
+//! *operand* reads. A pass works on a batch: the packed tokens of several sequences, a *segment* each. A value has a
+//! row for each token. A state has a row for each sequence slot, and exactly one op updates it.
+//!
+//! In reading order: `shape` has a model's sizes ([`ModelShape`]), `weight` and `format` its weights and how they are
+//! stored, `op` and `graph` the nodes, [`rwkv7`] the model on one page, unfused. `infer` gives values their sizes, and
+//! `legality` is one table that [`check`] holds every graph against. [`rewrite`] fuses: a [`Fusion`] replaces ops by
+//! one op that computes the same, or says why it does not apply. `liveness` gives values slots ([`arena`]). `target`
+//! cuts a graph for embeddings, and `text` prints it.
+//!
+//! This crate knows no file, no GPU and no WGSL.
 
 #![deny(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! The ops of the forward pass: what each one computes and what it reads, by name.
 //!
-//! An op makes exactly one value, `y`. Operand names are those of the WGSL bindings and of the CPU reference.
-//! Letters: T tokens of the batch, S its segments, R requested output rows, C width, H heads of N channels.
+//! An op makes exactly one value, `y`. Operands have the names of the WGSL bindings and of the CPU reference. Letters:
+//! T tokens of the batch, S its segments, R requested output rows, C width, H heads of N channels.
 
 use serde::{Deserialize, Serialize};
 

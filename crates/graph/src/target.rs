@@ -1,4 +1,4 @@
-//! What a pass ends in: logits, or hidden states on the way to them.
+//! The end of a pass: logits, or hidden states on the way to them.
 
 use crate::ModelShape;
 

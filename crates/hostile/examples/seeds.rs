@@ -1,4 +1,4 @@
-//! Writes valid inputs below a folder, in one of its own for each format: `cargo run -p wgoose-hostile --example seeds fuzz/corpus`.
+//! Writes valid inputs into one folder for each format: `cargo run -p wgoose-hostile --example seeds fuzz/corpus`.
 
 use std::error::Error;
 use std::fs;

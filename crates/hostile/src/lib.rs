@@ -1,8 +1,15 @@
-//! What reads bytes of strangers, one function a format. None may panic, hang or take memory out of proportion,
-//! whatever the bytes: fuzzers look for some that make one do so (`fuzz/`), and what they found are inputs of a test
-//! here (`inputs/`).
+//! Can bytes of strangers make a parser panic, hang or take memory out of proportion?
 //!
-//! A refusal is an answer like any other. Where a reader promises more than to survive, that is asserted.
+//! ```
+//! // A refusal is an answer like any other.
+//! for (_, parse) in wgoose_hostile::ALL {
+//!     parse(b"a goose");
+//! }
+//! ```
+//!
+//! Parsers of untrusted input, one function for each format. Fuzzers look for bytes that break one (`fuzz/`); inputs
+//! that did are kept in `inputs/` and tested. Where a parser promises more than to survive, the function asserts it.
+//! `seeds` has valid inputs to begin with, `world` the files that a parser needs around its input.
 
 #![deny(missing_docs)]
 

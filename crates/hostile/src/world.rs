@@ -1,4 +1,4 @@
-//! What readers need around the bytes: one small model and all that is made of it, once a process.
+//! The surroundings that parsers need: one small model and all files made of it, once a process.
 
 use std::fs;
 use std::path::Path;

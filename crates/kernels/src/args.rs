@@ -1,4 +1,4 @@
-//! What an op's reference reads and writes: plain slices, and matrices that hand out rows of f32.
+//! Operands and results of an op's reference: plain slices, and matrices that return rows of f32.
 
 use crate::Segment;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The catalogue: which variants there are of each op. What a scan of `kernels-wgsl/` finds, and of a folder beside it.
+//! The catalogue: the variants of each op, from a scan of `kernels-wgsl/` and of a folder beside it.
 
 use crate::library::{Library, LibraryError};
 use crate::wgsl::{Standing, TextError};

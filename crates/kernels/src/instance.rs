@@ -1,4 +1,4 @@
-//! An op instance: one op at its place in a graph, with every size known. What a kernel is specialised for and refused by.
+//! An op instance: one op at its place in a graph, with every size known. A kernel is specialised for it, or refused.
 
 use crate::wgsl::{Fact, Reader};
 use crate::written_instance::WrittenInstance;

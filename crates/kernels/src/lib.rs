@@ -1,23 +1,33 @@
-//! How an op can be computed. The words of this crate:
+//! How can an op be computed?
 //!
+//! ```
+//! use wgoose_kernels::Catalogue;
+//!
+//! let catalogue = Catalogue::embedded();
+//! for variant in catalogue.variants("layer_norm") {
+//!     println!("{}: {}, {} configurations", variant.name(), variant.idea(), variant.configs().len());
+//! }
+//! # assert!(!catalogue.variants("layer_norm").is_empty());
+//! ```
+//!
+//! The words of this crate, in reading order:
+//!
+//! - [`ops`] defines each **op**: maths, CPU reference, tolerance.
 //! - An **op instance** ([`Instance`]) is an op of a graph at its place, for one batch: every size, the format of every
-//!   matrix, the rows of this dispatch. Instances of one op, sizes, formats and bucket of rows share a **tuning key**
-//!   ([`plan::TuningKey`]), for which a plan makes one choice.
-//! - A **variant** ([`Variant`]) is one way to compute an op: one WGSL file, complete by itself. It says its idea, the
-//!   device
-//!   features it needs, its grid, what may be chosen (*tunables*), what must hold (*rules of legality*, `const_assert`) and
-//!   what is hardly worth trying (*hunches*, `// prune:`). `kernels-wgsl/README.md` defines the directives.
+//!   matrix, the rows of this dispatch. Instances of one op with the same sizes, formats and bucket of rows share a
+//!   **tuning key** ([`plan::TuningKey`]), for which a plan makes one choice.
+//! - A **variant** ([`Variant`]) is one way to compute an op: one complete WGSL file. It declares its idea, the device
+//!   features that it needs, its grid, what may be chosen (*tunables*), its legality (`const_assert`), and speed
+//!   heuristics that may be overruled (`// prune:`). `kernels-wgsl/README.md` defines the directives.
 //! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
-//! - A **kernel** ([`Kernel`]) is a variant specialised: for an instance, a configuration and the limits of a device
-//!   ([`Limits`], plain data). It has a final text, whose hash is its identity, and **facts** ([`Facts`]): what naga's module
-//!   says of it. A configuration that breaks a constraint gives a [`Refusal`]; a file that is wrong gives a [`TextError`],
-//!   for which nothing else stands in.
-//! - The **catalogue** ([`Catalogue`]) is every variant that a scan of the folder finds, in the binary and beside it.
-//! - A **stage** is a kernel within the [`persistent`] kernel of a run of layers.
+//! - A **kernel** ([`Kernel`]) is a variant specialised for an instance, a configuration and the limits of a device
+//!   ([`Limits`], plain data). Its final text has a hash, which is its identity, and **facts** ([`Facts`]) from naga's
+//!   module. A configuration that breaks a constraint gives a [`Refusal`]; a wrong file gives a [`TextError`].
+//! - The **catalogue** ([`Catalogue`]) has every variant of the binary and of a folder.
+//! - A **phase** (here a *stage*) is a kernel inside the [megakernel](persistent) of a run of layers.
 //! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
 //!
-//! [`ops`] defines each op: maths, CPU reference, tolerance. `wgsl` reads kernel text, and nothing else does. No file
-//! of this crate knows a device handle.
+//! Only `wgsl` reads kernel text. No file of this crate knows a device handle.
 
 #![deny(missing_docs)]
 

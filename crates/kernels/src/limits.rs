@@ -1,4 +1,4 @@
-//! What a device can do, as plain data: kernels are chosen and refused by these, never by a device handle.
+//! The limits of a device, as plain data: kernels are chosen and refused by these, never by a device handle.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a variant computes with, beside f32: how coarsely the activations inside a product are rounded.
+//! The arithmetic of a variant, beside f32: how coarsely it rounds the activations inside a product.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

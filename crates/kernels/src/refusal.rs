@@ -1,4 +1,4 @@
-//! Why a kernel is not used where it could stand.
+//! Reasons for not using a kernel.
 
 use crate::wgsl::{Broken, Kind, TextError};
 use crate::{Feature, Knows, Precision};

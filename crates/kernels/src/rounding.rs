@@ -1,4 +1,4 @@
-//! What rounding the activations inside a product may change.
+//! The error that rounding the activations inside a product may cause.
 
 use crate::{Instance, Precision, StateFormat};
 use wgoose_graph::{Activation, Format, Op};

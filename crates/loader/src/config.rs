@@ -1,8 +1,8 @@
-//! What `config.json` and `tokenizer_config.json` beside a model say of it, as Hugging Face's libraries write them.
+//! The `config.json` and `tokenizer_config.json` beside a model, as Hugging Face's libraries write them.
 //!
-//! The keys are those of `RWKV7Config` in flash-linear-attention (`fla/models/rwkv7/configuration_rwkv7.py`) and of
-//! `Rwkv7Config` in transformers (`models/rwkv7/configuration_rwkv7.py`). `fuse_norm` chooses a kernel there, and says
-//! nothing of the weights.
+//! The keys are the fields of `RWKV7Config` in flash-linear-attention (`fla/models/rwkv7/configuration_rwkv7.py`) and
+//! of `Rwkv7Config` in transformers (`models/rwkv7/configuration_rwkv7.py`). `fuse_norm` chooses a kernel there, and
+//! says nothing of the weights.
 
 use crate::contents::{Contents, Size};
 use crate::error::LoadError;

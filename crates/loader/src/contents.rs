@@ -1,4 +1,4 @@
-//! What a container holds, in terms all containers share: named raw tensors and the sizes it declares.
+//! The contents of a container, in terms all containers share: named raw tensors and the sizes it declares.
 
 use crate::blocks::SourceFormat;
 use std::collections::HashMap;
@@ -52,6 +52,8 @@ pub struct About {
     /// The kind of its vocabulary (`tokenizer.ggml.model`): rwkv; or the class of its tokenizer (`tokenizer_class` of a
     /// `tokenizer_config.json` beside it).
     pub tokenizer: Option<String>,
+    /// Whether it has a template of chats (`tokenizer.chat_template`).
+    pub has_chat_template: bool,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).

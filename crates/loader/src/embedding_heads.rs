@@ -1,8 +1,8 @@
 //! The heads of embedding models: small networks that turn the hidden state at the end of a text into its embedding,
 //! one for each task.
 //!
-//! Names and sizes are those of `MultiTaskHead` and `NonlinearHead` in EmbeddingRWKV (PyPI `rwkv-emb`, `model.py`).
-//! Whatever the names of the other tensors begin with, those of heads begin with `head.`.
+//! Names and sizes follow `MultiTaskHead` and `NonlinearHead` in EmbeddingRWKV (PyPI `rwkv-emb`, `model.py`). Whatever
+//! the names of the other tensors begin with, names of heads begin with `head.`.
 
 use crate::contents::Directory;
 use crate::error::LoadError;

@@ -1,5 +1,5 @@
-//! A model file that is open: its bytes through a map and by position, and whether they are still those of the file
-//! that was opened. One handle serves all three, so that a file renamed over this one changes nothing.
+//! An open model file: its bytes through a map and by position, and whether they are still the bytes of the file that
+//! was opened. One handle serves all three, so that a file renamed over this one changes nothing.
 
 use crate::error::LoadError;
 use crate::map::FileMap;

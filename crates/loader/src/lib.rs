@@ -1,9 +1,24 @@
-//! Where weights come from: GGUF, safetensors and .pth over one memory map; adapters; synthetic models.
+//! Where do weights come from?
 //!
-//! A file is distrusted once, at [`Model::open`]: everything in it is bounded, named and checked there, and no byte of
-//! a tensor is read, but for small strided views of a .pth, which are copied. Afterwards [`Model::tensor`] hands out
-//! borrowed [`TensorView`]s that cannot fail, and [`Model::read`] reads by position where the file may: a truncated
-//! file or a failing disk is an error, never a signal.
+//! ```no_run
+//! use wgoose_graph::Weight;
+//! use wgoose_loader::Model;
+//!
+//! let model = Model::open("model.gguf")?;
+//! for weight in Weight::all(model.shape()) {
+//!     let tensor = model.tensor(weight);
+//!     println!("{weight}: {} x {} in {}", tensor.rows(), tensor.cols(), tensor.format());
+//! }
+//! # Ok::<(), wgoose_loader::LoadError>(())
+//! ```
+//!
+//! From GGUF, safetensors and .pth files over one memory map, from adapters ([`adapter`]), or from a seed ([`synth`]).
+//! [`convert`] and [`writer`] write model files; [`blocks`] codes their formats.
+//!
+//! A file is distrusted once, in [`Model::open`], which bounds, names and checks everything in it. It reads no tensor,
+//! except small strided views of a .pth, which it copies. Afterwards [`Model::tensor`] returns borrowed [`TensorView`]s
+//! that cannot fail, and [`Model::read`] reads by position: a truncated file or a failing disk is an error, never a
+//! signal.
 //!
 //! ```text
 //! path --shards--> files --map--> bytes --gguf | safetensors | pth--> Contents: a Directory of raw tensors, sizes

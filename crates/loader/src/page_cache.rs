@@ -1,4 +1,5 @@
-//! What of a file the system holds in memory: for measuring cold starts, which begin with none of it. Linux only.
+//! The part of a file that the system holds in memory: for measuring cold starts, which begin with none of it. Linux
+//! only.
 //!
 //! On file systems that live in memory (tmpfs) everything stays resident.
 

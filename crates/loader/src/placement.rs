@@ -1,4 +1,4 @@
-//! Where each weight of the model lies: the last check before views are handed out.
+//! The place of each weight in the files: the last check before views are returned.
 
 use crate::blocks::SourceFormat;
 use crate::contents::{Contents, Directory, Element, RawTensor};

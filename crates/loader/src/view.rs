@@ -1,4 +1,4 @@
-//! A weight as it lies in the file, in the model's own terms.
+//! A weight as the file stores it, in the model's terms.
 
 use crate::blocks;
 use std::ops::Range;

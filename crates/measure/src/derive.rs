@@ -1,12 +1,12 @@
 //! From a ledger to a plan: a pure function, so that a plan can be derived again anywhere, under other rules, without a
 //! device.
 //!
-//! A plan qualifies if it passed the gate and the comparisons with the default say that it is faster in something and
-//! slower in nothing that a running process does. A scenario that it runs as the default does need not be compared, and
-//! samples of another plan that runs a scenario in the same way hold for it. Of those that do, the one that is best for
-//! the objective is derived; where several lie within the noise of the best, the one with the fewest choices, then the
-//! smallest id: two tunings of one machine come to the same plan more often than the clock does. Where none qualifies,
-//! the plan is put together from kernels that beat their defaults, and what was not measured is named.
+//! A plan qualifies if it passed the gate and its comparisons with the default show it faster in at least one scenario
+//! of a running process and slower in none. A scenario that it runs as the default does need not be compared, and
+//! samples of another plan that runs a scenario in the same way hold for it. Among the plans that qualify, the best for
+//! the objective is derived; of several within the noise of the best, the plan with the fewest choices, then the
+//! smallest id, so that two tunings of one machine often give the same plan. If none qualifies, the plan is put
+//! together from kernels that beat their defaults, and missing measurements are named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
 use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, Session, Trial};

@@ -17,7 +17,7 @@ pub struct Drive {
     /// Whether several sequences are read together.
     pub sequences: Sequences,
     /// Where the weights are when a sample begins.
-    pub weights: Weights,
+    pub weights: WeightsAtStart,
 }
 
 /// Who chooses tokens.
@@ -42,7 +42,7 @@ pub enum Sequences {
 
 /// Where the weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Weights {
+pub enum WeightsAtStart {
     /// On the device.
     #[default]
     There,

@@ -1,5 +1,5 @@
-//! What a runner can be asked to do, as plain data: a job says all that its outcome depends on, but for the device and
-//! the model.
+//! The jobs of a runner, as plain data: a job contains all that its outcome depends on, except the device and the
+//! model.
 
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a plan is to be good at: scenarios, and how much each counts.
+//! The objective of a plan: scenarios with weights.
 
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a paired comparison of two plans found, and with which effort it was made.
+//! The result of a paired comparison of two plans, and its effort.
 
 use crate::job::Cost;
 use crate::stats::sequential::{MOST_SLOWER, Question};

@@ -1,4 +1,4 @@
-//! What is tuned, as plain data: a model's sizes and formats on a device.
+//! The problem of a search, as plain data: a model's sizes and formats on a device.
 
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};

@@ -1,4 +1,4 @@
-//! What a plan runs in a scenario: of two plans that run it alike, samples of one hold for the other.
+//! The way a plan runs a scenario: samples of one plan hold for another that runs it alike.
 
 use crate::problem::Problem;
 use crate::scenario::Scenario;

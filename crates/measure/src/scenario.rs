@@ -1,4 +1,4 @@
-//! What people run, and a comparison times.
+//! Scenarios: the uses of a model that a comparison times.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

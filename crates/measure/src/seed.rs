@@ -7,8 +7,8 @@
 //!   "config": {"GRID": "SM", "LANES_PER_GROUP": 32, "ROWS": 1, "THREADS_PER_ROW": 32, "UNROLL": 1, "WG": 640}}]
 //! ```
 //! `op` and `variant` are names of the catalogue, `config` has a choice of each of the variant's tunables, as text or a
-//! number. Sizes are optional: without them a seed is for every site of its op. `rows` stands for the bucket of token
-//! counts that it falls in.
+//! number. Sizes are optional: without them a seed is for every site of its op. `rows` means the bucket of token counts
+//! that contains it.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

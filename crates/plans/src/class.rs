@@ -1,4 +1,4 @@
-//! What models one plan is for: the same sizes, and weights in the same formats.
+//! The models that one plan is for: the same sizes, and weights in the same formats.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_graph::{Format, LayerWeight, ModelShape, Weight, WeightClass};

@@ -37,8 +37,8 @@ pub fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
     let k_major = |plan: &Plan| list(&plan.k_major.iter().map(|role| format!("{role:?}")).collect::<Vec<_>>());
     all.add("K-major", k_major(a), k_major(b));
     let persistent = |plan: &Plan| plan.persistent.map_or("none".to_owned(), |n| format!("{n} workgroups"));
-    all.add("persistent kernel", persistent(a), persistent(b));
-    all.add("hand-over", a.hand_over, b.hand_over);
+    all.add("megakernel", persistent(a), persistent(b));
+    all.add("synchronisation", a.hand_over, b.hand_over);
     all.add("multiprocessors", a.multiprocessors, b.multiprocessors);
     all.add("precision of other kernels", a.precision, b.precision);
     all.add("state", a.state, b.state);
@@ -139,7 +139,7 @@ mod tests {
         let key = choice().key.to_string();
         assert_eq!(
             what,
-            ["prefill chunk", "decode fusions", "persistent kernel", "hand-over", &key, "decode, 1 tokens"]
+            ["prefill chunk", "decode fusions", "megakernel", "synchronisation", &key, "decode, 1 tokens"]
         );
         assert_eq!((found[1].a.as_str(), found[1].b.as_str()), ("+norm-shift", "none"));
         assert_eq!(found[4].a, "default");

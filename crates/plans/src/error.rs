@@ -1,4 +1,4 @@
-//! What can go wrong with the store.
+//! Errors of the store.
 
 use std::path::PathBuf;
 use wgoose_kernels::PlanError;

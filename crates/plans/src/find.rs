@@ -2,7 +2,7 @@
 
 use crate::passes::Passes;
 use crate::stale::{edited, safe_part};
-use crate::{Gain, ModelClass, Origin, Report, Skipped, Store, plan_name, shipped};
+use crate::{Gain, ModelClass, Origin, PlanReport, Skipped, Store, plan_name, shipped};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wgoose_kernels::plan::Fusions;
@@ -52,7 +52,7 @@ pub struct Chosen {
     /// The plan, ready to be run.
     pub plan: Plan,
     /// Where it is from.
-    pub report: Report,
+    pub report: PlanReport,
 }
 
 /// Where a model is to run.
@@ -72,13 +72,13 @@ impl Place<'_> {
     /// The default plan.
     pub fn default_plan(&self, was_asked: bool) -> Chosen {
         let plan = Plan::default_for(self.device.clone(), *self.class.shape(), self.limits);
-        let report = Report::of(&plan, Origin::Default { was_asked }, Vec::new(), Vec::new());
+        let report = PlanReport::of(&plan, Origin::Default { was_asked }, Vec::new(), Vec::new());
         Chosen { plan, report }
     }
 
     /// A plan of a file that was named by hand, and was checked.
     pub fn in_file(&self, plan: Plan, path: &Path) -> Chosen {
-        let report = Report::of(&plan, Origin::File(path.to_owned()), edited(&plan).collect(), Vec::new());
+        let report = PlanReport::of(&plan, Origin::File(path.to_owned()), edited(&plan).collect(), Vec::new());
         Chosen { plan, report }
     }
 
@@ -142,7 +142,7 @@ impl Place<'_> {
             plan = Plan { evidence: plan.evidence, ..default };
         }
         let (plan, stale) = safe_part(plan, self.device, self.limits, self.class, self.catalogue);
-        let report = Report::of(&plan, origin, stale, Vec::new());
+        let report = PlanReport::of(&plan, origin, stale, Vec::new());
         Chosen { plan, report }
     }
 }

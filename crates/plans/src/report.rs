@@ -1,4 +1,4 @@
-//! What is said of the plan that was chosen: one line.
+//! A report of the chosen plan, in one line.
 
 use crate::{Stale, day};
 use std::fmt;
@@ -9,7 +9,7 @@ use wgoose_kernels::plan::ScenarioEvidence;
 
 /// Where the plan is from, and what is to be known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct PlanReport {
     /// Where it is from.
     pub origin: Origin,
     /// What it gains over the default, as measured when it was tuned.
@@ -64,9 +64,9 @@ pub struct Skipped {
     pub why: String,
 }
 
-impl Report {
-    pub(crate) fn of(plan: &Plan, origin: Origin, stale: Vec<Stale>, skipped: Vec<Skipped>) -> Report {
-        Report { origin, gain: Gain::of(plan), stale, skipped }
+impl PlanReport {
+    pub(crate) fn of(plan: &Plan, origin: Origin, stale: Vec<Stale>, skipped: Vec<Skipped>) -> PlanReport {
+        PlanReport { origin, gain: Gain::of(plan), stale, skipped }
     }
 
     /// The plan's name in the store or in the program, or its file; `None` for the default.
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PlanReport {
     /// One line, such as `tuned 2026-11-20 (store), 1.84 x the default in decode`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {

@@ -1,4 +1,4 @@
-//! What has changed since a plan was made, and what is left of it that is safe.
+//! Changes since a plan was made, and the part of the plan that is still valid.
 
 use crate::ModelClass;
 use crate::passes::Passes;

@@ -5,7 +5,7 @@ use crate::error::of_session;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use wgoose_session::{Batch, BatchEvent, GenerateOptions, Generated, SequenceId, SessionError};
+use wgoose_session::{BatchEvent, GenerateOptions, Generated, SequenceId, SessionBatch, SessionError};
 
 /// Steps between two looks at signals and at who has ended: what an ended sequence wastes at most.
 const STEPS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
@@ -13,7 +13,7 @@ const STEPS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 /// What follows each prompt, in their order.
 pub(crate) fn generate(
     py: Python<'_>,
-    mut batch: Batch,
+    mut batch: SessionBatch,
     prompts: &[Vec<u8>],
     options: &GenerateOptions,
 ) -> PyResult<Vec<(String, Generated)>> {
@@ -41,7 +41,7 @@ pub(crate) fn generate(
 
 /// Some steps: texts grow, and those that end move from one place to the other.
 fn step(
-    batch: &mut Batch,
+    batch: &mut SessionBatch,
     going: &mut HashMap<SequenceId, (usize, String)>,
     ended: &mut Vec<(usize, String, Generated)>,
 ) -> Result<(), SessionError> {

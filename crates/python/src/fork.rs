@@ -1,6 +1,6 @@
-//! Processes that were forked. Threads do not come along: not those of the driver, not those that compute, not those that hold a lock.
-//! Whatever waits for one of them waits for ever, also where a value is dropped. So the process that used the package first is the
-//! only one: what belongs to it can be neither used nor dropped in another, but is left where it lies.
+//! Forked processes. A fork does not copy threads: the driver's, those that compute, those that hold a lock. Waiting
+//! for one of them would never end, even where a value is dropped. So the process that used the package first is the
+//! only one: in another process its values can be neither used nor dropped, and are leaked.
 
 use crate::error::ForkError;
 use pyo3::PyResult;

@@ -1,4 +1,4 @@
-//! A generation: text as it comes, from a sequence of its own on a thread of its own.
+//! A generation: streamed text, from a separate sequence on a separate thread.
 
 use crate::boundary::outside;
 use crate::error::{Error, of_session};

@@ -1,7 +1,16 @@
 //! The Python package `wgoose`: sessions with numpy arrays in and out.
 //!
-//! A forked process cannot use what its parent has: see [`fork`]. Whatever takes time runs without Python's lock, and takes a session's lock only then: no thread ever holds one and waits
-//! for the other.
+//! ```python
+//! import wgoose
+//!
+//! model = wgoose.Model.load("model.gguf")
+//! print(*model.generate("The goose flies over", max_tokens=64), sep="")
+//! ```
+//!
+//! In reading order: `model` and `state` are what people call, `generation`, `completion` and `trace` what it returns;
+//! `tune` and `model_file` are the tools; `fork` refuses sessions in a forked process, which cannot use its parent's.
+//! Long calls release Python's lock and take the session's lock only then, so no thread waits for one while it holds
+//! the other.
 
 mod batch;
 mod bench;

@@ -116,7 +116,9 @@ pub(crate) fn convert(
                 AllocationStep::Tensor { done, total, .. } => {
                     interrupt.look(listen.as_ref(), |py| (done, total).into_pyobject(py))
                 }
-                AllocationStep::Text { .. } | AllocationStep::Mix { .. } => interrupt.signals(),
+                AllocationStep::Text { .. } | AllocationStep::Measurements { .. } | AllocationStep::Mix { .. } => {
+                    interrupt.signals()
+                }
             });
             let made = interrupt.or_raise(made.map_err(|e| of_allocation(&e, name.as_deref())))?;
             (options.to, options.chosen) = (Some(made.mix), Some(made.chosen.clone()));

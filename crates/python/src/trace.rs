@@ -1,4 +1,4 @@
-//! What every op of a model makes.
+//! A trace: the output of every op of a model.
 
 use crate::boundary::outside;
 use crate::embedding::array;

@@ -19,14 +19,14 @@ pub struct Course {
     /// Seconds that the newest sweep was given.
     pub budget: Option<f64>,
     /// One for each scenario in which plans were compared.
-    pub progress: Vec<Progress>,
+    pub progress: Vec<SearchProgress>,
     /// Visits of the control kernel.
     pub control: Vec<ControlVisit>,
 }
 
 /// Plans in one scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct SearchProgress {
     /// What was timed.
     pub scenario: Scenario,
     /// Every plan that was timed, in order.
@@ -75,7 +75,7 @@ impl Course {
 }
 
 /// The same, with the gains of the derived plan at the end.
-fn ending_in(mut progress: Vec<Progress>, spent: f64, derived: &[Gain]) -> Vec<Progress> {
+fn ending_in(mut progress: Vec<SearchProgress>, spent: f64, derived: &[Gain]) -> Vec<SearchProgress> {
     for own in &mut progress {
         let of_plan = derived.iter().find(|gain| gain.scenario == own.scenario);
         own.best.extend(of_plan.map(|gain| (spent, gain.result.comparison.log_ratio.exp())));
@@ -97,7 +97,7 @@ impl Estimates {
 }
 
 /// The scenarios of the objective, then others that were timed.
-fn progress(view: &View<'_>, objective: &Objective) -> Vec<Progress> {
+fn progress(view: &View<'_>, objective: &Objective) -> Vec<SearchProgress> {
     let Some(session) = view.session else { return Vec::new() };
     let mut estimates = Estimates { default: session.default.clone(), gains: HashMap::new() };
     let mut attempts: HashMap<Scenario, Vec<Attempt>> = HashMap::new();
@@ -147,7 +147,7 @@ fn progress(view: &View<'_>, objective: &Objective) -> Vec<Progress> {
     scenarios.append(&mut others);
     let of = |scenario| {
         let attempts = attempts.remove(&scenario)?;
-        Some(Progress { scenario, attempts, best: best.remove(&scenario).unwrap_or_default() })
+        Some(SearchProgress { scenario, attempts, best: best.remove(&scenario).unwrap_or_default() })
     };
     scenarios.into_iter().filter_map(of).collect()
 }

@@ -1,4 +1,4 @@
-//! What failed, and why.
+//! Failures and their causes.
 
 use super::view::View;
 use wgoose_measure::job::Job;
@@ -50,7 +50,7 @@ fn what(trial: &Trial) -> String {
         Job::Gate { plan, only_decode: false } => format!("the gate of plan {plan}"),
         Job::Gate { plan, only_decode: true } => format!("the gate of plan {plan} in decode"),
         Job::ExtendedGate { plan, .. } => format!("long prompts and full batches of plan {plan}"),
-        Job::Resident { plan } => format!("the persistent kernel of plan {plan}"),
+        Job::Resident { plan } => format!("the megakernel of plan {plan}"),
         Job::Prepare { plans } => format!("{} plans, compiled ahead", plans.len()),
         Job::Screen { plans: [a, b], scenario }
         | Job::Steps { plans: [a, b], scenario, .. }

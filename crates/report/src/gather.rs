@@ -13,7 +13,7 @@ use wgoose_measure::objective::Objective;
 
 /// What ledgers say of the device and model of their newest sweep.
 #[derive(Debug)]
-pub struct Report {
+pub struct LedgerReport {
     /// Of what; `None` where nothing was measured.
     pub subject: Option<Subject>,
     /// What the plan is to be good at.
@@ -36,7 +36,7 @@ pub struct Report {
     pub others: usize,
 }
 
-impl Report {
+impl LedgerReport {
     /// Gathers a report. Kernels are held against `roofline`, or, where it is not known, against the most that any of
     /// them reached.
     pub fn gather(
@@ -45,13 +45,13 @@ impl Report {
         objective: &Objective,
         policy: &Policy,
         roofline: Option<Ceiling>,
-    ) -> Report {
+    ) -> LedgerReport {
         let view = View::of(records);
         let derived = derive(records, catalogue, objective, policy);
         let plan = derived.as_ref().ok().map(|derived| &derived.plan);
         let gains = derived.as_ref().map_or(&[][..], |derived| &derived.gains);
         let sites = sites(&view, catalogue, plan, roofline);
-        Report {
+        LedgerReport {
             subject: view.subject(),
             objective: objective.clone(),
             searched: view.searched(),

@@ -1,4 +1,4 @@
-//! What was not run: configurations that were refused, by reason, and what no time was left for.
+//! Work that was not run: configurations that were refused, by reason, and work for which no time was left.
 
 use super::sites::Site;
 use super::view::View;

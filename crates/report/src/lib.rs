@@ -1,8 +1,21 @@
-//! What a ledger says, for people: gathered as plain data ([`Report`]), then drawn as one HTML file ([`page`]).
+//! How does a person read a ledger?
 //!
-//! An experiment is one picture ([`picture`]); [`t4`] writes what other tuners read.
+//! ```no_run
+//! use wgoose_kernels::Catalogue;
+//! use wgoose_measure::{derive::Policy, ledger, objective::Objective};
+//! use wgoose_report::{LedgerReport, page};
 //!
-//! A ledger may come from anyone: nothing of it is trusted to be short, finite or free of markup.
+//! let (records, _) = ledger::read("plan.jsonl".as_ref())?;
+//! let report = LedgerReport::gather(&records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None);
+//! std::fs::write("plan.html", page(&report, &[]))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`LedgerReport`] gathers a ledger as plain data, and [`page`] draws it as one HTML file. [`picture`] draws an
+//! experiment, and [`t4`] writes the exchange format of autotuners. In reading order: `gather` with `view`, `sites`,
+//! `course`, `failures` and `left_out`, which are its parts; then `page` with `drawing`, `charts`, `heat` and `html`.
+//!
+//! A ledger may come from anyone: nothing in it is trusted to be short, finite or free of markup.
 
 #![deny(missing_docs)]
 
@@ -24,11 +37,11 @@ pub mod t4;
 mod view;
 
 pub use charts::{Gain, gains};
-pub use course::{Attempt, ControlVisit, Course, Progress};
+pub use course::{Attempt, ControlVisit, Course, SearchProgress};
 pub use drawing::{Anchor, Axis, Drawing, WIDTH, standalone};
 pub use experiment::picture;
 pub use failures::Failed;
-pub use gather::Report;
+pub use gather::LedgerReport;
 pub use heat::{Cell, HeatMap};
 pub use left_out::{LeftOut, Refusals};
 pub(crate) use numbers::utc;

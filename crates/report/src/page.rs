@@ -4,7 +4,7 @@ use super::charts::{Gain, MOST_POINTS, MOST_VARIANTS, control, gains, heat, prog
 use super::course::Course;
 use super::drawing::DRAWINGS;
 use super::failures::Failed;
-use super::gather::Report;
+use super::gather::LedgerReport;
 use super::html::{LONG, SHORT, Table, escape};
 use super::left_out::LeftOut;
 use super::numbers::{Ratio, count, digits, gain, of, time, utc};
@@ -33,7 +33,7 @@ const FASTEST: usize = 12;
 const MOST_SITES: usize = 200;
 
 /// The page.
-pub fn page(report: &Report, sources: &[Source]) -> String {
+pub fn page(report: &LedgerReport, sources: &[Source]) -> String {
     let title = match &report.subject {
         Some(subject) => format!("Tuning on {}", escape(&subject.device.adapter, SHORT)),
         None => "Tuning".to_owned(),
@@ -63,7 +63,7 @@ pub fn page(report: &Report, sources: &[Source]) -> String {
 }
 
 /// What was tuned, where and when.
-fn subject(report: &Report, sources: &[Source]) -> String {
+fn subject(report: &LedgerReport, sources: &[Source]) -> String {
     let names: Vec<String> =
         sources.iter().map(|source| format!("<code>{}</code>", escape(&source.name, SHORT))).collect();
     let mut rows = vec![(if names.len() == 1 { "Ledger" } else { "Ledgers" }, names.join(", "))];
@@ -93,7 +93,7 @@ fn subject(report: &Report, sources: &[Source]) -> String {
 }
 
 /// The result.
-fn plan(report: &Report) -> String {
+fn plan(report: &LedgerReport) -> String {
     let derived = match &report.derived {
         Ok(derived) => derived,
         Err(error) => return format!("<p>No plan can be derived: {}.</p>\n", escape(&error.to_string(), LONG)),
@@ -176,7 +176,7 @@ fn whole(derived: &Derived, name: &str) -> String {
 }
 
 /// How many kernels were timed alone, by the jobs that the table of jobs counts.
-fn kernels(report: &Report) -> String {
+fn kernels(report: &LedgerReport) -> String {
     let jobs = report.searched.iter().find(|searched| searched.kind == KERNEL).map_or(0, |searched| searched.jobs);
     if jobs == 0 {
         return String::new();
@@ -194,7 +194,7 @@ fn kernels(report: &Report) -> String {
 }
 
 /// What was run and what was not.
-fn search(report: &Report) -> String {
+fn search(report: &LedgerReport) -> String {
     let LeftOut { refusals, untried, counted_sites, configurations: [all, refused, measured] } = &report.left_out;
     let mut html = kernels(report);
     if *all > 0 {
@@ -289,7 +289,7 @@ fn sites(sites: &[Site]) -> String {
     }
     let mut html = "<p class=\"key\"><b class=\"blue\">|</b> a kernel that ran and was right, at the median of its samples · \
                     <b class=\"chosen\">◆</b> the plan's · <b>□</b> the default · <b>┊</b> the roofline, where it is within reach. Kernels of a \
-                    persistent kernel are chosen in whole steps: the plan's need not be the fastest alone.</p>\n"
+                    megakernel are chosen in whole steps: the plan's need not be the fastest alone.</p>\n"
         .to_owned();
     if let Some(ceiling) = sites.iter().find_map(|site| site.ceiling) {
         let whence = match ceiling.is_measured {
@@ -413,7 +413,7 @@ fn failures(failures: &[Failed]) -> String {
         + &each.html("Failures in order")
 }
 
-fn decisions(report: &Report) -> String {
+fn decisions(report: &LedgerReport) -> String {
     if report.decisions.is_empty() {
         return "<p class=\"note\">The ledger has none.</p>\n".to_owned();
     }
@@ -430,7 +430,7 @@ fn decisions(report: &Report) -> String {
 }
 
 /// The commands.
-fn again(report: &Report, sources: &[Source]) -> String {
+fn again(report: &LedgerReport, sources: &[Source]) -> String {
     let ledgers: Vec<String> = sources.iter().map(|source| shell(&source.name)).collect();
     let workload = match report.objective.name.as_str() {
         "chat" => String::new(),

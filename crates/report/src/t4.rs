@@ -2,9 +2,8 @@
 //! <https://github.com/odgaard/TuningSchema>; `results-schema.json`, version 1.0.0, as Kernel Tuner writes it).
 //!
 //! One result for each kernel that was tried at a site. Times are in milliseconds, as `metadata.timeunit` says:
-//! `runtimes` are those of one dispatch. A configuration has the site and the variant beside the variant's own
-//! tunables, as the format knows one kernel in one problem only; their names begin with `wgoose.`, which no tunable
-//! does.
+//! `runtimes` are times of one dispatch. A configuration has the site and the variant beside the variant's tunables, as
+//! the format knows one kernel in one problem only; their names begin with `wgoose.`, which no tunable does.
 
 use crate::utc;
 use serde::Serialize;

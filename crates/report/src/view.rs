@@ -1,4 +1,4 @@
-//! What ledgers say of one device and model, by the time that sweeps had spent.
+//! The records of one device and model in ledgers, by the time that sweeps had spent.
 
 use std::collections::{BTreeMap, HashMap};
 use wgoose_kernels::DeviceFingerprint;

@@ -2,10 +2,9 @@
 //! against.
 //!
 //! `hand_plan MODEL SPECS FOLDER` writes `FOLDER/NAME.ron` for each line `NAME | THREADS | GRID | FUSIONS | CHOICES |
-//! INTERLEAVE | SEQUENCES` of SPECS. THREADS and GRID are those of the persistent kernel, GRID 0 is the chain of
-//! dispatches. FUSIONS is `default` and what is added to it or, with a minus, left out. CHOICES is
-//! `OP[@Kk]=VARIANT:NAME=VALUE,...;...`: what it does not name takes the first kernel that can be a stage, or for
-//! several SEQUENCES the default.
+//! INTERLEAVE | SEQUENCES` of SPECS. THREADS and GRID describe the megakernel; GRID 0 is the chain of dispatches.
+//! FUSIONS is `default` with additions and, after a minus, removals. CHOICES is `OP[@Kk]=VARIANT:NAME=VALUE,...;...`:
+//! an op that it does not name takes the first kernel that can be a stage, or for several SEQUENCES the default.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! What can go wrong when a plan is run.
+//! Errors of running a plan.
 
 use crate::schedule::{FuseError, Unfused};
 use wgoose_graph::{GraphError, ShapeError, Violation, Weight};

@@ -1,4 +1,4 @@
-//! What runs batches: a GPU or, as the definition of right, the CPU.
+//! Executors run batches: a GPU, or the CPU, whose results define what is right.
 
 use crate::report::LoadReport;
 use crate::{Batch, Continuation, DecodeReport, RuntimeError, Start, Traced};

@@ -1,7 +1,22 @@
-//! Runs a plan on a device: tokens and state in, logits and state out.
+//! How does a plan run on a device? Tokens and state in, logits and state out.
 //!
-//! The only crate that names wgpu. Start with [`Engine`]; below it, [`GpuExecutor`] replays recordings of
-//! [`schedule`], [`CpuExecutor`] interprets the graph, and [`kernel_bench`] checks and times single kernels.
+//! ```no_run
+//! use std::sync::Arc;
+//! use wgoose_kernels::{Catalogue, Plan};
+//! use wgoose_loader::Model;
+//! use wgoose_runtime::{Device, Engine, Outputs, Sequence};
+//!
+//! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf")?));
+//! let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
+//! let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1)?;
+//! let logits = engine.forward(&[Sequence { slot: 0, tokens: &[510, 53671], outputs: Outputs::Last }])?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The only crate that names wgpu. In reading order: `device` opens a GPU, `engine` divides sequences into passes
+//! ([`Batch`]), [`schedule`] makes a pass plain data, `residency` brings weights to the GPU, `pipelines` compiles
+//! kernels, `gpu` replays the pass ([`GpuExecutor`]), `decode` and `sampler` continue it token by token.
+//! [`CpuExecutor`] is the reference. [`kernel_bench`] checks and times single kernels, `trace` looks into passes.
 
 #![deny(missing_docs)]
 

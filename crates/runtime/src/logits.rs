@@ -1,4 +1,4 @@
-//! What rows of logits say, in f64: the distribution of the next token, and how far two of them are apart.
+//! Rows of logits in f64: the distribution of the next token, and the divergence of two.
 
 /// The largest logit's token; the lowest id wins ties.
 pub fn best(logits: &[f32]) -> u32 {

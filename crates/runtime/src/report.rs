@@ -1,4 +1,4 @@
-//! What loading has taken so far: bytes, seconds, memory by what it is for.
+//! The costs of loading so far: bytes, seconds, memory by purpose.
 
 use crate::schedule::Unfused;
 use crate::{DeviceMemory, PipelineCounts};

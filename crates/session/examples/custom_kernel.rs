@@ -1,5 +1,5 @@
-//! A kernel of one's own: a WGSL file in a folder is a variant. It is held against the op's reference, then timed
-//! beside those of the binary.
+//! A user's own kernel: a WGSL file in a folder is a variant. It is compared with the op's reference, then timed beside
+//! the variants of the binary.
 //!
 //! `cargo run --release -p wgoose-session --example custom_kernel [MODEL [FOLDER]]`; FOLDER has
 //! `ops/activate/vec4.wgsl` or others. `wgoose dev kernel activate --kernels FOLDER` does the same and more.

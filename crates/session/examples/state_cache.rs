@@ -1,4 +1,4 @@
-//! The state of a text is all that RWKV keeps of it: go on from it twice, write it to a file, or let a cache keep it.
+//! The state of a text is all that RWKV keeps of it: continue it twice, write it to a file, or let a cache keep it.
 //!
 //! `cargo run --release -p wgoose-session --example state_cache [MODEL]`
 

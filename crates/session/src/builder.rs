@@ -15,7 +15,7 @@ use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, DeviceFingerprint, Limits, Plan, PlanError, Precision, StateFormat};
 use wgoose_loader::adapter::{AdapterSource, MergedAdapter, merge};
 use wgoose_loader::{LoadError, Model, OpenOptions};
-use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, Report, Store, likely_fusions};
+use wgoose_plans::{Chosen, ModelClass, Place, PlanChoice, PlanReport, Store, likely_fusions};
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{
     AdapterSummary, Device, DeviceLimits, DeviceOptions, Engine, FoundAdapter, GpuExecutor, Graphs, Residency,
@@ -40,7 +40,7 @@ pub struct SessionBuilder {
     limits: DeviceLimits,
     plan: PlanChoice,
     plan_store: Option<Store>,
-    on_plan: Option<fn(&Report)>,
+    on_plan: Option<fn(&PlanReport)>,
     foreign_plan: bool,
     precision: Option<Precision>,
     state: Option<StateFormat>,
@@ -144,7 +144,7 @@ impl SessionBuilder {
     }
 
     /// Called with what there is to say of the plan, whenever one was chosen. Default: not.
-    pub fn on_plan(mut self, tell: Option<fn(&Report)>) -> Self {
+    pub fn on_plan(mut self, tell: Option<fn(&PlanReport)>) -> Self {
         self.on_plan = tell;
         self
     }

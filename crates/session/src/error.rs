@@ -1,4 +1,4 @@
-//! What can go wrong in a session.
+//! Errors of a session.
 
 use crate::StoreError;
 use crate::printable::printable;

@@ -1,8 +1,8 @@
-//! What people call: sessions, tokenizer, sampling, embeddings, state. Start with [`Session`].
+//! How does a program call a model? Sessions, tokenizer, sampling, embeddings, states. Start with [`Session`].
 //!
 //! # A text
-//! A session is one model on one device, with one sequence going on. Opening takes milliseconds: weights reach the GPU
-//! with the first pass.
+//! A session is one sequence of one model on one device. Opening takes milliseconds: weights reach the GPU with the
+//! first pass.
 //!
 //! ```no_run
 //! use std::ops::ControlFlow;
@@ -21,9 +21,9 @@
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
 //!
-//! [`SessionBuilder`] says where and how: a device by name, a plan that `wgoose tune` wrote ([`PlanChoice`]), a budget of GPU
-//! memory, the CPU reference, caches. Without a word about plans a session runs the device's default, whatever was
-//! tuned.
+//! [`SessionBuilder`] says where and how the model runs: a device by name, a plan that `wgoose tune` wrote
+//! ([`PlanChoice`]), a budget of GPU memory, the CPU reference, caches. Unless a plan is chosen, a session runs the
+//! device's default plan, whatever was tuned.
 //!
 //! # Tokens and logits
 //! ```no_run
@@ -46,9 +46,10 @@
 //! ```
 //!
 //! # State
-//! All that RWKV keeps of a text is a state of fixed size. [`Session::state`] and [`Session::set_state`] copy it,
-//! [`Session::save_state`] and [`Session::load_state`] keep it in a file, [`Session::fork`] goes on from it twice, and
-//! [`PrefixOptions`] has a cache start from the longest beginning that was read before.
+//! RWKV has no KV cache: it keeps a state of fixed size, whatever the length of the text. [`Session::state`] and
+//! [`Session::set_state`] copy the state, [`Session::save_state`] and [`Session::load_state`] store it in a file,
+//! [`Session::fork`] continues it in a second session, and [`PrefixOptions`] is a prefix cache: a prompt starts from
+//! the longest prefix that was computed before.
 //!
 //! # Embeddings
 //! ```no_run
@@ -57,7 +58,7 @@
 //! # let mut session = wgoose_session::Session::builder().open("model.gguf")?;
 //! let texts = ["A goose.", "A swan."].map(|text| session.tokenizer().map(|t| t.encode(text.as_bytes())));
 //! let texts: Vec<Vec<u32>> = texts.into_iter().collect::<Result<_, _>>()?;
-//! let vectors = session.embed_batch(&texts, &EmbedOptions::default(), &CancelToken::default())?; // [C] each, of length 1
+//! let vectors = session.embed_batch(&texts, &EmbedOptions::default(), &CancelToken::default())?; // [C] each
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
 //!
@@ -74,9 +75,14 @@
 //! # Ok::<(), wgoose_session::SessionError>(())
 //! ```
 //!
+//! # Modules
+//! In reading order: `builder` opens a `session`; `prompt` and `generate` read and continue a text, with [`tokenizer`],
+//! [`sampling`] and the cache in `prefix`; `batch` decodes many sequences together (continuous batching), `chat` keeps
+//! a conversation, `embed` and `embedding_cache` make vectors; [`state_file`] and [`initial_state`] are states in
+//! files; [`eval`](mod@eval) and [`bit_allocation`] measure a model.
+//!
 //! The folder `examples/` has whole programs: `generate`, `embed_batch`, `state_cache` and `custom_kernel`. Each runs
-//! without a model file as well. Nothing here names wgpu or WGSL: kernels are the business of `wgoose_kernels` and
-//! `wgoose_runtime`.
+//! without a model file as well. Nothing here names wgpu or WGSL: `wgoose_kernels` and `wgoose_runtime` do.
 
 #![deny(missing_docs)]
 
@@ -103,9 +109,9 @@ pub mod tokenizer;
 mod trace_selected;
 mod vocabulary;
 
-pub use batch::{Batch, BatchEvent, SequenceId};
+pub use batch::{BatchEvent, SequenceId, SessionBatch};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, NEXT_USER, conversation};
+pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};
@@ -118,7 +124,7 @@ pub use trace_selected::{TraceError, TracedOp};
 pub use vocabulary::{ModelVocabularyError, VocabularyChoice};
 pub use wgoose_graph::Level;
 pub use wgoose_loader::Model;
-pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, Report as PlanReport, Store as PlanStore};
+pub use wgoose_plans::{Chosen, ModelClass, PlanChoice, PlanReport, Store as PlanStore};
 pub use wgoose_runtime::{CancelToken, LoadReport, Residency, StateData, Traced};
 
 use wgoose_runtime::Engine;

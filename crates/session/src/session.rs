@@ -6,7 +6,9 @@ use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::ModelVocabularyError;
-use crate::{EmbeddingCacheOptions, EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file};
+use crate::{
+    ChatTurn, EmbeddingCacheOptions, EmbeddingCacheStats, PrefixStats, SessionError, initial_state, state_file,
+};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::{EmbeddingHead, Model};
-use wgoose_plans::Report;
+use wgoose_plans::PlanReport;
 use wgoose_runtime::{Device, Engine, LoadReport, Outputs, RuntimeError, Sequence, StateData, Traced};
 
 /// One model, one sequence.
@@ -24,7 +26,7 @@ pub struct Session {
     /// None for the CPU reference.
     pub(crate) device: Option<Arc<Device>>,
     /// What is to be said of the plan. None for the CPU reference.
-    pub(crate) plan: Option<Report>,
+    pub(crate) plan: Option<PlanReport>,
     pub(crate) tokenizer: Result<Tokenizer, ModelVocabularyError>,
     /// The prefix cache, if there is one.
     pub(crate) prefixes: Option<Prefixes>,
@@ -61,7 +63,7 @@ impl Session {
     }
 
     /// Which plan it runs with, and what is to be known of it; `None` for the CPU reference.
-    pub fn plan(&self) -> Option<&Report> {
+    pub fn plan(&self) -> Option<&PlanReport> {
         self.plan.as_ref()
     }
 
@@ -170,8 +172,13 @@ impl Session {
     /// # Errors
     /// The device fails, or the folder cannot be written.
     pub fn save_state(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
+        self.save_chat(path.as_ref(), &[])
+    }
+
+    /// As [`Session::save_state`], with the turns of a chat.
+    pub(crate) fn save_chat(&mut self, path: &Path, turns: &[ChatTurn]) -> Result<(), SessionError> {
         let state = self.state()?;
-        state_file::save(path.as_ref(), &state, self.model.shape(), &self.model.fingerprint().to_string())
+        state_file::save_chat(path, &state, self.model.shape(), &self.model.fingerprint().to_string(), turns)
     }
 
     /// Reads the state from a file: one that [`Session::save_state`] wrote, or a tuned initial state
@@ -184,22 +191,22 @@ impl Session {
         self.load(path.as_ref()).map(drop)
     }
 
-    /// As [`Session::load_state`]; says which of the two it was.
-    pub(crate) fn load(&mut self, path: &Path) -> Result<StateKind, SessionError> {
+    /// As [`Session::load_state`]; returns which of the two files it was, and the turns of a chat.
+    pub(crate) fn load(&mut self, path: &Path) -> Result<(StateKind, Vec<ChatTurn>), SessionError> {
         let kind = state_file::kind(path)?;
-        let state = match kind {
-            StateKind::Initial => initial_state::load(path, self.model.shape())?,
-            StateKind::Saved => state_file::load(path, self.model.shape(), &self.model.fingerprint().to_string())?,
+        let (state, turns) = match kind {
+            StateKind::Initial => (initial_state::load(path, self.model.shape())?, Vec::new()),
+            StateKind::Saved => state_file::load_chat(path, self.model.shape(), &self.model.fingerprint().to_string())?,
         };
         self.set_state(&state)?;
-        Ok(kind)
+        Ok((kind, turns))
     }
 
-    /// Another session that goes on from this one's state, on the same weights, kernels and caches. What either reads
-    /// from then on is no concern of the other.
+    /// Another session that continues from this one's state, with the same weights, kernels and caches. The two
+    /// sessions are independent afterwards.
     ///
     /// # Errors
-    /// The device fails or has no memory left: a fork has a state and activations of its own, beside any memory budget.
+    /// The device fails or has no memory left: a fork has its own state and activations, beside any memory budget.
     pub fn fork(&mut self) -> Result<Session, SessionError> {
         let state = self.engine.state(0)?;
         let mut engine = self.engine.fork()?;

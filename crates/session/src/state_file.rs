@@ -1,6 +1,7 @@
-//! State files: safetensors with `blocks.i.wkv` [H, value, key], `blocks.i.att_shift` [C], `blocks.i.ffn_shift` [C].
+//! State files: safetensors with `blocks.i.wkv` (H x value x key), `blocks.i.att_shift` (C) and `blocks.i.ffn_shift`
+//! (C); a chat's file has its text too.
 
-use crate::{SessionError, initial_state};
+use crate::{ChatTurn, SessionError, initial_state};
 use safetensors::Dtype;
 use safetensors::tensor::{SafeTensors, TensorView};
 use std::collections::HashMap;
@@ -12,6 +13,9 @@ use wgoose_runtime::StateData;
 
 /// Key under which the model's fingerprint is kept.
 const MODEL: &str = "wgoose.model";
+
+/// Key under which the text of a chat is kept: a JSON list of pairs, a message and its answer.
+const CHAT: &str = "wgoose.chat";
 
 fn shape_of(state: State, model: &ModelShape) -> Vec<usize> {
     match state {
@@ -52,6 +56,17 @@ pub(crate) fn kind(path: &Path) -> Result<StateKind, SessionError> {
 /// # Errors
 /// The folder cannot be written.
 pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &str) -> Result<(), SessionError> {
+    save_chat(path, state, model, fingerprint, &[])
+}
+
+/// As [`save`], with the turns of the chat that made the state.
+pub(crate) fn save_chat(
+    path: &Path,
+    state: &StateData,
+    model: &ModelShape,
+    fingerprint: &str,
+    turns: &[ChatTurn],
+) -> Result<(), SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = state
         .0
@@ -65,7 +80,11 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
     for (name, shape, raw) in &bytes {
         views.push((name, TensorView::new(Dtype::F32, shape.clone(), raw).map_err(|e| fail(e.to_string()))?));
     }
-    let metadata = HashMap::from([(MODEL.to_owned(), fingerprint.to_owned())]);
+    let mut metadata = HashMap::from([(MODEL.to_owned(), fingerprint.to_owned())]);
+    if !turns.is_empty() {
+        let pairs: Vec<[&str; 2]> = turns.iter().map(|turn| [&*turn.message, &*turn.answer]).collect();
+        metadata.insert(CHAT.to_owned(), serde_json::to_string(&pairs).map_err(|e| fail(e.to_string()))?);
+    }
     let file = safetensors::serialize(views, Some(metadata)).map_err(|e| fail(e.to_string()))?;
     wgoose_files::replace(path, |out| out.write_all(&file)).map(drop).map_err(|e| fail(e.to_string()))
 }
@@ -75,12 +94,21 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
 /// # Errors
 /// The file is no state file, or of another model ([`SessionError::OtherModel`] where it says so itself).
 pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateData, SessionError> {
+    load_chat(path, model, fingerprint).map(|(state, _)| state)
+}
+
+/// As [`load`], with the turns of the chat that made the state; a state that no chat made has none.
+pub(crate) fn load_chat(
+    path: &Path,
+    model: &ModelShape,
+    fingerprint: &str,
+) -> Result<(StateData, Vec<ChatTurn>), SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
     let file = wgoose_files::read(path).map_err(|e| fail(e.to_string()))?;
     let stored = SafeTensors::deserialize(&file).map_err(|e| fail(e.to_string()))?;
     let (_, header) = SafeTensors::read_metadata(&file).map_err(|e| fail(e.to_string()))?;
-    let made_with = header.metadata().as_ref().and_then(|m| m.get(MODEL)).cloned();
-    if let Some(theirs) = made_with.filter(|theirs| theirs != fingerprint) {
+    let value = |key: &str| header.metadata().as_ref().and_then(|pairs| pairs.get(key)).cloned();
+    if let Some(theirs) = value(MODEL).filter(|theirs| theirs != fingerprint) {
         return Err(SessionError::OtherModel { path: path.to_owned(), theirs, ours: fingerprint.to_owned() });
     }
     let mut tensors = Vec::new();
@@ -93,5 +121,10 @@ pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateD
         let floats = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         tensors.push((tensor, floats));
     }
-    Ok(StateData(tensors))
+    let pairs: Vec<[String; 2]> = match value(CHAT) {
+        Some(text) => serde_json::from_str(&text).map_err(|e| fail(format!("the text of its chat: {e}")))?,
+        None => Vec::new(),
+    };
+    let turns = pairs.into_iter().map(|[message, answer]| ChatTurn { message, answer }).collect();
+    Ok((StateData(tensors), turns))
 }

@@ -10,8 +10,8 @@
 //! Where steps are slow the last column has the median and the least share of the gain of the best plan that is known:
 //! the best of these searches and of one that has twenty times as long.
 //!
-//! Of a seed follows a device, which is tuned so many times, and once more while the first plan is in use: how often it
-//! comes to the same bits are columns of the table.
+//! A seed makes a device, which is tuned several times, and once more from the first plan: columns of the table count
+//! how often the searches give the same bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

@@ -1,6 +1,16 @@
-//! Devices that are not there: simulated ones ([`SimulatedRunner`]), and recorded ones, whose ledger answers
-//! ([`ReplayRunner`]). A search is held against them without a GPU and in milliseconds. For development only: no
-//! program links this crate.
+//! How good is a search, on devices whose truth is known?
+//!
+//! ```
+//! use wgoose_sim::{ReplayRunner, recorded};
+//!
+//! // The ledger of a real search answers in place of its GPU.
+//! let runner = ReplayRunner::new(&recorded());
+//! assert!(runner.missing().is_empty());
+//! ```
+//!
+//! Simulated devices ([`SimulatedRunner`]) and recorded ones ([`ReplayRunner`]) run the jobs of a search without a GPU,
+//! in milliseconds. In reading order: `synthetic` with its `truth`, `optimum` and `devices`, then `replay` and
+//! `recorded`. For development only: no program links this crate.
 
 #![deny(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! What a ledger says, again: jobs have the outcomes that they had, and take the time that they took. A search is held
-//! against what was truly measured, without a device.
+//! A ledger as a runner: jobs have the outcomes and the times of the ledger. A search is scored on real measurements,
+//! without a device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

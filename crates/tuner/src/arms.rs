@@ -1,4 +1,4 @@
-//! Kernels of its own for each arm: one that differs in structure must not lose for want of kernels that suit it.
+//! Kernels for each arm of an experiment: an arm with another structure must not lose for want of kernels that suit it.
 
 use crate::kernel_tuning::{KernelTuner, KernelTuningError};
 use std::cmp::Reverse;

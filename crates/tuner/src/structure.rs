@@ -1,4 +1,4 @@
-//! What whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
+//! Choices that whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
 
 use crate::sweep::Part;
 use std::collections::BTreeSet;

@@ -3,14 +3,15 @@
 use crate::shell::{Result, capture, command};
 use std::path::Path;
 
-const HEAD: &str = "# Command line\n\nFor you who look up an option. `cargo xtask evidence --write` makes this page of the tool's help.\n\n\
+const HEAD: &str = "# Command line\n\nFor you who look up an option. `cargo xtask evidence --write` generates this \
+    page from the tool's help.\n\n\
     Exit code 0: done. 1: failed; one line on stderr says what and where. 2: wrong usage. 130 and 143: interrupted by Ctrl-C or\n\
     SIGTERM; nothing half written is left.\n\n\
     | variable | effect |\n|---|---|\n\
     | `RUST_LOG` | which messages go to stderr; default `warn` |\n\
     | `WGPU_VALIDATION=1` | the validation layers of the graphics API, where they are installed |\n\
-    | `WGOOSE_CACHE_DIR` | where compiled kernels are kept, instead of the user's cache folder |\n\
-    | `WGOOSE_DATA_DIR` | where plans are filed, instead of the user's data folder |\n\
+    | `WGOOSE_CACHE_DIR` | cache of compiled kernels, instead of the user's cache folder |\n\
+    | `WGOOSE_DATA_DIR` | folder of filed plans and the chat history, instead of the user's data folder |\n\
     | `WGOOSE_LIMITS` | `webgpu` or `low`: as `--limits`, for every command and library call that names no limits |\n\
     | `CARGO_TARGET_DIR` | where `cargo xtask` builds and puts its results, instead of `target` |\n";
 

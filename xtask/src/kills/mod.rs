@@ -1,5 +1,5 @@
-//! `cargo xtask kills`: ends every verb that writes with SIGKILL, at moments spread over its run. What has its name is
-//! whole, and the next run goes on.
+//! `cargo xtask kills`: ends every verb that writes with SIGKILL, at moments spread over its run. A file with its final
+//! name is whole, and the next run continues.
 
 mod sweep;
 
@@ -20,16 +20,16 @@ pub(crate) struct Args {
     /// Only the verb of this name
     #[arg(long)]
     only: Option<String>,
-    /// Instead, kill sweeps for a plan of this model so often, in jobs of every kind
+    /// Kill sweeps for a plan of this model instead, --kills times, in jobs of every kind
     #[arg(long, value_name = "MODEL", conflicts_with = "only")]
     sweep: Option<PathBuf>,
     /// The adapter of these sweeps
     #[arg(long, requires = "sweep")]
     device: Option<String>,
-    /// Their seconds, instead of the usual ones
+    /// Budget of these sweeps, in seconds
     #[arg(long, requires = "sweep")]
     budget: Option<u32>,
-    /// A tool that is built already
+    /// A tool that is already built
     #[arg(long, value_name = "FILE")]
     tool: Option<PathBuf>,
 }

@@ -1,11 +1,11 @@
-//! The jobs of a report, one after another on one model: first those of a session, then those of an engine with as many
-//! sequences as they need.
+//! The jobs of a report, one after another on one model: first the jobs of a session, then the jobs of an engine with
+//! as many sequences as they need.
 
 use super::timing::sampled;
-use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Report, Row, Workload, references};
+use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Row, Workload, WorkloadReport, references};
 use crate::decode::{Turn, forward, settle, turn};
 use crate::progress::say;
-use crate::{BenchError, Progress, Subject, Watch, ms, prompt};
+use crate::{BenchError, BenchProgress, Subject, Watch, ms, prompt};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
@@ -82,8 +82,8 @@ pub fn measure<'a>(
     subject: &Subject,
     jobs: &Jobs,
     watch: &'a mut Watch<'a>,
-) -> Result<Report, BenchError> {
-    say(watch, Progress::Opening)?;
+) -> Result<WorkloadReport, BenchError> {
+    say(watch, BenchProgress::Opening)?;
     let mut rows = Rows { rows: Vec::new(), at_least: (jobs.runs, jobs.runs_ms), watch };
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {
@@ -131,15 +131,15 @@ pub fn measure<'a>(
         plan_file: configured.plan_name,
         device: configured.device,
     };
-    let mut report = Report { environment, rows: rows.rows };
+    let mut report = WorkloadReport { environment, rows: rows.rows };
     report.refer();
     Ok(report)
 }
 
-impl Report {
+impl WorkloadReport {
     /// Gives every row what is known of others.
     pub fn refer(&mut self) {
-        let Report { environment: Environment { size, formats, .. }, rows } = self;
+        let WorkloadReport { environment: Environment { size, formats, .. }, rows } = self;
         rows.iter_mut().for_each(|row| row.references = references(*size, *formats, row.job));
     }
 }

@@ -209,7 +209,7 @@ pub struct Environment {
 
 /// A whole benchmark.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct WorkloadReport {
     /// Where it was measured.
     #[serde(flatten)]
     pub environment: Environment,

@@ -1,7 +1,7 @@
-//! What other projects need for the same work, where it is known: each figure with its device and its source.
+//! Figures of other projects for the same work, where they are known, each with its device and its source.
 //!
-//! They are of the published sizes with the named formats. A figure of another device says how things stand between the
-//! projects there, and nothing about this one here.
+//! They are of the published sizes with the named formats. A figure of another device compares the projects on that
+//! device, and says nothing about this one.
 
 use super::{DOCUMENT, FIELDS, Job};
 use serde::Serialize;

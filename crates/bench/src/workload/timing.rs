@@ -1,7 +1,7 @@
 //! How runs are timed: after a warm-up to a plateau, with every sample kept.
 
 use crate::progress::say;
-use crate::{BenchError, Progress, Watch};
+use crate::{BenchError, BenchProgress, Watch};
 use serde::Serialize;
 use wgoose_measure::stats::Summary;
 use wgoose_measure::stats::warmup::{Warmth, Warmup, WarmupRule};
@@ -56,7 +56,7 @@ pub(super) fn sampled(
     let (mut warmup, mut warm_up) = (Warmup::new(WarmupRule::default()), WarmUp { runs: 0, ms: 0.0, settled: false });
     let mut runs = fewest;
     while warm_up.ms < MOST_WARM_UP_MS {
-        say(watch, Progress::WarmUp { what, run: warm_up.runs + 1 })?;
+        say(watch, BenchProgress::WarmUp { what, run: warm_up.runs + 1 })?;
         let ms: f64 = run()?.iter().sum();
         (warm_up.runs, warm_up.ms) = (warm_up.runs + 1, warm_up.ms + ms);
         runs = fewest.max((least_ms / ms).ceil().min(MOST_RUNS) as usize);
@@ -70,7 +70,7 @@ pub(super) fn sampled(
     }
     let mut parts: Vec<Vec<f64>> = Vec::new();
     for i in 1..=runs {
-        say(watch, Progress::Run { what, run: i, of: runs })?;
+        say(watch, BenchProgress::Run { what, run: i, of: runs })?;
         let times = run()?;
         parts.resize(times.len(), Vec::new());
         parts.iter_mut().zip(times).for_each(|(samples, ms)| samples.push(ms));
@@ -87,7 +87,7 @@ mod tests {
     fn what_is_counted_comes_after_a_plateau() {
         let mut all = [900.0, 500.0].into_iter().chain(std::iter::repeat_n(100.0, 4)).chain([7.0, 9.0, 8.0]);
         let mut seen = Vec::new();
-        let mut watch = |progress: Progress<'_>| {
+        let mut watch = |progress: BenchProgress<'_>| {
             seen.push(progress.to_string());
             ControlFlow::Continue(())
         };

@@ -1,4 +1,5 @@
-//! What an experiment found, for people, documents, spreadsheets and programs: what `compare` and `experiment` print.
+//! The findings of an experiment, printed for people, documents, spreadsheets and programs by `compare` and
+//! `experiment`.
 
 mod csv;
 mod json;
@@ -17,14 +18,14 @@ use wgoose_measure::ledger::Gate;
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people.
+    /// A table for a terminal.
     #[default]
     Table,
     /// A Markdown table.
     Md,
-    /// Comma-separated values, with a first line of names.
+    /// Comma-separated values with a header line.
     Csv,
-    /// A line of JSON for each run, with every sample.
+    /// One line of JSON for each run, with every sample.
     Json,
 }
 
@@ -75,9 +76,7 @@ fn remarks(findings: &Findings) -> Vec<String> {
             lines.push(format!("{name} is the baseline itself: any difference is noise"));
         }
         if let Some(reason) = &found.fell_back {
-            lines.push(format!(
-                "{name}: its persistent kernel does not run here, so that decoding was not timed: {reason}"
-            ));
+            lines.push(format!("{name}: its megakernel does not run here, so decode was not timed: {reason}"));
         }
         for (scenario, reason) in &found.failed {
             lines.push(format!("{name} in {scenario} failed: {reason}"));

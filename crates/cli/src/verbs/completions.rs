@@ -1,10 +1,10 @@
-//! `wgoose completions`: what shells know of the program, made of its own help.
+//! `wgoose completions`: completions of shells, made of the program's own help.
 
 use crate::failure::Failure;
 use clap::Command;
 use clap_complete::Shell;
 
-/// Print what a shell needs to complete commands.
+/// Print shell completions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose completions bash > ~/.local/share/bash-completion/completions/wgoose

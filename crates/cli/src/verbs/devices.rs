@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use wgoose_runtime::{AdapterIdentity, adapters};
 
-/// List the GPU adapters of this machine, the default first.
+/// List the GPU adapters of this machine; the first is the default.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print JSON.

@@ -6,17 +6,17 @@ use clap::Command;
 use clap_mangen::Man;
 use std::path::PathBuf;
 
-/// Print the manual page of the program or of a verb, or write all of them.
+/// Print the manual page of the program or of a verb, or write all pages to a folder.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose man | man -l -
   wgoose man generate | man -l -
   wgoose man --out ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// The verb, such as tune or dev kernel; without it, the program.
+    /// The verb, such as tune or dev kernel. Default: the program.
     #[arg(value_name = "VERB")]
     verbs: Vec<String>,
-    /// Write every page into this folder, which is made if it is missing.
+    /// Write all pages to this folder, which is created if it is missing.
     #[arg(long, value_name = "DIR", conflicts_with = "verbs")]
     out: Option<PathBuf>,
 }

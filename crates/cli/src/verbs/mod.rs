@@ -1,4 +1,4 @@
-//! The verbs, each a file or a folder of its own.
+//! The verbs, one file or folder each.
 
 pub(crate) mod bench;
 pub(crate) mod chat;

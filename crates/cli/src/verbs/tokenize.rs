@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use wgoose_loader::Model;
 use wgoose_session::VocabularyChoice;
 
-/// Turn a text into token ids, or ids into their text.
+/// Convert text to token ids, or token ids to text.
 ///
-/// The vocabulary is the model's, or that of the World models without one. Ids are printed as a JSON list, as `logits`
-/// and `trace` take them.
+/// Uses the vocabulary of --vocab or --model, else World. Token ids are printed as a JSON list, the input of `dev
+/// logits` and `dev trace`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tokenize \"The goose flies\"
@@ -18,25 +18,25 @@ use wgoose_session::VocabularyChoice;
   wgoose tokenize --pieces \"The goose flies\"
   wgoose tokenize --ids ids.json")]
 pub(crate) struct Args {
-    /// Text; without it, and without --file and --ids, that on standard input.
+    /// Text to tokenize. Default: standard input.
     #[arg(allow_hyphen_values = true)]
     text: Option<String>,
-    /// The text of this file, to its last byte; - is standard input.
+    /// Read the text from this file, to its last byte; - is standard input.
     #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// Print the text of the token ids in this file, a JSON list.
+    /// Print the text of the token ids in this file (a JSON list).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "file", "pieces", "count"])]
     ids: Option<PathBuf>,
-    /// Print each token on a line: its id, and its text as a JSON string.
+    /// Print one token per line: its id, and its text as a JSON string.
     #[arg(long, conflicts_with = "count")]
     pieces: bool,
-    /// Print how many tokens there are.
+    /// Print the number of tokens.
     #[arg(long)]
     count: bool,
-    /// Take the vocabulary of this model file.
+    /// Use the vocabulary of this model file.
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Take the vocabulary in this file: lines of an id, a Python literal and its length.
+    /// Use the vocabulary in this file (each line an id, a Python literal and its length), or `world`.
     #[arg(long, value_name = "FILE|world", value_parser = vocabulary_choice())]
     vocab: Option<VocabularyChoice>,
 }

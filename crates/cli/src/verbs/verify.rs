@@ -4,14 +4,14 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use std::path::PathBuf;
-use wgoose_bench::Configured;
+use wgoose_bench::ConfiguredEngine;
 use wgoose_loader::Model;
 use wgoose_measure::quality::{
     Agreement, ExtendedQuality, ExtendedReference, ExtendedWorkload, Quality, QualityError, Reference,
 };
 use wgoose_runtime::{CancelToken, Engine};
 
-/// Check a plan (or the default plan) on this device against the reference: numbers and quality hash.
+/// Check a plan on this device against the CPU reference: numbers and quality hash.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose verify model.gguf
@@ -20,11 +20,11 @@ use wgoose_runtime::{CancelToken, Engine};
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Where the reference is kept between runs; computing it takes a while for large models.
+    /// Folder that caches the reference between runs; for large models it is slow to compute.
     #[arg(long)]
     cache: Option<PathBuf>,
-    /// Also check long prompts and full batches where a CPU runs the kernels, which takes minutes there. On a GPU they
-    /// are always checked.
+    /// Also check long prompts and full batches on a device that a CPU emulates, which takes minutes. On a GPU they are
+    /// always checked.
     #[arg(long)]
     extended: bool,
     /// Print JSON.
@@ -36,7 +36,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let moving = Moving::spinner("opening the model and the device")?;
-    let Configured { mut engine, plan, class, is_cpu, .. } = args.options.engine(&args.model, Reference::SLOTS)?;
+    let ConfiguredEngine { mut engine, plan, class, is_cpu, .. } =
+        args.options.engine(&args.model, Reference::SLOTS)?;
     moving.say("reading or computing the CPU reference, which takes minutes for billions of parameters");
     let model = args.options.session()?.open_file(&args.model)?;
     let reference = match &args.cache {

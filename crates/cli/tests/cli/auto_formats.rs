@@ -111,5 +111,7 @@ fn a_target_below_all_mixes_writes_nothing() {
     assert_eq!(output.status.code(), Some(1));
     let error = said(output);
     assert!(error.contains("1.00e-30 nats a token cannot be reached: with every"), "{error}");
-    assert_eq!((error.lines().count(), std::fs::read_dir(folder).unwrap().count()), (1, 2), "{error}");
+    assert_eq!((error.lines().count(), std::fs::read_dir(folder).unwrap().count()), (2, 2), "{error}");
+    let estimate = error.lines().next().unwrap();
+    assert!(estimate.contains(" measurements, about ") && estimate.contains("--limit"), "{estimate}");
 }

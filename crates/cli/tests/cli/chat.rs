@@ -54,6 +54,18 @@ fn conversations_are_reset_kept_and_taken_up() {
 }
 
 #[test]
+fn a_file_without_a_chat_template_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "named.gguf", "");
+    printed(folder.path(), "convert named.gguf tiny.gguf --set tokenizer.chat_template=".split(' '));
+    let flags = format!("{CHEAP} --max-tokens 2");
+    let is_told = |folder: &Path| typed(folder, &flags, "hi\n").1.contains("this file names no chat template");
+    assert!(is_told(folder.path()));
+    std::fs::rename(folder.path().join("named.gguf"), folder.path().join("tiny.gguf")).unwrap();
+    assert!(!is_told(folder.path()));
+}
+
+#[test]
 fn what_fails_is_said_and_the_chat_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
@@ -103,4 +115,8 @@ fn answers_are_taken_back_and_given_anew() {
     assert!(said[2] != said[1] && said[4] != said[0], "{said:?}");
     let (said, errors) = answers("/help\n/regen\n/undo\none\n");
     assert!(said.len() == 1 && errors.contains("/system TEXT") && errors.contains("nothing was said yet"), "{errors}");
+    let (_, errors) = answers("one\n/save chat.st\n/regen\n");
+    assert!(errors.contains("since the last /save or /load"), "{errors}");
+    let (_, errors) = answers("/load chat.st\n/regen\n");
+    assert!(errors.contains("since the last /save or /load"), "the file has the text: {errors}");
 }

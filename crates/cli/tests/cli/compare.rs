@@ -1,4 +1,4 @@
-//! `compare`: arms beside a baseline. What is equal is not called faster, what is wrong is not timed.
+//! `compare`: arms against a baseline. Equal arms are not called faster, wrong arms are not timed.
 
 use crate::binary::{printed, said, synth, wgoose};
 use serde_json::Value;

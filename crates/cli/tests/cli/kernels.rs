@@ -1,4 +1,4 @@
-//! Kernels of one's own: a WGSL file in a folder is listed, checked, tested, timed and swept by the binary as it is.
+//! A user's own kernels: the binary lists, checks, tests, times and tunes a WGSL file of a folder.
 
 use crate::binary::{printed, synth, wgoose};
 use std::io::{BufRead, BufReader};

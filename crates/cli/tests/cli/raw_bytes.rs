@@ -1,4 +1,4 @@
-//! What files say reaches the terminal escaped, wherever a file has bytes that a terminal obeys.
+//! Text of files reaches the terminal escaped, wherever a file has bytes that a terminal obeys.
 
 use crate::binary::{synth, wgoose};
 use std::fs::{read, write};

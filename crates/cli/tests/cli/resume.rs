@@ -1,4 +1,4 @@
-//! A sweep killed in the middle goes on where it was; its plan is found, and refused where it does not belong.
+//! A sweep that was killed in the middle resumes; its plan is found, and refused where it does not belong.
 
 use std::collections::BTreeMap;
 use std::path::Path;

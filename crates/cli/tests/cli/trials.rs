@@ -1,5 +1,5 @@
-//! Trials in a process of their own: kernels that are wrong in every way are caught, kept and not tried again, and what
-//! is left is right.
+//! Trials in a child process: kernels that are wrong in every way are caught, kept and not tried again, and the rest is
+//! right.
 
 use crate::binary::{printed, synth, wgoose};
 use serde_json::Value;

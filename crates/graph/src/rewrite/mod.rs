@@ -151,7 +151,7 @@ pub enum Refusal {
 
 /// What one fusion did to a graph.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct FusionReport {
     /// The fusion.
     pub fusion: Fusion,
     /// How many places were fused.
@@ -164,7 +164,7 @@ pub struct Report {
 ///
 /// # Errors
 /// A rule that the rewritten graph breaks: a bug in a rewrite, not in the input.
-pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Violation> {
+pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<FusionReport>, Violation> {
     legality::check(graph)?;
     let mut reports = Vec::new();
     for &fusion in fusions {
@@ -180,7 +180,7 @@ pub fn apply(graph: &mut Graph, fusions: &FusionSet) -> Result<Vec<Report>, Viol
             Fusion::NormProject => (norm_consumer::is_project, norm_consumer::fuse),
             Fusion::NormMatmul => (norm_consumer::is_normed_matmul, norm_consumer::fuse),
         };
-        let mut report = Report { fusion, applied: 0, refused: Vec::new() };
+        let mut report = FusionReport { fusion, applied: 0, refused: Vec::new() };
         let places: Vec<NodeId> = graph.op_ids().filter(|id| anchors(graph, *id)).collect();
         for place in places {
             let (role, layer) = (graph.op(place).role, graph.op(place).layer);

@@ -1,5 +1,5 @@
 //! `norm_shift` in the op that reads it -> `norm_project`, `norm_matmul`: one dispatch less to wait for. The normed row
-//! comes out as a plane of its own, which `shift_store` takes the new state from while the layer goes on.
+//! comes out as an extra plane, from which `shift_store` takes the new state while the layer continues.
 
 use super::{Refusal, operand, producer, read_by};
 use crate::{Graph, Input, NodeId, Op};

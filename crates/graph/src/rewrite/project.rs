@@ -45,7 +45,7 @@ mod tests {
     use crate::{Fusion, FusionSet, LoraRanks, ModelShape, legality, rewrite, rwkv7};
 
     /// The report on `project` for two layers of width 64, and the graph.
-    fn projected(gate: u32) -> (Graph, rewrite::Report) {
+    fn projected(gate: u32) -> (Graph, rewrite::FusionReport) {
         let ranks = LoraRanks { decay: 16, iclr: 16, value: 8, gate };
         let shape = ModelShape {
             layers: 2,

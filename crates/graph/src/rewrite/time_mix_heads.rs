@@ -43,7 +43,7 @@ mod tests {
 
     const BEFORE: [Fusion; 2] = [Fusion::LoraGroup, Fusion::TimeMixCore];
 
-    fn heads_of(graph: &mut Graph) -> rewrite::Report {
+    fn heads_of(graph: &mut Graph) -> rewrite::FusionReport {
         rewrite::apply(graph, &FusionSet::from([Fusion::TimeMixHeads])).unwrap().pop().unwrap()
     }
 

@@ -23,7 +23,7 @@ pub(super) fn fuse(graph: &mut Graph, gated: NodeId) -> Result<(), Refusal> {
 mod tests {
     use crate::{Fusion, FusionSet, ModelShape, Op, legality, rewrite, rwkv7};
 
-    fn reports(fusions: &[Fusion]) -> (crate::Graph, Vec<rewrite::Report>) {
+    fn reports(fusions: &[Fusion]) -> (crate::Graph, Vec<rewrite::FusionReport>) {
         let mut graph = rwkv7::forward(&ModelShape::preset("0.1B").unwrap()).unwrap();
         let set: FusionSet = fusions.iter().copied().collect();
         let reports = rewrite::apply(&mut graph, &set).unwrap();

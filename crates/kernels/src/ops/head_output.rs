@@ -1,5 +1,5 @@
-//! What becomes of the recurrence's heads, each token for itself: group norm, bonus of the blended values and updated keys, gate.
-//! Its definition is that of those ops, one after another.
+//! The output of the recurrence's heads, each token for itself: group norm, bonus of the blended values and updated
+//! keys, gate. It is defined as these ops, one after another.
 
 use super::maths::NORM;
 use super::wkv_heads::{make, values_and_keys};

@@ -1,4 +1,4 @@
-//! What the references share: activations, sums, moments; tolerances, and ranges to draw operands from.
+//! Functions that the references share: activations, sums, moments; tolerances, and ranges to draw operands from.
 
 use crate::Instance;
 use multiversion::multiversion;

@@ -1,4 +1,4 @@
-//! `y[t] = x[t - 1] - x[t]`; before a segment stands the state, which takes the segment's last row.
+//! `y[t] = x[t - 1] - x[t]`; the state precedes a segment, and takes the segment's last row.
 
 use super::OpKernels;
 use super::maths::{ELEMENTWISE, unit_domain};

@@ -1,5 +1,5 @@
-//! What a time mix does token after token: value residual, removal key, key update, recurrence. Its definition is that of those
-//! ops, one after another.
+//! The recurrence of a time mix, token after token: value residual, removal key, key update, recurrence. It is defined
+//! as these ops, one after another.
 
 use super::maths::NORM;
 use super::{OpKernels, key_update, removal_key, value_residual, wkv};

@@ -1,4 +1,4 @@
-//! What an op instance takes without a plan.
+//! The kernel of an op instance without a plan.
 
 use super::{PlanError, TuningKey};
 use crate::{Catalogue, Config, Instance, Kernel, KernelError, Limits, Precision, Refusal, TextError, Variant};

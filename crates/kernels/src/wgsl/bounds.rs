@@ -1,4 +1,4 @@
-//! Bounds of texts: compilers recurse, and lay arrays out, however large what they are given is. Those of the binary's kernels are
+//! Bounds of texts: compilers recurse, and lay arrays out, however large their input is. The kernels of the binary are
 //! far below.
 
 use super::lex::{Token, tokens};

@@ -1,4 +1,4 @@
-//! The WGSL files: those in the binary, and those of a folder that takes their place or adds to them.
+//! The WGSL files: the files of the binary, and the files of a folder, which replace or extend them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

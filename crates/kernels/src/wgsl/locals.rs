@@ -1,4 +1,4 @@
-//! Which names are local where they stand: parameters, and what `let`, `var` and `const` declare, to the end of their block.
+//! Scopes of local names: parameters, and names that `let`, `var` and `const` declare, to the end of their block.
 
 use super::lex::Token;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What an op takes without a plan.
+//! The kernels of ops without a plan.
 
 use crate::instances::{small, wide};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What is refused is refused with a reason of the right type, and for whole buckets of rows.
+//! Every refusal has a reason of the right type, for whole buckets of rows.
 
 use crate::instances::{small, wide};
 use wgoose_graph::Format;

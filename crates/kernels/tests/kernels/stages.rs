@@ -1,4 +1,4 @@
-//! What becomes of kernels as stages of a persistent kernel, read from its text.
+//! Kernels as stages of a megakernel, read from its text.
 
 use crate::instances::wide;
 use std::collections::BTreeSet;

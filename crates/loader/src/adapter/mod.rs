@@ -6,9 +6,9 @@
 //! | kind | tensors | what is added to `W [out, in]` |
 //! |---|---|---|
 //! | LoRA | `lora_A [r, in]`, `lora_B [out, r]` | `B A` |
-//! | PiSSA | those of LoRA, and what they were at first | `B A - B0 A0` |
+//! | PiSSA | LoRA's, and their initial values | `B A - B0 A0` |
 //! | MiSS, DiSHA, Bone | `miss`, `disha` or `bone`: `[r, out]` | the transposed block, side by side |
-//! | Bat | those of MiSS: `[n, r, r]` | `W D + D`, block by block |
+//! | Bat | MiSS's: `[n, r, r]` | `W D + D`, block by block |
 //!
 //! Names of files of RWKV-PEFT (github.com/JL-er/RWKV-PEFT) and of Hugging Face's `peft` are known. The model's own
 //! weights must be called as in its authors' checkpoints, whatever the model file calls them.

@@ -1,4 +1,4 @@
-//! What the name of a tensor in an adapter file says.
+//! The meaning of a tensor's name in an adapter file.
 
 use std::collections::HashMap;
 use wgoose_graph::{LayerWeight, ModelShape, Weight};

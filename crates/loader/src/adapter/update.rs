@@ -1,4 +1,4 @@
-//! What an adapter adds to one matrix.
+//! The change that an adapter makes to one matrix.
 
 use super::AdapterError;
 use super::bat::{Bat, BlocksBy};

@@ -1,4 +1,5 @@
-//! What Q4_K and Q5_K share: 256 weights as 8 sub-blocks of 32, each `w = d sc q - dmin m` with six-bit `sc` and `m`.
+//! The layout that Q4_K and Q5_K share: 256 weights as 8 sub-blocks of 32, each `w = d sc q - dmin m` with six-bit `sc`
+//! and `m`.
 //!
 //! The 16 bytes that begin such a block:
 //!

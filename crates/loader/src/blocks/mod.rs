@@ -3,9 +3,9 @@
 //! One file per format, decoder and encoder side by side. Decoding equals ggml's dequantisation bit for bit
 //! (golden vectors: `oracle/blocks_golden.py`). Encoding is ours: it chooses the blocks, the layout is ggml's.
 //!
-//! What an encoder does with numbers a format cannot hold: the float formats round to nearest even as IEEE says (too
-//! large becomes infinite, NaN stays NaN); in the quantised formats one such number would spoil its whole block, so NaN
-//! counts as 0 and everything beyond [`largest`] saturates there.
+//! Encoders handle numbers that a format cannot hold: the float formats round to nearest even as IEEE says (too large
+//! becomes infinite, NaN stays NaN); in the quantised formats one such number would spoil its whole block, so NaN
+//! counts as 0 and everything beyond `largest` saturates there.
 
 mod affine;
 mod float;

@@ -1,10 +1,10 @@
 //! One model file made of another: containers and formats change, numbers only as far as the new format rounds them.
 //!
 //! Matrices may also come in formats that no kernel reads ([`SourceFormat`](crate::blocks::SourceFormat)). Where the
-//! format stays, bytes are copied: nothing is quantised twice. What llama.cpp demands and no model uses (a value
-//! residual in layer 0) is what its own converter writes there: the adapter of the in-context learning rate. What a
-//! GGUF file says beside its tensors is kept in another one, every key with its type. Embedding heads are copied as
-//! they are, into safetensors files only.
+//! format stays, bytes are copied: nothing is quantised twice. llama.cpp demands a tensor that no model uses (a value
+//! residual in layer 0): like its own converter, this one writes the adapter of the in-context learning rate there.
+//! GGUF to GGUF keeps every metadata key with its type. Embedding heads are copied as they are, into safetensors files
+//! only.
 
 mod check;
 mod error;

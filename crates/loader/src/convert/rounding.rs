@@ -1,4 +1,4 @@
-//! What rounding to other formats costs a model: the error of each tensor, relative to its size.
+//! The cost of rounding to other formats: the error of each tensor, relative to its size.
 
 use crate::blocks;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What a GGUF file says of itself.
+//! The description of a model in a GGUF file.
 
 use super::metadata::Metadata;
 use crate::contents::About;
@@ -17,6 +17,7 @@ pub(super) fn read(metadata: &Metadata<'_>) -> About {
         licence: short("general.license"),
         quantisation: file_type.and_then(quantisation),
         tokenizer: short("tokenizer.ggml.model"),
+        has_chat_template: text("tokenizer.chat_template").is_some(),
     }
 }
 

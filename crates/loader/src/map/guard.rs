@@ -1,12 +1,13 @@
 //! Survives reads of mapped pages that the system cannot fetch.
 //!
-//! Such a read raises SIGBUS in the thread that reads. The handler looks the address up among the guarded maps; there it
-//! maps zeros over the rest of that map, from the faulting page on, notes the page and returns: the read goes on. Faults
-//! anywhere else go to the handler of SIGBUS before it, in the end to the system, which kills the process.
+//! Such a read raises SIGBUS in the thread that reads. The handler looks the address up among the guarded maps; there
+//! it maps zeros over the rest of that map, from the faulting page on, notes the page and returns: the read continues.
+//! Faults anywhere else are passed to the previous handler of SIGBUS, in the end to the system, which kills the
+//! process.
 //!
-//! The handler may interrupt any code, hence uses no lock and no allocation: the guarded maps stand in blocks of atomics, which are
-//! added where all places are taken and never go, and `mmap` is one system call. A library that
-//! installs a handler of its own later, without passing on what is not its own, disables the guard.
+//! The handler may interrupt any code, hence uses no lock and no allocation: the guarded maps are stored in blocks of
+//! atomics, which are added where all places are taken and are never freed, and `mmap` is one system call. A library
+//! that later installs another handler, and does not pass on foreign faults, disables the guard.
 
 use libc::{c_int, c_void, siginfo_t};
 use std::ptr;

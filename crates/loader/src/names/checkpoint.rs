@@ -1,5 +1,5 @@
-//! The authors' names (github.com/BlinkDL/RWKV-LM, `RWKV-v7/rwkv_v7_demo.py`): those of their .pth files and, with
-//! transposed adapters, of web-rwkv's safetensors files.
+//! The authors' names (github.com/BlinkDL/RWKV-LM, `RWKV-v7/rwkv_v7_demo.py`): the names in their .pth files and, with
+//! transposed adapters, in web-rwkv's safetensors files.
 
 use super::Convention;
 use wgoose_graph::{LayerWeight as L, Weight};

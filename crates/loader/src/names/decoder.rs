@@ -1,6 +1,6 @@
 //! The names of `RwkvForCausalLM`, RWKV-7 in the modules of Hugging Face's other decoders
-//! (github.com/rwkv-rs/transformers-rwkv, `temp/rwkv_pth2st.py`). The matrices of the channel mix have the names of
-//! Llama's, or those of the authors. Adapters are as the authors have them.
+//! (github.com/rwkv-rs/transformers-rwkv, `temp/rwkv_pth2st.py`). The matrices of the channel mix have Llama's names,
+//! or the authors'. Adapters are as the authors have them.
 
 use super::{AdapterLayout, Convention, checkpoint};
 use wgoose_graph::{LayerWeight as L, Weight};

@@ -1,4 +1,4 @@
-//! What files call each weight.
+//! The names of weights in files.
 //!
 //! A [`Convention`] is a table of names; each has a file here, which says where the names come from. A [`Naming`] is
 //! the convention that one file follows, decided by the set of all its names.

@@ -1,4 +1,4 @@
-//! What training puts around the names of a model.
+//! Prefixes that training puts before the names of a model.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,7 +1,7 @@
-//! What a pickle program can build here: tensors, the dictionary of them, and what it takes to describe them.
+//! Values that a pickle program can build here: tensors, the dictionary of them, and the parts that describe them.
 //!
-//! Values are small and copied freely; what does not fit in one lies in the [`Heap`], which only grows. Nothing is
-//! nested in Rust's sense, so no program, however deep the values it builds, can exhaust the stack.
+//! Values are small and copied freely; larger ones are stored in the [`Heap`], which only grows. Nothing is nested in
+//! Rust's sense, so no program, however deep the values it builds, can exhaust the stack.
 
 /// A value of the program.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! safetensors: the header's length (64 bits), the header (JSON), the tensors.
 //!
 //! The header is read with serde_json and not with the `safetensors` crate, whose errors name neither the tensor nor
-//! the place for the most common damage, and which accepts a name that stands twice.
+//! the place for the most common damage, and which accepts a duplicate name.
 
 mod error;
 mod header;

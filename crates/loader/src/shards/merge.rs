@@ -1,4 +1,4 @@
-//! What the shards of a model hold, as one file would.
+//! The shards of a model, merged as one file would be.
 
 use super::{ShardError, ShardSet, file_name};
 use crate::contents::{Contents, Part};

@@ -1,4 +1,4 @@
-//! What a model is called by the path of its file.
+//! The title of a model, from the path of its file.
 
 use super::file_name;
 use super::folder::WHOLE;

@@ -1,4 +1,4 @@
-//! Random numbers for weights: every row of every tensor has a stream of its own, so that rows are made in any order.
+//! Random numbers for weights: every row of every tensor has a separate stream, so that rows are made in any order.
 //!
 //! splitmix64 (Steele, Lea, Flood 2014), of crate `rand_xoshiro`: its output is specified. Integers and single
 //! multiplications only, so the numbers are the same on every machine.

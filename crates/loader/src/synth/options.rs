@@ -1,4 +1,4 @@
-//! What a synthetic model is like.
+//! Options of a synthetic model.
 
 use crate::names::Container;
 use crate::writer::Mix;

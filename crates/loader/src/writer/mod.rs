@@ -1,5 +1,5 @@
-//! Model files as they are written: which tensor lies where, in which format, under which name; whose numbers they are,
-//! somebody else knows ([`Rows`]). Synthetic and converted models are written by it.
+//! Model files as they are written: the place, format and name of each tensor. The numbers come from the caller
+//! (`Rows`). Synthetic and converted models are written by it.
 //!
 //! ```text
 //! outline -> layout: tensors, offsets -> gguf | safetensors: header -> stream: the file

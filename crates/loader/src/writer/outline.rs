@@ -1,4 +1,4 @@
-//! What is known of a file before any number.
+//! The outline of a file, before any number.
 
 use super::chosen::ChosenFormats;
 use super::mix::Mix;

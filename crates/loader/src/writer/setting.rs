@@ -1,4 +1,4 @@
-//! What a GGUF file is to say beside its tensors, asked for by name.
+//! Metadata of a GGUF file that a caller sets by name.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What is compared: a plan of a model, with kernels.
+//! An arm of a comparison: a plan of a model, with kernels.
 
 use crate::drive::Drive;
 use crate::job::PlanId;

@@ -1,4 +1,4 @@
-//! What a hypothesis says in figures, and what a measurement says of it.
+//! A hypothesis in figures, and the answer of a measurement.
 
 use super::findings::Findings;
 use crate::scenario::Scenario;

@@ -1,4 +1,4 @@
-//! What an experiment asks, as its `experiment.ron` says it.
+//! The declaration of an experiment, as `experiment.ron` has it.
 //!
 //! ```ron
 //! (
@@ -241,7 +241,7 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Chooser, Sequences, Weights};
+    use crate::drive::{Chooser, Sequences, WeightsAtStart};
     use wgoose_graph::Fusion;
     use wgoose_kernels::HandOver;
 
@@ -274,7 +274,7 @@ mod tests {
         let drive = differs.drive.unwrap();
         assert_eq!(
             (drive.chooser, drive.weights, drive.sequences),
-            (Chooser::Host, Weights::Lazy, Sequences::Together)
+            (Chooser::Host, WeightsAtStart::Lazy, Sequences::Together)
         );
         assert_eq!(experiment.arms[1].differs, Difference::default());
         assert!(experiment.arms[2].differs.kernels[0].config.is_empty());

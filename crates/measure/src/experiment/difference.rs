@@ -97,7 +97,7 @@ pub enum DifferenceError {
         has: bool,
     },
     /// A way to hand over that nothing takes.
-    #[error("only a persistent kernel hands values over from stage to stage: say persistent: true")]
+    #[error("only a megakernel synchronises its phases: say persistent: true")]
     NothingHandedOver,
     /// An arm that runs as the baseline does.
     #[error("{0} is the baseline: the workload runs the same kernels in the same way")]

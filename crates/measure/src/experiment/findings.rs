@@ -1,4 +1,4 @@
-//! What a ledger says of an experiment.
+//! The findings of an experiment in a ledger.
 
 use crate::job::Job;
 use crate::ledger::{ArmRecord, Arms, Cause, Gate, ImpossibleArm, Outcome, Reason, Record, Records, Session, Trial};

@@ -1,9 +1,9 @@
 //! Experiments: arms, each a plan of a model with kernels, held against a baseline. A declared one says in a file
 //! ([`Experiment`]) what is asked, expected and varied; `wgoose compare` makes its arms of options.
 //!
-//! Each arm goes through the gate, a wrong one is refused; the others are timed beside the baseline in interleaved
-//! pairs, by the jobs, the statistics and the ledger of the tuner. What a ledger says of an experiment ([`Findings`])
-//! is a pure function of its records, and so are tables and pictures of it.
+//! Each arm goes through the gate, which refuses wrong arms; the others are timed against the baseline in interleaved
+//! pairs, by the jobs, the statistics and the ledger of the tuner. The findings ([`Findings`]) are a pure function of
+//! the ledger's records, and so are tables and pictures of it.
 
 mod arm;
 mod claim;

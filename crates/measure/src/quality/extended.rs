@@ -1,7 +1,7 @@
 //! Long prompts and full batches, held against f32 kernels on the same device: the CPU is too slow for them.
 //!
-//! The f32 kernels must pass the CPU's gate themselves. What they come to is right for every device, so it is kept
-//! beside the reference and computed once.
+//! The f32 kernels must pass the CPU's gate themselves. Their result is right for every device, so it is kept beside
+//! the reference and computed once.
 
 use super::filed::{self, Unusable};
 use super::ranking::{Agreement, Answer, LEAST_CERTIFIED, Position, Ranking, judge, of_class};

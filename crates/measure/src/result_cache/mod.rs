@@ -1,4 +1,4 @@
-//! A cache over the ledger: a job whose outcome is in it is not run again. What a search sees of the world.
+//! A result cache over the ledger: a job with a stored outcome is not run again. A search sees the world through it.
 
 mod plans;
 mod replay_cursor;

@@ -1,5 +1,5 @@
-//! What earlier sweeps have left in a ledger: a sweep that goes on asks for it again, in the order in which it was
-//! found.
+//! A replay cursor over a ledger: a resumed sweep asks for the outcomes of earlier sweeps again, in the order in which
+//! they were found.
 
 use super::ResultCache;
 use crate::job::Job;

@@ -1,4 +1,4 @@
-//! What a cache remembers of trials that took their process with them, and of those that were broken off.
+//! The cache remembers trials that took their process with them, and trials that were broken off.
 
 use super::*;
 use crate::ledger::{Gate, Timing};

@@ -1,6 +1,6 @@
 //! A plan that runs a scenario over and over, always from the same beginning.
 
-use crate::drive::{Chooser, Drive, Sequences, Weights};
+use crate::drive::{Chooser, Drive, Sequences, WeightsAtStart};
 use crate::scenario::Scenario;
 use crate::stats::summary::median;
 use std::num::NonZeroUsize;
@@ -132,8 +132,8 @@ impl Runs {
         }
         let chunk = executor.plan().prefill_chunk as usize;
         let runner = match drive.weights {
-            Weights::There => Runner::Engine(Engine::new(Box::new(executor), chunk)),
-            Weights::Lazy | Weights::Eager => Runner::Starting(Box::new(executor)),
+            WeightsAtStart::There => Runner::Engine(Engine::new(Box::new(executor), chunk)),
+            WeightsAtStart::Lazy | WeightsAtStart::Eager => Runner::Starting(Box::new(executor)),
         };
         let purpose = Purpose::Choice;
         Runs { runner, scenario, drive, tokens, steps, parts: 1, purpose, is_persistent, is_warm: false }
@@ -262,12 +262,12 @@ fn choose_on_host(engine: &mut Engine, first: usize, tokens: &[Vec<u32>], steps:
 }
 
 /// Nanoseconds of a pass that finds no weight on the device.
-fn start(executor: &mut GpuExecutor, tokens: &[Vec<u32>], weights: Weights) -> Result<f64, StepError> {
+fn start(executor: &mut GpuExecutor, tokens: &[Vec<u32>], weights: WeightsAtStart) -> Result<f64, StepError> {
     executor.reset(0..tokens.len())?;
     executor.drop_weights();
     let batch = Batch::pack(&sequences(0, tokens), executor.shape().vocab, tokens.len()).map_err(RuntimeError::from)?;
     let begun = Instant::now();
-    if weights == Weights::Eager {
+    if weights == WeightsAtStart::Eager {
         executor.prepare(&batch.shape())?;
     }
     executor.run(&batch)?;

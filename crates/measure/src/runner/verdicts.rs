@@ -1,6 +1,6 @@
-//! How often a comparison on a device is wrong: a kernel and a plan against themselves, and against what was made 3 %
-//! slower, while all cores are busy. What is planted is slower by as much on the busy machine: there a step waits for
-//! its host at times, and a slower kernel costs less of it. Minutes on a GPU:
+//! The error rate of comparisons on a device: a kernel and a plan against themselves, and against copies made 3 %
+//! slower, while all cores are busy. The copies are slower by 3 % on the busy machine: there a step waits for its host
+//! at times, and a slower kernel costs less of it. Minutes on a GPU:
 //!
 //! `WGOOSE_MODEL=model.gguf cargo test --release -p wgoose-measure --lib -- --ignored --nocapture --test-threads=1
 //! verdicts`

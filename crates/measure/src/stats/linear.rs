@@ -1,6 +1,5 @@
-//! What is believed of many small effects, by sums of them that were seen: linear regression with a prior, in as many
-//! dimensions as there are observations (Rasmussen and Williams 2006, chapter 2). How large the effects are is what
-//! makes what was seen likeliest.
+//! Bayesian linear regression: the posterior of many small effects, given sums of them, in as many dimensions as there
+//! are observations (Rasmussen and Williams 2006, chapter 2). The prior's scale is the most likely one.
 
 use super::rng::unit;
 use rand_xoshiro::SplitMix64;

@@ -1,7 +1,7 @@
-//! When a comparison may end before all its pairs are taken: at looks that lie apart, if an interval that is wider than
-//! the one that judges says so already. Most comparisons are clear after a few pairs, and what time they leave is
-//! another candidate's. And when one goes on: on a busy machine a few pairs of ten are far off, and what looks slower
-//! by three per cent is not sure.
+//! Sequential tests: a comparison ends before all its pairs are taken, at a few looks, if an interval that is wider
+//! than the final one already decides. Most comparisons are clear after a few pairs, and the time saved is another
+//! candidate's. Other comparisons need more pairs: on a busy machine a few pairs of ten are outliers, and an apparent
+//! loss of three per cent is not certain.
 
 use super::bootstrap::Bootstrap;
 use super::verdict::{Comparison, Criteria, Verdict, compare};

@@ -1,6 +1,6 @@
-//! What a search did with its time.
+//! The course of a search over time.
 
-use super::super::course::{Course, Progress};
+use super::super::course::{Course, SearchProgress};
 use super::super::drawing::{Anchor, Axis, Drawing, WIDTH};
 use super::super::numbers::{count, digits, gain, time};
 use wgoose_measure::stats::drift::TOLERANCE;
@@ -14,7 +14,7 @@ const BOTTOM: f64 = 190.0;
 const SLOWEST: f64 = 0.7;
 
 /// The best plan so far against the seconds that were spent; the plans that were tried are marks.
-pub(in super::super) fn progress(progress: &Progress, course: &Course) -> String {
+pub(in super::super) fn progress(progress: &SearchProgress, course: &Course) -> String {
     let gains = progress.attempts.iter().map(|a| a.gain).chain(progress.best.iter().map(|(_, gain)| *gain));
     let (least, most) = gains.fold((0.98f64, 1.05f64), |(a, b), x| (a.min(x), b.max(x)));
     let y = Axis::log([least.max(SLOWEST) / 1.01, most * 1.01], [BOTTOM, TOP + 16.0]);

@@ -5,14 +5,14 @@ use wgoose_kernels::Catalogue;
 use wgoose_measure::derive::{DeriveError, Policy};
 use wgoose_measure::ledger::{self, Cause, Ledger, Outcome, Record, Records};
 use wgoose_measure::objective::Objective;
-use wgoose_report::{Report, Source, page};
+use wgoose_report::{LedgerReport, Source, page};
 use wgoose_sim::{recorded, shipped};
 
-fn gather(records: &Records) -> Report {
-    Report::gather(records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None)
+fn gather(records: &Records) -> LedgerReport {
+    LedgerReport::gather(records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None)
 }
 
-fn html(report: &Report, name: &str) -> String {
+fn html(report: &LedgerReport, name: &str) -> String {
     let html = page(report, &[Source { name: name.to_owned(), notices: vec!["line 3 is skipped".to_owned()] }]);
     check(&html);
     html

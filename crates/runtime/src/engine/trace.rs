@@ -1,4 +1,4 @@
-//! What the ops of a pass make.
+//! The outputs of the ops of a pass.
 
 use super::{Engine, divide};
 use crate::{RuntimeError, Sequence, Traced};

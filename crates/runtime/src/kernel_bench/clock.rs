@@ -1,6 +1,7 @@
 //! The clock of a device: timestamps if they pass a self-test, else wall clock around submit and wait.
 //!
-//! GPU timers lie (optimization_plan/README.md has the cases): a timer that does not grow with the work is not used.
+//! GPU timers can be wrong (optimization_plan/README.md has the cases): a timer that does not grow with the work is not
+//! used.
 
 use crate::{Device, RuntimeError};
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! The lab: one kernel at a time on data of its own, checked against the reference, then timed.
+//! The kernel bench: one kernel at a time on made-up data, checked against the reference, then timed.
 
 mod bench;
 mod case;

@@ -1,4 +1,4 @@
-//! Opening a device: the adapter asked for, and of its features those that stand their check.
+//! Opening a device: the adapter asked for, with the features that pass their check.
 
 mod matrix_check;
 

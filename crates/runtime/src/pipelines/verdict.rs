@@ -1,4 +1,4 @@
-//! What a check of a device gave, as it is kept: whether matrix units or a persistent kernel compute right there.
+//! The stored result of a check of a device: whether matrix units or a megakernel compute right there.
 
 /// What a check of a device gave.
 #[derive(Clone, Debug, PartialEq, Eq)]

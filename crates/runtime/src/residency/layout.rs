@@ -1,4 +1,4 @@
-//! Where weights lie on the device, as plain data: the shards that stay, in arenas that hold those of many layers.
+//! The layout of weights on the device, as plain data: resident shards, in arenas that hold the shards of many layers.
 
 use super::{Placed, Room, RowShard};
 use crate::schedule::{BufferId, BufferRange};

@@ -1,5 +1,5 @@
-//! Weights on the device: each shard is filled when it is first needed, from the file, as it lies there. Vectors become
-//! F32. Within a budget, the first shards that fit stay; the others pass through a ring.
+//! Weights on the device: each shard is uploaded from the file, unchanged, when it is first needed. Vectors become F32.
+//! Within a budget, the first shards that fit stay; the others are streamed through a ring.
 //!
 //! A weight's way: its rows are cut into shards (`row_shard`), these get their places (`layout`), a pass its route past
 //! them (`route`); bytes come through staging (`upload`), in other formats by kernels (`repack`); `weights` has the buffers.

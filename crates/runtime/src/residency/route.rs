@@ -1,5 +1,5 @@
-//! The route of a pass: its dispatches in groups, each with the weights it needs, and where streamed weights lie in the
-//! ring while they are needed.
+//! The route of a pass: its dispatches in groups, each with the weights it needs, and the place in the ring of streamed
+//! weights while they are needed.
 
 use super::RowShard;
 use crate::RuntimeError;

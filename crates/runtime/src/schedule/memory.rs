@@ -1,4 +1,4 @@
-//! Where everything lies that a pass binds, as plain data: what is allocated, predicted, bound, fused and printed is read from it.
+//! The memory of a pass, as plain data: allocation, prediction, bindings, fusion and printing read it.
 
 use super::buffer::{BufferId, BufferRange};
 use super::states::StateLayout;

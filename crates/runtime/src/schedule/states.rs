@@ -1,4 +1,5 @@
-//! The recurrent states of all sequences as plain data: few buffers, so that one kernel can bind those of many layers.
+//! The recurrent states of all sequences as plain data: few buffers, so that one kernel can bind the states of many
+//! layers.
 
 use super::buffer::{BufferId, BufferRange};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What is recorded on a device with matrix units, without one.
+//! Recordings for a device with matrix units, without one.
 
 use super::{Bound, Choose, Recording, Tensors, record};
 use std::collections::{BTreeMap, BTreeSet};

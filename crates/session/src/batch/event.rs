@@ -1,4 +1,4 @@
-//! What happens to the sequences of a batch.
+//! Events of the sequences of a batch.
 
 use crate::generate::Generated;
 

@@ -1,12 +1,12 @@
 //! Many sequences generated together, each with its own settings, joining and leaving between steps.
 //!
-//! What a sequence gives is what [`Session::generate`] gives from the same beginning, prompt and options. Its prompt is
-//! read alone, in the same passes: the same bits. Steps read one token of every sequence at once. On the CPU reference
-//! that changes no bit. On a GPU a plan chooses kernels by how many sequences there are, up to 1, 4, 16, ..., and kernels
-//! may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
-//! tokens are that close, or a draw falls that close to where one token ends and the next begins. Random numbers depend on
-//! a sequence's own seed and number of tokens only. A plan whose decode kernels are the same for all numbers of sequences
-//! gives the same text in any company.
+//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. Its prompt is
+//! prefilled alone, in the same passes: the same bits. A step decodes one token of every sequence. On the CPU reference
+//! batching changes no bit. On a GPU a plan chooses kernels by the batch size, up to 1, 4, 16, ..., and kernels may
+//! round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
+//! tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend only on a
+//! sequence's own seed and number of tokens. A plan with the same decode kernels for all batch sizes gives the same
+//! text in any company.
 
 mod event;
 mod sequence;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use wgoose_runtime::{Engine, StateData};
 
 /// Sequences that are generated together. All begin with the state that the session had when the batch was made.
-pub struct Batch {
+pub struct SessionBatch {
     engine: Engine,
     tokenizer: Tokenizer,
     /// `None`: nothing was read.
@@ -39,19 +39,19 @@ pub struct Batch {
 
 impl Session {
     /// A batch with room for that many sequences, at least 1, on this session's weights and kernels. Within a memory
-    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`Batch::capacity`].
+    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`SessionBatch::capacity`].
     ///
     /// # Errors
     /// The model can only be given token ids, or the device fails or has no memory left: a batch has states and
     /// activations of its own, beside any memory budget.
-    pub fn batch(&mut self, sequences: usize) -> Result<Batch, SessionError> {
+    pub fn batch(&mut self, sequences: usize) -> Result<SessionBatch, SessionError> {
         let tokenizer = self.tokenizer()?.clone();
         let state = self.engine.state(0)?;
         let mut engine = self.engine.fork()?;
         // A step gives a row of logits for each.
         let sequences = sequences.clamp(1, engine.max_outputs().max(1));
         let capacity = grow(&mut engine, sequences)?.min(sequences);
-        Ok(Batch {
+        Ok(SessionBatch {
             engine,
             tokenizer,
             beginning: Some(state).filter(|state| !state.is_zero()),
@@ -64,7 +64,7 @@ impl Session {
     }
 }
 
-impl Batch {
+impl SessionBatch {
     /// How many sequences there is room for.
     pub fn capacity(&self) -> usize {
         self.capacity

@@ -1,13 +1,13 @@
 //! Steps of a batch: a token for every sequence, chosen on the device where it can, else from logits read back.
 
 use super::sequence::BatchSequence;
-use super::{Batch, BatchEvent};
+use super::{BatchEvent, SessionBatch};
 use crate::SessionError;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use wgoose_runtime::{Continuation, IN_FLIGHT, Outputs, Sequence, Start};
 
-impl Batch {
+impl SessionBatch {
     /// Chooses a token for every sequence; tells what happened since the step before, joining included.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Batch {
     /// so that many steps a call are faster than one; who joins or leaves has to wait that long.
     ///
     /// # Errors
-    /// As of [`Batch::step`].
+    /// As of [`SessionBatch::step`].
     pub fn steps(&mut self, steps: NonZeroUsize) -> Result<Vec<BatchEvent>, SessionError> {
         if !self.sequences.is_empty() {
             let gone = match self.engine.can_decode() {
@@ -41,7 +41,7 @@ impl Batch {
     }
 
     fn steps_on_device(&mut self, steps: usize) -> Result<(), SessionError> {
-        let Batch { engine, tokenizer, sequences, events, .. } = self;
+        let SessionBatch { engine, tokenizer, sequences, events, .. } = self;
         let reads: Vec<u32> = sequences.values().map(BatchSequence::last).collect();
         let chosen: Vec<Vec<(u32, f32)>> = sequences.values().map(BatchSequence::chosen).collect();
         let mut rounds: Vec<Vec<Option<u32>>> = Vec::new();
@@ -68,7 +68,7 @@ impl Batch {
 
     fn step_here(&mut self) -> Result<(), SessionError> {
         self.part_with_ended();
-        let Batch { engine, tokenizer, sequences, events, .. } = self;
+        let SessionBatch { engine, tokenizer, sequences, events, .. } = self;
         if sequences.is_empty() {
             return Ok(());
         }

@@ -31,6 +31,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use table::{Meter, Table};
 use wgoose_graph::{Format, Weight};
 use wgoose_loader::writer::{ChosenFormats, Mix};
@@ -68,7 +69,14 @@ pub enum AllocationStep {
         /// Tokens in all, at most.
         total: usize,
     },
-    /// A matrix is measured in a format; so many of so many measurements are done.
+    /// The measurements begin.
+    Measurements {
+        /// Measurements in all.
+        total: usize,
+        /// Time that the source takes to read the text, its kernels compiled: a measurement takes about as long.
+        each: Duration,
+    },
+    /// A matrix is measured in a format.
     Tensor {
         /// The matrix.
         weight: Weight,

@@ -1,7 +1,7 @@
 //! From what single tensors cost to what a whole mix costs: the smallest mix whose *measured* divergence keeps to a target.
 //!
-//! The sum over single tensors is an estimate. The search measures the mix that the estimate names, corrects the estimate by
-//! the ratio that it sees, and goes on between what was good enough and what was not.
+//! The sum over single tensors is an estimate. The search measures the mix that the estimate names, corrects the
+//! estimate by the ratio that it sees, and continues between the mixes that were good enough and those that were not.
 
 use super::frontier::{Frontier, Mix};
 

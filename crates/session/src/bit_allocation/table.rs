@@ -7,6 +7,7 @@ use super::{AllocatedTensor, AllocationError, AllocationStep, MeasuredFormat, go
 use crate::eval::{Calibration, Divergence};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Instant;
 use wgoose_graph::{Format, Weight};
 use wgoose_loader::Model;
 use wgoose_loader::convert::{ConvertOptions, file_bytes};
@@ -79,6 +80,9 @@ impl<'a> Table<'a> {
         progress: &mut dyn FnMut(AllocationStep) -> ControlFlow<()>,
     ) -> Result<(), AllocationError> {
         let total = self.tensors.iter().map(|tensor| tensor.formats.len() - 1).sum();
+        let begun = Instant::now();
+        meter.divergence(&[])?;
+        go_on(progress(AllocationStep::Measurements { total, each: begun.elapsed() }))?;
         let mut done = 0;
         for AllocatedTensor { weight, formats, .. } in &mut self.tensors {
             let others = formats.len() - 1;

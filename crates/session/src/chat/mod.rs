@@ -1,4 +1,4 @@
-//! Chat: what was said lies in the state, and is never read again.
+//! Chat: the state contains the conversation, so each turn prefills only the new message. The text is kept beside it.
 
 mod template;
 
@@ -20,6 +20,15 @@ pub struct ChatOptions {
     pub generate: GenerateOptions,
 }
 
+/// A message and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatTurn {
+    /// The message, as it was said.
+    pub message: String,
+    /// The answer, with its [opening](Chat::opening).
+    pub answer: String,
+}
+
 /// A conversation with an RWKV-7 G1 model, or one that knows its format.
 pub struct Chat {
     session: Session,
@@ -29,6 +38,8 @@ pub struct Chat {
     beginning: Option<StateData>,
     /// The last messages, the newest at the end.
     said: VecDeque<Said>,
+    /// The conversation from its beginning, its last turns those of `said`.
+    turns: Vec<ChatTurn>,
 }
 
 /// A message, and what was before it.
@@ -58,7 +69,7 @@ impl Chat {
     /// A conversation that begins with the session's state, as of an initial state made for chats.
     pub fn new(session: Session, mut options: ChatOptions) -> Self {
         options.generate.stop_strings.push(NEXT_USER.to_owned());
-        Chat { session, options, place: Place::Beginning, beginning: None, said: VecDeque::new() }
+        Chat { session, options, place: Place::Beginning, beginning: None, said: VecDeque::new(), turns: Vec::new() }
     }
 
     /// The opening of an answer that the model is given: it belongs to the answer, but `on_event` is not given it.
@@ -78,7 +89,13 @@ impl Chat {
             Said { message: message.to_owned(), place: self.place.clone(), state: self.session.state()?, again: 0 };
         self.said.drain(..self.said.len().saturating_sub(KEPT - 1));
         self.said.push_back(said);
+        self.turns.push(ChatTurn { message: message.to_owned(), answer: String::new() });
         self.answer(message, 0, on_event)
+    }
+
+    /// The conversation from its beginning, with the turns of a file that was loaded.
+    pub fn turns(&self) -> &[ChatTurn] {
+        &self.turns
     }
 
     /// The last message, if it can be taken back.
@@ -93,6 +110,7 @@ impl Chat {
     /// The device fails.
     pub fn undo(&mut self) -> Result<Option<String>, SessionError> {
         let Some(said) = self.said.pop_back() else { return Ok(None) };
+        self.turns.pop();
         self.session.set_state(&said.state)?;
         self.place = said.place;
         Ok(Some(said.message))
@@ -130,7 +148,7 @@ impl Chat {
         let tokens = self.session.tokenizer()?.encode(&prompt);
         let generated = self.session.generate_after(&tokens, &options, on_event)?;
         if generated.prompt_tokens < tokens.len() {
-            // Half of a message leaves nowhere to go on from.
+            // Half of a message leaves no place to continue from.
             self.undo()?;
             return Ok(generated);
         }
@@ -139,11 +157,17 @@ impl Chat {
             tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()
         };
         let (read, mut unread) = (bytes(generated.read()), bytes(generated.unread().as_slice()));
+        let mut said = [&read[..], &unread].concat();
         if let Ending::StopString(index) = generated.ending {
-            // Of the token that completes a stop string, what is before it is said.
-            let (said, stop) = ([&read[..], &unread].concat(), self.options.generate.stop_strings[index].as_bytes());
+            // The answer has the bytes before a stop string, also those of the token that completes it.
+            let stop = self.options.generate.stop_strings[index].as_bytes();
             let end = said.windows(stop.len()).position(|part| part == stop).unwrap_or(read.len());
             unread.truncate(end.saturating_sub(read.len()));
+            said.truncate(end);
+        }
+        let answer = format!("{}{}", self.opening(), String::from_utf8_lossy(&said));
+        if let Some(turn) = self.turns.last_mut() {
+            turn.answer = answer.trim_start().to_owned();
         }
         self.place = Place::Answer { read, unread };
         Ok(generated)
@@ -170,10 +194,12 @@ impl Chat {
         }
         self.place = Place::Beginning;
         self.said.clear();
+        self.turns.clear();
         Ok(())
     }
 
-    /// Writes the conversation to a file: the state where the next message begins. See [`Session::save_state`].
+    /// Writes the conversation to a file: its text, and the state where the next message begins. See
+    /// [`Session::save_state`].
     ///
     /// # Errors
     /// The device fails, or the folder cannot be written.
@@ -185,21 +211,23 @@ impl Chat {
         }
         self.place = Place::User;
         self.said.clear();
-        self.session.save_state(path)
+        self.session.save_chat(path.as_ref(), &self.turns)
     }
 
-    /// Goes on with the conversation of a file that [`Chat::save`] wrote, or begins one with a tuned initial state. See
-    /// [`Session::load_state`].
+    /// Continues the conversation of a file that [`Chat::save`] wrote, or begins one with a tuned initial state. See
+    /// [`Session::load_state`]. [`Chat::turns`] are those of the file; a state that no chat wrote has none.
     ///
     /// # Errors
     /// The file is neither, it is of another model, or the device fails; the conversation then is what it was.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<(), SessionError> {
         self.remember()?;
-        self.place = match self.session.load(path.as_ref())? {
+        let (kind, turns) = self.session.load(path.as_ref())?;
+        self.place = match kind {
             StateKind::Initial => Place::Beginning,
             StateKind::Saved => Place::User,
         };
         self.said.clear();
+        self.turns = turns;
         Ok(())
     }
 

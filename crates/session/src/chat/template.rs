@@ -1,6 +1,6 @@
 //! The chat format of the RWKV-7 G1 models.
 //!
-//! From their model card (huggingface.co/BlinkDL/rwkv7-g1; the same text stands on the cards of the converted models,
+//! From their model card (huggingface.co/BlinkDL/rwkv7-g1; the cards of the converted models have the same text,
 //! huggingface.co/shoumenchougou/RWKV-ST-model):
 //!
 //! ```text

@@ -1,4 +1,5 @@
-//! What an embedding is of: tokens, model, options. Not device or plan: what another one computed serves as well.
+//! The identity of an embedding: tokens, model, options. Not device or plan: an embedding of another device or plan
+//! serves as well.
 
 use super::options::{EmbedOptions, Pooling};
 use crate::embedding_cache::Key;

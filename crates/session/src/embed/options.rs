@@ -1,4 +1,4 @@
-//! What an embedding is made of.
+//! Options of embeddings.
 
 use std::num::NonZeroUsize;
 use wgoose_graph::Level;

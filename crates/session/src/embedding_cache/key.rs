@@ -1,4 +1,4 @@
-//! What an embedding is kept under.
+//! The key of a cached embedding.
 
 /// Stands for what an embedding is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

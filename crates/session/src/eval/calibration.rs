@@ -1,4 +1,4 @@
-//! What a reference says of some tokens, kept: many models are held against it, and it runs once.
+//! The logits of a reference for some tokens, kept: many models are compared with them, and the reference runs once.
 
 use super::tokens::Tokens;
 use super::{Divergence, EvalError, LOGITS, rows};

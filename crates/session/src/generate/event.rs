@@ -1,4 +1,4 @@
-//! What a generation tells its caller.
+//! Events of a generation.
 
 use std::ops::ControlFlow;
 

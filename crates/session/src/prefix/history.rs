@@ -1,4 +1,4 @@
-//! What a state stands for: where reading began, and the tokens read since.
+//! The history of a state: its beginning, and the tokens read since.
 
 use wgoose_runtime::StateData;
 

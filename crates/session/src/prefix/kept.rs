@@ -1,4 +1,4 @@
-//! What a session keeps of the prefixes that it reads.
+//! The prefixes that a session keeps.
 
 use super::{Beginning, History, PrefixCache, PrefixOptions};
 use parking_lot::Mutex;

@@ -2,15 +2,15 @@
 //! read from its beginning.
 //!
 //! A state is kept for a *beginning*, which says where reading began and with which passes, and the tokens read since.
-//! What is exactly equal, with the cache and without it:
-//! - A snapshot is a copy: going on from it gives, bit for bit, what the sequence itself gave that read these tokens and
+//! The following is exactly equal, with the cache and without it:
+//! - A snapshot is a copy: continuing from it gives, bit for bit, the output of a sequence that read these tokens and
 //!   then the same ones, cut into the same passes.
-//! - Snapshots within a prompt stand at multiples of [`PrefixOptions::every`] tokens, rounded up to whole passes. A
+//! - Snapshots within a prompt are made at multiples of [`PrefixOptions::every`] tokens, rounded up to whole passes. A
 //!   prompt read from a fresh beginning is cut there in any case, so that it has the same bits whether it starts from
 //!   such a snapshot, is read with an empty cache, or without one.
-//! - A snapshot at the end of a prompt or of an answer equals reading that text and what follows in calls of their own.
+//! - A snapshot at the end of a prompt or of an answer equals reading that text and the text after it in two calls.
 //!   Against reading both in one call, sums may round differently, for passes of other lengths take other kernels.
-//! - Embeddings have beginnings of their own, and are read up to their prefix in any case: always the same bits.
+//! - Embeddings have separate beginnings, and are read up to their prefix in any case: always the same bits.
 
 mod history;
 mod kept;

@@ -1,5 +1,5 @@
-//! A map from token sequences to values that finds the longest known beginning of a sequence: a radix trie. Nodes lie in
-//! one list, so that no chain of them, however long, can exhaust the stack.
+//! A map from token sequences to values that finds the longest known beginning of a sequence: a radix trie. Nodes are
+//! stored in one list, so that no chain of them, however long, can exhaust the stack.
 
 use std::collections::HashMap;
 

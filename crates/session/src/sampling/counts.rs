@@ -1,4 +1,4 @@
-//! What was chosen before, for penalties.
+//! Counts of generated tokens, for penalties.
 
 use std::collections::BTreeMap;
 use wgoose_runtime::Penalties;

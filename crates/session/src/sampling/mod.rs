@@ -1,7 +1,7 @@
-//! Logits to a token: greedy, or drawn from the model's distribution, cut to its likeliest or most typical tokens and
-//! tempered. What `wgoose_runtime` does on a device is of the same definition, with random numbers of its own.
+//! Logits to a token: greedy, or drawn from the model's distribution, cut to its most likely or most typical tokens and
+//! tempered. `wgoose_runtime` samples on a device by the same definition, with different random numbers.
 //!
-//! The same options, seed and logits give the same tokens on every platform: weights come from [`weight`]'s portable
+//! The same options, seed and logits give the same tokens on every platform: weights come from `weight`'s portable
 //! exponential as integers, so that no sum depends on an order or a maths library; randomness is xoshiro256++ (crate
 //! `rand_xoshiro`: its output is specified, it is small and it needs nothing but `rand_core`).
 

@@ -1,7 +1,7 @@
 //! Text to token ids and back, by greedy longest match: the World tokenizer of RWKV, or any vocabulary that knows
 //! every byte.
 //!
-//! The ids equal those of the reference, `TRIE_TOKENIZER` of the PyPI package `rwkv`; `tests/tokenizer_golden.rs`
+//! The ids equal the ids of the reference, `TRIE_TOKENIZER` of the PyPI package `rwkv`; `tests/tokenizer_golden.rs`
 //! compares them. Nothing here knows a model: a tokenizer is a list of byte strings and a trie over them.
 
 mod trie;

@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
-    Backend, Batch, BatchEvent, Ending, GenerateOptions, Generated, GenerationEvent, SequenceId, Session, SessionError,
+    Backend, BatchEvent, Ending, GenerateOptions, Generated, GenerationEvent, SequenceId, Session, SessionBatch,
+    SessionError,
 };
 
 const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_bytes()];
@@ -81,7 +82,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 /// Plays moves on a batch; every sequence must be as it is alone.
-fn play(batch: &mut Batch, tokenizer: &Tokenizer, alone: &Alone, moves: &[Move]) {
+fn play(batch: &mut SessionBatch, tokenizer: &Tokenizer, alone: &Alone, moves: &[Move]) {
     let mut going: BTreeMap<SequenceId, ((usize, usize), String)> = BTreeMap::new();
     let take = |going: &mut BTreeMap<SequenceId, ((usize, usize), String)>, events: Vec<BatchEvent>| {
         for event in events {

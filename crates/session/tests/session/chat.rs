@@ -3,7 +3,7 @@
 use crate::support::{on_cpu, tiny};
 use std::ops::ControlFlow;
 use wgoose_session::sampling::{Penalties, SamplerOptions};
-use wgoose_session::{Chat, ChatOptions, Ending, GenerateOptions, Generated, GenerationEvent, Session};
+use wgoose_session::{Chat, ChatOptions, ChatTurn, Ending, GenerateOptions, Generated, GenerationEvent, Session};
 
 /// Says `text`, whose tokens all differ, and then whatever.
 fn recite(session: &Session, text: &str) -> SamplerOptions {
@@ -156,6 +156,41 @@ fn conversations_are_kept_in_files() {
     other.reset().unwrap();
     assert_eq!(say(&mut other, "one"), first);
     assert_eq!(say(&mut other, "two"), second);
+}
+
+#[test]
+fn a_file_of_a_conversation_has_its_text() {
+    let model = tiny(1);
+    let open = |think| {
+        let session = on_cpu(&model);
+        let sampling = recite(&session, " Ok\n\nUser:");
+        let generate = GenerateOptions { sampling, max_tokens: 50, ..GenerateOptions::default() };
+        Chat::new(session, ChatOptions { generate, think, ..ChatOptions::default() })
+    };
+    let turn = |message: &str, answer: &str| ChatTurn { message: message.to_owned(), answer: answer.to_owned() };
+    let path = model.folder.path().join("chat.st");
+    let mut before = open(false);
+    say(&mut before, "one\n");
+    say(&mut before, "never said");
+    before.undo().unwrap();
+    say(&mut before, "two");
+    let said = [turn("one\n", "Ok"), turn("two", "Ok")];
+    assert_eq!(before.turns(), said);
+    before.save(&path).unwrap();
+    assert_eq!(before.turns(), said, "saving forgets nothing");
+
+    let mut after = open(true);
+    after.load(&path).unwrap();
+    say(&mut after, "three");
+    assert_eq!(after.turns(), [&said[..], &[turn("three", "<think Ok")]].concat());
+    after.reset().unwrap();
+    assert!(after.turns().is_empty());
+
+    let state = model.folder.path().join("state.st");
+    before.into_session().save_state(&state).unwrap();
+    after.load(&path).unwrap();
+    after.load(&state).unwrap();
+    assert!(after.turns().is_empty(), "a state alone has no text");
 }
 
 #[test]

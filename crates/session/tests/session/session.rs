@@ -1,4 +1,4 @@
-//! What people call: text in, text out, and tokens where text will not do.
+//! Sessions: text in, text out, and tokens where text will not do.
 
 use crate::support::{SHAPE, Tiny, on_cpu, tiny, tiny_of};
 use proptest::prelude::*;

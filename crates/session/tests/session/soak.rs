@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use wgoose_session::sampling::SamplerOptions;
 use wgoose_session::{
-    Backend, Batch, BatchEvent, CancelToken, EmbedOptions, Ending, GenerateOptions, Generated, GenerationEvent,
-    SequenceId, Session, StateData,
+    Backend, BatchEvent, CancelToken, EmbedOptions, Ending, GenerateOptions, Generated, GenerationEvent, SequenceId,
+    Session, SessionBatch, StateData,
 };
 
 const PROMPTS: [&[u8]; 4] = [b"A goose", b"x", b"far away, over the hills and far away", "Gr\u{fc}n".as_bytes()];
@@ -87,7 +87,7 @@ impl Alone {
 
 /// A batch, and what is not yet told of its sequences.
 struct Joined {
-    batch: Batch,
+    batch: SessionBatch,
     going: BTreeMap<SequenceId, ((usize, usize), String)>,
 }
 

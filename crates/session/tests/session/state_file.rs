@@ -43,6 +43,25 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
+fn the_text_of_a_chat_is_pairs_or_the_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chat.st");
+    let write = |chat: &str| {
+        let bytes = std::fs::read(saved(folder.path())).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let pairs = [("wgoose.model", MODEL), ("wgoose.chat", chat)].map(|(key, text)| (key.into(), text.into()));
+        let file = safetensors::serialize(tensors.tensors(), Some(pairs.into())).unwrap();
+        std::fs::write(&path, file).unwrap();
+    };
+    write(r#"[["a goose", "Honk."]]"#);
+    assert_eq!(state_file::load(&path, &SHAPE, MODEL).unwrap(), state(&SHAPE));
+    for wrong in ["", "goose", r#"["a"]"#, r#"[["a"]]"#, r#"[["a", "b", "c"]]"#, r#"{"a": "b"}"#] {
+        write(wrong);
+        assert!(refused(&path).contains("the text of its chat: "), "{wrong}");
+    }
+}
+
+#[test]
 fn a_session_goes_on_after_a_restart() {
     let model = tiny(1);
     let path = model.folder.path().join("state.safetensors");

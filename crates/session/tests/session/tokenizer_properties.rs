@@ -1,4 +1,4 @@
-//! What holds for every vocabulary and every input.
+//! Properties of every vocabulary and every input.
 
 use proptest::prelude::*;
 use wgoose_session::tokenizer::{Tokenizer, UnknownToken, VocabularyError};

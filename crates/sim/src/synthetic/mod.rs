@@ -1,5 +1,5 @@
-//! A simulated device: every job has a true time, samples scatter around it, and a virtual clock says what it all took.
-//! What a search is worth can be told without a GPU, in milliseconds, and against the truth.
+//! A simulated device: every job has a true time, samples scatter around it, and a virtual clock adds up the cost. A
+//! search is scored without a GPU, in milliseconds, and against the truth.
 
 mod devices;
 mod optimum;

@@ -1,4 +1,4 @@
-//! What everything on a made-up device truly takes, and the bits that it makes.
+//! The true times of everything on a simulated device, and the bits that it computes.
 
 use super::{SimulatedDevice, SimulatedRunner, normal};
 use rand_xoshiro::SplitMix64;

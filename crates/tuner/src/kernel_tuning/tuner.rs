@@ -1,4 +1,4 @@
-//! What kernels are tuned with, and for.
+//! The surroundings of kernel tuning: device, budget and op instances.
 
 use crate::seeds::Planted;
 use wgoose_kernels::plan::{Choice, TuningKey};

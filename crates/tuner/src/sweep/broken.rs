@@ -1,4 +1,4 @@
-//! What is wrong with files of a folder: it costs the variants that need them, and is said first.
+//! Faults in the files of a folder: they cost the variants that need the files, and are reported first.
 
 use super::{Note, Sweep, SweepError};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The end of a sweep: what won, together, against the default plan.
 
 use super::merged::PROMISING;
-use super::{Candidate, Ended, Event, Found, Stage, Step, Sweep, SweepError, Timed, share_of, tell, working};
+use super::{Candidate, Ended, Event, Found, Stage, Sweep, SweepError, SweepStep, Timed, share_of, tell, working};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
@@ -59,7 +59,7 @@ impl Sweep<'_> {
                 (bare.persistent, bare.hand_over) = (None, HandOver::Barrier);
             }
             if bare.choices.len() == plan.choices.len() {
-                self.done(Step::Untuned(scenario))?;
+                self.done(SweepStep::Untuned(scenario))?;
                 continue;
             }
             let won = plan.choices.iter().filter(|c| c.key.up_to_rows == rows).cloned().collect::<Vec<Choice>>();
@@ -98,7 +98,7 @@ impl Sweep<'_> {
         let derived = self.derived()?;
         if derived.hash() == self.default.hash() {
             // A comparison of the default with itself would say nothing.
-            self.done(Step::NothingFaster)?;
+            self.done(SweepStep::NothingFaster)?;
         }
         Ok(derived)
     }
@@ -185,7 +185,7 @@ impl Sweep<'_> {
                 kept.push(choice.clone());
             }
         }
-        self.done(Step::Moves { screened: won.len(), promising: kept.len() })?;
+        self.done(SweepStep::Moves { screened: won.len(), promising: kept.len() })?;
         if !kept.is_empty() && kept.len() < won.len() {
             self.challenge(incumbent, candidate, &[scenario], effort, Candidate::Move(kept))?;
         }
@@ -244,7 +244,7 @@ impl Sweep<'_> {
         let (alike, running): (Vec<_>, Vec<_>) = self.options.objective.scenarios().into_iter().partition(is_alike);
         for scenario in alike {
             self.cache.alike(plan, scenario, &default)?;
-            self.done(Step::Alike(scenario))?;
+            self.done(SweepStep::Alike(scenario))?;
         }
         if running.is_empty() {
             return Ok(false);
@@ -259,7 +259,7 @@ impl Sweep<'_> {
                     match self.cache.confirm([&default, plan], *scenario, process, each) {
                         Ok(new) => pool(samples_ns, &new),
                         Err(TrialError::Failed(reason)) => {
-                            self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                            self.done(SweepStep::NotRun { candidate, why: reason.to_string() })?;
                             return Ok(false);
                         }
                         Err(TrialError::OutOfTime) if scenario.from_start => {
@@ -276,7 +276,7 @@ impl Sweep<'_> {
                     let is_slower = !scenario.from_start && result.is_surely_slower();
                     if process + 1 == processes || is_slower {
                         let verdict = result.comparison.verdict;
-                        self.done(Step::Tuned(Timed { scenario: *scenario, result, verdict }))?;
+                        self.done(SweepStep::Tuned(Timed { scenario: *scenario, result, verdict }))?;
                     }
                     if is_slower {
                         return Ok(false);

@@ -1,4 +1,4 @@
-//! What a sweep tells its listener while it runs.
+//! Events of a sweep, for its listener.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Event {
     /// Something is about to be tried.
     Trying(Candidate),
     /// A step of the stage is done.
-    Done(Step),
+    Done(SweepStep),
     /// The search waited so long for the reference. Its budget is that much longer.
     Waited(Duration),
     /// The search is over; confirming what it found takes about so long.
@@ -58,18 +58,18 @@ pub enum Stage {
     Confirm,
 }
 
-impl Step {
+impl SweepStep {
     /// What an instance takes.
     pub(super) fn cost(group: &InstanceGroup, ns: f64) -> Self {
         let flops = (ops::kernels(&group.instance.op).flops)(&group.instance) as f64;
         let (gbytes, gflops) = (group.instance.bytes() as f64 / ns, flops / ns);
-        Step::Cost { key: group.key.clone(), ns, gbytes, gflops }
+        SweepStep::Cost { key: group.key.clone(), ns, gbytes, gflops }
     }
 }
 
 /// A step that is done, and its result.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum SweepStep {
     /// The default plan passed the gate.
     Reference {
         /// The quality hash.
@@ -272,12 +272,12 @@ impl Stage {
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Stage::InUse => "plan in use against the default",
+            Stage::InUse => "incumbent plan against the default",
             Stage::Reference => "reference",
             Stage::Structure => "layouts, chunk and fusions",
             Stage::Costs => "cost of each kind of op instance",
             Stage::Kernels => "kernels",
-            Stage::Persistent => "persistent kernels",
+            Stage::Persistent => "megakernels",
             Stage::Confirm => "tuned plan against the default",
         }
     }
@@ -289,41 +289,41 @@ impl fmt::Display for Stage {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for SweepStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Reference { hash, detail } => write!(f, "quality hash {hash}: {detail}"),
-            Step::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
-            Step::NotRun { candidate, why } => write!(f, "{candidate}: did not run ({why})"),
-            Step::Screened { candidate, scenario, gain } => {
+            SweepStep::Reference { hash, detail } => write!(f, "quality hash {hash}: {detail}"),
+            SweepStep::Wrong { candidate, detail } => write!(f, "{candidate}: WRONG ({detail})"),
+            SweepStep::NotRun { candidate, why } => write!(f, "{candidate}: did not run ({why})"),
+            SweepStep::Screened { candidate, scenario, gain } => {
                 write!(f, "{candidate}: SLOW ({scenario} x{gain:.2} in a few samples)")
             }
-            Step::Unpromising { candidate, why } => write!(f, "{candidate}: not compared ({why})"),
-            Step::Moves { screened, promising } => {
+            SweepStep::Unpromising { candidate, why } => write!(f, "{candidate}: not compared ({why})"),
+            SweepStep::Moves { screened, promising } => {
                 write!(f, "in whole steps: {screened} choices of kernels looked at, {promising} promising")
             }
-            Step::Compared { candidate, timed } => {
+            SweepStep::Compared { candidate, timed } => {
                 write!(f, "{candidate}: ")?;
                 for (i, timed) in timed.iter().enumerate() {
                     write!(f, "{}{timed}", if i == 0 { "" } else { "; " })?;
                 }
                 Ok(())
             }
-            Step::Cost { key, ns, gbytes, gflops } => {
+            SweepStep::Cost { key, ns, gbytes, gflops } => {
                 write!(f, "{key}: {:.1} us, {gbytes:.1} GB/s, {gflops:.1} GFLOP/s", ns / 1e3)
             }
-            Step::WithoutOps(ops) => write!(f, "in no pass of the plan, and so not tried: {}", ops.join(", ")),
-            Step::Kernel { key, winner: Some(choice), gain, tried } => {
+            SweepStep::WithoutOps(ops) => write!(f, "in no pass of the plan, and so not tried: {}", ops.join(", ")),
+            SweepStep::Kernel { key, winner: Some(choice), gain, tried } => {
                 write!(f, "{key}: {choice} (x{gain:.2}, {tried} tried)")
             }
-            Step::Kernel { key, winner: None, tried, .. } => write!(f, "{key}: default stays ({tried} tried)"),
-            Step::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
-            Step::NotWorthTrying => f.write_str("not tried: they cannot win on a CPU that plays the device"),
-            Step::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
-            Step::Untuned(scenario) => write!(f, "{scenario}: default kernels"),
-            Step::Alike(scenario) => write!(f, "{scenario}: the kernels of the default, not compared"),
-            Step::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
-            Step::Tuned(timed) => write!(f, "tuned plan: {timed}"),
+            SweepStep::Kernel { key, winner: None, tried, .. } => write!(f, "{key}: default stays ({tried} tried)"),
+            SweepStep::NotPersistent(missing) => write!(f, "none: the device has no {missing}"),
+            SweepStep::NotWorthTrying => f.write_str("not tried: they cannot win on a device that a CPU emulates"),
+            SweepStep::NoStages { threads, why } => write!(f, "stages of {threads} threads: none ({why})"),
+            SweepStep::Untuned(scenario) => write!(f, "{scenario}: default kernels"),
+            SweepStep::Alike(scenario) => write!(f, "{scenario}: the kernels of the default, not compared"),
+            SweepStep::NothingFaster => f.write_str("nothing was faster: the plan is the default"),
+            SweepStep::Tuned(timed) => write!(f, "tuned plan: {timed}"),
         }
     }
 }
@@ -334,13 +334,13 @@ impl fmt::Display for Candidate {
             Candidate::Change(name) => f.write_str(name),
             Candidate::PerOp { threads } => write!(f, "stages of {threads} threads, one dispatch per op"),
             Candidate::Persistent { threads, workgroups } => {
-                write!(f, "stages of {threads} threads, {workgroups} workgroups as persistent kernels")
+                write!(f, "megakernel of {workgroups} workgroups of {threads} threads")
             }
-            Candidate::InUse => f.write_str("the plan in use"),
+            Candidate::InUse => f.write_str("the incumbent plan"),
             Candidate::Winners => f.write_str("all winners"),
-            Candidate::DecodeBesideInUse => f.write_str("all winners for decoding, prompts as in use"),
-            Candidate::Decode => f.write_str("all winners for decoding"),
-            Candidate::Structure => f.write_str("default kernels with what won else"),
+            Candidate::DecodeBesideInUse => f.write_str("all winners for decode, prefill as in the incumbent plan"),
+            Candidate::Decode => f.write_str("all winners for decode"),
+            Candidate::Structure => f.write_str("default kernels with the other winners"),
             Candidate::Move(choices) => {
                 f.write_str("other kernels")?;
                 choices.iter().try_for_each(|choice| write!(f, ", {}: {choice}", choice.key))
@@ -379,7 +379,7 @@ impl fmt::Display for Note {
             Note::NeverTried { file, reason } => write!(f, "never tried: {file}: {reason}"),
             Note::Drift(share) => write!(
                 f,
-                "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and stand",
+                "the device's speed changed by {:.0} % while kernels were tuned; comparisons are interleaved and remain valid",
                 100.0 * share
             ),
             Note::WallClock(doubt) => write!(f, "kernels are timed by wall clock: {doubt}"),
@@ -404,16 +404,16 @@ mod tests {
         let candidate = Candidate::Persistent { threads: 256, workgroups: 8 };
         let lines = [
             Event::Stage { stage: Stage::Persistent, steps: 3 },
-            Event::Done(Step::Wrong { candidate: candidate.clone(), detail: "rms 1".to_owned() }),
-            Event::Done(Step::Compared { candidate, timed }),
+            Event::Done(SweepStep::Wrong { candidate: candidate.clone(), detail: "rms 1".to_owned() }),
+            Event::Done(SweepStep::Compared { candidate, timed }),
             Event::Note(Note::Untried(vec!["chunk 64".to_owned(), "chunk 256".to_owned()])),
         ];
         assert_eq!(
             lines.map(|event| event.to_string()),
             [
-                "persistent kernels: 3 steps",
-                "stages of 256 threads, 8 workgroups as persistent kernels: WRONG (rms 1)",
-                "stages of 256 threads, 8 workgroups as persistent kernels: \
+                "megakernels: 3 steps",
+                "megakernel of 8 workgroups of 256 threads: WRONG (rms 1)",
+                "megakernel of 8 workgroups of 256 threads: \
                  FAST (decode 20 -> 17 us, x1.10 to x1.20 over 12 pairs); \
                  SAME (prefill of 64 20 -> 17 us, x1.10 to x1.20 over 12 pairs)",
                 "note: out of time, not tried: chunk 64, chunk 256",

@@ -4,7 +4,7 @@
 use super::forms::{Form, Forms};
 use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight};
-use super::{Candidate, Step, Sweep, SweepError, Timed};
+use super::{Candidate, Sweep, SweepError, SweepStep, Timed};
 use crate::kernel_tuning::KernelTuner;
 use crate::structure::Toggle;
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ impl Sweep<'_> {
     pub(super) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
-        let (pair, name) = ([plan, &changed], Candidate::Change(format!("merged, {}", change.name(plan))));
+        let (pair, name) = ([plan, &changed], Candidate::Change(format!("megakernel, {}", change.name(plan))));
         for scenario in self.options.objective.prompts() {
             let compared = match self.cache.screen(pair, scenario) {
                 Ok(screened) if !screened.has_lost() => continue,
@@ -123,11 +123,11 @@ impl Sweep<'_> {
                 Ok(result) if !result.is_surely_slower() => {}
                 Ok(result) => {
                     let timed = vec![Timed { scenario, result, verdict: Verdict::Slow }];
-                    self.done(Step::Compared { candidate: name, timed })?;
+                    self.done(SweepStep::Compared { candidate: name, timed })?;
                     return Ok(true);
                 }
                 Err(TrialError::Failed(reason)) => {
-                    self.done(Step::NotRun { candidate: name, why: reason.to_string() })?;
+                    self.done(SweepStep::NotRun { candidate: name, why: reason.to_string() })?;
                     return Ok(true);
                 }
                 Err(TrialError::OutOfTime) => {
@@ -190,7 +190,7 @@ impl Sweep<'_> {
                     known.insert((grid.threads, groups.map(|group| (group.key.clone(), group.count)).collect()));
                 if is_new && !step.groups.is_empty() && stages(&step) <= most {
                     let names: Vec<String> = toggles.iter().map(|i| all[*i].name(fused)).collect();
-                    let name = [vec![format!("merged at {} threads", grid.threads)], names].concat().join(", ");
+                    let name = [vec![format!("megakernel of {} threads", grid.threads)], names].concat().join(", ");
                     outlines.push(Outline { toggles: toggles.clone(), name, plan, step });
                 }
             }

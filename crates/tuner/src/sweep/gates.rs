@@ -1,6 +1,6 @@
-//! The gates of a sweep: the default plan's, without which nothing is known to be right, and those of candidates.
+//! The gates of a sweep: the default plan's, without which nothing is known to be right, and the candidates'.
 
-use super::{Candidate, Event, Note, Stage, Step, Sweep, SweepError, tell};
+use super::{Candidate, Event, Note, Stage, Sweep, SweepError, SweepStep, tell};
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Plan, Precision, StateFormat};
@@ -17,7 +17,7 @@ impl Sweep<'_> {
             return Err(SweepError::Gate(gate.detail));
         }
         let hash = gate.quality_hash.unwrap_or_default();
-        self.done(Step::Reference { hash, detail: gate.detail })?;
+        self.done(SweepStep::Reference { hash, detail: gate.detail })?;
         self.gate_in_use()
     }
 
@@ -79,8 +79,8 @@ impl Sweep<'_> {
         let candidate = candidate.clone();
         match gate {
             Ok(gate) if gate.passed => return Ok(true),
-            Ok(gate) => self.done(Step::Wrong { candidate, detail: gate.detail })?,
-            Err(TrialError::Failed(reason)) => self.done(Step::NotRun { candidate, why: reason.to_string() })?,
+            Ok(gate) => self.done(SweepStep::Wrong { candidate, detail: gate.detail })?,
+            Err(TrialError::Failed(reason)) => self.done(SweepStep::NotRun { candidate, why: reason.to_string() })?,
             Err(TrialError::OutOfTime) => self.leave_untried(vec![candidate.to_string()], plan)?,
             Err(error) => return Err(error.into()),
         }

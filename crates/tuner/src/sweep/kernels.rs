@@ -1,7 +1,7 @@
 //! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the
 //! fastest for it.
 
-use super::{Candidate, Note, Stage, Step, Sweep, SweepError, share_of, working};
+use super::{Candidate, Note, Stage, Sweep, SweepError, SweepStep, share_of, working};
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::seeds::SeedRefusal;
 use std::cmp::Reverse;
@@ -104,7 +104,7 @@ impl<'a> Sweep<'a> {
                 continue;
             }
             let ns = tuner.default_ns(&group, &mut self.cache)?;
-            self.done(Step::cost(&group, ns))?;
+            self.done(SweepStep::cost(&group, ns))?;
             costs.push((ns * f64::from(group.count), scenario, group));
         }
         if untried > 0 {
@@ -262,7 +262,7 @@ impl<'a> Sweep<'a> {
         self.without_op = brought.map(|(op, variant)| format!("{op}/{}", variant.name())).collect();
         if !ops.is_empty() {
             self.cache.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
-            self.done(Step::WithoutOps(ops))?;
+            self.done(SweepStep::WithoutOps(ops))?;
         }
         Ok(())
     }
@@ -284,7 +284,7 @@ impl<'a> Sweep<'a> {
             let deadline = begun + time.mul_f64(claimed.min(1.0));
             let found = tuner.tune_on(group, &mut self.cache, won.as_ref(), deadline)?;
             let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
-            self.done(Step::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
+            self.done(SweepStep::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
             tuned.push(found);
         }
         Ok(tuned)
@@ -295,7 +295,7 @@ impl<'a> Sweep<'a> {
         for (i, format) in self.open.clone().into_iter().enumerate() {
             let mut other = plan.clone();
             other.interleave.insert(format);
-            let name = format!("{format} interleaved, with kernels of its own");
+            let name = format!("{format} interleaved, with kernels for it");
             let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
             if left.is_zero() {
                 self.leave_untried(vec![name], plan)?;

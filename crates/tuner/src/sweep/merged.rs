@@ -5,7 +5,7 @@
 
 use super::forms::{Forms, Picked};
 use super::merged_step::weight;
-use super::{Candidate, Ended, Step, Sweep, SweepError};
+use super::{Candidate, Ended, Sweep, SweepError, SweepStep};
 use crate::kernel_tuning::KernelTuner;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -63,7 +63,7 @@ impl Sweep<'_> {
                 self.vary(tuner, forms, &likeliest, (&mut varied, deadline))?;
             }
         }
-        self.done(Step::Moves { screened: seen.len() - 1, promising })?;
+        self.done(SweepStep::Moves { screened: seen.len() - 1, promising })?;
         self.compare_likeliest(tuner, plan, forms, (&reference, &seen))
     }
 

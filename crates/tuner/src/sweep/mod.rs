@@ -1,10 +1,10 @@
 //! The sweep: from a device and a model to a plan.
 //!
-//! A [`Strategy`] says what is tried, and in which order; it sees what came of it and the time that was spent, and no
-//! device. What it found passes the gate and is compared with the device's default plan in all that people run, in
-//! three fresh processes, and by the first tokens of others. Where time is short one process does, and prompts that
-//! both plans read by the same kernels are left out. What is not faster leaves the default kernels where they were;
-//! what is slower in something that a process does is no plan.
+//! A [`Strategy`] decides what is tried, and in which order; it sees outcomes and the time spent, and no device. The
+//! plan that it finds passes the gate and is compared with the device's default plan in all scenarios, in three fresh
+//! processes, and by the first tokens of others. Where time is short one process compares them, and prefill with the
+//! same kernels in both plans is left out. Choices that are not faster leave the default kernels in place; a plan that
+//! is slower in any scenario of a process is dropped.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
@@ -35,7 +35,7 @@ mod untried;
 mod worth;
 
 use ends::{Ends, share_of, working};
-pub use event::{Candidate, Event, Note, Stage, Step, Timed};
+pub use event::{Candidate, Event, Note, Stage, SweepStep, Timed};
 pub use on_device::{survey, sweep};
 pub use options::{Part, SweepOptions, UnknownPart};
 pub use strategy::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
@@ -102,7 +102,7 @@ pub enum SweepError {
     Gate(String),
     /// The listener broke it off, or the user. What was measured until then is in the ledger, and another sweep goes on
     /// from there.
-    #[error("the sweep was stopped; it goes on from its ledger when it is run again")]
+    #[error("the search was stopped; run it again to resume from its ledger")]
     Stopped,
 }
 
@@ -268,8 +268,8 @@ impl<'a> Sweep<'a> {
         tell(self.listen, Event::Stage { stage, steps })
     }
 
-    fn done(&mut self, step: Step) -> Result<(), SweepError> {
-        if let Step::Compared { candidate, timed } = &step {
+    fn done(&mut self, step: SweepStep) -> Result<(), SweepError> {
+        if let SweepStep::Compared { candidate, timed } = &step {
             for timed in timed {
                 let log_ratio = |timed: &Timed| timed.result.comparison.log_ratio;
                 if self.best_seen.as_ref().is_none_or(|(_, best)| log_ratio(best) < log_ratio(timed)) {
@@ -373,7 +373,7 @@ impl<'a> Sweep<'a> {
             let result = match compared {
                 Ok(result) => result,
                 Err(TrialError::Failed(reason)) => {
-                    self.done(Step::NotRun { candidate, why: reason.to_string() })?;
+                    self.done(SweepStep::NotRun { candidate, why: reason.to_string() })?;
                     return Ok(Ended::Lost);
                 }
                 Err(TrialError::OutOfTime) => {
@@ -400,7 +400,7 @@ impl<'a> Sweep<'a> {
         if ended == Ended::Won {
             *incumbent = plan;
         }
-        let step = Step::Compared { candidate, timed };
+        let step = SweepStep::Compared { candidate, timed };
         let best = incumbent.clone();
         self.cache.decide("compared", format!("{step}"), &best)?;
         self.done(step)?;
@@ -421,12 +421,12 @@ impl<'a> Sweep<'a> {
         match self.cache.screen(pair, scenario) {
             Ok(screened) if screened.has_lost() => {
                 let (candidate, gain) = (candidate.clone(), screened.log_ratio.exp());
-                self.done(Step::Screened { candidate, scenario, gain })?;
+                self.done(SweepStep::Screened { candidate, scenario, gain })?;
                 Ok(true)
             }
             Ok(_) => Ok(false),
             Err(TrialError::Failed(reason)) => {
-                self.done(Step::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
+                self.done(SweepStep::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
                 Ok(true)
             }
             Err(TrialError::OutOfTime) => {

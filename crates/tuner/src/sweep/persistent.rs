@@ -3,7 +3,7 @@
 use super::forms::Forms;
 use super::merged::COMPARISON;
 use super::merged_step::{MergedStep, is_like, weight, with};
-use super::{Candidate, Ended, Stage, Step, Sweep, SweepError};
+use super::{Candidate, Ended, Stage, Sweep, SweepError, SweepStep};
 use crate::kernel_tuning::{KernelTuner, RankedStage, Taken, fitting};
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -71,13 +71,13 @@ impl Sweep<'_> {
         let mut widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).collect();
         self.begin(Stage::Persistent, widths.len())?;
         if let Some(missing) = NEEDS.iter().find(|feature| !self.problem.limits.features.contains(feature)) {
-            return self.done(Step::NotPersistent(*missing));
+            return self.done(SweepStep::NotPersistent(*missing));
         }
         if !self.options.objective.decodes() {
             return Ok(());
         }
         if !self.options.persistent {
-            return self.done(Step::NotWorthTrying);
+            return self.done(SweepStep::NotWorthTrying);
         }
         let mut fused = plan.clone();
         if !is_cpu {
@@ -95,14 +95,14 @@ impl Sweep<'_> {
             let among = if self.ends.is_short { 1 } else { widths.len() - i };
             let share = self.left(self.ends.stages) / among as u32;
             if share.is_zero() {
-                untried.push(format!("persistent kernels of {threads} threads"));
+                untried.push(format!("megakernels of {threads} threads"));
                 continue;
             }
             match self.stages(tuner, &fused, (threads, share), &mut resident)? {
                 Stages::Found(_, timed) if is_hopeless(&timed) => {
                     let why =
                         format!("alone they take {HOPELESS} times as long as at the speed of the fastest of them");
-                    self.done(Step::NoStages { threads, why })?;
+                    self.done(SweepStep::NoStages { threads, why })?;
                 }
                 Stages::Found(persistent, timed) => {
                     let workgroups = persistent.persistent.unwrap_or_default();
@@ -113,7 +113,7 @@ impl Sweep<'_> {
                     grids.insert(if has_won { 0 } else { grids.len() }, grid);
                     won |= has_won;
                 }
-                Stages::None(why) => self.done(Step::NoStages { threads, why })?,
+                Stages::None(why) => self.done(SweepStep::NoStages { threads, why })?,
             }
         }
         self.leave_untried(untried, plan)?;

@@ -1,12 +1,12 @@
 //! The search by stages.
 //!
 //! 1. The reference says what is right; the device's default plan must pass the gate.
-//! 2. What people run, decoding and prompts of several lengths, decides the layouts of the weights, the prefill chunk
-//!    and the fusions, with default kernels.
-//! 3. Kernels that can be stages are tuned for each width of workgroups, and for as many as stay resident; they are
-//!    compared with the best so far, as persistent kernels and as one dispatch per op. Which forms of the merged step
-//!    (widths, fusions, layouts) are not far behind is told by their kernels alone; then whole steps of these are drawn
-//!    and timed, and what they show says which are drawn next.
+//! 2. Decode and prefill of several lengths decide the layouts of the weights, the prefill chunk and the fusions, with
+//!    default kernels.
+//! 3. Kernels that can be phases of a megakernel are tuned for each width of workgroups, and for as many as stay
+//!    resident; they are compared with the incumbent, as a megakernel and as one dispatch per op. The times of kernels
+//!    alone exclude forms of the megakernel (widths, fusions, layouts) that are far behind; of the others whole steps
+//!    are drawn and timed, and the step model says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //!
 //! Where whole steps are slow none of this pays, and [`Incremental`] searches instead.

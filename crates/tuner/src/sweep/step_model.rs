@@ -1,6 +1,6 @@
-//! What a merged step takes: the sum of what its kernels take alone, each times what being a part of the step is worth
-//! to it. That is a product of effects: of the variant and of each choice of its tunables, wherever they are and at
-//! this op instance, and a smaller one of its own. Whole steps show them.
+//! A model of the time of a megakernel step: the sum of its kernels' times alone, each times a factor for running
+//! inside the step. The factor is a product of effects: of the variant and of each choice of its tunables, at all op
+//! instances and at this one, and a smaller specific effect. Whole steps are the observations.
 
 use rand_xoshiro::SplitMix64;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The whole space of decoding: every kernel that any form of a step could run, timed alone.
 
-use super::{Event, Listener, Stage, Step, SweepError, SweepOptions, session, tell};
+use super::{Event, Listener, Stage, SweepError, SweepOptions, SweepStep, session, tell};
 use crate::kernel_tuning::KernelTuner;
 use std::cmp::Reverse;
 use wgoose_measure::problem::Problem;
@@ -36,7 +36,7 @@ pub fn time_all(
         let (tried, ns) = tuner.time_all(&site, &mut cache)?;
         all += tried;
         let Some(ns) = ns else { continue };
-        tell(listen, Event::Done(Step::cost(&site, ns)))?;
+        tell(listen, Event::Done(SweepStep::cost(&site, ns)))?;
     }
     Ok(all)
 }

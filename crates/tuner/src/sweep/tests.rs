@@ -154,7 +154,7 @@ fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
     });
     let odd = odd.unwrap();
     let is_compared = |event: &Event| match event {
-        Event::Done(Step::Compared { candidate: Candidate::Move(choices), .. }) => choices.contains(&odd),
+        Event::Done(SweepStep::Compared { candidate: Candidate::Move(choices), .. }) => choices.contains(&odd),
         _ => false,
     };
     assert!(events.iter().any(is_compared), "{events:?}");

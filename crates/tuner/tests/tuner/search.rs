@@ -19,7 +19,8 @@ use wgoose_measure::space::{InstanceGroup, Scope, groups};
 use wgoose_sim::{Costs, ReplayRunner, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::sweep::{
-    Candidate, Event, Note, Part, STRATEGIES, Stage, Step, SweepError, SweepOptions, Swept, search, strategy, time_all,
+    Candidate, Event, Note, Part, STRATEGIES, Stage, SweepError, SweepOptions, SweepStep, Swept, search, strategy,
+    time_all,
 };
 
 /// A search on a device, and where it is.
@@ -54,13 +55,13 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
         use Stage::{Confirm, Costs, Kernels, Persistent, Reference, Structure};
         assert_eq!(stages, [Structure, Reference, Persistent, Costs, Kernels, Confirm]);
         let compared = |is: &dyn Fn(&Candidate) -> bool| {
-            events.iter().any(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is(candidate)))
+            events.iter().any(|e| matches!(e, Event::Done(SweepStep::Compared { candidate, .. }) if is(candidate)))
         };
         assert!(compared(&|candidate| matches!(candidate, Candidate::Change(_))));
         assert!(compared(&|candidate| matches!(candidate, Candidate::Persistent { .. })));
         let is_merged = swept.plan.persistent.is_some();
         assert_eq!(swept.plan.hand_over == HandOver::Announced, is_merged, "values announce themselves for less");
-        assert!(!events.iter().any(|e| matches!(e, Event::Done(Step::Wrong { .. }))));
+        assert!(!events.iter().any(|e| matches!(e, Event::Done(SweepStep::Wrong { .. }))));
         assert!(spent.as_secs_f64() < 1.1 * 120.0, "{spent:?}");
         let evidence = swept.plan.evidence.as_ref().unwrap();
         for ((default, tuned), evidence) in times.into_iter().zip(&evidence.scenarios) {
@@ -274,8 +275,9 @@ fn what_does_not_run_or_is_wrong_wins_nothing() {
     let (swept, events, _, times) = searched(device, 80);
     assert!(swept.plan.persistent.is_none());
     let is_merged = |candidate: &Candidate| matches!(candidate, Candidate::Persistent { .. } | Candidate::Move(_));
-    let merged =
-        events.iter().filter(|e| matches!(e, Event::Done(Step::Compared { candidate, .. }) if is_merged(candidate)));
+    let merged = events
+        .iter()
+        .filter(|e| matches!(e, Event::Done(SweepStep::Compared { candidate, .. }) if is_merged(candidate)));
     assert_eq!(merged.count(), 0);
     assert!(times.into_iter().all(|(default, tuned)| tuned < 1.01 * default), "{times:?}");
 }

@@ -11,7 +11,7 @@ use wgoose_measure::objective::Objective;
 use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
 use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner};
-use wgoose_tuner::sweep::{Event, Step, SweepOptions, search};
+use wgoose_tuner::sweep::{Event, SweepOptions, SweepStep, search};
 
 #[test]
 fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
@@ -46,7 +46,7 @@ fn a_short_search_finds_one_merged_step() {
         let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice { costs, ..device });
         let mut alike = 0;
         let swept = search(&problem, &options, cache(&problem, &options, &mut runner), &mut |event| {
-            alike += u32::from(matches!(event, Event::Done(Step::Alike(_))));
+            alike += u32::from(matches!(event, Event::Done(SweepStep::Alike(_))));
             ControlFlow::Continue(())
         });
         let (plan, spent) = (swept.unwrap().plan, runner.spent().as_secs_f64());

@@ -1,5 +1,5 @@
-//! A whole sweep of a small model on a device: what it keeps, what it hands over. What a search finds is for
-//! `search.rs`.
+//! A whole sweep of a small model on a device: the records it keeps and the plan it returns. `search.rs` tests the
+//! quality of searches.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

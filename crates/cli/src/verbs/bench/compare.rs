@@ -8,33 +8,33 @@ use wgoose_bench::{Saved, Timed, saved};
 use wgoose_measure::stats::{Comparison, Criteria, Summary, Verdict, compare};
 use wgoose_session::printable;
 
-/// Say of two records which is faster, and how sure that is.
+/// Compare two benchmark records: which is faster, with a confidence interval.
 ///
-/// FAST and SLOW are sure by 95 % and at least 2 %, SAME surely is less, AMBIGUOUS says that the samples do not tell:
-/// fewer than 6 never do (`wgoose bench --runs`). Samples of several records of the same work are taken together. Only
-/// the same work, with the same model file, on the same device and driver, is compared.
+/// Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2 %, AMBIGUOUS if the samples do not decide.
+/// Fewer than 6 samples (`wgoose bench --runs`) never decide. Several records of the same work are pooled. Records are
+/// compared only if model file, device and driver are the same.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose bench compare before.jsonl after.jsonl --fail-on slow
   wgoose bench compare \"default plan\" \"tuned plan\" --records benchmarks.jsonl
   wgoose compare model.gguf --plan default --plan tuned.ron      # measures both side by side, which is surer")]
 pub(super) struct Args {
-    /// What was there before: a file of records (of --save or --out-record), or a title or a change in --records.
+    /// The baseline: a file of records (of --save or --out-record), or a title or a change in --records.
     #[arg(value_name = "A")]
     before: String,
-    /// What is there now.
+    /// The records to compare with the baseline, named in the same way.
     #[arg(value_name = "B")]
     now: String,
-    /// The file that has titles and changes.
+    /// File in which titles and changes are looked up.
     #[arg(long, value_name = "FILE", default_value = "benchmarks.jsonl")]
     records: PathBuf,
-    /// Fail if B has one of these verdicts anywhere.
+    /// Fail if B has one of these verdicts in any row.
     #[arg(long, value_name = "VERDICT", value_delimiter = ',', value_enum)]
     fail_on: Vec<Word>,
     /// Draw the intervals to this file, as SVG.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     picture: Option<PathBuf>,
-    /// Print JSON, a line for each piece of work.
+    /// Print one line of JSON for each piece of work.
     #[arg(long)]
     json: bool,
 }

@@ -3,7 +3,7 @@
 use super::speeds::{plan, rates};
 use crate::cells::{cell, quoted};
 use std::fmt::Write as _;
-use wgoose_bench::workload::{Environment, Report, Row};
+use wgoose_bench::workload::{Environment, Row, WorkloadReport};
 
 /// The names of the columns of [`csv`].
 const COLUMNS: &str = "model,size,formats,file_mib,device,plan,plan_hash,prefill_chunk,version,wgpu,workload,test,runs,settled,\
@@ -13,12 +13,12 @@ fn mib(environment: &Environment) -> f64 {
     environment.file_bytes as f64 / f64::from(1 << 20)
 }
 
-fn each(reports: &[Report]) -> impl Iterator<Item = (&Environment, &Row)> {
+fn each(reports: &[WorkloadReport]) -> impl Iterator<Item = (&Environment, &Row)> {
     reports.iter().flat_map(|report| report.rows.iter().map(|row| (&report.environment, row)))
 }
 
 /// A table in Markdown; devices and versions below it.
-pub(super) fn markdown(reports: &[Report]) -> String {
+pub(super) fn markdown(reports: &[WorkloadReport]) -> String {
     let mut out = String::from(
         "| model | MiB | plan | test | tokens/s | slowest to fastest | ms |\n|---|---:|---|---|---:|---:|---:|\n",
     );
@@ -45,7 +45,7 @@ pub(super) fn markdown(reports: &[Report]) -> String {
         }
     }
     let mut said: Vec<String> = Vec::new();
-    for Report { environment: Environment { device, version, wgpu, .. }, .. } in reports {
+    for WorkloadReport { environment: Environment { device, version, wgpu, .. }, .. } in reports {
         let line = format!("{}; wgoose {version}, wgpu {wgpu}", cell(device));
         if !said.contains(&line) {
             let _ = writeln!(out, "\n{line}");
@@ -56,7 +56,7 @@ pub(super) fn markdown(reports: &[Report]) -> String {
 }
 
 /// Comma-separated values (RFC 4180) with a line of names.
-pub(super) fn csv(reports: &[Report]) -> String {
+pub(super) fn csv(reports: &[WorkloadReport]) -> String {
     let mut out = format!("{COLUMNS}\n");
     for (e, row) in each(reports) {
         let rates = rates(row).map(|rates| rates.map(|rate| format!("{rate:.3}"))).unwrap_or_default();

@@ -30,11 +30,11 @@ const RUNS: u32 = 6;
 /// Without `--runs`, what is short is run for so many milliseconds.
 const RUNS_MS: f64 = 1000.0;
 
-/// Measure how fast a model reads and writes.
+/// Measure prefill and decode speed.
 ///
-/// Without further options: a prompt of 512 tokens read and 128 tokens written, several models and plans one after
-/// another. With --title and --change it measures whole sessions, loading and memory too, and checks their answers;
-/// --save appends that to a report, beside what was measured under the same title.
+/// By default: prefill of 512 tokens, then decode of 128 tokens at batch size 1, for each model and plan in turn. With
+/// --title and --change it measures whole sessions, including loading and memory, and checks their answers; --save
+/// appends the results to a report, which compares runs of the same title.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
@@ -52,36 +52,35 @@ pub(crate) struct Args {
     /// Model files.
     #[arg(value_name = "MODEL", required = true)]
     models: Vec<PathBuf>,
-    /// Measure with each of these plans: `found` as without this option, `default`, or a file.
+    /// Plans to measure with: `found` (the one used without this option), `default`, or a file.
     #[arg(long, value_name = "found|default|FILE", value_delimiter = ',', conflicts_with_all = ["plan", "cold"])]
     #[arg(value_parser = one_of_plans())]
     plans: Vec<PlanChoice>,
-    /// What is being worked on; benchmarks of one title are compared.
+    /// Name of the work in progress; benchmarks with the same title are compared.
     #[arg(long, requires = "change", allow_hyphen_values = true)]
     title: Option<String>,
-    /// What is different this time.
+    /// Name of the change that this run measures.
     #[arg(long, requires = "title", allow_hyphen_values = true)]
     change: Option<String>,
-    /// Append to this report; its records lie beside it, with the extension .jsonl.
+    /// Append to this report. Its records are stored next to it, with the extension .jsonl.
     #[arg(long, value_name = "FILE", requires = "title", value_parser = crate::options::beside_lines())]
     save: Option<PathBuf>,
-    /// With --title: where the quality reference is kept between runs.
+    /// With --title: folder that caches the quality reference between runs.
     #[arg(long, value_name = "DIR", requires = "title")]
     cache: Option<PathBuf>,
-    /// With --title: tokens of the prompt whose reading is timed.
+    /// With --title: length of the prefill, in tokens.
     #[arg(long, requires = "title", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     prefill_tokens: u32,
-    /// Tokens written by each sequence [default: 128; with --title, --decode or a workload: 64].
+    /// Tokens that each sequence decodes [default: 128; with --title, --decode or a workload: 64].
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
     decode_tokens: Option<u32>,
-    /// With --title: sequences decoded together.
+    /// With --title: batch size of decode.
     #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often each is measured: fewer than 6 give no verdict in `bench compare` [default: 6, and what is short for a
-    /// second].
+    /// Runs of each measurement; fewer than 6 give no verdict in `bench compare` [default: at least 6 and 1 s].
     #[arg(short = 'r', long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// How results are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Table, conflicts_with_all = ["title", "cold"])]
     format: Form,
     /// Print JSON.

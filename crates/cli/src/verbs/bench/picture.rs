@@ -1,6 +1,6 @@
 //! Records as one drawing: how many times as fast each is as what it is held against, with intervals.
 
-use wgoose_bench::{Record, Saved, Timed};
+use wgoose_bench::{BenchRecord, Saved, Timed};
 use wgoose_measure::stats::{Comparison, Criteria, Summary, compare};
 use wgoose_report::{Gain, gains, standalone};
 
@@ -31,16 +31,16 @@ pub(super) fn drawn(title: &str, against: &str, rows: &[Gain]) -> String {
 }
 
 /// Every record beside the first of its title that did the same work; `None` where there is no second.
-pub(super) fn of(records: &[Record]) -> Option<String> {
+pub(super) fn of(records: &[BenchRecord]) -> Option<String> {
     let mut rows = Vec::new();
     for (i, now) in records.iter().enumerate() {
-        let is_before = |before: &&Record| before.title == now.title && before.work() == now.work();
+        let is_before = |before: &&BenchRecord| before.title == now.title && before.work() == now.work();
         let Some(before) = records[..i].iter().find(is_before) else { continue };
-        let timed = |record: &Record| Saved::Session(Box::new(record.clone())).timed();
-        for (verb, (before, timed)) in ["reads", "writes"].iter().zip(timed(before).iter().zip(&timed(now))) {
+        let timed = |record: &BenchRecord| Saved::Session(Box::new(record.clone())).timed();
+        for (phase, (before, timed)) in ["prefill", "decode"].iter().zip(timed(before).iter().zip(&timed(now))) {
             let pairs = before.samples_ms.len().min(timed.samples_ms.len());
             let compared = compare(&before.samples_ms[..pairs], &timed.samples_ms[..pairs], &Criteria::kernel());
-            let name = format!("{}, {}, {verb}", now.model, now.change);
+            let name = format!("{}, {}, {phase}", now.model, now.change);
             rows.extend(compared.map(|comparison| row(&name, "", &comparison)));
         }
     }

@@ -1,4 +1,4 @@
-//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change beside what was there before.
+//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change with its ratio to the first of the title.
 
 use super::picture;
 use crate::cells::cell;
@@ -6,10 +6,12 @@ use crate::failure::Failure;
 use crate::out;
 use std::fmt::Write as _;
 use std::path::Path;
-use wgoose_bench::Record;
+use std::time::{Duration, UNIX_EPOCH};
+use wgoose_bench::BenchRecord;
+use wgoose_plans::day;
 
 /// Writes a report, and its picture beside it if there is something to compare.
-pub(super) fn write(report: &Path, records: &[Record]) -> Result<(), Failure> {
+pub(super) fn write(report: &Path, records: &[BenchRecord]) -> Result<(), Failure> {
     let drawn = picture::of(records);
     let path = report.with_extension("svg");
     if let Some(drawn) = &drawn {
@@ -19,11 +21,13 @@ pub(super) fn write(report: &Path, records: &[Record]) -> Result<(), Failure> {
     Ok(out::file(report, markdown(records, drawn.is_some().then_some(&*name)).as_bytes())?)
 }
 
-/// The whole report; `picture` lies beside it.
-fn markdown(records: &[Record], picture: Option<&str>) -> String {
+/// The whole report; `picture` is in the same folder.
+fn markdown(records: &[BenchRecord], picture: Option<&str>) -> String {
     let mut out = String::from(
-        "# Benchmarks\n\nWritten by `wgoose bench` from the records beside it (.jsonl), which have the raw samples. Medians; (x1.10) is 1.10 \
-         times as fast as the first row of the table with the same model, device and work. Compare rows of one device only.\n",
+        "# Benchmarks\n\n`wgoose bench --save` writes this page from the records next to it (.jsonl), which have the raw \
+         samples. A row is the median of whole sessions, measured on its day with the program of that day: it does not \
+         say how fast a later program is. (x1.10) is 1.10 times as fast as the first row of the table with the same \
+         model, device and work. Compare rows of one device only.\n",
     );
     if let Some(picture) = picture {
         let _ = writeln!(out, "\n![Times as fast as the first of the title](<{picture}>)");
@@ -35,27 +39,29 @@ fn markdown(records: &[Record], picture: Option<&str>) -> String {
         }
     }
     for title in titles {
-        let rows: Vec<&Record> = records.iter().filter(|r| r.title == title).collect();
+        let rows: Vec<&BenchRecord> = records.iter().filter(|r| r.title == title).collect();
         let _ = writeln!(out, "\n## {}\n", cell(title));
-        out.push_str("| change | model | device | load ms | first token ms | prefill tok/s | decode tok/s | peak MiB | quality |\n");
-        out.push_str("|---|---|---|---:|---:|---:|---:|---:|---|\n");
+        out.push_str("| change | model | device | measured | load ms | first token ms ");
+        out.push_str("| prefill tok/s | decode tok/s | peak MiB | quality |\n");
+        out.push_str("|---|---|---|---|---:|---:|---:|---:|---:|---|\n");
         for r in &rows {
-            let same = |b: &&&Record| b.work() == r.work();
+            let same = |b: &&&BenchRecord| b.work() == r.work();
             let before = rows.iter().find(same).filter(|b| b.at != r.at || b.change != r.change);
             let ratio = |gain: f64| before.map(|_| format!(" (x{gain:.2})")).unwrap_or_default();
-            let slower = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| then(b) / now));
-            let faster = |now: f64, then: fn(&Record) -> f64| ratio(before.map_or(1.0, |b| now / then(b)));
-            let is_alike = |b: &Record| b.quality_class != r.quality_class || b.quality_hash == r.quality_hash;
+            let slower = |now: f64, then: fn(&BenchRecord) -> f64| ratio(before.map_or(1.0, |b| then(b) / now));
+            let faster = |now: f64, then: fn(&BenchRecord) -> f64| ratio(before.map_or(1.0, |b| now / then(b)));
+            let is_alike = |b: &BenchRecord| b.quality_class != r.quality_class || b.quality_hash == r.quality_hash;
             let other_answers = before.is_some_and(|b| !is_alike(b));
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {:.1}{} | {:.0}{} | {:.1}{} | {:.1}{} | {} | {}{} |",
+                "| {} | {} | {} | {} | {:.1}{} | {:.0}{} | {:.1}{} | {:.1}{} | {} | {}{} |",
                 match r.sequences {
                     1 => cell(&r.change),
                     n => format!("{}, {n} sequences", cell(&r.change)),
                 },
                 cell(&r.model),
                 cell(&r.device),
+                day(UNIX_EPOCH + Duration::from_secs(r.at)),
                 r.load_ms,
                 slower(r.load_ms, |b| b.load_ms),
                 r.first_token_ms,
@@ -80,7 +86,7 @@ mod tests {
     use wgoose_bench::saved;
 
     /// The records of the repository.
-    fn records() -> Vec<Record> {
+    fn records() -> Vec<BenchRecord> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../optimization_plan/benchmarks.jsonl");
         saved(&path).unwrap()
     }

@@ -1,19 +1,19 @@
 //! The usual figures for people: tokens a second, model after model.
 
 use std::fmt;
-use wgoose_bench::workload::{Environment, Report, Row};
+use wgoose_bench::workload::{Environment, Row, WorkloadReport};
 
 /// Reports as one table.
-pub(super) struct Speeds<'a>(pub(super) &'a [Report]);
+pub(super) struct Speeds<'a>(pub(super) &'a [WorkloadReport]);
 
 impl fmt::Display for Speeds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Report { environment: first, .. }) = self.0.first() else { return Ok(()) };
+        let Some(WorkloadReport { environment: first, .. }) = self.0.first() else { return Ok(()) };
         let runs = super::counts(self.0.iter().flat_map(|report| &report.rows));
         writeln!(f, "{}", first.device)?;
         writeln!(f, "wgoose {}, wgpu {}; medians of {runs} runs, slowest and fastest\n", first.version, first.wgpu)?;
         write!(f, "{:<26}{:>13}{:>13}{:>13}", "", "tokens/s", "slowest", "fastest")?;
-        for Report { environment, rows } in self.0 {
+        for WorkloadReport { environment, rows } in self.0 {
             write!(f, "\n{}\n", heading(environment))?;
             for row in rows {
                 write!(f, "  {:<24}", row.what)?;

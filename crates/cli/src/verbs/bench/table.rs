@@ -1,10 +1,10 @@
 //! Rows of one model and plan for people: every spread, and what is known of others.
 
 use std::fmt;
-use wgoose_bench::workload::{Environment, Reference, Report, Row};
+use wgoose_bench::workload::{Environment, Reference, Row, WorkloadReport};
 
 /// A report for people.
-pub(super) struct Table<'a>(pub(super) &'a Report);
+pub(super) struct Table<'a>(pub(super) &'a WorkloadReport);
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,7 +86,7 @@ mod tests {
         let table = |device: &str| {
             let rows =
                 row.iter().cloned().map(|row| Row { references: references(Some("2.9B"), Some("Q4_K_M"), job), ..row });
-            Table(&Report { environment: environment(device), rows: rows.collect() }).to_string()
+            Table(&WorkloadReport { environment: environment(device), rows: rows.collect() }).to_string()
         };
         let here = table("NVIDIA H200, driver 1");
         assert!(

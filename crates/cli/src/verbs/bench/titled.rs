@@ -3,7 +3,7 @@
 use super::{Args, report};
 use crate::failure::Failure;
 use crate::progress::Moving;
-use wgoose_bench::{Load, Record, Records, measure};
+use wgoose_bench::{BenchRecord, Load, Records, measure};
 use wgoose_measure::stats::Summary;
 use wgoose_runtime::CancelToken;
 
@@ -16,7 +16,7 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
         runs: args.runs() as usize,
     };
     let save = args.save.as_deref();
-    let mut records: Option<Records<Record>> =
+    let mut records: Option<Records<BenchRecord>> =
         save.map(|report| super::open(&report.with_extension("jsonl"))).transpose()?;
     for model in &args.models {
         for plan in args.plans() {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure>
     Ok(())
 }
 
-fn print(result: &Record) -> Result<(), Failure> {
+fn print(result: &BenchRecord) -> Result<(), Failure> {
     outln!("{} on {}", result.model, result.device);
     outln!("load            {:>10.1} ms", result.load_ms);
     outln!("first token     {:>10.1} ms (loading and a prompt of 32 tokens)", result.first_token_ms);

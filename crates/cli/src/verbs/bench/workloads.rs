@@ -1,5 +1,5 @@
-//! What `wgoose bench` measures without a title: named workloads, prompts and sequences, each a row of a report for
-//! every model and plan.
+//! `wgoose bench` without a title: named workloads, prefill and decode, each a row of a report for every model and
+//! plan.
 
 use super::cold;
 use super::export;
@@ -11,7 +11,7 @@ use crate::progress::Moving;
 use clap::ValueEnum;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Report, Row, Workload, measure};
+use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Row, Workload, WorkloadReport, measure};
 use wgoose_session::PlanChoice;
 
 /// Tokens of the prompt, and tokens written, where nothing is named: those of llama-bench.
@@ -20,29 +20,28 @@ const USUAL: (usize, usize) = (512, 128);
 /// Options that ask for rows of the table.
 #[derive(clap::Args)]
 pub(super) struct WorkloadOptions {
-    /// Measure what people do with a model instead: document, fields, chat, batch, cold, several of them, or all.
-    /// Prints a table with what other projects need for the same, where it is known.
+    /// Measure named workloads instead: document, fields, chat, batch, cold, a list of these, or all. The table also
+    /// shows times of other projects where they are known.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) workload: Vec<Chosen>,
-    /// Measure prompts of these lengths instead, each a row of the table; with --cold, the one length of its prompt.
+    /// Measure prefill of these lengths instead, one row each. With --cold: the length of its prompt.
     #[arg(short = 'p', long, value_name = "TOKENS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     #[arg(conflicts_with_all = ["title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) prompt_tokens: Vec<u32>,
-    /// Measure prompts read in one call instead, such as 32x128: 32 of 128 tokens. Several: 32x64,32x1024.
+    /// Measure batched prefill instead: 32x128 is 32 prompts of 128 tokens in one call. Several: 32x64,32x1024.
     #[arg(long, value_name = "NxM", value_delimiter = ',', value_parser = packed)]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) packed: Vec<(usize, usize)>,
-    /// Measure so many sequences that write --decode-tokens together instead, such as 1,8,32,128.
+    /// Measure batched decode of --decode-tokens at these batch sizes instead, such as 1,8,32,128.
     #[arg(long, value_name = "SEQUENCES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) decode: Vec<u32>,
-    /// Also run a peer's benchmark, which you have, on the same file for the same prompts and sequence, and print it
-    /// beside.
+    /// Also run your llama-bench on the same file, for the same prefill and decode, and print its results next to ours.
     #[arg(long, value_name = "llama-bench[=PATH]")]
     #[arg(conflicts_with_all = ["cold", "title", "change", "save", "cache", "prefill_tokens", "sequences"])]
     pub(super) against: Option<LlamaBench>,
-    /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file, one line of
+    /// With --cold, --workload, --prompt-tokens, --packed or --decode: append the report to this file as one line of
     /// JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_parser = crate::options::place())]
     pub(super) out_record: Option<PathBuf>,
@@ -75,13 +74,13 @@ fn packed(text: &str) -> Result<(usize, usize), String> {
 /// How reports are printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// For people.
+    /// A table for a terminal.
     Table,
     /// A Markdown table.
     Md,
-    /// Comma-separated values, with a first line of names.
+    /// Comma-separated values with a header line.
     Csv,
-    /// A line of JSON for each model and plan, with every sample.
+    /// One line of JSON for each model and plan, with every sample.
     Json,
 }
 
@@ -116,7 +115,7 @@ impl Args {
     }
 
     /// One model with one plan.
-    fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<Report, Failure> {
+    fn report(&self, model: &Path, plan: PlanChoice, jobs: &Jobs) -> Result<WorkloadReport, Failure> {
         let is_cold = jobs.workloads.contains(&Workload::Cold);
         let cold = (self.runs(), cold::PROMPT);
         let starts = if is_cold { cold::starts(model, cold, &self.options)? } else { Default::default() };

@@ -1,35 +1,35 @@
-//! Lines that are commands, not messages.
+//! Commands of a chat: lines that begin with a slash.
 
 use std::path::PathBuf;
 
 /// The commands, for people.
 pub(super) const HELP: &str = "\
-/regen         answer the last message anew
-/undo          take back the last message and its answer
-/system TEXT   begin anew, and tell the model this first; without TEXT nothing
-/reset         forget all that was said
-/save FILE     write the conversation to a file
-/load FILE     go on with that of a file
+/regen         answer the last message again
+/undo          remove the last message and its answer
+/system TEXT   begin a new conversation with this system prompt; without TEXT, with none
+/reset         begin a new conversation
+/save FILE     write the conversation to a file: its state and its text
+/load FILE     continue the conversation of a file, or from a state alone
 /quit          leave, as Ctrl-D does
-A line that ends with a backslash goes on in the next one.
+A backslash at the end of a line continues the message on the next line.
 Lines between \"\"\" and \"\"\" are one message. Ctrl-C ends an answer.";
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Say what there is.
+    /// List the commands.
     Help,
-    /// Answer the last message anew.
+    /// Answer the last message again.
     Again,
-    /// Take the last message back.
+    /// Remove the last message.
     Undo,
-    /// Begin anew, with this first.
+    /// Begin a conversation with this system prompt.
     System(Option<String>),
-    /// Forget all that was said.
+    /// Begin a conversation.
     Reset,
     /// Write the conversation to a file.
     Save(PathBuf),
-    /// Go on with the conversation of a file.
+    /// Continue the conversation of a file.
     Load(PathBuf),
     /// Leave.
     Quit,

@@ -1,4 +1,4 @@
-//! What is typed, or comes through a pipe: messages of one line or more.
+//! Messages of one line or more, typed or from a pipe.
 
 use super::history::LineHistory;
 use crate::failure::Failure;

@@ -1,9 +1,10 @@
-//! `wgoose chat`
+//! `wgoose chat`: messages from a terminal or a pipe, answers as they are generated.
 
 mod command;
 mod history;
 mod input;
 mod interrupt;
+mod transcript;
 
 use crate::failure::Failure;
 use crate::first_use::FirstUse;
@@ -17,17 +18,21 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
+use transcript::Transcript;
 use wgoose_files::default_data_dir;
+use wgoose_loader::{Container, Model};
 use wgoose_session::sampling::{Penalties, SamplerOptions};
 use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_line, printable};
 
-/// Talk with an RWKV-7 G1 model: a message a line, answers as they come.
+/// Chat with an RWKV-7 G1 model; answers are streamed.
 ///
-/// On a terminal lines can be edited, and those before come back with the arrow keys, also those of earlier chats: they
-/// are kept in the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder, but for lines that begin with
-/// a blank. A line that ends with a backslash goes on in the next one; lines between """ and """ are one message. /help
-/// lists commands: /regen, /undo, /system TEXT, /reset, /save FILE, /load FILE, /quit. Ctrl-C ends an answer, Ctrl-D
-/// leaves.
+/// Each line is a message. A backslash at the end of a line continues the message on the next line; lines between """
+/// and """ are one message. /help lists the commands: /regen, /undo, /system TEXT, /reset, /save FILE, /load FILE,
+/// /quit. Ctrl-C ends an answer, Ctrl-D leaves.
+///
+/// On a terminal lines can be edited, and the arrow keys recall earlier lines, from earlier chats too. The history is
+/// the file chat-history in $WGOOSE_DATA_DIR, else in the user's data folder; lines that begin with a blank are not
+/// stored.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose chat model.gguf
@@ -36,19 +41,19 @@ use wgoose_session::{Chat, ChatOptions, GenerateOptions, GenerationEvent, one_li
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Have the model think before it answers.
+    /// Let the model think before it answers.
     #[arg(long, overrides_with = "no_think")]
     think: bool,
-    /// Have it answer at once; that is the default.
+    /// Let the model answer without thinking (the default).
     #[arg(long, overrides_with = "think")]
     no_think: bool,
-    /// Tell the model this first.
+    /// System prompt: text that begins the conversation.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
-    /// Say this only, print the answer and leave.
+    /// Send this message, print the answer and exit.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Neither read nor keep lines of other chats.
+    /// Neither read nor store the history of lines.
     #[arg(long)]
     no_history: bool,
     #[command(flatten)]
@@ -70,6 +75,8 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let (system, generate) = (args.system.clone(), args.sampling.options(defaults()));
     let session = args.first_use.open(args.options.session()?, &args.model, &args.options, started)?;
     args.sampling.check(session.model())?;
+    session.tokenizer()?;
+    say_template(session.model());
     let mut chat = Chat::new(session, ChatOptions { system, think: args.think, generate });
     let interrupt = Interrupt::install();
     if let Some(message) = &args.prompt {
@@ -87,12 +94,12 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
             Ok(Some(Command::Quit)) => return Ok(()),
             Ok(Some(Command::Again)) if chat.last().is_some() => Ask::Again,
             Ok(Some(Command::Again)) => {
-                eprintln!("wgoose: nothing was said yet");
+                eprintln!("wgoose: {}", nothing(&chat));
                 continue;
             }
             Ok(Some(command)) => {
                 match obey(&mut chat, &command) {
-                    Ok(done) if typed && !done.is_empty() => eprintln!("{}", printable(&done)),
+                    Ok(done) if typed && !done.is_empty() => eprintln!("{done}"),
                     Ok(_) => {}
                     Err(why) => eprintln!("wgoose: {}", one_line(why.as_ref())),
                 }
@@ -116,7 +123,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does what a command asks for; what was done, for people.
+/// Obeys a command; returns what was done, for people.
 fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
     Ok(match command {
         Command::Help => {
@@ -124,8 +131,10 @@ fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
             String::new()
         }
         Command::Undo => match chat.undo()? {
-            Some(message) => format!("taken back: {}", message.split_whitespace().collect::<Vec<_>>().join(" ")),
-            None => "nothing to take back".to_owned(),
+            Some(message) => {
+                format!("removed: {}", printable(&message.split_whitespace().collect::<Vec<_>>().join(" ")))
+            }
+            None => nothing(chat).to_owned(),
         },
         Command::System(system) => {
             chat.set_system(system.clone())?;
@@ -133,29 +142,44 @@ fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
         }
         Command::Reset => {
             chat.reset()?;
-            "all is forgotten".to_owned()
+            "a new conversation begins".to_owned()
         }
         Command::Save(file) => {
             chat.save(file)?;
-            format!("written to {}", file.display())
+            format!("saved to {}", printable(&file.display().to_string()))
         }
         Command::Load(file) => {
             chat.load(file)?;
-            format!("going on from {}", file.display())
+            Transcript { file, turns: chat.turns() }.to_string()
         }
         Command::Again | Command::Quit => String::new(),
     })
 }
 
-/// What is to be answered.
+/// Says which template is used, where the file could name one and does not: its model may not be made for chats.
+fn say_template(model: &Model) {
+    if model.container() == Container::Gguf && !model.about().has_chat_template {
+        eprintln!("this file names no chat template: the chat uses the template of RWKV-7 G1");
+    }
+}
+
+/// Why there is no message to remove or to answer again.
+fn nothing(chat: &Chat) -> &'static str {
+    match chat.turns().is_empty() {
+        true => "nothing was said yet",
+        false => "only the last messages since the last /save or /load can be removed or answered again",
+    }
+}
+
+/// A request to the model.
 enum Ask<'a> {
-    /// This.
+    /// Answer a new message.
     Message(&'a str),
-    /// The last message, anew.
+    /// Answer the last message again.
     Again,
 }
 
-/// Prints the answer to a message, a line of its own.
+/// Prints the answer to a message, and the end of its line.
 fn answer(chat: &mut Chat, ask: &Ask<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(chat.opening().as_bytes())?;

@@ -24,12 +24,12 @@ use wgoose_plans::PlanChoice;
 use wgoose_report::picture;
 use wgoose_session::{Chosen, Session};
 
-/// Say which of several plans, kernels or models is faster, and how sure that is.
+/// Compare the speed of plans, kernels or models, with confidence intervals.
 ///
-/// The first plan, or what a command without --plan would run, is the baseline. Every other option adds an arm that
-/// differs from it in that one thing. Each arm is held against the CPU reference first, and refused if it is wrong;
-/// then it is timed beside the baseline in interleaved pairs. FAST and SLOW are sure by 95 % and at least 2 %, SAME
-/// surely is less, AMBIGUOUS says that the samples do not tell.
+/// The baseline is the first --plan, or the plan used without that option. Every other option adds an arm that differs
+/// from the baseline in one thing. Each arm is checked against the CPU reference and refused if it is wrong, then timed
+/// against the baseline in interleaved pairs. Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2
+/// %, AMBIGUOUS if the samples do not decide.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose compare model.gguf --plan default --plan tuned.ron
@@ -38,44 +38,45 @@ use wgoose_session::{Chosen, Session};
   wgoose compare model.gguf --kernels mine --variant embed/pairs --variant matmul/naive
   wgoose compare f16.gguf --against q8.gguf --format md --picture formats.svg")]
 pub(crate) struct Args {
-    /// Model files; each is a comparison of its own.
+    /// Model files; each is compared separately.
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// A plan: `found` as without this option, `default`, or a file. The first is the baseline.
+    /// Plan to compare: `found` (the one used without this option), `default`, or a file. The first is the baseline.
     #[arg(long = "plan", value_name = "found|default|FILE", value_parser = one_of_plans())]
     plans: Vec<PlanChoice>,
-    /// The baseline with this fusion besides, such as norm-matmul.
+    /// Add an arm: the baseline with this fusion too, such as norm-matmul.
     #[arg(long, value_name = "FUSION")]
     with: Vec<Fusion>,
-    /// The baseline without this fusion.
+    /// Add an arm: the baseline without this fusion.
     #[arg(long, value_name = "FUSION")]
     without: Vec<Fusion>,
-    /// The baseline with so many tokens at most in one pass of a prompt.
+    /// Add an arm: the baseline with this prefill chunk.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=65535))]
     chunk: Vec<u32>,
-    /// The baseline with this arithmetic of kernels at the least: f32, q15, f16 or q8.
+    /// Add an arm: the baseline with arithmetic no coarser than f32, q15, f16 or q8.
     #[arg(long, value_name = "CLASS")]
     precision: Vec<Precision>,
-    /// The baseline with the kernels of this folder, laid out like kernels-wgsl/, in place of the program's.
+    /// Add an arm: the baseline with the kernels of this folder, laid out like kernels-wgsl/, in place of the built-in
+    /// ones.
     #[arg(long, value_name = "DIR")]
     kernels: Vec<PathBuf>,
-    /// The baseline with this variant for its op, of the program or of a --kernels folder that has its file; tunables
-    /// are those of the plan or as near to their defaults as possible. Such a folder is no arm by itself.
+    /// Add an arm: the baseline with this variant for its op. The variant is built in or from a --kernels folder, which
+    /// then is no arm itself. Its tunables are the plan's, or as near to their defaults as possible.
     #[arg(long = "variant", value_name = "OP/VARIANT", value_parser = variant)]
     variants: Vec<(String, String)>,
-    /// Another model file, with the plan that it would run with.
+    /// Add an arm: another model file, with the plan it would run with.
     #[arg(long, value_name = "MODEL")]
     against: Vec<PathBuf>,
-    /// What is timed: chat, embed, batch, or a file, as for `wgoose tune`.
+    /// Workload to time: chat, embed, batch, or a file, as for `wgoose tune`.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
-    /// Also time batched decode of this many sequences.
+    /// Also time decode at this batch size.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
     sequences: Option<u32>,
-    /// Seconds to spend on samples of each model; every comparison has 6 pairs at least, and 40 at most.
+    /// Time for the samples of each model, in seconds. Every comparison takes 6 to 40 pairs.
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     budget: u64,
-    /// How results are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Form,
     /// Print JSON.

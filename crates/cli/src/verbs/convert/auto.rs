@@ -2,13 +2,15 @@
 
 use crate::failure::{Failure, WrongUsage};
 use crate::options::{RunOptions, size};
-use crate::progress::Moving;
+use crate::progress::{Moving, note};
 use bytesize::ByteSize;
+use indicatif::HumanDuration;
 use std::io::Read;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 use wgoose_loader::adapter::AdapterSource;
 use wgoose_loader::writer::{Mix, UnknownMix};
 use wgoose_session::bit_allocation::{
@@ -50,17 +52,17 @@ impl FromStr for To {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Formats chosen for each matrix (--to auto)")]
 pub(super) struct AutoOptions {
-    /// Write the smallest file whose divergence from the source, measured, is at most so many nats a token
-    /// (Kullback-Leibler, mean), such as 0.005.
+    /// Write the smallest file whose measured divergence from the source (mean KL, in nats per token) is at most this,
+    /// such as 0.005.
     #[arg(long, value_name = "NATS", conflicts_with = "budget_bytes")]
     target_kl: Option<f64>,
-    /// Write the file of least divergence that has at most this size (400MiB, 2GB, ...).
+    /// Write the file with the least divergence that is at most this size (400MiB, 2GB, ...).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     budget_bytes: Option<ByteSize>,
-    /// File of text to measure on, read as bytes; default: a text that the model writes itself.
+    /// Text file to measure on, read as bytes. Default: text that the model generates.
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Most tokens to measure on; more take longer and tell more. Default: 1024.
+    /// Most tokens to measure on. More tokens are slower and more precise. Default: 1024.
     #[arg(long, value_name = "TOKENS")]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -124,7 +126,7 @@ impl AutoOptions {
             Some(path) => Some(wgoose_files::open_text(path).map_err(|e| fail(path, &e))?),
             None => None,
         };
-        let bar = Moving::bar(0, "{pos}/{len} {elapsed} (left: {eta}) {wide_msg}")?;
+        let bar = Moving::bar(0, "{pos}/{len} {elapsed} (left: {left}) {wide_msg}")?;
         let options = AllocationOptions { goal, tokens };
         let text = text.as_mut().map(|text| text as &mut dyn Read);
         let chosen = allocate(source, out, file, &options, self.run.session()?, text, &mut |step| {
@@ -144,13 +146,35 @@ fn show(bar: &Moving, step: AllocationStep) {
             bar.done_of(done as u64, total as u64);
             bar.say("tokens to measure on");
         }
+        AllocationStep::Measurements { total, each } => {
+            note(&estimate(total, each));
+            bar.restart();
+        }
         AllocationStep::Tensor { weight, format, done, total } => {
-            if done == 0 {
-                bar.restart();
-            }
             bar.done_of(done as u64, total as u64);
             bar.say(&format!("{weight} in {format}"));
         }
         AllocationStep::Mix { bytes } => bar.say(&format!("a mix of {}", ByteSize::b(bytes))),
+    }
+}
+
+/// How long the measurements take, before they begin.
+fn estimate(measurements: usize, each: Duration) -> String {
+    let all = HumanDuration(each.saturating_mul(measurements.try_into().unwrap_or(u32::MAX)));
+    format!("{measurements} measurements, about {all} in all; fewer tokens (--limit) take less time")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_for_all_measurements() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(
+            estimate(224, minute),
+            "224 measurements, about 4 hours in all; fewer tokens (--limit) take less time"
+        );
+        assert!(estimate(2, Duration::from_secs(10)).contains("about 20 seconds"));
     }
 }

@@ -21,8 +21,8 @@ pub(super) fn measure(
     let mut reference = run.session()?.open(source)?;
     // An adapter is in the copy already.
     let mut model = run.session()?.adapter(None).open(copy)?;
-    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
-    bar.say("read by both");
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {left}) {wide_msg}")?;
+    bar.say("prefilling both models");
     let options = EvalOptions { context: None, limit };
     evaluate(&mut model, Some(&mut reference), &mut bytes, &options, &mut |score| {
         bar.done(score.bytes);

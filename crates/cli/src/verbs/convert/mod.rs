@@ -16,15 +16,16 @@ use wgoose_loader::writer::Setting;
 use wgoose_session::bit_allocation::Allocation;
 use wgoose_session::{ConvertFileOptions, ConvertedFile, convert_file};
 
-/// Write a model as GGUF, for llama.cpp too, or as safetensors, in other formats if you like.
+/// Convert or quantise a model: to GGUF, which llama.cpp reads too, or to safetensors.
 ///
-/// Formats that no kernel here reads are read too: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS. A GGUF file keeps
-/// what a GGUF file says of itself, vocabulary, author and licence with it; one made of a .pth or .st of 65,536 tokens
-/// gets the World vocabulary, others what --vocab says. Numbers are rounded to the new format, nothing else; what has
-/// it already is copied. The file appears when it is complete.
+/// Also reads formats that no kernel runs: Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, IQ4_NL and IQ4_XS. GGUF to GGUF keeps all
+/// metadata: vocabulary, author, licence. A .pth or .st with 65,536 tokens gets the World vocabulary, any other the one
+/// of --vocab. Tensors are rounded to the new format; tensors that already have it are copied. The output file appears
+/// only when it is complete.
 ///
-/// --to auto runs the model: every matrix is measured in every format by what it changes of the model's predictions, and the
-/// best mix for your goal is written. This takes as many readings of the text as there are matrices and formats.
+/// --to auto chooses a format for each matrix: it measures how much each format changes the model's predictions, and
+/// writes the best mix for your goal. It prefills the text once for each matrix and format; a first estimate of the
+/// time is printed before it begins.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose convert model.pth model.gguf --to Q4_K_M --check
@@ -39,28 +40,28 @@ pub(crate) struct Args {
     /// Model file: .pth, .st, .safetensors or .gguf, or a folder with the shards of one.
     #[arg(value_name = "IN")]
     model: PathBuf,
-    /// File to write: .gguf, or .st / .safetensors.
+    /// Output file: .gguf, .st or .safetensors.
     #[arg(value_parser = place())]
     out: PathBuf,
-    /// Formats: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K, or auto, one for each matrix; default: the precision of the
-    /// source, F16 if it is quantised.
+    /// Format of the matrices: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K, or auto, which chooses one for each
+    /// matrix. Default: the precision of the source, F16 if the source is quantised.
     #[arg(long, value_name = "FORMATS")]
     to: Option<To>,
-    /// Metadata of a GGUF file, as often as you like: a text, or what the source has there in its type. What `general.`
-    /// keys mean: ggml's docs/gguf.md.
+    /// Set a metadata key of a GGUF file: as text, or in the type that the key has in the source. Repeatable. ggml's
+    /// docs/gguf.md explains the `general.` keys.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// Replace a file of that name.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
-    /// Read the file back and compare every tensor with the source before it appears.
+    /// Read the new file back and compare every tensor with the source, before the file appears.
     #[arg(long)]
     check: bool,
-    /// Most that rounding may change a tensor, as a share of its size (rms); a file that needs more is refused.
+    /// Refuse to write if rounding changes any tensor by more than this share of its rms.
     #[arg(long, value_name = "SHARE", default_value_t = MOST_ROUNDING)]
     most_rounding: f64,
-    /// Then run the new file and its source on this text, and print both perplexities and the KL divergence between
-    /// them. --limit says on how many tokens, 1024 without it.
+    /// Afterwards, run the new file and its source on this text, and print both perplexities and their KL divergence.
+    /// --limit sets the number of tokens (1024).
     #[arg(long, value_name = "FILE")]
     measure: Option<PathBuf>,
     /// Print JSON.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, ModelShape, dot, rewrite, rwkv7};
 use wgoose_runtime::{Planned, RuntimeError};
 
-/// Print the forward pass as a graph: text, Graphviz, or the dispatches it becomes on a device.
+/// Print the forward pass as a graph: as text, as Graphviz, or as its dispatches on a device.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Model file, or a published size such as 0.1B.
@@ -14,13 +14,13 @@ pub(crate) struct Args {
     /// time-mix-split, matmul-activation, matmul-residual, norm-project, norm-matmul.
     #[arg(long, value_delimiter = ',')]
     fuse: Vec<String>,
-    /// Print Graphviz: `wgoose dev graph 0.1B --dot | dot -Tsvg`.
+    /// Print Graphviz, as in `wgoose dev graph 0.1B --dot | dot -Tsvg`.
     #[arg(long)]
     dot: bool,
-    /// Print the dispatches of a pass over that many tokens; needs a model file and a device.
+    /// Print the dispatches of a pass over this many tokens; needs a model file and a device.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     dispatches: Option<u32>,
-    /// With --dispatches: print where everything lies that they bind.
+    /// With --dispatches: print the memory ranges that they bind.
     #[arg(long, requires = "dispatches")]
     memory: bool,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use std::time::Instant;
 use wgoose_runtime::{RuntimeError, check_tokens};
 use wgoose_session::{npy, state_file};
 
-/// Write the logits after every token, and the final state, so that anyone can check this engine against another.
+/// Write the logits after every token, and the final state, to compare this engine with another.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tokenize \"a goose\" > ids.json
@@ -20,10 +20,11 @@ pub(crate) struct Args {
     /// JSON file with a list of token ids.
     #[arg(long)]
     tokens: PathBuf,
-    /// Where the logits go: .npy, float32, [tokens, vocabulary].
+    /// Output file of the logits: .npy, float32, [tokens, vocabulary].
     #[arg(long, value_parser = place())]
     out: PathBuf,
-    /// Where the final state goes: safetensors, blocks.i.{wkv [H, value, key], att_shift [C], ffn_shift [C]}.
+    /// Output file of the final state: safetensors with blocks.i.wkv (H x value x key), blocks.i.att_shift (C) and
+    /// blocks.i.ffn_shift (C).
     #[arg(long, value_parser = place())]
     state_out: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     check_tokens(0, &tokens, vocab as u32).map_err(RuntimeError::from)?;
     // Those of all tokens may be more than there is memory.
     let mut rows = npy::Rows::begin(&args.out, &[tokens.len(), vocab])?;
-    let (bar, mut done) = (Moving::bar(tokens.len() as u64, "{pos}/{len} tokens {elapsed} (left: {eta})")?, 0);
+    let (bar, mut done) = (Moving::bar(tokens.len() as u64, "{pos}/{len} tokens {elapsed} (left: {left})")?, 0);
     for pass in tokens.chunks(session.chunk()) {
         rows.write(&session.logits(pass)?)?;
         done += pass.len() as u64;

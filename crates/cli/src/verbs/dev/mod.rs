@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use clap::Subcommand;
 use std::time::Instant;
 
-/// Tools for kernels, measurements and a look inside.
+/// Tools for kernel developers: test and time kernels, run experiments, profile, trace.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose dev kernel                           every op with its variants

@@ -7,18 +7,17 @@ use wgoose_files::default_cache_dir;
 use wgoose_runtime::kernel_bench::roofline::{self, Figure, Scale};
 use wgoose_runtime::{Device, DeviceOptions};
 
-/// Measure what a GPU can do at most: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose dev profile`
-/// then says how far a model's kernels are from it.
+/// Measure a GPU's roofline: bandwidth, arithmetic, dispatches, submissions, barriers. `wgoose dev profile` compares a
+/// model's kernels with it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
-    /// name.
+    /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, or an unambiguous part of a name.
     #[arg(long)]
     device: Option<String>,
-    /// Write the figures to this file, instead of the cache folder where `wgoose dev profile` looks for them.
+    /// Write the figures to this file instead of the cache folder, where `wgoose dev profile` looks for them.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place(), conflicts_with = "cache_dir")]
     out: Option<PathBuf>,
-    /// Keep the figures in this folder; default: $WGOOSE_CACHE_DIR, else the user's cache folder.
+    /// Cache the figures in this folder. Default: $WGOOSE_CACHE_DIR, else the user's cache folder.
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
     /// Print JSON.

@@ -7,18 +7,18 @@ use wgoose_graph::{LoraRanks, ModelShape};
 use wgoose_loader::synth::Mix;
 use wgoose_session::{SynthFileOptions, synth_file};
 
-/// Make a synthetic model: same options, same bytes.
+/// Write a model with random weights; the same options give the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose dev synth model.gguf --preset 0.1B --mix Q4_K_M
   wgoose dev synth tiny.gguf --layers 2 --width 128 --vocab 320")]
 pub(crate) struct Args {
-    /// File to write: .gguf, or .st / .safetensors.
+    /// Output file: .gguf, .st or .safetensors.
     out: PathBuf,
     /// A published size: 0.1B, 0.4B, 1.5B, 2.9B, 7.2B, 13.3B.
     #[arg(long, value_parser = preset, conflicts_with_all = ["layers", "width"])]
     preset: Option<ModelShape>,
-    /// Layers, for a size of your own.
+    /// Number of layers, for a custom size.
     #[arg(long, required_unless_present = "preset")]
     layers: Option<u32>,
     /// Width of the residual stream.
@@ -30,13 +30,13 @@ pub(crate) struct Args {
     /// Channels per head.
     #[arg(long)]
     head_size: Option<u32>,
-    /// Rows of the embedding and of the head.
+    /// Vocabulary size.
     #[arg(long)]
     vocab: Option<u32>,
     /// Adapter ranks: decay,iclr,value,gate.
     #[arg(long, value_parser = ranks)]
     ranks: Option<LoraRanks>,
-    /// Make an RWKV-7a model, with DeepEmbed's N x N matrix for each token: 32 in published ones.
+    /// Make an RWKV-7a model, with DeepEmbed's N x N matrix for each token; published models have 32.
     #[arg(long, value_name = "N")]
     deep_embed: Option<u32>,
     /// Formats: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, Q5_K_M, Q6_K.
@@ -45,10 +45,10 @@ pub(crate) struct Args {
     /// Seed of the weights.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Let relu^2 come near the largest f16.
+    /// Scale weights so that relu^2 comes near the largest f16.
     #[arg(long)]
     hot: bool,
-    /// Share of zeros among the squares that ffn.value is multiplied with, 0.5 to 0.99: 0.88 as in trained models.
+    /// Share of zeros in the activations that ffn.value reads, 0.5 to 0.99; trained models have about 0.88.
     #[arg(long, value_name = "SHARE")]
     ffn_zeros: Option<f32>,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use wgoose_runtime::Comparison;
 use wgoose_session::TraceError;
 
-/// Show what every op of the model makes, and the first that goes wrong on this GPU.
+/// Dump the output of every op, or find the first op that is wrong on this GPU.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["out", "first_divergence"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
@@ -24,11 +24,11 @@ pub(crate) struct Args {
     /// [planes, rows, columns].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write only the outputs of this name, such as att.key; may be given several times.
+    /// Write only outputs with this name, such as att.key. Repeatable.
     #[arg(long, value_name = "NAME", requires = "out")]
     only: Vec<String>,
-    /// Hold each op against its CPU reference on the same operands, and fail with the first whose error exceeds its
-    /// tolerance. --chunk 1 does so for the kernels of decoding.
+    /// Compare each op with its CPU reference on the same operands, and fail at the first error beyond its tolerance.
+    /// --chunk 1 checks the decode kernels.
     #[arg(long)]
     first_divergence: bool,
     #[command(flatten)]

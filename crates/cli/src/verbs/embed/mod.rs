@@ -21,9 +21,9 @@ use wgoose_session::{EmbedOptions, EmbeddingCacheOptions, EmbeddingCacheStats, L
 /// Texts between two moments at which their embeddings are kept.
 const BATCH: usize = 64;
 
-/// Turn texts into vectors: hidden states, without the output head.
+/// Embed texts: vectors from hidden states, without the output head.
 ///
-/// An interrupted run with --out, started again in the same way, continues where it was.
+/// An interrupted run with --out resumes when the same command is run again.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["texts", "file"])))]
 #[command(after_help = "Examples:
@@ -36,33 +36,33 @@ pub(crate) struct Args {
     model: PathBuf,
     /// Texts to embed.
     texts: Vec<String>,
-    /// File of texts: one a line, or, if its name ends in .jsonl, a JSON string or an object with "text" a line.
+    /// File of texts, one per line. In a .jsonl file each line is a JSON string or an object with "text".
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Where embeddings go: .npy (float32, [texts, columns]), or .jsonl or .json (a line each); default: JSON lines on
+    /// Output file: .npy (float32, [texts, columns]), or .jsonl or .json (one line per text). Default: JSON lines on
     /// standard output.
     #[arg(long, value_parser = place_of_embeddings())]
     out: Option<PathBuf>,
-    /// Take hidden states after this layer, from 0, and compute no other above it; default: after the last norm.
+    /// Layer whose output is used, from 0; layers above are not computed. Default: the output of the last norm.
     #[arg(long)]
     layer: Option<u32>,
-    /// What is made of the hidden states of a text's tokens; default: their mean, or --head retr of a model that has
-    /// it.
+    /// How the hidden states of a text's tokens become one vector. Default: mean, or --head retr if the model has that
+    /// head.
     #[arg(long, value_enum)]
     pooling: Option<PoolingName>,
-    /// Head of an embedding model (EmbeddingRWKV): cls, sts or retr. Each text is read with token 65535 behind it.
+    /// Head of an embedding model (EmbeddingRWKV): cls, sts or retr. Token 65535 is appended to each text.
     #[arg(long, conflicts_with_all = ["pooling", "layer"])]
     head: Option<EmbeddingHead>,
-    /// Leave vectors as they are instead of dividing them by their length.
+    /// Do not normalise vectors to length 1.
     #[arg(long)]
     raw: bool,
-    /// Text read before each, such as an instruction; it is read once.
+    /// Text before each text, such as an instruction. Its state is computed once.
     #[arg(long)]
     prefix: Option<String>,
-    /// Most tokens of several texts in one pass; default: the plan's chunk. Same results.
+    /// Most tokens of all texts in one pass. Default: the plan's chunk. Results do not depend on it.
     #[arg(long)]
     token_budget: Option<NonZeroUsize>,
-    /// Keep embeddings in this file, and take from it what was embedded before.
+    /// Store embeddings in this file, and reuse the embeddings of texts that it contains.
     #[arg(long, value_name = "FILE", value_parser = place())]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -71,13 +71,13 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum PoolingName {
-    /// The last token's.
+    /// The hidden state of the last token.
     Last,
-    /// Their mean.
+    /// The mean over all tokens.
     Mean,
-    /// All of them: a matrix for each text.
+    /// All hidden states: a matrix for each text.
     Every,
-    /// The WKV state of the layer instead.
+    /// The WKV state of the layer.
     State,
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => Output::stdout(),
     };
     let begun = Instant::now();
-    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {eta})")?;
+    let bar = Moving::bar(texts.len() as u64, "{pos}/{len} texts {elapsed} (left: {left})")?;
     let mut done = 0;
     for batch in tokens.chunks(BATCH) {
         let embedded = session.embed_batch(batch, &options, &CancelToken::default())?;

@@ -1,6 +1,6 @@
-//! The embeddings of a run that is not done: a store beside the file that it writes, `NAME.KEY.part`. The key stands
-//! for model, options and texts. A run that was interrupted or killed and is started again takes what the store has,
-//! and removes the store once the file is whole.
+//! The embeddings of an unfinished run: a store next to its output file, `NAME.KEY.part`. The key identifies model,
+//! options and texts. A run that was interrupted or killed, started again, reuses the store, and removes it once the
+//! output file is whole.
 
 use crate::failure::Failure;
 use std::fs::OpenOptions;

@@ -15,11 +15,11 @@ use wgoose_runtime::CancelToken;
 use wgoose_session::eval::{EvalError, EvalOptions, evaluate};
 use wgoose_session::{Backend, PlanChoice, Session};
 
-/// How well a model predicts a text: bits per byte and perplexity; with --against, how far it is from another model,
-/// quantisation or plan on the same tokens.
+/// Measure how well a model predicts a text: bits per byte and perplexity. With --against, also its divergence from
+/// another model, quantisation or plan.
 ///
-/// Every token counts: reading begins with end-of-text, token 0. Memory does not grow with the text. Behind +- stands
-/// the standard error, as if tokens were independent. Ctrl-C prints what was measured until then.
+/// Every token is scored, because end-of-text (token 0) is read first. Memory does not grow with the text. +- is the
+/// standard error, computed as if tokens were independent. Ctrl-C prints the result so far.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose eval model.gguf --text text.txt
@@ -28,19 +28,19 @@ use wgoose_session::{Backend, PlanChoice, Session};
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// File of text, read as bytes.
+    /// Text file, read as bytes.
     #[arg(long)]
     text: PathBuf,
-    /// Begin anew, with a fresh state, every so many tokens; default: the state is carried through the whole text.
+    /// Reset the state after this many tokens. Default: one state through the whole text.
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroUsize>,
-    /// Stop after so many tokens.
+    /// Stop after this many tokens.
     #[arg(long, value_name = "TOKENS")]
     limit: Option<NonZeroU64>,
-    /// Compare with another model file, or with `reference`: the same model on the CPU reference, which is slow.
+    /// Compare with another model file, or with `reference`: the same model on the slow CPU reference.
     #[arg(long, value_name = "MODEL|reference")]
     against: Option<Against>,
-    /// Plan of the model compared with, as --plan; without it the plan is found.
+    /// Plan of the --against model, as for --plan.
     #[arg(long, value_name = "FILE|default", requires = "against", value_parser = crate::options::plan_choice())]
     against_plan: Option<PlanChoice>,
     /// Print JSON.
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let len = text.byte_len();
     let mut reference = args.reference()?;
     let mut model = args.options.session()?.open(&args.model)?;
-    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {eta}) {wide_msg}")?;
+    let bar = Moving::bar(len, "{bytes}/{total_bytes} {elapsed} (left: {left}) {wide_msg}")?;
     // Ctrl-C ends the reading: what was measured until then is printed. A second one ends the program.
     let cancel = CancelToken::default();
     let by_signal = cancel.clone();

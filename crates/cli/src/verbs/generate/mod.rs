@@ -17,11 +17,11 @@ use std::time::Instant;
 use wgoose_session::GenerateOptions;
 use wgoose_session::sampling::SamplerOptions;
 
-/// Continue a text, which is printed as it comes; or many together, each printed as it ends.
+/// Generate text from a prompt, streamed; or from many prompts in a batch.
 ///
-/// The text is that of --prompt or --file, or what comes on standard input. It is read as it is: no end-of-text stands before it.
-/// Several are printed as JSON lines: the index of the prompt, its "id" if the file has one, text, tokens and finish_reason (stop or
-/// length).
+/// The prompt is --prompt, --file or standard input. No beginning-of-text token is added to the prompt. Several prompts
+/// are decoded together (continuous batching), and each result is printed when it ends as a line of JSON: the index of
+/// the prompt, its "id" if the file has one, text, tokens and finish_reason (stop or length).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose generate model.gguf -p \"The goose flies over\" -n 64
@@ -33,26 +33,26 @@ use wgoose_session::sampling::SamplerOptions;
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Text to continue. Can be given many times.
+    /// Prompt to continue. Repeatable.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// Continue the text of this file, but for the end of its last line; - is standard input.
+    /// Read the prompt from this file, without the end of its last line; - is standard input.
     #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
     file: Option<PathBuf>,
-    /// Texts to continue: one a line, or JSON lines (strings, or objects with a "text") where the name ends in .jsonl. Blank lines
-    /// are left out.
+    /// File of prompts, one per line. In a .jsonl file each line is a JSON string or an object with "text". Blank lines
+    /// are skipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "file"])]
     prompts: Option<PathBuf>,
-    /// Most prompts to continue at once.
+    /// Batch size: the most prompts that decode together.
     #[arg(long, value_name = "N", default_value = "32")]
     together: NonZeroUsize,
-    /// Print the prompt, then what follows it.
+    /// Print the prompt before the generated text.
     #[arg(short, long, conflicts_with = "prompts")]
     echo: bool,
-    /// Begin with the state of this file: of --save-state, of `chat` or `logits`, or a tuned initial state.
+    /// Start from the state in this file: written by --save-state, `chat` or `dev logits`, or a tuned initial state.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Write the state after all that was printed to this file; with -n 0, that after the prompt.
+    /// Write the final state to this file; with -n 0, the state after the prompt.
     #[arg(long, value_name = "FILE", value_parser = place(), conflicts_with = "prompts")]
     save_state: Option<PathBuf>,
     #[command(flatten)]

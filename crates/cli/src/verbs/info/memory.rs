@@ -17,7 +17,7 @@ struct Part {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct MemoryReport {
     device: String,
     prefill_chunk: u32,
     parts: Vec<Part>,
@@ -51,7 +51,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
     drop(moving);
     let measured = wgoose_runtime::Footprint { staging: peak_staging, ..footprint };
     let parts = predicted.parts().into_iter().zip(measured.parts());
-    let report = Report {
+    let report = MemoryReport {
         device,
         prefill_chunk: chunk,
         parts: parts.map(|((part, predicted), (_, measured))| Part { part, predicted, measured }).collect(),

@@ -14,7 +14,7 @@ use wgoose_loader::{About, EmbeddingHead, Model};
 use wgoose_runtime::{FoundAdapter, RuntimeError};
 use wgoose_session::{Chosen, PlanReport, printable};
 
-/// Describe a model file, or a plan.
+/// Describe a model file or a plan.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose info model.gguf
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// List every tensor.
     #[arg(long)]
     tensors: bool,
-    /// Say where the bytes go when the model runs, as predicted and as measured: mapped, on the GPU, staging.
+    /// Show memory use when the model runs, predicted and measured: mapped file, GPU, staging.
     #[arg(long, conflicts_with = "tensors")]
     memory: bool,
     /// Print JSON.
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
         let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
-        let About { name, author, licence, quantisation, tokenizer } = model.about();
+        let About { name, author, licence, quantisation, tokenizer, has_chat_template: _ } = model.about();
         let files: Vec<_> = model.files().map(|file| file.display().to_string()).collect();
         let info = serde_json::json!({
             "name": name, "author": author, "licence": licence, "quantisation": quantisation, "tokenizer": tokenizer,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         mib(model.file_len() as u64),
         opened.as_secs_f64() * 1e3
     );
-    let About { name, author, licence, quantisation, tokenizer } = model.about();
+    let About { name, author, licence, quantisation, tokenizer, has_chat_template: _ } = model.about();
     let said = [("name", name), ("author", author), ("licence", licence), ("tokenizer", tokenizer)];
     let said = said.map(|(what, text)| (what, text.as_deref()));
     for (what, text) in said.into_iter().chain([("quantisation", *quantisation)]) {

@@ -8,25 +8,25 @@ use wgoose_measure::ledger::{Records, read};
 use wgoose_measure::objective::Objective;
 use wgoose_session::printable;
 
-/// Derive a plan from what was measured: no GPU is asked, nothing is measured.
+/// Derive a plan from ledgers, without a GPU.
 ///
-/// The same ledgers give the same plan, in whatever order they are named. What was not measured is said.
+/// The same ledgers give the same plan in any order. Missing measurements are listed.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Ledgers of `wgoose tune`.
     #[arg(required = true, value_name = "LEDGER")]
     ledgers: Vec<PathBuf>,
-    /// Where the plan goes; without it, the plan is printed.
+    /// Output file. Default: the plan is printed.
     #[arg(long, value_parser = crate::options::place())]
     out: Option<PathBuf>,
-    /// Do without this device feature; may be given more than once: subgroups, f16, cooperative-matrix,
-    /// cooperative-matrix-8x8, coherent-memory.
+    /// Exclude kernels that need this device feature: subgroups, f16, cooperative-matrix, cooperative-matrix-8x8 or
+    /// coherent-memory. Repeatable.
     #[arg(long, value_name = "FEATURE")]
     without: Vec<Feature>,
-    /// Least precise arithmetic of kernels: f32, q15, f16 or q8.
+    /// Coarsest arithmetic that kernels may use: f32, q15, f16 or q8.
     #[arg(long, value_name = "CLASS", default_value = "q8")]
     precision: Precision,
-    /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.
+    /// Workload that the plan is for: chat, embed, batch, or a file, as for `wgoose tune`.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
     #[command(flatten)]

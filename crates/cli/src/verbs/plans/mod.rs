@@ -17,9 +17,9 @@ use wgoose_kernels::{Catalogue, DeviceFingerprint};
 use wgoose_plans::{Listed, Standing, Store, look_up};
 use wgoose_runtime::adapters;
 
-/// List, show and derive plans, report what was measured for them, export, import and remove them.
+/// List, show, compare, derive, report, export, import and remove plans.
 ///
-/// A NAME is one of the list, a part that only one of them has, or the path of a plan file.
+/// A NAME is a name from the list, an unambiguous part of one, or the path of a plan file.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -33,15 +33,15 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the plans that were filed, and those that ship, with their gain over the default plan.
+    /// List filed and shipped plans with their gain over the default plan.
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what a plan chose, and the evidence.
+    /// Show the choices of a plan and its evidence.
     Show {
-        /// The plan.
+        /// Name of the plan.
         name: String,
         /// Print JSON.
         #[arg(long)]
@@ -49,30 +49,30 @@ enum Command {
     },
     Derive(derive::Args),
     Report(report::Args),
-    /// Say in what two plans differ.
+    /// Show the differences between two plans.
     Diff {
-        /// The plan.
+        /// Name of the plan.
         a: String,
-        /// The other one.
+        /// Name of the other plan.
         b: String,
     },
-    /// Write a plan to a new file, for --plan or another machine.
+    /// Write a plan to a new file, for --plan or for another machine.
     Export {
-        /// The plan.
+        /// Name of the plan.
         name: String,
-        /// The file.
+        /// Plan file.
         file: PathBuf,
     },
-    /// File a plan, of `export` or another machine, where every command finds it.
+    /// File a plan, such as one of `export`, where every command finds it.
     Import {
-        /// The file.
+        /// Plan file.
         file: PathBuf,
-        /// The model that it is for.
+        /// Model that the plan is for.
         model: PathBuf,
     },
-    /// Remove a filed plan, and what was measured for it.
+    /// Remove a filed plan and its ledger.
     Remove {
-        /// The plan.
+        /// Name of the plan.
         name: String,
     },
 }

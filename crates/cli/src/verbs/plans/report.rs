@@ -8,29 +8,28 @@ use wgoose_measure::derive::Policy;
 use wgoose_measure::ledger::{Records, read};
 use wgoose_measure::objective::Objective;
 use wgoose_report::t4;
-use wgoose_report::{Ceiling, Report, Source, page};
+use wgoose_report::{Ceiling, LedgerReport, Source, page};
 use wgoose_runtime::kernel_bench::roofline::{self, Quantity, Roofline};
 
-/// Say what a search measured, chose and left out, as one HTML file: no GPU is asked, nothing is measured.
+/// Write a report of a search as one HTML file, without a GPU.
 ///
-/// The plan against the default, every kernel that was timed, what was refused and why, how the search went, what
-/// failed. The page needs no network and runs no script.
+/// The report shows the plan's gain over the default, all timed kernels, refusals with their reasons, the course of the
+/// search, and failures. It needs no network and runs no script.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Ledgers of `wgoose tune`, compressed with zstd or not.
     #[arg(required = true, value_name = "LEDGER")]
     ledgers: Vec<PathBuf>,
-    /// Where the page goes; default: beside the first ledger, with the extension .html.
+    /// Output file. Default: next to the first ledger, with the extension .html.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     out: Option<PathBuf>,
-    /// Also write the results of single kernels here, as JSON in T4, the format in which tuners such as Kernel Tuner
-    /// exchange them.
+    /// Also write the kernel results to this file as T4 JSON, the exchange format of autotuners such as Kernel Tuner.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     t4: Option<PathBuf>,
-    /// What the plan is to be good at: chat, embed, batch, or a file, as for `wgoose tune`.
+    /// Workload that the plan is for: chat, embed, batch, or a file, as for `wgoose tune`.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
-    /// Least precise arithmetic of kernels: f32, q15, f16 or q8.
+    /// Coarsest arithmetic that kernels may use: f32, q15, f16 or q8.
     #[arg(long, value_name = "CLASS", default_value = "q8")]
     precision: Precision,
     #[command(flatten)]
@@ -53,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let policy = Policy { allowed: args.precision, ..Policy::all() };
     let known = session.zip(args.cache.folder()).and_then(|(session, cache)| roofline::load(&cache, &session.device));
     let ceiling = known.as_ref().and_then(ceiling);
-    let report = Report::gather(&records, &*args.kernels.catalogue()?, &objective, &policy, ceiling);
+    let report = LedgerReport::gather(&records, &*args.kernels.catalogue()?, &objective, &policy, ceiling);
     let path = args.out.clone().unwrap_or_else(|| beside(&args.ledgers[0]));
     out::file(&path, page(&report, &sources).as_bytes())?;
     let (sites, failures) = (report.sites.len(), report.failures.len());

@@ -18,12 +18,12 @@ use tiny_http::{Header, Method, Request, Response, Server};
 use wgoose_runtime::{BatchError, CancelToken, RuntimeError};
 use wgoose_session::{EmbedOptions, Pooling, PrefixOptions, Session, one_line, printable};
 
-/// Answer programs that speak the HTTP interface of OpenAI: completions, chats and embeddings, also as streams.
+/// Serve an OpenAI-compatible HTTP API: completions, chats and embeddings, with streaming.
 ///
-/// Requests are answered one after the other; what a chat has read is kept, so that its next turn reads only what is
-/// new. Chats have the format of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) embed with their head for
-/// retrieval, or with the one that a request names: "head": "sts", or "model": "NAME:sts". What cannot be honoured,
-/// such as tools or logprobs, is refused by name.
+/// Requests are answered one after the other. A prefix cache keeps the state of each chat, so that the next turn
+/// prefills only the new text. Chats use the template of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) use
+/// their retrieval head, or the head that a request names: "head": "sts", or "model": "NAME:sts". Unsupported fields,
+/// such as tools or logprobs, are refused by name.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose serve model.gguf
@@ -31,10 +31,10 @@ use wgoose_session::{EmbedOptions, Pooling, PrefixOptions, Session, one_line, pr
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Address to listen at. Anyone who reaches it can use the model: there are no keys, and nothing is encrypted.
+    /// Address to listen on. Anyone who reaches it can use the model: there are no API keys and no encryption.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// Port to listen at; 0 takes a free one.
+    /// Port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 8080)]
     port: u16,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(Answer::Whole(value)) => respond(request, 200, &value),
             Ok(Answer::Stream(stream)) => {
                 if let Err(Gone) = stream.send(&mut session, request) {
-                    eprintln!("{}", printable(&format!("{what}: nobody reads the answer")));
+                    eprintln!("{}", printable(&format!("{what}: the client disconnected")));
                 }
             }
             Err(Refused { status, why }) => {

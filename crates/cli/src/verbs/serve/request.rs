@@ -1,4 +1,4 @@
-//! What is asked for. What is not understood is left alone, unless it would change the answer.
+//! Requests. Unknown fields are ignored, unless they would change the answer.
 
 use serde::Deserialize;
 use serde_json::Value;

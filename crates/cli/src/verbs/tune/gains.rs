@@ -1,4 +1,4 @@
-//! What tuning has gained, for people.
+//! The gains of a tuned plan, for people.
 
 use std::fmt;
 use wgoose_kernels::plan::{Evidence, ScenarioEvidence};

@@ -4,7 +4,7 @@ mod choices;
 mod gains;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
-use crate::tuning::{Effort, Tuned, in_use, tune, watched};
+use crate::tuning::{Tuned, TuningEffort, in_use, tune, watched};
 use crate::verbs::dev::trial;
 use choices::Choices;
 use gains::Gains;
@@ -21,12 +21,13 @@ use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_session::model_class;
 use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swept, strategy, survey};
 
-/// Find the best plan for a model on this device: every candidate is checked against the reference, then timed.
+/// Autotune: find the fastest plan for a model on this GPU. Every candidate is checked against the reference, then
+/// timed.
 ///
-/// The plan is filed where every other command finds it (`wgoose plans`), in place of the one before, which stays
-/// unless another is faster in something and slower in nothing. Every measurement is appended to a ledger beside it: an
-/// interrupted sweep, run again, goes on where it was, and after an update of the driver or of kernels the plan before
-/// is where it begins.
+/// The plan is filed where every other command finds it (`wgoose plans`). It replaces the filed plan only if it is
+/// faster in at least one scenario and slower in none. Every measurement is appended to a ledger next to the plan: an
+/// interrupted search resumes when the same command is run again. After an update of the driver or of kernels, the
+/// search starts from the filed plan.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose tune model.gguf
@@ -36,64 +37,62 @@ use wgoose_tuner::sweep::{Listener, Part, STRATEGIES, Strategy, SweepError, Swep
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Write the plan to this file instead of filing it.
+    /// Write the plan to this file and do not file it.
     #[arg(long, value_parser = crate::options::beside_lines())]
     out: Option<PathBuf>,
-    /// Where measurements are kept; default: beside the plan, with the extension .jsonl.
+    /// Ledger file. Default: next to the plan, with the extension .jsonl.
     #[arg(long)]
     ledger: Option<PathBuf>,
-    /// How much to try.
+    /// How much to search.
     #[arg(long, value_enum, default_value_t)]
-    effort: Effort,
-    /// Seconds to spend, everything counted, instead of the effort's. The reference is computed in any case, and kept.
+    effort: TuningEffort,
+    /// Total time in seconds, instead of the effort's. The reference is computed in any case, and cached.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// What to decide, all of it by default: layouts, fusions, chunk, kernels. What is left out stays as in the
-    /// device's default.
+    /// Parts of the plan to search: layouts, fusions, chunk, kernels. Default: all. Other parts stay as in the default
+    /// plan.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     only: Vec<Part>,
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     chunks: Vec<u32>,
-    /// What the plan is to be good at: chat, embed, batch, or a file: (name: "mine", parts: [(tokens: 1, weight: 0.5),
-    /// (tokens: 300, sequences: 2, weight: 0.5)]); tokens: 1 is decoding, (tokens: 32, from_start: true) the first
-    /// token of a fresh process.
+    /// Workload that the plan is for: chat, embed, batch, or a file such as (name: "mine", parts: [(tokens: 1, weight:
+    /// 0.5), (tokens: 300, sequences: 2, weight: 0.5)]). There, tokens: 1 is decode, and (tokens: 32, from_start: true)
+    /// is a cold start.
     #[arg(long, default_value = "chat", value_name = "WORKLOAD")]
     workload: String,
-    /// Also tune batched decode of this many sequences.
+    /// Also tune decode at this batch size.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
     sequences: Option<u32>,
-    /// Also try kernels that round activations to int8: faster, and not quite the numbers of f32. They have a quality
-    /// gate of their own, and `wgoose info` names them in the plan.
+    /// Also try kernels that round activations to int8, which is faster and less precise. A separate quality gate
+    /// checks them, and `wgoose info` names them in the plan.
     #[arg(long)]
     allow_int8: bool,
-    /// How to search: staged, or random, which any other must beat.
+    /// Search strategy: staged, or random (the baseline of comparisons).
     #[arg(long, value_name = "NAME", value_parser = strategy, default_value = STRATEGIES[0].name())]
     strategy: &'static dyn Strategy,
-    /// Configurations to measure first, wherever they fit: a JSON list of {"op": .., "variant": .., "config": {..}},
-    /// and optionally "k", "m", "formats" and "rows" of the op instances that each is for.
+    /// Configurations to measure first: a JSON list of {"op": .., "variant": .., "config": {..}}, optionally with "k",
+    /// "m", "formats" and "rows" of the op instances that each is for.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
-    /// Search as if no plan were in use. Otherwise the one that is filed, or ships for this GPU, stays unless another
-    /// is better.
+    /// Start from the default plan, not from the filed or shipped plan (the incumbent).
     #[arg(long)]
     fresh: bool,
-    /// Only time every kernel that decoding could run, and choose nothing: what searches are scored on. Of several
-    /// machines each takes a share: 2/8 is the second of eight.
+    /// Time every kernel that decode could run and choose no plan: a data set for scoring search strategies. With 2/8
+    /// this machine measures the second of eight shares.
     #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1, default_missing_value = "1/1", require_equals = true)]
     survey: Option<(usize, usize)>,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
-    /// name.
+    /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, or an unambiguous part of a name.
     #[arg(long)]
     device: Option<String>,
-    /// Longest that one candidate may compile, or run, before it is killed and left out, in seconds. Default: 180 and
-    /// 60, 1800 where a CPU plays the device.
+    /// Timeout for compiling or running one candidate, in seconds, after which it is killed and left out. Default: 180
+    /// and 60; 1800 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
-    /// Say what is tried and how it did, not only what matters.
+    /// Print every candidate and its result.
     #[arg(short, long)]
     verbose: bool,
-    /// Run the trials in this process: a kernel that hangs or crashes takes the sweep with it.
+    /// Run trials in this process, without a child: a kernel that hangs or crashes ends the search.
     #[arg(long, conflicts_with = "patience")]
     in_process: bool,
     #[command(flatten)]
@@ -154,7 +153,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         let time = |listen: Listener<'_>| survey(&device, &model, &options, share, listen).map_err(Box::new);
         let kernels = match watched(&options, args.verbose, time)? {
             Err(error) if matches!(*error, SweepError::Stopped) => {
-                return Err(Interrupted(format!("run it again and it goes on from {}", ledger.display())).into());
+                return Err(Interrupted(format!("run it again to resume from {}", ledger.display())).into());
             }
             kernels => kernels?,
         };
@@ -168,14 +167,14 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
                 Some(plan) => format!("the best plan so far is {}", destination.save(&class, &plan)?),
                 None => "no plan that passed the gate is better than the default yet".to_owned(),
             };
-            let text = format!("{left}; run it again and it goes on from {}", ledger.display());
+            let text = format!("{left}; run it again to resume from {}", ledger.display());
             return Err(Interrupted(text).into());
         }
     };
     let Swept { plan, is_unjudged, worth, answers_alike, best_seen, measured, recalled } = swept;
     if is_unjudged {
         let seconds = options.budget.as_secs();
-        outln!("{seconds} s are too few to compare the plan in use, which stays; a longer --budget does");
+        outln!("{seconds} s are too few to compare the incumbent plan, which stays; give a longer --budget");
         if matches!(destination, Destination::File(_)) {
             listln!("plan: {}", destination.save(&class, &plan)?);
         }

@@ -1,9 +1,9 @@
 //! Linking: the texts of several kernels as one, the persistent kernel of a run of layers.
 //!
-//! A stage is a kernel's final text: its module-scope names get a prefix, its entry point becomes a function that is called
-//! for one workgroup index after another, its operands are read from bound buffers at offsets. Between stages that depend on
-//! one another stands a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it; or the values
-//! announce themselves (`kernels-wgsl/device/announced.wgsl`).
+//! A stage is a kernel's final text: its module-scope names get a prefix, its entry point becomes a function that is
+//! called for one workgroup index after another, its operands are read from bound buffers at offsets. Dependent stages
+//! are separated by a grid barrier (`kernels-wgsl/device/grid_barrier.wgsl`), before the stage or inside it, or
+//! synchronise by ready flags (`kernels-wgsl/device/announced.wgsl`).
 
 mod announced;
 mod operand;

@@ -1,4 +1,5 @@
-//! One kernel as a stage: its names set apart from those of other stages, its operands read from bound buffers.
+//! One kernel as a stage: its names are distinct from the names of other stages, its operands are read from bound
+//! buffers.
 
 use super::operand::{Place, store_of};
 use super::part::{AnnouncedOperand, BufferSlice, NotAStage, Offset, Part, buffer_name};

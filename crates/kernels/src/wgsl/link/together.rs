@@ -1,6 +1,6 @@
-//! Loads of values that announce themselves, begun together: one that looks until its value is there holds up those behind it, so
-//! loads that need not wait for one another first all look once, then all of them again. Those are the loads of a function that
-//! does nothing but load, or stage what it loads, and those of `let` statements that follow one another.
+//! Loads that wait for ready flags, begun together. A load that polls until its value is ready delays the loads behind
+//! it, so independent loads first all poll once, then all poll again. This applies to functions that only load, or
+//! stage what they load, and to successive `let` statements.
 
 use super::operand::store_of;
 use crate::wgsl::lex::{Token, declared, items, tokens};

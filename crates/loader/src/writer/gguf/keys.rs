@@ -1,8 +1,8 @@
 //! The metadata of a GGUF file: what the tensors say, what the source says beside them, and what was asked for.
 //!
-//! The keys are those of llama.cpp's converter for RWKV-7 (`conversion/rwkv.py` there). What a source says of itself is
-//! kept as it is, type and bytes, but for what is another matter in the new file: the formats, the alignment, the parts
-//! of a split file.
+//! The keys follow llama.cpp's converter for RWKV-7 (`conversion/rwkv.py` there). The source's description of itself is
+//! kept, type and bytes, except for keys that the new file changes: the formats, the alignment, the parts of a split
+//! file.
 
 use super::tokens::tokens;
 use crate::gguf::pair::Pair;

@@ -1,4 +1,4 @@
-//! What a GGUF file says of itself: kept, made up where there is nothing, set.
+//! Metadata of a GGUF file: kept, made up where there is none, set.
 
 use crate::convert::{Place, options, to};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What the guard does to the process: faults that are none of ours stay whose they were, and maps come and go. Each
-//! test runs itself in a child process, which may die and whose maps are its own.
+//! The guard's effects on the process: foreign faults keep their handler, and maps can be added and removed. Each test
+//! runs itself in a child process, which may die and whose maps are its own.
 
 use crate::file_faults::{Folder, through_the_map};
 use std::os::unix::process::ExitStatusExt;

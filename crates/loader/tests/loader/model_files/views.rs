@@ -1,4 +1,4 @@
-//! What a model and its views say besides the numbers.
+//! Properties of a model and its views besides the numbers.
 
 use crate::model_files::support::gguf::{Gguf, Value};
 use crate::model_files::support::pth::{self, Style};

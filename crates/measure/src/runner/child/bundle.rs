@@ -1,4 +1,4 @@
-//! What failed, in a folder by itself, so that it can be looked at and run again:
+//! A failure in a folder by itself, so that it can be looked at and run again:
 //!
 //! ```text
 //! request.json    the job as it was sent, with its site and its plans

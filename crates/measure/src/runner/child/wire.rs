@@ -1,4 +1,4 @@
-//! What goes over the pipes: one JSON line a message. Jobs, plans and times, never the data of operands.
+//! Messages over the pipes: one JSON line each. Jobs, plans and times, never the data of operands.
 
 use crate::job::{Configured, Cost, Job};
 use crate::ledger::{Clock, Outcome};

@@ -1,4 +1,4 @@
-//! What a ledger promises: one writer, nothing acknowledged is lost, nothing damaged is believed.
+//! The promises of a ledger: one writer, nothing acknowledged is lost, nothing damaged is believed.
 
 mod damage;
 mod kill;

@@ -1,4 +1,4 @@
-//! What is drawn: a model, a batch, a format, one of the op's instances, a configuration, the numbers.
+//! A random case: a model, a batch, a format, one of the op's instances, a configuration, the numbers.
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

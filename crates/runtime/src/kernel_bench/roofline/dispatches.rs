@@ -1,4 +1,4 @@
-//! What a dispatch costs: tiny ones that wait for one another, and tiny ones that do not.
+//! The cost of a dispatch: tiny ones that wait for one another, and tiny ones that do not.
 
 use super::figure::{Figure, Quantity};
 use super::instrument::{DURING, Instrument, Loaded};

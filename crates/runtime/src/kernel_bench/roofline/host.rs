@@ -1,4 +1,4 @@
-//! What the CPU waits for: submissions, and results that come back. Wall clock.
+//! Waits of the CPU: submissions, and results that come back. Wall clock.
 
 use super::figure::{Figure, Quantity};
 use super::instrument::{DURING, Instrument, Loaded};

@@ -1,4 +1,4 @@
-//! What every measurement has at hand: the device, its clock, and how long to look.
+//! The instrument of every measurement: the device, its clock, and how long to look.
 
 use super::scale::Scale;
 use crate::kernel_bench::{Clock, ClockSource};

@@ -1,5 +1,5 @@
-//! Rooflines on disk: one JSON file a device, beside the compiled pipelines. What is not whole, or of another device,
-//! is as good as nothing.
+//! Rooflines on disk: one JSON file a device, next to the compiled pipelines. A file that is not whole, or of another
+//! device, counts as absent.
 
 use super::{Roofline, SCHEMA};
 use crate::device::device_key;

@@ -1,8 +1,8 @@
 //! Which values of a range of layers announce themselves, and what still waits for a barrier. Nothing of it needs a device.
 //!
-//! Every value that a stage stores has cells of its own in every layer, so that nothing is overwritten within a step. What lies in
-//! the slots of activations is stored there behind the last layer. A slot has cells if all that is done with it can be told from
-//! the kernels' texts and ranges; stages wait at barriers for all else that they have in common.
+//! Every value that a stage stores has separate cells in every layer, so that nothing is overwritten within a step. The
+//! contents of activation slots are stored behind the last layer. A slot has cells if all its uses can be told from the
+//! kernels' texts and ranges; for everything else that stages share they wait at barriers.
 
 use super::{LayerRange, Placed};
 use crate::schedule::buffer::{BufferId, BufferRange};

@@ -1,4 +1,4 @@
-//! What the device repacks gives the numbers that it gives as it lies in the file.
+//! Weights that the device repacks give the same numbers as weights in the file's layout.
 
 use crate::model::numbers::{Tolerance, assert_agree};
 use crate::model::world::{SHAPE, all, default_plan, device, model, tokens};

@@ -1,4 +1,4 @@
-//! A state is all that is left of a text: saved and restored anywhere, the text goes on as if nothing had happened.
+//! A state is all that is left of a text: saved and restored anywhere, it continues the text unchanged.
 
 use crate::model::numbers::{Tolerance, assert_agree};
 use crate::model::world::{SHAPE, all, cpu, device, gpu, model, read, tokens};

@@ -1,4 +1,4 @@
-//! What a move takes, and whether there is time for it.
+//! The time that a move takes, and whether it fits into the time left.
 
 use super::super::{Part, share_of, working};
 use super::Climb;

@@ -1,6 +1,6 @@
 //! Whether a plan is the best now: compared with the best and with the default, and right.
 
-use super::super::{Candidate, Event, Step, SweepError, Timed, tell};
+use super::super::{Candidate, Event, SweepError, SweepStep, Timed, tell};
 use super::Climb;
 use super::moves::Move;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Climb<'_, '_, '_> {
             self.right = plan.clone();
         }
         self.best = plan;
-        let step = Step::Compared { candidate, timed };
+        let step = SweepStep::Compared { candidate, timed };
         self.sweep.cache.decide("kept", step.to_string(), &self.best)?;
         self.sweep.done(step)?;
         tell(self.sweep.listen, Event::Best { scenario, gain: worth.comparison.log_ratio.exp() })?;
@@ -69,7 +69,7 @@ impl Climb<'_, '_, '_> {
     /// Says what a candidate lost by.
     fn lost(&mut self, candidate: Candidate, timed: Vec<Timed>) -> Result<Option<f64>, SweepError> {
         if !timed.is_empty() {
-            let step = Step::Compared { candidate, timed };
+            let step = SweepStep::Compared { candidate, timed };
             self.sweep.cache.decide("compared", step.to_string(), &self.best)?;
             self.sweep.done(step)?;
         }
@@ -93,7 +93,7 @@ impl Climb<'_, '_, '_> {
                 Ok(Some(result))
             }
             Err(TrialError::Failed(reason)) => {
-                self.sweep.done(Step::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
+                self.sweep.done(SweepStep::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
                 Ok(None)
             }
             Err(TrialError::OutOfTime) => {

@@ -1,6 +1,6 @@
 //! The kernels of a move: which op instances are worth tuning, each for a while, alone.
 
-use super::super::{Stage, Step, Sweep, SweepError};
+use super::super::{Stage, Sweep, SweepError, SweepStep};
 use super::Climb;
 use crate::kernel_tuning::TunedKernel;
 use std::cmp::Reverse;
@@ -85,7 +85,7 @@ impl Climb<'_, '_, '_> {
                 tuner.tune_on(&site, &mut self.sweep.cache, won.as_ref(), begun + left.mul_f64(claimed.min(1.0)))?;
             let TunedKernel { winner, default_ns, best_ns, tried, .. } = found;
             let (key, gain) = (site.key.clone(), default_ns / best_ns);
-            self.sweep.done(Step::Kernel { key, winner: winner.clone(), gain, tried })?;
+            self.sweep.done(SweepStep::Kernel { key, winner: winner.clone(), gain, tried })?;
             if let Some(choice) = winner.filter(|choice| Some(choice) != won.as_ref()) {
                 saved += ns * (1.0 - (best_ns / default_ns).min(1.0));
                 plan.adopt(choice);
@@ -130,7 +130,7 @@ impl Climb<'_, '_, '_> {
             }
             done += work(&site) as f64;
             let ns = self.tuner.default_ns(&site, &mut self.sweep.cache)?;
-            self.sweep.done(Step::cost(&site, ns))?;
+            self.sweep.done(SweepStep::cost(&site, ns))?;
             costs.push((ns * f64::from(site.count), site));
         }
         costs.retain(|(ns, _)| ns.is_finite());

@@ -1,10 +1,11 @@
 //! The search where whole steps are slow: a win is confirmed and kept at once, and what is tried next is what should gain the most in a
 //! second.
 //!
-//! A *move* changes what one scenario runs: its kernels, a fusion, the layout of a format, the chunk. Its op instances are tuned alone
-//! for a while, then the plan is compared with the best so far in that scenario, by samples that stop as soon as it is faster or
-//! cannot be, then with the default. Scenarios that the move leaves alone need no samples. What a move may gain is a guess at first, and
-//! half of what the same move gained after that; what it takes follows from what this device was seen to take.
+//! A *move* changes how one scenario runs: its kernels, a fusion, the layout of a format, the chunk. Its op instances
+//! are tuned alone for a while, then the plan is compared with the incumbent in that scenario, by samples that stop as
+//! soon as it is faster or cannot be, then with the default. Scenarios that the move leaves alone need no samples. The
+//! expected gain of a move is a guess at first, and half of its last gain after that; its expected time follows from
+//! the times seen on this device.
 
 mod fitting;
 mod keep;
@@ -12,7 +13,7 @@ mod kernels;
 mod moves;
 
 use super::strategy::{Found, Strategy};
-use super::{Candidate, Event, Step, Sweep, SweepError, tell};
+use super::{Candidate, Event, Sweep, SweepError, SweepStep, tell};
 use crate::kernel_tuning::KernelTuner;
 use crate::seeds::Planted;
 use fitting::LEAST;
@@ -110,7 +111,7 @@ impl Climb<'_, '_, '_> {
         let predicted = if has_kernels { self.tune(&mut plan, sites, made.scenario, time)? } else { 0.0 };
         if is_of_kernels && predicted < WORTH_COMPARING {
             let why = format!("x{:.2} by its kernels alone", predicted.exp());
-            self.sweep.done(Step::Unpromising { candidate, why })?;
+            self.sweep.done(SweepStep::Unpromising { candidate, why })?;
             return Ok(None);
         }
         self.keep(plan, made, candidate)

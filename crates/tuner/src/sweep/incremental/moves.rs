@@ -1,4 +1,4 @@
-//! What can be changed, and what each change may gain, as far as that can be guessed.
+//! The moves, and the expected gain of each.
 
 use super::super::{Candidate, Part, Sweep};
 use super::Climb;

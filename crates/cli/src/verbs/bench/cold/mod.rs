@@ -1,9 +1,9 @@
 //! Cold starts: how long a user waits for the first token of a process that has just been started.
 //!
 //! The parent ([`parent`]) starts this program again and again ([`process`]), each time as a [`child`] that opens the
-//! model, reads one prompt, says what it did when, and ends. What is warm and what is cold is prepared before each start:
-//! the pages of the model file ([`pages`]) and our folder of compiled pipelines. The drivers' own shader caches are off.
-//! The program itself, its libraries and the plan are always warm.
+//! model, prefills one prompt, reports its times and ends. Before each start the parent warms or cools the pages of the
+//! model file ([`pages`]) and our folder of compiled pipelines. The drivers' own shader caches are off. The program
+//! itself, its libraries and the plan are always warm.
 
 pub(crate) mod child;
 mod options;

@@ -1,4 +1,4 @@
-//! What cold starts are asked for.
+//! Options of cold starts.
 
 use crate::options::place;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ const OTHERS: [&str; 4] = ["title", "workload", "packed", "decode"];
 /// Options that `bench` takes with `--cold` only.
 #[derive(clap::Args)]
 pub(crate) struct ColdOptions {
-    /// Measure the first token of fresh processes instead: with and without compiled pipelines kept on disk.
+    /// Measure cold starts: time to first token of fresh processes, with and without cached pipelines.
     #[arg(long, conflicts_with_all = ["title", "change", "save", "cache", "prefill_tokens", "decode_tokens", "sequences"])]
     pub(crate) cold: bool,
-    /// With --cold: also start with none of the model file in memory.
+    /// With --cold: also measure starts with nothing of the model file in the page cache.
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS)]
     pub(super) drop_page_cache: bool,
-    /// With --cold: write a timeline of one more start, all warm, to this file, for ui.perfetto.dev.
+    /// With --cold: write a timeline of one more start, with warm caches, to this file, for ui.perfetto.dev.
     #[arg(long, requires = "cold", conflicts_with_all = OTHERS, value_name = "FILE", value_parser = place())]
     pub(super) timeline: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use super::child::Startup;
 use super::options::ColdOptions;
-use super::report::{Measured, Report, Sample, Temperature};
+use super::report::{ColdReport, Measured, Sample, Temperature};
 use super::{pages, process};
 use crate::failure::Failure;
 use crate::options::{RunOptions, argument};
@@ -27,11 +27,11 @@ pub(super) fn measure(
     prompt_tokens: u32,
     cold: &ColdOptions,
     run: &RunOptions,
-) -> Result<Report, Failure> {
+) -> Result<ColdReport, Failure> {
     let (conditions, first) = starts(model, runs, prompt_tokens, cold, run)?;
     let best = best_upload(model, run)?;
     let opened = run.session()?.open_file(model)?;
-    Ok(Report {
+    Ok(ColdReport {
         at: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -67,7 +67,8 @@ pub(super) fn starts(
     let starter = Starter { model, prompt_tokens, run };
     let mut first: Option<Startup> = None;
     let mut warned = BTreeSet::new();
-    let bar = Moving::bar(u64::from(runs + 1) * conditions.len() as u64, "{pos}/{len} starts {elapsed} (left: {eta})")?;
+    let bar =
+        Moving::bar(u64::from(runs + 1) * conditions.len() as u64, "{pos}/{len} starts {elapsed} (left: {left})")?;
     let mut starts = 0;
     for round in 0..=runs {
         for condition in &mut conditions {

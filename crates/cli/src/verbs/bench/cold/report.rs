@@ -1,4 +1,4 @@
-//! What cold starts took: a table for people, every sample for programs.
+//! The report of cold starts: a table for people, every sample for programs.
 
 use super::child::Startup;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub(super) struct Spread {
 
 /// A whole benchmark.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ColdReport {
     /// Seconds since 1970.
     pub(super) at: u64,
     pub(super) version: String,
@@ -180,7 +180,7 @@ impl Measured {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ColdReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = self.file_bytes as f64 / f64::from(1 << 20);
         writeln!(f, "{} ({mib:.1} MiB) on {}", self.model, self.device)?;

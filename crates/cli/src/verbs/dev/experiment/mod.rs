@@ -13,11 +13,11 @@ use crate::findings::Form;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// Answer a declared question on this device, and keep the answer with every sample.
+/// Run declared experiments on this device, and record the answers with every sample.
 ///
-/// A folder with an experiment.ron declares a question: what is expected, a model, what is timed, a baseline, and arms
-/// that differ from it. `run` appends what it measures to results/DEVICE.jsonl there, and writes README.md and
-/// results/DEVICE.svg anew.
+/// An experiment is a folder with an experiment.ron: a question, the expected answer, a model, a workload, a baseline,
+/// and arms that differ from the baseline. `run` appends its measurements to results/DEVICE.jsonl there, and rewrites
+/// README.md and results/DEVICE.svg.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose dev experiment list
@@ -33,30 +33,29 @@ pub(crate) struct Args {
 enum Command {
     /// Run experiments on this device.
     Run(run::Args),
-    /// Write README.md and the pictures anew from what is recorded: results of another machine are beside them, or
-    /// words have changed.
+    /// Rewrite README.md and the pictures from the records, for example after results of another machine were added.
     Render {
-        /// The experiments' folders.
+        /// Folders of experiments.
         #[arg(required = true)]
         folders: Vec<PathBuf>,
     },
-    /// List the experiments of a folder, and what was answered.
+    /// List the experiments in a folder with their answers.
     List {
-        /// The folder with theirs.
+        /// Folder that contains the experiments' folders.
         #[arg(default_value = "experiments")]
         folder: PathBuf,
     },
-    /// Show what was found on every device, the newest run of each.
+    /// Show the newest answer of each device.
     Show {
-        /// The experiment's folder.
+        /// Folder of the experiment.
         folder: PathBuf,
-        /// How results are printed.
+        /// Output format.
         #[arg(long, value_enum, default_value_t)]
         format: Form,
     },
-    /// Show the devices side by side.
+    /// Show the answers of all devices side by side.
     Devices {
-        /// The experiment's folder.
+        /// Folder of the experiment.
         folder: PathBuf,
     },
 }

@@ -18,10 +18,10 @@ use wgoose_session::printable;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The experiments' folders.
+    /// Folders of experiments.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Seconds to spend on samples of each, instead of what it says.
+    /// Time for the samples of each experiment, in seconds, instead of the declared time.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What `wgoose dev kernel` is asked for.
+//! Arguments of `wgoose dev kernel`.
 
 use crate::failure::Failure;
 use crate::options::{CacheOptions, KernelOptions};
@@ -7,47 +7,46 @@ use std::str::FromStr;
 use wgoose_graph::Format;
 use wgoose_kernels::{Catalogue, NoSuchVariant, Variant};
 
-/// Is a kernel right, and how fast beside its siblings? Without an op, list what there is.
+/// Test a kernel, then time it against its siblings. Without an op, list all ops and variants.
 ///
-/// Every variant named runs at each choice of its tunables and at random cases, held against the op's reference. A case
-/// that fails is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at its
-/// instances in a model, also where the default plan fuses the op away. Each variant has the same time to vary its
-/// tunables. The best of each are compared in interleaved pairs: VARIANT with its siblings, or all variants with the
-/// op's first default. FAST and SLOW are sure by 95 % and at least 2 %, SAME surely is less, AMBIGUOUS says that the
-/// samples do not tell.
+/// Each named variant is checked against the op's CPU reference, at every choice of its tunables and at random cases. A
+/// failing case is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at the
+/// op's instances in a model, even where the default plan fuses the op away. Each variant gets the same time to vary
+/// its tunables. The best configurations are compared in interleaved pairs: VARIANT with its siblings, or all variants
+/// with the op's first default. Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2 %, AMBIGUOUS
+/// if the samples do not decide.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// An op, or one of its variants: OP or OP/VARIANT.
     pub(super) target: Option<Target>,
-    /// Time at the op's instances in this model: a file, or a size such as 0.1B.
+    /// Model whose op instances are timed: a file, or a published size such as 0.1B.
     #[arg(long, default_value = "0.1B")]
     pub(super) model: PathBuf,
-    /// Format of the matrices of a model that is only a size.
+    /// Matrix format of a model given by size.
     #[arg(long, default_value = "F16")]
     pub(super) format: Format,
-    /// Time passes of so many tokens of one sequence; 0 times nothing.
+    /// Tokens in the timed passes, of one sequence; 0 skips timing.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,64")]
     pub(super) tokens: Vec<u32>,
-    /// Random cases of each variant.
+    /// Random test cases for each variant.
     #[arg(long, default_value_t = 20)]
     pub(super) cases: u32,
-    /// What they are drawn with: the same seed, the same cases.
+    /// Seed of the random cases.
     #[arg(long, default_value_t = 7)]
     pub(super) seed: u64,
-    /// Seconds to spend at each instance on varying tunables: all variants have the same share.
+    /// Time for varying tunables at each op instance, in seconds; every variant gets the same share.
     #[arg(long, default_value_t = 10)]
     pub(super) budget: u64,
-    /// Also time configurations that the kernel's file prunes.
+    /// Also time configurations that the kernel's speed heuristics (`// prune:`) exclude.
     #[arg(long)]
     pub(super) exhaustive: bool,
-    /// Run only the case in this file, saved when it failed.
+    /// Run only the saved case in this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "watch"])]
     pub(super) case: Option<PathBuf>,
-    /// Run again whenever a file of the folder of kernels changes.
+    /// Run again whenever a file in the --kernels folder changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
-    /// Adapter: an index, PCI address, UUID or name as `wgoose devices` prints them, or an unambiguous part of the
-    /// name.
+    /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, or an unambiguous part of a name.
     #[arg(long)]
     pub(super) device: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What there is.
+//! The list of ops and variants.
 
 use crate::failure::Failure;
 use wgoose_kernels::{Catalogue, ops};

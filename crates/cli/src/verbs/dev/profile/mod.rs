@@ -10,14 +10,13 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::out;
 use crate::progress::Moving;
-use report::Report;
+use report::ProfileReport;
 use std::path::PathBuf;
 use std::time::Instant;
 use wgoose_runtime::kernel_bench::roofline;
 use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 
-/// Show where the time of a step goes, op by op, and how far each is from what the device can do (`wgoose dev
-/// roofline`).
+/// Profile one pass: the time of each op, and how far it is from the device's roofline (`wgoose dev roofline`).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose dev profile model.gguf
@@ -26,28 +25,28 @@ use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
-    /// Tokens of each sequence in a step: 1 is decoding.
+    /// Tokens of each sequence in the pass: 1 is decode, more is prefill.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65535))]
     tokens: u32,
-    /// Sequences in a step.
+    /// Sequences in the pass (batch size).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// How often the step is measured each way.
+    /// Runs of each kind of measurement.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Print a row for each layer as well.
+    /// Also print a row for each layer.
     #[arg(long)]
     layers: bool,
-    /// Print everything as JSON.
+    /// Print the whole profile as JSON.
     #[arg(long)]
     json: bool,
-    /// Write everything to this file, as JSON.
+    /// Write the whole profile to this file, as JSON.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     out: Option<PathBuf>,
-    /// Write a timeline of the step to this file, for ui.perfetto.dev or chrome://tracing.
+    /// Write a timeline of the pass to this file, for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     timeline: Option<PathBuf>,
-    /// Draw the step into this file: bars, and the ops under the roofs of the device. Readable in light and in dark.
+    /// Draw the profile to this file, as SVG: a bar for each op, and the ops under the device's roofline.
     #[arg(long, value_name = "FILE", value_parser = crate::options::place())]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let device = executor.device().fingerprint();
     let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, device));
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let report = Report::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
+    let report = ProfileReport::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
     if let Some(path) = &args.out {
         out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }

@@ -1,7 +1,7 @@
 //! A profile as one drawing: a bar for each op with the part that the ceilings of the device allow in full colour, the
 //! step's dispatches over time, and the ops under the roofs of the device.
 
-use super::report::Report;
+use super::report::ProfileReport;
 use super::rows::{Ceilings, Row};
 use wgoose_report::{Anchor, Axis, Drawing, WIDTH, standalone};
 
@@ -24,7 +24,7 @@ const MOST_NAMES: usize = 6;
 const APART: f64 = 12.0;
 
 /// The SVG document.
-pub(super) fn svg(report: &Report) -> String {
+pub(super) fn svg(report: &ProfileReport) -> String {
     let step = report.gpu_ms.map_or(report.timestamped_ms, |s| s.median);
     let title = format!("{} on {}", report.model, report.device.adapter);
     let described = format!("{}, {step:.3} ms on the GPU, op by op", report.step());
@@ -45,7 +45,7 @@ pub(super) fn svg(report: &Report) -> String {
 }
 
 /// Dispatches over time, a lane for each op; where it ends.
-fn timeline(drawing: &mut Drawing, report: &Report, top: f64) -> f64 {
+fn timeline(drawing: &mut Drawing, report: &ProfileReport, top: f64) -> f64 {
     let bottom = top + LANE * report.ops.len() as f64 + 4.0;
     let all = report.total.cost.us.max(f64::MIN_POSITIVE);
     let along = Axis::linear([0.0, all], [NAMES, WIDTH - MARGIN]);
@@ -71,7 +71,7 @@ fn timeline(drawing: &mut Drawing, report: &Report, top: f64) -> f64 {
 }
 
 /// A bar for each op; where the next thing begins.
-fn bars(drawing: &mut Drawing, report: &Report, top: f64) -> f64 {
+fn bars(drawing: &mut Drawing, report: &ProfileReport, top: f64) -> f64 {
     let longest = report.ops.first().map_or(0.0, |row| row.cost.us).max(f64::MIN_POSITIVE);
     for (i, row) in report.ops.iter().enumerate() {
         let y = top + ROW * i as f64;
@@ -89,7 +89,7 @@ fn bars(drawing: &mut Drawing, report: &Report, top: f64) -> f64 {
 }
 
 /// Rates over operations a byte, both logarithmic, under what the device moves and computes at most; where it ends.
-fn roofline(drawing: &mut Drawing, report: &Report, ceilings: &Ceilings, top: f64) -> f64 {
+fn roofline(drawing: &mut Drawing, report: &ProfileReport, ceilings: &Ceilings, top: f64) -> f64 {
     let at = |row: &Row| (row.cost.flops as f64 / row.cost.bytes as f64, row.gflop_s);
     let is_drawn = |row: &&Row| row.cost.bytes > 0 && row.cost.flops > 0 && row.gflop_s > 0.0;
     let drawn: Vec<&Row> = report.ops.iter().filter(is_drawn).collect();

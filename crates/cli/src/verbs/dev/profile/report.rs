@@ -1,4 +1,4 @@
-//! What `wgoose dev profile` found, as its JSON has it.
+//! A profile of `wgoose dev profile`, as its JSON has it.
 
 use super::rows::{Ceilings, Cost, Row, rows};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use wgoose_runtime::kernel_bench::roofline::{Roofline, Spread};
 
 /// A profile beside the ceilings of its device. Times in milliseconds, of a dispatch in microseconds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ProfileReport {
     pub(super) model: String,
     pub(super) device: DeviceFingerprint,
     /// Hash of the plan.
@@ -58,7 +58,7 @@ pub(super) struct Dispatch {
     pub(super) cost: Cost,
 }
 
-impl Report {
+impl ProfileReport {
     /// What was profiled, for people.
     pub(super) fn step(&self) -> String {
         let passes = if self.tokens == 1 { "decode".to_owned() } else { format!("{} tokens each", self.tokens) };
@@ -75,7 +75,7 @@ impl Report {
         model: String,
         device: &DeviceFingerprint,
         plan: String,
-    ) -> Report {
+    ) -> ProfileReport {
         let spread = |ns: &[f64]| Spread::of(&ns.iter().map(|ns| ns / 1e6).collect::<Vec<_>>());
         let [wall_ms, gpu_ms, independent_ms] =
             [&profile.wall, &profile.gpu, &profile.independent].map(|ns| spread(ns));
@@ -100,7 +100,7 @@ impl Report {
         let layer = |d: &Dispatch| d.layer.map_or_else(|| "outside".to_owned(), |layer| format!("layer {layer}"));
         let mut ops = rows(dispatches.iter().map(|d| (d.op.clone(), &d.cost)), &sum);
         ops.sort_by(|a, b| b.cost.us.total_cmp(&a.cost.us));
-        Report {
+        ProfileReport {
             model,
             device: device.clone(),
             plan,

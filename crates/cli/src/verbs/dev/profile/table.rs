@@ -1,12 +1,12 @@
 //! The report for people.
 
-use super::report::Report;
+use super::report::ProfileReport;
 use super::rows::Row;
 use crate::failure::Failure;
 use wgoose_runtime::kernel_bench::roofline::Spread;
 
 /// Prints a report; by layer too, if asked for.
-pub(super) fn print(report: &Report, layers: bool) -> Result<(), Failure> {
+pub(super) fn print(report: &ProfileReport, layers: bool) -> Result<(), Failure> {
     outln!("{} on {}\n{}", report.model, report.device.adapter, report.device.driver);
     outln!("{}, {} runs, plan {}\n", report.step(), report.runs, report.plan);
     let ms = |spread: Option<Spread>| match spread {

@@ -1,11 +1,11 @@
 //! A profile as a timeline: the dispatches of one pass on the GPU's track, one after another, below their layers.
 
-use super::report::Report;
+use super::report::ProfileReport;
 use std::time::{Duration, Instant};
 use wgoose_runtime::timeline::{Timeline, Track};
 
 /// The timeline of a pass that begins at `origin`. Dispatches are as long as they were measured, timestamps included.
-pub(super) fn of(report: &Report, origin: Instant) -> Timeline {
+pub(super) fn of(report: &ProfileReport, origin: Instant) -> Timeline {
     let timeline = Timeline::on();
     let mut at = 0.0;
     let instant = |us: f64| origin + Duration::from_nanos((us * 1e3) as u64);
