@@ -64,7 +64,7 @@ struct Opened {
     tokenizer: Result<Tokenizer, ModelVocabularyError>,
     engine: Engine,
     device: Option<Arc<Device>>,
-    plan: Option<Report>,
+    plan: Option<PlanReport>,
 }
 
 /// What needs no device.
@@ -473,7 +473,7 @@ impl SessionBuilder {
         Ok(Chosen { plan, report })
     }
 
-    fn tell_plan(&self, report: &Report) {
+    fn tell_plan(&self, report: &PlanReport) {
         if let Some(tell) = self.on_plan {
             tell(report);
         }
