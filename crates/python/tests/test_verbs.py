@@ -190,3 +190,34 @@ def test_first_divergence(path: Path) -> None:
     assert "outputs" not in report
     with pytest.raises(wgoose.InputError, match="diverges from nothing"):
         wgoose.trace(path, [1, 2, 3], cpu=True, first_divergence=True)
+
+
+def lora(path: Path) -> Path:
+    """A LoRA of rank 4 for the receptance of the first layer, as safetensors."""
+    random = np.random.default_rng(1)
+    halves = {"lora_A": random.normal(size=(4, 128)), "lora_B": random.normal(size=(128, 4))}
+    header, data = {}, b""
+    for name, half in halves.items():
+        raw = half.astype(np.float32).tobytes()
+        place = {"dtype": "F32", "shape": half.shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        header[f"blocks.0.att.receptance.{name}"] = place
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def test_evaluate_with_an_adapter(path: Path, other_path: Path, cpu: bool, tmp_path: Path) -> None:
+    """As the merged model; the reference has the adapter too, and another model has not."""
+    adapter = (lora(tmp_path / "lora.safetensors"), 0.1)
+    wgoose.convert(path, tmp_path / "merged.gguf", adapter=adapter)
+    merged = wgoose.evaluate(tmp_path / "merged.gguf", TEXT, cpu=cpu)
+    score = wgoose.evaluate(path, TEXT, cpu=cpu, adapter=adapter, against="reference")
+    assert score["bits_per_byte"] == merged["bits_per_byte"]
+    assert score["bits_per_byte"] != wgoose.evaluate(path, TEXT, cpu=cpu)["bits_per_byte"]
+    assert score["divergence"]["mean_kl"] < 1e-5
+    beside = wgoose.evaluate(path, TEXT, cpu=cpu, adapter=adapter, against=other_path)
+    alone = wgoose.evaluate(tmp_path / "merged.gguf", TEXT, cpu=cpu, against=other_path)
+    assert beside["divergence"] == alone["divergence"]
+    with pytest.raises(wgoose.InputError, match="adapter_initial goes with adapter"):
+        wgoose.evaluate(path, TEXT, cpu=cpu, adapter_initial=adapter[0])

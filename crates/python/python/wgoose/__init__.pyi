@@ -534,6 +534,10 @@ def evaluate(
     against_plan: _Path | None = None,
     foreign_plan: bool = False,
     chunk: int | None = None,
+    ignore_unknown: bool = False,
+    vocab: _Path | None = None,
+    adapter: _Path | tuple[_Path, float] | None = None,
+    adapter_initial: _Path | None = None,
     listen: Callable[[int, float], object] | None = None,
 ) -> Evaluation:
     """How well a model predicts a text, as `wgoose eval` has it: bits per byte, perplexity, and, with against, how far it
@@ -543,8 +547,9 @@ def evaluate(
     token 0. context: begin anew, with a fresh state, every so many tokens; None carries the state through the whole
     text. limit: stop after so many tokens. against: another model's path, or 'reference', the same model on the CPU
     reference, which is slow. against_plan: plan of that model, found if None. plan, device, gpu_budget, cpu,
-    foreign_plan, chunk: as in `Model.load`. listen: called with the bytes read and the bits per byte so far; what it
-    raises, and KeyboardInterrupt, end the reading after the pass at hand.
+    foreign_plan, chunk, ignore_unknown, vocab, adapter, adapter_initial: as in `Model.load`; another model is read
+    without the adapter. listen: called with the bytes read and the bits per byte so far; what it raises, and
+    KeyboardInterrupt, end the reading after the pass at hand.
 
     Raises LoadError, DeviceError, PlanError, InputError, Error.
     """
