@@ -55,35 +55,35 @@ const_assert PARTS * ADJACENT_TILES <= MIN_SUBGROUP;        // the lanes of a ti
 const_assert WG <= 1024u;                                   // a workgroup has a thread for each part of a round's tiles
 const_assert STAGING_THREADS <= WG && VALUE_THREADS <= WG;  // a thread stages at most one vec4 of four tokens
 
-@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<f32>;
-@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> k_k: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;
-@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(12) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> v: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;        // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> k_k: array<vec4<f32>>;          // [heads, N]
+@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;          // [heads, N]
+@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(12) var<storage, read_write> y: array<f32>;           // [tokens, heads, N]
 
 // The vectors of a chunk, then the rows of the state. With a vec4 of padding, a column of two adjacent blocks is in eight banks.
 const STRIDE: u32 = VEC4S + 1u;
-const REMOVED: u32 = 0u;
-const READ: u32 = CHUNK * STRIDE;
-const KEY: u32 = 2u * CHUNK * STRIDE;
-const PLACED: u32 = 3u * CHUNK * STRIDE;
+const AG: u32 = 0u;
+const RG: u32 = CHUNK * STRIDE;
+const KG: u32 = 2u * CHUNK * STRIDE;
+const BG: u32 = 3u * CHUNK * STRIDE;
 const STATE: u32 = 4u * CHUNK * STRIDE;
 var<workgroup> vectors: array<vec4<f32>, STATE + ROWS_PER_WORKGROUP * STRIDE>;
 
-// At i * PRODUCTS + j: vector i (removed, then read) times four of the others (key, then placed, then rows of the state).
+// At i * PRODUCTS + j: vector i (removed, then read) times four of the others (key, then bg, then rows of the state).
 const PRODUCTS: u32 = 2u * BLOCKS + ROW_BLOCKS;
-const WITH_PLACED: u32 = BLOCKS;
+const WITH_BG: u32 = BLOCKS;
 const WITH_STATE: u32 = 2u * BLOCKS;
 var<workgroup> products: array<vec4<f32>, 2u * CHUNK * PRODUCTS>;
 
 // v and x of each row, four tokens a vec4.
 const TOKENS_STRIDE: u32 = BLOCKS + 1u;
 var<workgroup> values: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
-var<workgroup> solved: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
+var<workgroup> deltas: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
 
 var<workgroup> chunk_decay: array<vec4<f32>, VEC4S>;
 // Of the next chunk, for each block and vec4: the product of the block's decays; the squares of its four removal keys.
@@ -181,9 +181,9 @@ fn stage_reads(staged: ptr<function, Staged>, place: Place) {
             let to = (place.block * 4u + u) * STRIDE + place.c;
             let rate = (*staged).a[u];
             let removal = (*staged).k[u] * place.k_k * by_norm[u];
-            vectors[REMOVED + to] = -removal * decayed;
+            vectors[AG + to] = -removal * decayed;
             decayed = before * (*staged).decay[u];
-            vectors[READ + to] = (*staged).r[u] * decayed;
+            vectors[RG + to] = (*staged).r[u] * decayed;
             let by_decay = 1.0 / decayed;
             (*staged).k[u] *= (1.0 + (rate - 1.0) * place.k_a) * by_decay;
             (*staged).a[u] = removal * rate * by_decay;
@@ -197,8 +197,8 @@ fn stage_writes(staged: Staged, place: Place, tid: u32) {
     if place.stages {
         for (var u = 0u; u < 4u; u++) {     // unroll
             let to = (place.block * 4u + u) * STRIDE + place.c;
-            vectors[KEY + to] = staged.k[u];
-            vectors[PLACED + to] = staged.a[u];
+            vectors[KG + to] = staged.k[u];
+            vectors[BG + to] = staged.a[u];
         }
         if place.block == BLOCKS - 1u {
             chunk_decay[place.c] = staged.decay[3];
@@ -229,7 +229,7 @@ fn multiply(tid: u32) {
         right += tile % 2u;
 
         let left_at = left * 4u * STRIDE + part;
-        let right_at = KEY + right * 4u * STRIDE + part;
+        let right_at = KG + right * 4u * STRIDE + part;
         var sums: array<vec4<f32>, 4>;
         for (var step = 0u; step < VEC4S / PARTS; step++) {     // unroll 2
             let c = step * PARTS;
@@ -268,7 +268,7 @@ fn multiply(tid: u32) {
 // x of one row, token after token.
 fn solve(row: u32) {
     var value: array<vec4<f32>, BLOCKS>;
-    var x: array<vec4<f32>, BLOCKS>;
+    var delta: array<vec4<f32>, BLOCKS>;
     for (var b = 0u; b < BLOCKS; b++) {     // unroll
         value[b] = values[row * TOKENS_STRIDE + b];
         for (var u = 0u; u < 4u; u++) {     // unroll
@@ -277,18 +277,18 @@ fn solve(row: u32) {
             for (var c = 0u; c < BLOCKS - 1u; c++) {        // unroll
                 if c < b {
                     sum = add_dot(sum, products[at + c], value[c]);
-                    sum = add_dot(sum, products[at + WITH_PLACED + c], x[c]);
+                    sum = add_dot(sum, products[at + WITH_BG + c], delta[c]);
                 }
             }
             for (var w = 0u; w < 3u; w++) {     // unroll
                 if w < u {
                     sum = fma(products[at + b][w], value[b][w], sum);
-                    sum = fma(products[at + WITH_PLACED + b][w], x[b][w], sum);
+                    sum = fma(products[at + WITH_BG + b][w], delta[b][w], sum);
                 }
             }
-            x[b][u] = sum;
+            delta[b][u] = sum;
         }
-        solved[row * TOKENS_STRIDE + b] = x[b];
+        deltas[row * TOKENS_STRIDE + b] = delta[b];
     }
 }
 
@@ -302,18 +302,18 @@ fn update(unit: u32) {
     }
     for (var b = 0u; b < BLOCKS; b++) {     // unroll 2
         var value: array<vec4<f32>, ROWS_PER_THREAD>;
-        var x: array<vec4<f32>, ROWS_PER_THREAD>;
+        var delta: array<vec4<f32>, ROWS_PER_THREAD>;
         for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
             value[i] = values[(row + i) * TOKENS_STRIDE + b];
-            x[i] = solved[(row + i) * TOKENS_STRIDE + b];
+            delta[i] = deltas[(row + i) * TOKENS_STRIDE + b];
         }
         for (var u = 0u; u < 4u; u++) {     // unroll
             let at = (b * 4u + u) * STRIDE + c;
-            let key = vectors[KEY + at];
-            let placed = vectors[PLACED + at];
+            let kg = vectors[KG + at];
+            let bg = vectors[BG + at];
             for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
-                s[i] = fma(vec4(value[i][u]), key, s[i]);
-                s[i] = fma(vec4(x[i][u]), placed, s[i]);
+                s[i] = fma(vec4(value[i][u]), kg, s[i]);
+                s[i] = fma(vec4(delta[i][u]), bg, s[i]);
             }
         }
     }
@@ -336,22 +336,22 @@ fn read_out(unit: u32, first: u32, place: Place) {
         products[next_at + WITH_STATE + other_row / 4u][other_row % 4u],
     );
     for (var b = 0u; b <= token / 4u; b++) {
-        let with_key = products[at + b];
-        let next_with_key = products[next_at + b];
+        let with_kg = products[at + b];
+        let next_with_kg = products[next_at + b];
         let value = values[row * TOKENS_STRIDE + b];
         let other_value = values[other_row * TOKENS_STRIDE + b];
-        sums.x = add_dot(sums.x, with_key, value);
-        sums.y = add_dot(sums.y, with_key, other_value);
-        sums.z = add_dot(sums.z, next_with_key, value);
-        sums.w = add_dot(sums.w, next_with_key, other_value);
-        let with_placed = products[at + WITH_PLACED + b];
-        let next_with_placed = products[next_at + WITH_PLACED + b];
-        let x = solved[row * TOKENS_STRIDE + b];
-        let other_x = solved[other_row * TOKENS_STRIDE + b];
-        sums.x = add_dot(sums.x, with_placed, x);
-        sums.y = add_dot(sums.y, with_placed, other_x);
-        sums.z = add_dot(sums.z, next_with_placed, x);
-        sums.w = add_dot(sums.w, next_with_placed, other_x);
+        sums.x = add_dot(sums.x, with_kg, value);
+        sums.y = add_dot(sums.y, with_kg, other_value);
+        sums.z = add_dot(sums.z, next_with_kg, value);
+        sums.w = add_dot(sums.w, next_with_kg, other_value);
+        let with_bg = products[at + WITH_BG + b];
+        let next_with_bg = products[next_at + WITH_BG + b];
+        let delta = deltas[row * TOKENS_STRIDE + b];
+        let other_delta = deltas[other_row * TOKENS_STRIDE + b];
+        sums.x = add_dot(sums.x, with_bg, delta);
+        sums.y = add_dot(sums.y, with_bg, other_delta);
+        sums.z = add_dot(sums.z, next_with_bg, delta);
+        sums.w = add_dot(sums.w, next_with_bg, other_delta);
     }
     let to = (first + token) * params.m + place.row;
     if first + token < place.end {
