@@ -1,7 +1,8 @@
-// Values that announce themselves, for phases that hand values from one workgroup to another: every value has a cell of its own,
-// and who needs it looks at that cell until it is there. Neither a memory barrier nor a counter lies between. The text of the
-// persistent kernel has `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as
-// `cells_vec4: array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
+// Values that announce themselves, for phases that hand values from one workgroup to another: point-to-point
+// synchronisation in which the value is its own ready flag. Every value has a cell, and who needs it looks at that cell
+// until it is there. Neither a memory barrier nor a counter is between. The text of the persistent kernel has
+// `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as `cells_vec4:
+// array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
 //
 // A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two banks of
 // cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear; after one that

@@ -1,5 +1,6 @@
-// A barrier among all workgroups of a dispatch, for phases that hand values from one workgroup to another. WGSL does not promise
-// that workgroups run at once: a wait that times out says so and leaves, and so do all later ones. Must match
+// A barrier among all workgroups of a dispatch (Xiao and Feng, "Inter-block GPU communication via fast barrier
+// synchronization", 2010), for phases that hand values from one workgroup to another. WGSL does not promise that
+// workgroups run at once: a wait that times out says so and leaves, and so do all later ones. Must match
 // crates/kernels/src/persistent.rs.
 // requires: const WORKGROUPS
 

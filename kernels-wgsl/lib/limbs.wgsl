@@ -1,6 +1,7 @@
-// x as two f16. Matrix units multiply f16, exactly, and sum in f32. The two f16 of x have 11 bits each, which together are as
-// exact as what f32 leaves of a sum: the high one holds x / 64, for x up to 2^22; what is left, at most 2^-11 of x, is multiplied
-// by 32.
+// x as two f16 limbs, as Ootomo and Yokota split f32 ("Recovering single precision accuracy from Tensor Cores while
+// surpassing the FP32 theoretical peak performance", 2022). Matrix units multiply f16, exactly, and sum in f32. The two
+// f16 of x have 11 bits each, which together are as exact as what f32 leaves of a sum: the high one holds x / 64, for x
+// up to 2^22; what is left, at most 2^-11 of x, is multiplied by 32.
 #import lib/op
 
 const HIGH: f32 = 64.0;

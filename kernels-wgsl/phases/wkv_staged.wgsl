@@ -1,9 +1,12 @@
-// The recurrence of ROWS_PER_WORKGROUP value channels of one head of one segment, its tokens in blocks. A block's inputs lie in
-// one half of `staged` while the next block's are in flight: one barrier a block. THREADS_PER_ROW adjacent threads share a row
-// (value channel) of the state, each keeps its part of ROWS_PER_THREAD rows in registers. Tokens past the end of the segment
-// leave the state as it is: decay 1, all else 0.
-// Where there is k_k, k is as it was projected: the
-// threads that stage a token make of it the removal key and the updated key, and of v, v_first and gate the value.
+// The recurrence of RWKV-7: a delta rule with a decay for each channel (Peng et al., "RWKV-7 'Goose' with Expressive
+// Dynamic State Evolution", 2025), token after token. A workgroup has ROWS_PER_WORKGROUP value channels of one head of
+// one segment, its tokens in blocks. A block's inputs lie in one half of `staged` while the next block's are in flight:
+// one barrier a block. THREADS_PER_ROW adjacent threads share a row (value channel) of the state, each keeps its part
+// of ROWS_PER_THREAD rows in registers. Tokens past the end of the segment leave the state as it is: decay 1, all else
+// 0.
+//
+// Where there is k_k, k is as it was projected: the threads that stage a token make of it the removal key and the updated key,
+// and of v, v_first and gate the value.
 // requires: const ROWS_PER_THREAD, ROWS_PER_WORKGROUP, THREADS_PER_ROW, TOKENS
 #import lib/op
 #import lib/vector4 as kk binding 5

@@ -1,5 +1,6 @@
-// Radix select: which tokens top-k, top-p and typical sampling keep, by a workgroup of at most BINS threads, from
-// the scores of device/sampling/scores and the histogram of device/sampling/histogram.
+// Radix select (Alabi et al., "Fast k-selection algorithms for graphics processing units", 2012): which tokens top-k,
+// top-p and typical sampling keep, by a workgroup of at most BINS threads, from the scores of device/sampling/scores
+// and the histogram of device/sampling/histogram.
 //
 // Top-p and top-k keep the beginning of all tokens in the order of likelihood, ties in that of ids. Typical sampling keeps the
 // beginning of these in the order of distance from their mean score: with p = exp(score) / z, the distance of -log p from the

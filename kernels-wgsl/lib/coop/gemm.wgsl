@@ -3,11 +3,25 @@
 // workgroup memory as f16, the next ones in registers, in flight while this one is multiplied. The subgroups share the tile in
 // SUBGROUPS_M x SUBGROUPS_N parts; SUBGROUPS_K of them take the k-steps of a part by turns, and their sums are added last.
 //
+//                                 w        TILE_N rows
+//                                     +-------------------+
+//                           K_TILE    |                   |   of each matrix STAGES K-tiles are in workgroup memory,
+//                           columns   |                   |   the next one is in registers
+//                                     +-------------------+
+//       x   K_TILE columns        y
+//          +--------------+           +---------+---------+
+//          |              |           | f  f  f | f  f  f |   2 x 2 parts (SUBGROUPS_M, SUBGROUPS_N),
+//   TILE_M |              |           | f  f  f | f  f  f |   each of 2 x 3 fragments (FRAGMENTS_M, FRAGMENTS_N),
+//   tokens |              |           +---------+---------+   whose sums are registers of SUBGROUPS_K subgroups
+//          |              |           | f  f  f | f  f  f |
+//          |              |           | f  f  f | f  f  f |   f: FRAGMENT x FRAGMENT values
+//          +--------------+           +---------+---------+
+//
 // UNROLL k-steps of a K-tile are written out. That pays for many tokens and weights that need no unpacking; few tokens take longer
 // to fetch code than to run it.
 //
-// Workgroups may share a tile's K: as many to every tile (lib/coop/splitk), or each an equal number of K-tiles
-// (lib/coop/streamk). With lib/coop/whole_k a workgroup has all of K.
+// Workgroups may share a tile's K: as many to every tile (split-K, lib/coop/splitk), or each an equal number of K-tiles
+// (stream-K, lib/coop/streamk). With lib/coop/whole_k a workgroup has all of K.
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //

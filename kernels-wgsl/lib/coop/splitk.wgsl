@@ -1,4 +1,4 @@
-// SPLIT_K workgroups share a tile of lib/coop/gemm evenly.
+// Split-K: SPLIT_K workgroups share the K of a tile of lib/coop/gemm evenly.
 // requires: const SPLIT_K, type Tile
 #import lib/coop/partials
 

@@ -1,4 +1,4 @@
-// idea: tiles on the matrix units, their K-tiles shared evenly by as many workgroups as multiprocessors hold: for tiles that fill no wave.
+// idea: stream-K: tiles on the matrix units, their K-tiles shared evenly by as many workgroups as multiprocessors hold: for tiles that fill no wave.
 // needs: subgroups f16
 // grid: PER_SM * SM
 // partials: 2u * PER_SM * SM * TILE_M * TILE_N

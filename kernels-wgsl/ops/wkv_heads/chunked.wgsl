@@ -1,4 +1,4 @@
-// idea: tokens in chunks: products of a chunk's vectors stand in for the recurrence, so the state changes once a chunk.
+// idea: chunkwise-parallel delta rule: products of a chunk's vectors stand in for the recurrence, so the state changes once a chunk.
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
 // prune: up_to_rows > CHUNK      so few tokens fill no chunk
@@ -10,12 +10,18 @@
 #import lib/vector as gate binding 5
 #import lib/state/* as state binding 10
 
-// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of token t. Then,
-// for each row of the state:
-//   removed_t = -kk_t P_(t-1)    read_t = r_t P_t    key_t = k_t / P_t    placed_t = kk_t a_t / P_t
-//   x_t = S removed_t + sum over j < t of (key_j . removed_t) v_j + (placed_j . removed_t) x_j
-//   y_t = S read_t + sum over j <= t of (key_j . read_t) v_j + (placed_j . read_t) x_j
-//   state after the chunk = (S + sum over j of v_j key_j + x_j placed_j) P_last
+// The chunkwise-parallel delta rule: the WY representation of a chunk's updates, here with a decay for each channel (diagonal
+// plus low rank, DPLR). Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", 2024; the
+// recurrence is that of Peng et al. 2025 (phases/wkv_staged).
+//
+// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of token t. The
+// vectors of a token with their decays are
+//   ag_t = -kk_t P_(t-1)    rg_t = r_t P_t    kg_t = k_t / P_t    bg_t = kk_t a_t / P_t
+// Within the chunk, forward substitution gives delta_t for each row of the state: what token t puts in along kk_t a_t (`solve`).
+//   delta_t = S ag_t + sum over j < t of (kg_j . ag_t) v_j + (bg_j . ag_t) delta_j
+// With them the outputs are independent, and the state goes from chunk to chunk:
+//   y_t = S rg_t + sum over j <= t of (kg_j . rg_t) v_j + (bg_j . rg_t) delta_j
+//   state after the chunk = (S + sum over j of v_j kg_j + delta_j bg_j) P_last
 // A decay is at least exp(-exp(-0.5)) = 0.545, so 1 / P is at most 16,400 after 16 tokens. A column of a product is scaled by
 // P_t / P_j <= 1 in all: to divide costs roundings, but cancels nothing. Tokens past the end of the segment leave the state as it
 // is: decay 1, all else 0.
@@ -74,13 +80,13 @@ const BG: u32 = 3u * CHUNK * STRIDE;
 const STATE: u32 = 4u * CHUNK * STRIDE;
 var<workgroup> vectors: array<vec4<f32>, STATE + ROWS_PER_WORKGROUP * STRIDE>;
 
-// At i * PRODUCTS + j: vector i (removed, then read) times four of the others (key, then bg, then rows of the state).
+// At i * PRODUCTS + j: vector i (ag, then rg) times four of the others (kg, then bg, then rows of the state).
 const PRODUCTS: u32 = 2u * BLOCKS + ROW_BLOCKS;
 const WITH_BG: u32 = BLOCKS;
 const WITH_STATE: u32 = 2u * BLOCKS;
 var<workgroup> products: array<vec4<f32>, 2u * CHUNK * PRODUCTS>;
 
-// v and x of each row, four tokens a vec4.
+// v and delta of each row, four tokens a vec4.
 const TOKENS_STRIDE: u32 = BLOCKS + 1u;
 var<workgroup> values: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
 var<workgroup> deltas: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
@@ -164,7 +170,7 @@ fn share_block(staged: ptr<function, Staged>, place: Place) {
     }
 }
 
-// Stages `removed` and `read`. Leaves `key` in k, `placed` in a, and P of the last token in decay[3].
+// Stages ag and rg. Leaves kg in k, bg in a, and P of the last token in decay[3].
 fn stage_reads(staged: ptr<function, Staged>, place: Place) {
     if place.stages {
         var squares: vec4<f32>;
@@ -216,7 +222,7 @@ fn multiply(tid: u32) {
         let index = round * WG + tid;
         let part = index / ADJACENT_TILES % PARTS;
         let tile = index / (PARTS * ADJACENT_TILES) * ADJACENT_TILES + index % ADJACENT_TILES;
-        // The tile's vectors: a block of removed and read (left), a block of key, placed and the rows of the state (right).
+        // The tile's vectors: a block of ag and rg (left), a block of kg, bg and the rows of the state (right).
         let group = tile / 4u;
         let in_chunk = group < CHUNK_GROUPS;
         var left = group / TRIANGLE_GROUPS / 2u * BLOCKS + (group % TRIANGLE_GROUPS + 1u) / 2u * 2u;
@@ -265,7 +271,7 @@ fn multiply(tid: u32) {
     }
 }
 
-// x of one row, token after token.
+// delta of one row, token after token.
 fn solve(row: u32) {
     var value: array<vec4<f32>, BLOCKS>;
     var delta: array<vec4<f32>, BLOCKS>;

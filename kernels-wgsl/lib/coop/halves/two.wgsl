@@ -1,5 +1,5 @@
 // sums: of x in two limbs
-// x split in two f16 (as bf16x3 schemes do). Only weights that f16 holds keep that exact.
+// x split in two f16 limbs (lib/limbs). Only weights that f16 holds keep that exact.
 // requires: const TILE_X, fn half8_of, stage_x_half8
 #import lib/limbs
 
