@@ -1,5 +1,5 @@
-//! `// requires: const K, WG, fn load_weights`: names that a file takes from whoever imports it. A name without a kind has
-//! the kind before it.
+//! `// requires: const K, WG, fn load_weights`: names that a file takes from whoever imports it. A name without a kind
+//! has the kind before it.
 
 use super::lex::is_name;
 

@@ -1,5 +1,5 @@
-//! `// seen: DEVICE MODEL: N % of the roofline (RECORD)`: how fast a kernel was somewhere, for people. `wgoose dev kernel
-//! --seen` writes these lines; a kernel is the same with and without them.
+//! `// seen: DEVICE MODEL: N % of the roofline (RECORD)`: how fast a kernel was somewhere, for people. A kernel is
+//! the same with and without such a line.
 
 /// How such a line ends, before its record.
 const OF_ROOFLINE: &str = " % of the roofline (";
