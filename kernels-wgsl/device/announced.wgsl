@@ -1,22 +1,24 @@
-// Values that announce themselves, for stages that hand values from one workgroup to another: every value has a cell of its own,
-// and who needs it looks at that cell until it is there. Neither a memory barrier nor a counter lies between. Needs
-// `device/grid_barrier`, `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as
-// `cells_vec4: array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
+// Values that announce themselves, for phases that hand values from one workgroup to another: point-to-point
+// synchronisation in which the value is its own ready flag. Every value has a cell, and who needs it looks at that cell
+// until it is there. Neither a memory barrier nor a counter is between. The text of the persistent kernel has
+// `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as `cells_vec4:
+// array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
 //
-// A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two halves of
+// A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two banks of
 // cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear; after one that
 // timed out nothing looks at its cells again.
 //
-// All workgroups run the stages in one order and wait for values of earlier ones only, so that the first of those that are not
+// All workgroups run the phases in one order and wait for values of earlier ones only, so that the first of those that are not
 // finished never waits. That is so while all are resident; where they are not, waits end.
 //
 // WGSL promises that other workgroups see what atomics store. That every word of a vec4 is seen some time is a promise of coherent
 // memory alone, and that its words come together is none at all: each says for itself whether it is there.
+// requires: const SPIN_LIMIT, var grid_barrier
 
-// Before the first half; cell 0 is the number of the half that the next dispatch uses.
+// Before the first bank; cell 0 is the number of the bank that the next dispatch uses.
 const CELLS_HEAD: u32 = 4u;
 
-var<private> half: u32;
+var<private> bank: u32;
 // First cells of a layer, and of the layer before it. Before the first layer are the values with which it begins.
 var<private> cells_here: u32;
 var<private> cells_before: u32;
@@ -25,20 +27,20 @@ var<private> cells_before: u32;
 // is there, and the host, which finds that it timed out, drops all of it.
 var<workgroup> given_up: atomic<u32>;
 
-fn first_cell(of_half: u32) -> u32 {
-    return CELLS_HEAD + of_half * offsets[0].y;
+fn first_cell(of_bank: u32) -> u32 {
+    return CELLS_HEAD + of_bank * offsets[0].y;
 }
 
 // Before `is_aborted`, whose barrier the other threads need.
 fn begin_announcing(tid: u32) {
-    half = subgroupBroadcastFirst(atomicLoad(&cells[0]));
+    bank = subgroupBroadcastFirst(atomicLoad(&cells[0]));
     if tid == 0u {
         atomicStore(&given_up, 0u);
     }
 }
 
 fn enter_layer(layer: u32) {
-    cells_before = first_cell(half) + layer * CELLS_PER_LAYER;
+    cells_before = first_cell(bank) + layer * CELLS_PER_LAYER;
     cells_here = cells_before + CELLS_PER_LAYER;
 }
 
@@ -104,8 +106,8 @@ fn announced_vec4(at: u32) -> vec4<f32> {
 }
 
 // By all threads of the dispatch.
-fn clear_other_half(thread: u32, threads: u32) {
-    let first = first_cell(1u - half) / 4u;
+fn clear_other_bank(thread: u32, threads: u32) {
+    let first = first_cell(1u - bank) / 4u;
     for (var i = thread; i < offsets[0].y / 4u; i += threads) {
         cells_vec4[first + i] = vec4(0u);
     }
@@ -113,5 +115,5 @@ fn clear_other_half(thread: u32, threads: u32) {
 
 // By one thread, once all workgroups have begun.
 fn end_announcing() {
-    atomicStore(&cells[0], 1u - half);
+    atomicStore(&cells[0], 1u - bank);
 }

@@ -1,13 +1,15 @@
-// A barrier among all workgroups of a dispatch, for stages that hand values from one workgroup to another. WGSL does not promise
-// that workgroups run at once: a wait that times out says so and leaves, and so do all later ones. Needs `const WORKGROUPS`. Must
-// match crates/kernels/src/persistent.rs.
+// A barrier among all workgroups of a dispatch (Xiao and Feng, "Inter-block GPU communication via fast barrier
+// synchronization", 2010), for phases that hand values from one workgroup to another. WGSL does not promise that
+// workgroups run at once: a wait that times out says so and leaves, and so do all later ones. Must match
+// crates/kernels/src/persistent.rs.
+// requires: const WORKGROUPS
 
 struct GridBarrier {
     arrived: atomic<u32>,   // at all barriers of this dispatch
     left: atomic<u32>,
     timed_out: atomic<u32>, // for the host to read; nothing runs until it has cleared it
 }
-@group(0) @binding(0) var<storage, read_write> grid_barrier: GridBarrier;
+@group(0) @binding(0) var<storage, read_write> grid_barrier: GridBarrier;    // [1]
 
 // Spins until a wait times out; about 10 ms on a fast GPU. Some software devices end loops at 65,535 iterations.
 const SPIN_LIMIT: u32 = 60000u;

@@ -1,4 +1,5 @@
 // Stands in for an operand that the op lacks here: every reader, none of which binds or reads anything.
+// requires: const ADAPTER_LOADS, K, LOADS, ROWS, type InFlight
 const weight_is_present: bool = false;
 const weight_format: u32 = 0u;
 const weight_is_float: bool = true;

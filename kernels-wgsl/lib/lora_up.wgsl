@@ -5,8 +5,8 @@
 #import lib/vector as a0 binding 7
 #import lib/vector as v0 binding 8
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]: hidden values w, a, v, g side by side
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [4, rows, m]: planes decay, a, value gate, g
 
 // The first of an adapter's columns of x.
 fn column_of(adapter: u32) -> u32 {

@@ -1,15 +1,15 @@
-// What naive variants need of a norm and a token shift: one workgroup for one token, columns lerped where they are read. Needs
-// `const WG`.
+// What naive variants need of a norm and a token shift: one workgroup for one token, columns lerped where they are read.
+// requires: const WG
 #import lib/op
 #import lib/reduce/workgroup
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> scale: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read> mix: array<f32>;
-@group(0) @binding(5) var<storage, read> state: array<f32>;
-@group(0) @binding(6) var<storage, read> token_segments: array<u32>;
-@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;                 // [tokens, k]
+@group(0) @binding(2) var<storage, read> scale: array<f32>;             // [k]
+@group(0) @binding(3) var<storage, read> bias: array<f32>;              // [k]
+@group(0) @binding(4) var<storage, read> mix: array<f32>;               // [planes, k]
+@group(0) @binding(5) var<storage, read> state: array<f32>;             // [slots, k]
+@group(0) @binding(6) var<storage, read> token_segments: array<u32>;    // [tokens]
+@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
 
 // A token's row and the one before it, or the state.
 struct NormedRows {

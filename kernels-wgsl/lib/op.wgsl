@@ -1,4 +1,5 @@
 // The frame of an op's kernel: the sizes of its dispatch, its place in the grid, sums over the lanes of a row, the epilogue.
+// requires: const THREADS_PER_ROW, var y
 
 // One layout for every op; must match `Params` in crates/kernels/src/params.rs.
 struct Params {
@@ -12,14 +13,14 @@ struct Params {
     eps: f32,
     ranks: vec4<u32>,   // adapter ranks: decay, in-context learning rate, value, gate
 }
-@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(0) var<uniform> params: Params;    // [1]
 
 // Dispatches are one-dimensional; beyond 65,535 workgroups they are folded into y.
 fn workgroup_index(workgroup: vec3<u32>, grid: vec3<u32>) -> u32 {
     return workgroup.y * grid.x + workgroup.x;
 }
 
-// Call exactly once on every path, after issuing every load that does not depend on another stage. Fused, this is the grid
+// Call exactly once on every path, after issuing every load that does not depend on another phase. Fused, this is the grid
 // barrier (crates/kernels/src/wgsl/link); alone it returns 0. Add the result to the index of every dependent load.
 fn grid_dependency_wait(tid: u32) -> u32 {
     return 0u;

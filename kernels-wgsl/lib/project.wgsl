@@ -15,8 +15,8 @@ const RANK_ICLR: u32 = 32u;     // op: rank_iclr
 const RANK_VALUE: u32 = 32u;    // op: rank_value
 const RANK_GATE: u32 = 32u;     // op: rank_gate
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [6, rows, k]: planes r, w, k, v, a, g
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [4, rows, m]: planes r, k, v, hidden values
 
 // Behind the seven matrices: the columns of the fourth plane that no adapter fills.
 const REST: u32 = 7u;

@@ -1,5 +1,5 @@
 // A vector or value that an op may lack, read four elements at a time.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;
+@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;    // [m], or [rows, m] of a value
 
 const weight_is_present: bool = true;
 

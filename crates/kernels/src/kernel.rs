@@ -5,7 +5,7 @@ use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module};
 use crate::{Access, Binding, Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
 use std::sync::Arc;
 
-/// Identity of a kernel: the hash of its final text. A name is not an identity.
+/// Identity of a kernel: the hash of its final text, comments apart. A name is not an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelHash(pub [u8; 16]);
 
@@ -22,7 +22,7 @@ pub struct Kernel {
     pub label: String,
     /// Final text.
     pub wgsl: String,
-    /// Hash of the final text.
+    /// Hash of the final text without its comments.
     pub hash: KernelHash,
     /// What is known of it.
     pub facts: Facts,
@@ -134,7 +134,7 @@ impl Kernel {
         most("bytes of workgroup memory", facts.workgroup_memory.into(), limits.workgroup_memory.into())?;
         most("storage buffers", storage, limits.storage_buffers.into())?;
         let mut hash = KernelHash([0; 16]);
-        hash.0.copy_from_slice(&blake3::hash(text.text().as_bytes()).as_bytes()[..16]);
+        hash.0.copy_from_slice(&text.hash().as_bytes()[..16]);
         Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups, partials: 0, is_trusted: false })
     }
 

@@ -177,7 +177,7 @@ impl Library {
         }
         // A file that is missing is an error where a kernel is made.
         let all = self.closure(path, &[], import).0;
-        let documents = || all.keys().filter_map(|path| self.documents.get(*path));
+        let documents = || all.iter().filter_map(|path| self.documents.get(*path));
         let traits = Traits {
             precision: documents().filter_map(|document| document.precision).max().unwrap_or_default(),
             is_plan_only: documents().any(|document| document.plan_only.is_some()),
@@ -191,10 +191,11 @@ impl Library {
     pub(crate) fn may_need(&self, path: &Arc<str>, feature: Feature) -> bool {
         let all = self.closure(path, &[], &|_| None).0;
         let needs = |path: &&str| self.documents.get(*path).is_some_and(|document| document.needs.contains(&feature));
-        all.keys().any(needs)
+        all.iter().any(needs)
     }
 
-    /// Hash of a file and of all that it may import where matrices have these formats, 32 hex digits.
+    /// Hash of a file and of all that it may import where matrices have these formats, 32 hex digits. It does not cover
+    /// comments, but for those that decide something.
     pub(crate) fn source_hash(
         &self,
         path: &Arc<str>,
@@ -204,26 +205,24 @@ impl Library {
         let (all, wrong) = self.closure(path, formats, import);
         wrong.map_or(Ok(()), Err)?;
         let mut hasher = blake3::Hasher::new();
-        all.values().for_each(|text: &&str| {
-            hasher.update(text.as_bytes());
-        });
+        all.iter().filter_map(|path| self.documents.get(*path)).for_each(|document| document.hash(&mut hasher));
         Ok(hasher.finalize().to_hex()[..32].to_owned())
     }
 
-    /// Texts by path of a file and of all that it may import, and what is wrong with the first that is.
+    /// The paths of a file and of all that it may import, and what is wrong with the first that is.
     fn closure<'a>(
         &'a self,
         path: &str,
         formats: &[Format],
         import: &dyn Fn(&str) -> Option<String>,
-    ) -> (BTreeMap<&'a str, &'a str>, Option<TextError>) {
-        let (mut all, mut wrong, mut next) = (BTreeMap::new(), None, vec![path.to_owned()]);
+    ) -> (BTreeSet<&'a str>, Option<TextError>) {
+        let (mut all, mut wrong, mut next) = (BTreeSet::new(), None, vec![path.to_owned()]);
         while let Some(path) = next.pop() {
-            let Some((path, file)) = self.files.get(&path) else {
+            let Some((path, _)) = self.files.get(&path) else {
                 wrong = wrong.or_else(|| Some(TextError::at(&Arc::from(path), 1, "there is no such file")));
                 continue;
             };
-            if all.insert(&**path, &*file.text).is_some() {
+            if !all.insert(&**path) {
                 continue;
             }
             match self.document(path) {

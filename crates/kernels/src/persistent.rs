@@ -85,9 +85,9 @@ impl StageMemory {
     }
 }
 
-/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are, and how many cells a half has.
+/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are, and how many cells a bank has.
 pub fn table_head(layers: u32, announcing: Option<&Announcing>) -> [u32; TABLE_HEAD] {
-    [layers, announcing.map_or(0, |announcing| announcing.half(layers)), 0, 0]
+    [layers, announcing.map_or(0, |announcing| announcing.bank(layers)), 0, 0]
 }
 
 /// Fuses the stages of a layer. Binding 0 is the grid barrier of [`BARRIER_BYTES`], binding 1 the offset table of

@@ -272,7 +272,8 @@ impl Variant {
         self.outline(instance, &self.default_config()).is_ok_and(|outline| outline.is_pruned_whole(&setting))
     }
 
-    /// Hash of all files that a configuration may be made of where matrices have these formats, 32 hex digits.
+    /// Hash of all files that a configuration may be made of where matrices have these formats, comments apart, 32 hex
+    /// digits.
     ///
     /// # Errors
     /// A file that is not there.

@@ -7,9 +7,9 @@
 #import lib/coop/partials
 #import lib/coop/fragment/m16   // tune: m16 m8
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;       // [TILE, K], eight packed f16 each
-@group(0) @binding(2) var<storage, read> w: array<vec2<u32>>;       // [TILES * TILE, K], eight bytes each
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;    // [TILE, K], eight packed f16 each
+@group(0) @binding(2) var<storage, read> w: array<vec2<u32>>;    // [TILES * TILE, K], eight bytes each
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [(2 * SPLIT_K + 1) * TILES, TILE, TILE]
 
 // These must match matrix_check.rs.
 const TILES: u32 = 4u;
@@ -28,7 +28,7 @@ const TILE_VALUES: u32 = TILE * TILE;
 const FRAGMENT_VALUES: u32 = FRAGMENT * FRAGMENT;
 // What fragments are told of a tile: one buffer, so that it is written again while others may still read it.
 const STAGES: u32 = 1u;
-const HALVES: u32 = 1u;
+const LIMBS: u32 = 1u;
 const FRAGMENTS: u32 = 1u;
 const K_TILE: u32 = 64u;
 const K_STEPS: u32 = K_TILE / FRAGMENT;

@@ -1,8 +1,8 @@
 // Rate of int8 dot products: 32 a round and thread, added up in eight sums.
 #import device/probes/params
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;          // [10]
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;    // [WG]
 
 const WG: u32 = 256u;
 const LINKS: u32 = 4u;

@@ -3,8 +3,8 @@
 enable f16;
 #import device/probes/params
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;          // [10]
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;    // [WG]
 
 alias T = vec2<f16>;    // tune: vec2<f16> vec4<f16>
 

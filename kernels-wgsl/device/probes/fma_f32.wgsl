@@ -1,8 +1,8 @@
 // Rate of f32 arithmetic: CHAINS chains of fused multiply-adds a thread, of LINKS links each a round.
 #import device/probes/params
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;          // [10]
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;    // [WG]
 
 const WG: u32 = 256u;
 const CHAINS: u32 = 8u;

@@ -9,7 +9,7 @@ struct GridBarrier {
     rounds: atomic<u32>,        // finished, of all workgroups
     notes: array<atomic<u32>>,  // one a workgroup
 }
-@group(0) @binding(2) var<storage, read_write> y: GridBarrier;
+@group(0) @binding(2) var<storage, read_write> y: GridBarrier;    // [1], and [workgroups] notes
 
 const WG: u32 = 256u;
 

@@ -4,8 +4,8 @@ enable f16;
 enable wgpu_cooperative_matrix;
 #import device/probes/params
 
-@group(0) @binding(1) var<storage, read> x: array<f16>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f16>;          // [2, 16, 16]
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;    // [subgroups, 4, 16, 16]
 
 const WG: u32 = 32u;    // tune: 4 8 16 32 64 128
 

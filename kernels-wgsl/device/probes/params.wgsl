@@ -6,4 +6,4 @@ struct Params {
     workgroups: u32,    // how many wait for one another at a barrier
     spins: u32,         // looks at a barrier's counter before a workgroup gives up
 }
-@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(0) var<uniform> params: Params;    // [1]

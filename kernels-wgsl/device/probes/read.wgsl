@@ -2,8 +2,8 @@
 // 16 bytes, four in flight a thread.
 #import device/probes/params
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;          // [elements]
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;    // [workgroups, WG]
 
 const WG: u32 = 256u;
 const TILE: u32 = 4u * WG;

@@ -7,5 +7,5 @@ const BLOCK_WEIGHTS: u32 = 1u;
 fn k_major_word(panel: Panel, i: u32) -> Word {
     let column = i % params.cols;
     let pair = i / params.cols;
-    return Word(entry(column, panel, 4u, pair), two_halves(panel, pair * 2u, column * 2u));
+    return Word(entry(column, panel, 4u, pair), two_f16(panel, pair * 2u, column * 2u));
 }

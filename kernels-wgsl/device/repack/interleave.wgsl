@@ -1,6 +1,7 @@
-// Blocks as they are in a file, interleaved by eight: each field of eight blocks is adjacent. Needs `const BLOCK`, the bytes of a
-// block, and `const FIELDS`, for each field in its new order: its offset in a block and its bytes. A thread writes 16 bytes, all
-// of one field. Past the last block there are zeros.
+// Blocks as they are in a file, interleaved by eight: each field of eight blocks is adjacent. A thread writes 16 bytes, all of
+// one field. Past the last block there are zeros. BLOCK is the bytes of a block; FIELDS has for each field in its new order its
+// offset in a block and its bytes.
+// requires: const BLOCK
 #import device/dispatch
 
 // Must match wgoose_kernels::repack::Chunk::params.
@@ -10,9 +11,9 @@ struct Params {
     workgroups: u32,
     unused: u32,
 }
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> raw: array<u32>;
-@group(0) @binding(2) var<storage, read_write> interleaved: array<vec4<u32>>;
+@group(0) @binding(0) var<uniform> params: Params;                               // [1]
+@group(0) @binding(1) var<storage, read> raw: array<u32>;                        // [bytes / 4]
+@group(0) @binding(2) var<storage, read_write> interleaved: array<vec4<u32>>;    // [groups of eight blocks, STORES]
 
 // Must match THREADS in crates/kernels/src/repack.rs.
 const WG: u32 = 64u;
@@ -21,7 +22,7 @@ const WG: u32 = 64u;
 const STORES: u32 = BLOCK / 2u;
 
 // The 16 bits at an even byte address.
-fn half_at(at: u32) -> u32 {
+fn bits16_at(at: u32) -> u32 {
     if at >= params.bytes {
         return 0u;
     }
@@ -51,10 +52,10 @@ fn main(
     let offset = fields[field].x;
     let bytes = fields[field].y;
     var out: vec4<u32>;
-    for (var half = 0u; half < 8u; half++) {
-        let copied = at + half * 2u;
+    for (var i16 = 0u; i16 < 8u; i16++) {
+        let copied = at + i16 * 2u;
         let source = (first_block + copied / bytes) * BLOCK + offset + copied % bytes;
-        out[half / 2u] |= half_at(source) << (half % 2u * 16u);
+        out[i16 / 2u] |= bits16_at(source) << (i16 % 2u * 16u);
     }
     interleaved[params.first * STORES + i] = out;
 }

@@ -1,6 +1,7 @@
 // Blocks as they are in a file, laid out K-major (crates/loader/src/blocks/k_major.rs is the definition). A chunk is of whole
-// panels of eight rows, but for the last of a matrix; rows that it lacks become zeros. A thread writes a word. Needs `const
-// BLOCK, BLOCK_WEIGHTS` and `k_major_word`: word `i` of a panel, and where it belongs.
+// panels of eight rows, but for the last of a matrix; rows that it lacks become zeros. A thread writes a word.
+// `k_major_word` makes word `i` of a panel and says where it belongs.
+// requires: const BLOCK, BLOCK_WEIGHTS
 #import device/dispatch
 
 // Must match wgoose_kernels::repack::Chunk::params.
@@ -10,9 +11,9 @@ struct Params {
     cols: u32,
     panels: u32,    // of eight rows in the matrix
 }
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> raw: array<u32>;
-@group(0) @binding(2) var<storage, read_write> k_major: array<u32>;
+@group(0) @binding(0) var<uniform> params: Params;                     // [1]
+@group(0) @binding(1) var<storage, read> raw: array<u32>;              // [bytes / 4]
+@group(0) @binding(2) var<storage, read_write> k_major: array<u32>;    // [words]: k_major_word is their order
 
 // Must match THREADS in crates/kernels/src/repack.rs.
 const WG: u32 = 64u;
@@ -40,7 +41,7 @@ fn byte_at(at: u32) -> u32 {
 }
 
 // The 16 bits at an even byte address of row `row` of a panel, and those of the next row.
-fn two_halves(panel: Panel, row: u32, at: u32) -> u32 {
+fn two_f16(panel: Panel, row: u32, at: u32) -> u32 {
     let first = panel.at + row * row_bytes() + at;
     let second = first + row_bytes();
     return byte_at(first) | (byte_at(first + 1u) << 8u) | (byte_at(second) << 16u) | (byte_at(second + 1u) << 24u);

@@ -12,5 +12,5 @@ fn k_major_word(panel: Panel, i: u32) -> Word {
     }
     let block = (i - quants) / 4u;
     let pair = i % 4u;
-    return Word(quants * params.panels + entry(block, panel, 4u, pair), two_halves(panel, pair * 2u, block * BLOCK));
+    return Word(quants * params.panels + entry(block, panel, 4u, pair), two_f16(panel, pair * 2u, block * BLOCK));
 }

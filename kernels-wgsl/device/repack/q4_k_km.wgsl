@@ -21,7 +21,7 @@ fn k_major_word(panel: Panel, i: u32) -> Word {
     let block = j / 8u;
     let pair = j % 4u;
     let at = block * BLOCK + j % 8u / 4u * 2u;
-    return Word((quants + sixes) * params.panels + entry(block, panel, 8u, j % 8u), two_halves(panel, pair * 2u, at));
+    return Word((quants + sixes) * params.panels + entry(block, panel, 8u, j % 8u), two_f16(panel, pair * 2u, at));
 }
 
 // Parts: low nibbles of the scales, low nibbles of the mins, high pairs of both.

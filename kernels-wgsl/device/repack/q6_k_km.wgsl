@@ -26,7 +26,7 @@ fn k_major_word(panel: Panel, i: u32) -> Word {
     }
     let block = (i - scales) / 4u;
     let pair = (i - scales) % 4u;
-    return Word(scales * params.panels + entry(block, panel, 4u, pair), two_halves(panel, pair * 2u, block * BLOCK + 208u));
+    return Word(scales * params.panels + entry(block, panel, 4u, pair), two_f16(panel, pair * 2u, block * BLOCK + 208u));
 }
 
 // The high pairs of a column: of four rows in the lowest bits of the bytes, of the other four above them.

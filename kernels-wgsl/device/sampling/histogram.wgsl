@@ -6,14 +6,14 @@
 
 const WG: u32 = 256u;
 
-@group(0) @binding(1) var<storage, read> slices: array<VocabSlice>;     // [sequences, slices]
-@group(0) @binding(2) var<storage, read> settings: array<Settings>;
-@group(0) @binding(3) var<storage, read> progress: array<Progress>;
-@group(0) @binding(4) var<storage, read> scores: array<f32>;            // [sequences, vocab]
-@group(0) @binding(5) var<storage, read_write> bests: array<Best>;
-// [sequences, BINS] of tokens and mass: of 0 before, and again once the third kernel has read it.
-@group(0) @binding(6) var<storage, read_write> histogram: array<atomic<u32>>;
-@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
+@group(0) @binding(1) var<storage, read> slices: array<VocabSlice>;    // [sequences, slices]
+@group(0) @binding(2) var<storage, read> settings: array<Settings>;    // [sequences]
+@group(0) @binding(3) var<storage, read> progress: array<Progress>;    // [sequences]
+@group(0) @binding(4) var<storage, read> scores: array<f32>;           // [sequences, vocab]
+@group(0) @binding(5) var<storage, read_write> bests: array<Best>;     // [sequences]
+// 0 before, and again once the third kernel has read it.
+@group(0) @binding(6) var<storage, read_write> histogram: array<atomic<u32>>;    // [sequences, BINS]: tokens and mass
+@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
 
 var<workgroup> best_id: array<u32, WG>;
 var<workgroup> broken: array<u32, WG>;
@@ -37,9 +37,9 @@ fn find_best(tid: u32, first_slice: u32, slices_per_sequence: u32) -> Best {
     best_id[tid] = own.id;
     broken[tid] = own.broken;
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if tid < half {
-            let other = tid + half;
+    for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
+        if tid < stride {
+            let other = tid + stride;
             let alike = partials[other] == partials[tid];
             if partials[other] > partials[tid] || (alike && best_id[other] < best_id[tid]) {
                 partials[tid] = partials[other];

@@ -7,7 +7,7 @@ struct Params {
     spare: u32,     // an unread state slot: ended sequences write into it
     unused: u32,
 }
-@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(0) var<uniform> params: Params;    // [1]
 
 // How a sequence's tokens are chosen.
 struct Settings {

@@ -6,15 +6,15 @@
 
 const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 
-@group(0) @binding(1) var<storage, read> bests: array<Best>;
-@group(0) @binding(2) var<storage, read> settings: array<Settings>;
-@group(0) @binding(3) var<storage, read_write> scores: array<f32>;      // becomes the weights of the tokens kept
-@group(0) @binding(4) var<storage, read_write> progress: array<Progress>;
-@group(0) @binding(5) var<storage, read_write> tokens: array<u32>;
-@group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
-// [sequences, BINS] of tokens and mass; left as 0.
-@group(0) @binding(8) var<storage, read_write> histogram: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read> bests: array<Best>;                  // [sequences]
+@group(0) @binding(2) var<storage, read> settings: array<Settings>;           // [sequences]
+@group(0) @binding(3) var<storage, read_write> scores: array<f32>; // [sequences, vocab], then the tokens' weights
+@group(0) @binding(4) var<storage, read_write> progress: array<Progress>;     // [sequences]
+@group(0) @binding(5) var<storage, read_write> tokens: array<u32>;            // [sequences]
+@group(0) @binding(6) var<storage, read_write> segments: array<vec4<u32>>;    // [sequences]
+@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
+// Left as 0.
+@group(0) @binding(8) var<storage, read_write> histogram: array<vec2<u32>>;    // [sequences, BINS]: tokens and mass
 
 var<workgroup> first_thread: atomic<u32>;
 var<workgroup> last_thread: atomic<u32>;

@@ -5,14 +5,14 @@
 const WG: u32 = 256u;
 const PER_THREAD: u32 = SLICE / WG;
 
-@group(0) @binding(1) var<storage, read> logits: array<f32>;            // [sequences, vocab]
-@group(0) @binding(2) var<storage, read> settings: array<Settings>;
-@group(0) @binding(3) var<storage, read> progress: array<Progress>;
-@group(0) @binding(4) var<storage, read_write> counts: array<f32>;      // [sequences, vocab], if any has penalties
-@group(0) @binding(5) var<storage, read_write> scores: array<f32>;      // [sequences, vocab]
-@group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>; // [sequences, slices]
-@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>;      // of the step before; see device/grid_barrier
-@group(0) @binding(8) var<storage, read> biases: array<f32>;            // [sequences, vocab], if any has them
+@group(0) @binding(1) var<storage, read> logits: array<f32>;                 // [sequences, vocab]
+@group(0) @binding(2) var<storage, read> settings: array<Settings>;          // [sequences]
+@group(0) @binding(3) var<storage, read> progress: array<Progress>;          // [sequences]
+@group(0) @binding(4) var<storage, read_write> counts: array<f32>;           // [sequences, vocab], if any has penalties
+@group(0) @binding(5) var<storage, read_write> scores: array<f32>;           // [sequences, vocab]
+@group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>;    // [sequences, slices]
+@group(0) @binding(7) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
+@group(0) @binding(8) var<storage, read> biases: array<f32>;                 // [sequences, vocab], if any has them
 
 var<workgroup> best: array<f32, WG>;
 var<workgroup> best_id: array<u32, WG>;
@@ -90,9 +90,9 @@ fn main(
     best_id[tid] = own_id;
     broken[tid] = own_broken;
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if tid < half {
-            let other = tid + half;
+    for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
+        if tid < stride {
+            let other = tid + stride;
             let wins = best[other] > best[tid] || (best[other] == best[tid] && best_id[other] < best_id[tid]);
             if wins {
                 best[tid] = best[other];
@@ -113,9 +113,9 @@ fn main(
     }
     sums[tid] = sum;
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if tid < half {
-            sums[tid] += sums[tid + half];
+    for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
+        if tid < stride {
+            sums[tid] += sums[tid + stride];
         }
         workgroupBarrier();
     }

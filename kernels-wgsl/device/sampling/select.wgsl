@@ -1,5 +1,6 @@
-// Radix select: which tokens top-k, top-p and typical sampling keep, by a workgroup. Needs `const WG`, at most BINS, the scores
-// of device/sampling/scores and the histogram of device/sampling/histogram.
+// Radix select (Alabi et al., "Fast k-selection algorithms for graphics processing units", 2012): which tokens top-k,
+// top-p and typical sampling keep, by a workgroup of at most BINS threads, from the scores of device/sampling/scores
+// and the histogram of device/sampling/histogram.
 //
 // Top-p and top-k keep the beginning of all tokens in the order of likelihood, ties in that of ids. Typical sampling keeps the
 // beginning of these in the order of distance from their mean score: with p = exp(score) / z, the distance of -log p from the
@@ -7,6 +8,7 @@
 // alike, by ranks: a histogram of the tokens' number and probability tells the bin in which it ends, then that bin is divided
 // further: bins of ranks, then of single floats, then of ids. Probabilities are summed as integers, in units of 2^-31: in any
 // order the sums are the same.
+// requires: const WG, var histogram, scores
 #import device/sampling/layout
 #import device/sampling/bins
 #import lib/reduce/workgroup

@@ -3,18 +3,40 @@
 // workgroup memory as f16, the next ones in registers, in flight while this one is multiplied. The subgroups share the tile in
 // SUBGROUPS_M x SUBGROUPS_N parts; SUBGROUPS_K of them take the k-steps of a part by turns, and their sums are added last.
 //
+//                                 w        TILE_N rows
+//                                     +-------------------+
+//                           K_TILE    |                   |   of each matrix STAGES K-tiles are in workgroup memory,
+//                           columns   |                   |   the next one is in registers
+//                                     +-------------------+
+//       x   K_TILE columns        y
+//          +--------------+           +---------+---------+
+//          |              |           | f  f  f | f  f  f |   2 x 2 parts (SUBGROUPS_M, SUBGROUPS_N),
+//   TILE_M |              |           | f  f  f | f  f  f |   each of 2 x 3 fragments (FRAGMENTS_M, FRAGMENTS_N),
+//   tokens |              |           +---------+---------+   whose sums are registers of SUBGROUPS_K subgroups
+//          |              |           | f  f  f | f  f  f |
+//          |              |           | f  f  f | f  f  f |   f: FRAGMENT x FRAGMENT values
+//          +--------------+           +---------+---------+
+//
 // UNROLL k-steps of a K-tile are written out. That pays for many tokens and weights that need no unpacking; few tokens take longer
 // to fetch code than to run it.
 //
-// Workgroups may share a tile's K: as many to every tile (lib/coop/splitk), or each an equal number of K-tiles
-// (lib/coop/streamk). With lib/coop/whole_k a workgroup has all of K.
+// Workgroups may share a tile's K: as many to every tile (split-K, lib/coop/splitk), or each an equal number of K-tiles
+// (stream-K, lib/coop/streamk). With lib/coop/whole_k a workgroup has all of K.
 //
 // x is f32, or packed f16 (lib/packed), which goes to workgroup memory as it is.
 //
-// Needs `const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER, PACKED_LOADS, LOADS_ONCE`, a
-// fragment size, x in halves, one of these three, `x` as vec4s, `y` as f32, and of the kernel `load_weights` and
-// `stage_weights` of a tile, of two adjacent rows `load_residuals` and `store_sums_of_tile`, and where sums are stored as they
-// are: `stores_plainly` and, of a row for the first token, `first_of_y`.
+// The kernel loads and stages weights of a tile, and loads residuals and stores sums of two adjacent rows:
+// requires: const K, K_TILE, TILE_M, TILE_N, SUBGROUPS_M, SUBGROUPS_N, SUBGROUPS_K, STAGES, UNROLL, RASTER
+// requires: const PACKED_LOADS, LOADS_ONCE, var x, fn load_weights, stage_weights, load_residuals, store_sums_of_tile
+// Where sums are stored as they are, it says so, and where y has a row for the first token:
+// requires: fn stores_plainly, first_of_y
+// One of lib/coop/fragment:
+// requires: const FRAGMENT, SUMS_ROOM, type FragmentSum, FragmentW, fn load_fragment_x, load_fragment_w, load_sums
+// requires: fn store_sums, stage_x_half8, stage_sums, staged_sums
+// One of lib/coop/halves:
+// requires: const LIMBS, HIGH, LOW, fn stage_x
+// lib/coop/whole_k, splitk or streamk:
+// requires: fn is_shared, parts_of, slot_of, partial_sum, store_partial_sums, is_last_to_arrive
 #import lib/op
 #import lib/coop/bits
 
@@ -47,9 +69,9 @@ const_assert K_STEPS % UNROLL == 0u;                                // iteration
 const_assert TILE_M % (SUBGROUPS_M * FRAGMENT) == 0u;               // subgroups take whole fragments of tokens
 const_assert TILE_N % (SUBGROUPS_N * FRAGMENT) == 0u;               // subgroups take whole fragments of rows
 const_assert WG <= 1024u;                                           // threads of a workgroup
-const_assert STAGES * (HALVES * TILE_X + TILE_W) * 16u <= WORKGROUP_MEMORY;     // tiles fit in workgroup memory
-const_assert !X_PACKED || HALVES == 1u;                             // two halves are made of f32
-const_assert TILE_M * TILE_N * HALVES <= 160u * min(WG, 256u);         // more sums than a thread has registers
+const_assert STAGES * (LIMBS * TILE_X + TILE_W) * 16u <= WORKGROUP_MEMORY;     // tiles fit in workgroup memory
+const_assert !X_PACKED || LIMBS == 1u;                             // two limbs are made of f32
+const_assert TILE_M * TILE_N * LIMBS <= 160u * min(WG, 256u);         // more sums than a thread has registers
 
 // Fragments of each subgroup whose sums are in workgroup memory at once.
 const FRAGMENT_VALUES: u32 = FRAGMENT * FRAGMENT;
@@ -124,7 +146,7 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     let first = first_of_y(tile.matrix, tile.row + part % SUBGROUPS_N * FRAGMENTS_N * FRAGMENT)
         + (tile.token + part / SUBGROUPS_N * FRAGMENTS_M * FRAGMENT) * params.m;
     var sums: array<FragmentSum, FRAGMENTS>;
-    var low_sums: array<FragmentSum, FRAGMENTS * (HALVES - 1u) + 1u>;
+    var low_sums: array<FragmentSum, FRAGMENTS * (LIMBS - 1u) + 1u>;
     var weights: PackedTile;
     var values: TileX;
     if !LOADS_ONCE {
@@ -134,13 +156,13 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
     for (var next = tile.k_tile + select(1u, 0u, LOADS_ONCE); next <= tile.k_end; next++) {
         let k_tile = next - 1u;
         let is_loaded = !LOADS_ONCE || next > tile.k_tile;
-        let stage = k_tile % STAGES;
+        let buffer = k_tile % STAGES;
         if is_loaded {
             if STAGES == 1u {
                 workgroupBarrier();
             }
-            stage_weights(tile, weights, stage * TILE_W, k_tile, tid);
-            stage_x_tile(values, stage * HALVES * TILE_X, tid);
+            stage_weights(tile, weights, buffer * TILE_W, k_tile, tid);
+            stage_x_tile(values, buffer * LIMBS * TILE_X, tid);
             workgroupBarrier();
         }
         if next < tile.k_end {
@@ -150,8 +172,8 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         if !is_loaded {
             continue;
         }
-        let at_x = stage * HALVES * TILE_X + part_x + k_part * K_STEPS * (FRAGMENT / 8u);
-        let at_w = stage * TILE_W + part_w + k_part * K_STEPS * (FRAGMENT / 8u);
+        let at_x = buffer * LIMBS * TILE_X + part_x + k_part * K_STEPS * (FRAGMENT / 8u);
+        let at_w = buffer * TILE_W + part_w + k_part * K_STEPS * (FRAGMENT / 8u);
         for (var step = 0u; step < K_STEPS; step++) {           // unroll UNROLL
             var rows: array<FragmentW, FRAGMENTS_N>;
             for (var n = 0u; n < FRAGMENTS_N; n++) {        // unroll
@@ -162,10 +184,10 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
                 for (var n = 0u; n < FRAGMENTS_N; n++) {    // unroll
                     sums[m * FRAGMENTS_N + n] = coopMultiplyAdd(tokens, rows[n], sums[m * FRAGMENTS_N + n]);
                 }
-                if HALVES == 2u {
+                if LIMBS == 2u {
                     let low = load_fragment_x(at_x + TILE_X + m * FRAGMENT * LD + step * (FRAGMENT / 8u));
                     for (var n = 0u; n < FRAGMENTS_N; n++) {    // unroll
-                        let at = (m * FRAGMENTS_N + n) * (HALVES - 1u);
+                        let at = (m * FRAGMENTS_N + n) * (LIMBS - 1u);
                         low_sums[at] = coopMultiplyAdd(low, rows[n], low_sums[at]);
                     }
                 }
@@ -173,8 +195,8 @@ fn gemm_tile(tile: Tile, subgroup: u32, tid: u32) {
         }
     }
     for (var f = 0u; f < FRAGMENTS; f++) {                      // unroll
-        if HALVES == 2u {
-            sums[f] = sums[f] * HIGH + low_sums[f * (HALVES - 1u)] * LOW;
+        if LIMBS == 2u {
+            sums[f] = sums[f] * HIGH + low_sums[f * (LIMBS - 1u)] * LOW;
         } else {
             sums[f] = sums[f] * HIGH;
         }

@@ -1,4 +1,5 @@
 // A product in tiles of lib/coop/gemm, as every variant of its has it.
+// requires: const K_TILE, LIMBS, SPLIT_K, TILE_M, TILE_N, fn part_of_tile
 #import lib/op
 #import lib/quant/* as w binding 2
 #import lib/coop/gemm
@@ -13,11 +14,11 @@ const PACKED_LOADS: u32 = w_packed_loads;
 const LOADS_ONCE: bool = false;
 
 const_assert K % K_TILE == 0u;                  // K-tiles are whole
-const_assert HALVES == 1u || w_format == 2u;    // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || w_format == 2u;    // f32 sums need weights that f16 holds
 const_assert !Y_PACKED || SHARD_ROWS == M && M % 2u == 0u && !ADD;     // pairs of rows are of one shard, and written only
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k], perhaps packed (X_PACKED)
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m], perhaps packed (Y_PACKED)
 
 fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     return w_load_k_tile(tile.row, tile.last_row, k_tile, tid);

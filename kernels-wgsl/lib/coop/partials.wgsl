@@ -2,10 +2,11 @@
 // Workgroups that share a tile of lib/coop/gemm hand their sums over in storage, each in a slot of its own; the last to arrive
 // adds them up, in the order of K, and stores. No workgroup waits for another. The counters are zeros between dispatches: the
 // last one resets its own.
+// requires: const FRAGMENT, type FragmentSum
 const MAX_TILES: u32 = 4096u;
 
-@group(0) @binding(20) var<storage, read_write> partials: array<f32>;
-@group(0) @binding(21) var<storage, read_write> arrivals: array<atomic<u32>>;
+@group(0) @binding(20) var<storage, read_write> partials: array<f32>;            // [slots, TILE_M * TILE_N]
+@group(0) @binding(21) var<storage, read_write> arrivals: array<atomic<u32>>;    // [MAX_TILES]
 
 var<workgroup> before: u32;
 

@@ -1,5 +1,6 @@
 // Every product of the six lerped planes in tiles of lib/coop/gemm: w_r, w_k and w_v, then the first halves of the adapters. What
 // no adapter fills is cleared by all.
+// requires: const K_TILE, LIMBS, SPLIT_K, TILE_M, TILE_N, fn part_of_tile
 #import lib/project
 #import lib/coop/gemm
 #import lib/coop/weights as w_r
@@ -22,9 +23,9 @@ const TILES_N: u32 = 3u * ((M + TILE_N - 1u) / TILE_N) + TILES_DECAY_ICLR + TILE
 const LOADS_ONCE: bool = TILE_M <= 64u;
 
 const_assert K % K_TILE == 0u;      // K-tiles are whole
-const_assert HALVES == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;     // f32 sums need weights that f16 holds
-const_assert HALVES == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds
-const_assert HALVES == 1u || v1_format == 2u || v1_format == 0u;                            // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || w_r_format == 2u && w_k_format == 2u && w_v_format == 2u;     // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || w1_format == 2u && a1_format == 2u && g1_format == 2u;         // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || v1_format == 2u || v1_format == 0u;                            // f32 sums need weights that f16 holds
 
 // Where w_r, w_k and w_v are F16, adapters of other floats are rounded as they are loaded: a second way to stage, which few
 // tiles take, would slow all.

@@ -1,4 +1,5 @@
-// SPLIT_K workgroups share a tile of lib/coop/gemm evenly.
+// Split-K: SPLIT_K workgroups share the K of a tile of lib/coop/gemm evenly.
+// requires: const SPLIT_K, type Tile
 #import lib/coop/partials
 
 // The tile with the part of K that a workgroup takes, of `k_tiles` in all.

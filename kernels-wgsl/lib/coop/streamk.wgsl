@@ -1,6 +1,7 @@
-// GRID workgroups share the K-tiles of a whole product evenly, however many tiles there are (stream-K, Osama et al. 2023): none
-// idles in a last wave. A workgroup has the rest of one tile, whole tiles, and the beginning of one more. Needs
-// `const GRID, K_TILES`, and `tiles()` of the product.
+// Stream-K (Osama et al., "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix Multiplication on the
+// GPU", 2023): GRID workgroups share the K-tiles of a whole product evenly, however many tiles there are, and none
+// idles in a last wave. A workgroup has the rest of one tile, whole tiles, and the beginning of one more.
+// requires: const GRID, K_TILES, type Tile, fn tiles
 #import lib/coop/partials
 
 // Of all K-tiles of the product, the first of a workgroup.

@@ -1,5 +1,6 @@
 // K-tiles of a matrix for lib/coop/gemm: packed as they are read, and as f16 in workgroup memory. Imported for a matrix with
 // readers of half8s: `#import lib/coop/weights as w` makes `w_load_k_tile`.
+// requires: const K_TILE, LD, TILE_N, WG, type PackedTile, fn stage_w_half8
 
 // Parts of a row of a K-tile; parts of the tile for each thread.
 const_assert K_TILE % weight_part_span == 0u;    // parts of a row that belong together
@@ -23,7 +24,7 @@ fn weight_load_k_tile(row: u32, last: u32, k_tile: u32, tid: u32) -> PackedTile 
     return tile;
 }
 
-// The same as the f16 that a stage of F16 takes: it waits for the loads.
+// The same as the f16 that staging F16 takes: it waits for the loads.
 fn weight_load_rounded_k_tile(row: u32, last: u32, k_tile: u32, tid: u32) -> PackedTile {
     let loaded = weight_load_k_tile(row, last, k_tile, tid);
     var tile: PackedTile;

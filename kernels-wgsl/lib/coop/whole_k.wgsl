@@ -1,5 +1,6 @@
 // sums: one after another along K
-// A workgroup has all of K: what lib/coop/gemm needs in place of lib/coop/splitk.
+// A workgroup has all of K: what lib/coop/gemm takes in place of lib/coop/splitk.
+// requires: type FragmentSum, Tile
 const SPLIT_K: u32 = 1u;
 
 fn part_of_tile(tile: Tile, k_tiles: u32) -> Tile {

@@ -1,7 +1,7 @@
 // A thread's share of the product of one row of an adapter's second half with its hidden values: of THREADS_PER_ROW it is
 // number `row_lane`, and takes every THREADS_PER_ROW-th packed load, all of them in flight. Imported for an adapter with packed
 // readers: `#import lib/gemv/adapter_row as w2` makes `w2_load_row`, for before the hidden values are there, and `w2_share`.
-// Needs `const THREADS_PER_ROW`, `const w2_rank` and `fn x_vec4`.
+// requires: const THREADS_PER_ROW, weight_rank
 const weight_loads: u32 = weight_rank / weight_values_per_load;
 const weight_last: u32 = max(weight_loads, 1u) - 1u;
 const weight_loads_per_thread: u32 = weight_last / THREADS_PER_ROW + 1u;

@@ -1,7 +1,8 @@
 // A thread's share of the products of ROWS rows of an adapter's second half with its hidden values of TOKENS tokens: of
 // THREADS_PER_ROW it is number `row_lane`, and takes every THREADS_PER_ROW-th packed load, UNROLL of them in flight. Imported
 // for an adapter with packed readers: `#import lib/gemv/adapter_rows as w2` makes `w2_dot_rows`. A row is as long as the rank
-// is high: loads are counted through the whole matrix. Needs `const THREADS_PER_ROW, ROWS, TOKENS, UNROLL`, `fn column_of`.
+// is high: loads are counted through the whole matrix.
+// requires: const ROWS, THREADS_PER_ROW, TOKENS, UNROLL, var params, fn column_of
 fn weight_dot_rows(adapter: u32, row: u32, token: u32, row_lane: u32) -> array<f32, ROWS * TOKENS> {
     let loads = params.ranks[adapter] / weight_values_per_load;
     let column = column_of(adapter);

@@ -1,7 +1,7 @@
 // A thread's share of the products of ROWS rows of a matrix with TOKENS rows of x: of the THREADS_PER_ROW that read the rows
 // together it is number `row_lane`, and takes every THREADS_PER_ROW-th packed load, UNROLL of them in flight. Imported for a
-// matrix with packed readers: `#import lib/gemv/dot_rows as w` makes `w_dot_rows`. Needs `const K, THREADS_PER_ROW, ROWS,
-// TOKENS, UNROLL`.
+// matrix with packed readers: `#import lib/gemv/dot_rows as w` makes `w_dot_rows`.
+// requires: const K, ROWS, THREADS_PER_ROW, TOKENS, UNROLL
 fn weight_dot_rows(row: u32, last_row: u32, x_row: u32, last_x_row: u32, row_lane: u32) -> array<f32, ROWS * TOKENS> {
     let stride = THREADS_PER_ROW * UNROLL;
     // Loads in whole iterations; the rest is taken one by one.

@@ -1,6 +1,7 @@
 // A thread's share of the products of ROWS rows of a matrix with TOKENS rows of x: it takes every WG-th group of 32 weights,
-// dequantised once for all tokens. Imported for a matrix: `#import lib/gemv/dot_rows32 as w` makes `w_dot_rows32`. Needs
-// `const WG, ROWS, TOKENS`, and x as vec4 with rows of params.k values.
+// dequantised once for all tokens. Imported for a matrix: `#import lib/gemv/dot_rows32 as w` makes `w_dot_rows32`. x is
+// vec4s, in rows of params.k values.
+// requires: const ROWS, TOKENS, WG, var params, x
 fn weight_dot_rows32(row: u32, last_row: u32, x_row: u32, last_x_row: u32, tid: u32) -> array<f32, ROWS * TOKENS> {
     let groups = params.k / 32u;
     var sums: array<f32, ROWS * TOKENS>;

@@ -6,19 +6,20 @@
 //
 // LANES_PER_GROUP lanes of a subgroup quantise 128 values; THREADS_PER_ROW lanes share ROWS rows, each takes half a
 // super-block of them at a time, UNROLL of those in flight. Imported for a matrix, or for one of several of one format:
-// `#import lib/gemv/half_blocks as w` makes `w_prefetch` and `w_gemv_rows`. Needs `const K, WG, THREADS_PER_ROW, ROWS, UNROLL,
-// LANES_PER_GROUP`, `fn x_vec4`, `scratch` with INTEGERS elements from `const X_OFFSET` on, and `load_half_blocks(row, end,
-// half)`, which is `w_load_half_blocks` of the matrix that is meant.
+// `#import lib/gemv/half_blocks as w` makes `w_prefetch` and `w_gemv_rows`. `scratch` has INTEGERS elements from
+// X_OFFSET on; `load_half_blocks` is `w_load_half_blocks` of the matrix that is meant.
+// requires: const K, LANES_PER_GROUP, ROWS, THREADS_PER_ROW, UNROLL, WG, X_OFFSET, var scratch, y, fn activate
+// requires: fn load_half_blocks, load_residual, row_sum, x_vec4
 #import lib/x/integers
 
 const_assert weight_k_sub_blocks == 4u || weight_k_sub_blocks == 8u;    // scales come in words of four
 
 const SUB_BLOCKS: u32 = weight_k_sub_blocks;
 const LOADS: u32 = weight_k_loads;
-const HALVES: u32 = K / 128u;
+const HALF_BLOCKS: u32 = K / 128u;
 // In whole iterations of the threads of a row.
-const WHOLE_HALVES: u32 = (HALVES + THREADS_PER_ROW - 1u) / THREADS_PER_ROW * THREADS_PER_ROW;
-const K_ITERATIONS: u32 = (HALVES + THREADS_PER_ROW * UNROLL - 1u) / (THREADS_PER_ROW * UNROLL);
+const WHOLE_HALF_BLOCKS: u32 = (HALF_BLOCKS + THREADS_PER_ROW - 1u) / THREADS_PER_ROW * THREADS_PER_ROW;
+const K_ITERATIONS: u32 = (HALF_BLOCKS + THREADS_PER_ROW * UNROLL - 1u) / (THREADS_PER_ROW * UNROLL);
 // Groups of 16 quants in a sub-block.
 const GROUPS_PER_SUB_BLOCK: u32 = 8u / SUB_BLOCKS;
 // vec4s that a lane rounds at a time, and how many lanes share a sub-block: fewer than two have it alone.
@@ -28,9 +29,9 @@ const X_GROUPS: u32 = K / 4u / VEC4S_PER_LANE;
 // For every half super-block: sixteen pairs of words, high and low limbs of one vec4 and of the next, then the sums of four
 // sub-blocks at a time as three words with an int8 digit of each, to base 256, and the scale. Halves are adjacent, as the
 // lanes that read them.
-const INTEGERS: u32 = (16u + SUB_BLOCKS / 4u) * HALVES;
+const INTEGERS: u32 = (16u + SUB_BLOCKS / 4u) * HALF_BLOCKS;
 
-// Half a super-block as it is loaded, and what is in flight: UNROLL halves of ROWS rows.
+// Half a super-block as it is loaded, and what is in flight: UNROLL of them of ROWS rows.
 alias HalfBlockWords = array<vec4<u32>, LOADS>;
 alias InFlight = array<array<HalfBlockWords, ROWS>, UNROLL>;
 
@@ -54,7 +55,7 @@ fn stage_vec4s(i: u32, is_there: bool, values: array<vec4<f32>, VEC4S_PER_LANE>)
     }
     let scale = bitcast<f32>(largest) / 16256.0;
     let steps = reciprocal(scale);
-    let half = i / LANES_PER_GROUP;
+    let half_block = i / LANES_PER_GROUP;
     var words: array<vec2<u32>, VEC4S_PER_LANE>;
     var sum = 0;
     for (var v = 0u; v < VEC4S_PER_LANE; v++) {     // unroll
@@ -64,7 +65,7 @@ fn stage_vec4s(i: u32, is_there: bool, values: array<vec4<f32>, VEC4S_PER_LANE>)
         sum += 128 * dot4I8Packed(0x01010101u, words[v].x) + dot4I8Packed(0x01010101u, words[v].y);
     }
     // One thread stores a pair: a device may store all of a vector where one component is meant.
-    let at = X_OFFSET + i % LANES_PER_GROUP * VEC4S_PER_LANE / 2u * HALVES + half;
+    let at = X_OFFSET + i % LANES_PER_GROUP * VEC4S_PER_LANE / 2u * HALF_BLOCKS + half_block;
     if VEC4S_PER_LANE == 1u {
         let other = subgroupShuffleXor(words[0], 1u);
         if is_there && i % 2u == 0u {
@@ -72,7 +73,7 @@ fn stage_vec4s(i: u32, is_there: bool, values: array<vec4<f32>, VEC4S_PER_LANE>)
         }
     } else if is_there {
         for (var pair = 0u; pair < VEC4S_PER_LANE / 2u; pair++) {   // unroll
-            scratch[at + pair * HALVES] = vec4(words[2u * pair], words[2u * pair + 1u]);
+            scratch[at + pair * HALF_BLOCKS] = vec4(words[2u * pair], words[2u * pair + 1u]);
         }
     }
 
@@ -86,7 +87,7 @@ fn stage_vec4s(i: u32, is_there: bool, values: array<vec4<f32>, VEC4S_PER_LANE>)
     of_four |= subgroupShuffleXor(of_four, LANES_PER_SUB_BLOCK);
     of_four |= subgroupShuffleXor(of_four, 2u * LANES_PER_SUB_BLOCK);
     if is_there && i % (4u * LANES_PER_SUB_BLOCK) == 0u {
-        scratch[X_OFFSET + (16u + sub_block / 4u) * HALVES + half] = vec4(of_four, bitcast<u32>(scale));
+        scratch[X_OFFSET + (16u + sub_block / 4u) * HALF_BLOCKS + half_block] = vec4(of_four, bitcast<u32>(scale));
     }
 }
 
@@ -127,8 +128,8 @@ fn finish_staging(tid: u32) {
     }
 }
 
-fn scale_of(half: HalfBlock, sub_block: u32) -> i32 {
-    return extractBits(bitcast<i32>(half.scales[sub_block / 4u]), sub_block % 4u * 8u, 8u);
+fn scale_of(block: HalfBlock, sub_block: u32) -> i32 {
+    return extractBits(bitcast<i32>(block.scales[sub_block / 4u]), sub_block % 4u * 8u, 8u);
 }
 
 // The sum of four mins times the sums of their x, below 2^29.
@@ -147,10 +148,10 @@ fn weight_prefetch(begin: u32, end: u32, tid: u32) -> InFlight {
 }
 
 // ROWS products of half a super-block.
-fn weight_dot_half(words: array<HalfBlockWords, ROWS>, half: u32) -> array<f32, ROWS> {
-    var halves: array<HalfBlock, ROWS>;
+fn weight_dot_half(words: array<HalfBlockWords, ROWS>, half_block: u32) -> array<f32, ROWS> {
+    var half_blocks: array<HalfBlock, ROWS>;
     for (var i = 0u; i < ROWS; i++) {           // unroll
-        halves[i] = weight_half_block(words[i], half);
+        half_blocks[i] = weight_half_block(words[i], half_block);
     }
     var highs: array<i32, ROWS>;
     var lows: array<i32, ROWS>;
@@ -159,18 +160,18 @@ fn weight_dot_half(words: array<HalfBlockWords, ROWS>, half: u32) -> array<f32, 
         var low: array<i32, ROWS>;
         for (var g = 0u; g < GROUPS_PER_SUB_BLOCK; g++) {   // unroll
             let group = sub_block * GROUPS_PER_SUB_BLOCK + g;
-            let first = scratch[X_OFFSET + 2u * group * HALVES + half];
-            let second = scratch[X_OFFSET + (2u * group + 1u) * HALVES + half];
+            let first = scratch[X_OFFSET + 2u * group * HALF_BLOCKS + half_block];
+            let second = scratch[X_OFFSET + (2u * group + 1u) * HALF_BLOCKS + half_block];
             let x_high = vec4(first.xz, second.xz);
             let x_low = vec4(first.yw, second.yw);
             for (var i = 0u; i < ROWS; i++) {   // unroll
-                let quants = weight_quants16(words[i], half, group);
+                let quants = weight_quants16(words[i], half_block, group);
                 high[i] += dot_words(quants, x_high);
                 low[i] += dot_words(quants, x_low);
             }
         }
         for (var i = 0u; i < ROWS; i++) {       // unroll
-            let scale = scale_of(halves[i], sub_block);
+            let scale = scale_of(half_blocks[i], sub_block);
             highs[i] += scale * high[i];
             lows[i] += scale * low[i];
         }
@@ -178,16 +179,16 @@ fn weight_dot_half(words: array<HalfBlockWords, ROWS>, half: u32) -> array<f32, 
     var mins: array<i32, ROWS>;
     var x_scale: f32;
     for (var four = 0u; four < SUB_BLOCKS / 4u; four++) {   // unroll
-        let digits = scratch[X_OFFSET + (16u + four) * HALVES + half];
+        let digits = scratch[X_OFFSET + (16u + four) * HALF_BLOCKS + half_block];
         x_scale = bitcast<f32>(digits.w);
         for (var i = 0u; i < ROWS; i++) {       // unroll
-            mins[i] += dot_sums(halves[i].mins[four], digits);
+            mins[i] += dot_sums(half_blocks[i].mins[four], digits);
         }
     }
     var products: array<f32, ROWS>;
     for (var i = 0u; i < ROWS; i++) {           // unroll
         let quants = 128.0 * f32(highs[i]) + f32(lows[i]);
-        products[i] = x_scale * (halves[i].d * quants - halves[i].offset * f32(mins[i]));
+        products[i] = x_scale * (half_blocks[i].d * quants - half_blocks[i].offset * f32(mins[i]));
     }
     return products;
 }
@@ -212,9 +213,9 @@ fn weight_gemv_rows(begin: u32, end: u32, at: u32, kind: u32, tid: u32, in_fligh
             for (var u = 0u; u < UNROLL; u++) { // unroll
                 // In flight while the one at hand is multiplied.
                 let coming = load_half_blocks(next_row, end, next + u * THREADS_PER_ROW);
-                let half = (iteration * UNROLL + u) * THREADS_PER_ROW + row_lane;
-                if half < HALVES && row < end {
-                    let products = weight_dot_half(words[u], half);
+                let half_block = (iteration * UNROLL + u) * THREADS_PER_ROW + row_lane;
+                if half_block < HALF_BLOCKS && row < end {
+                    let products = weight_dot_half(words[u], half_block);
                     for (var i = 0u; i < ROWS; i++) {   // unroll
                         sums[i] += products[i];
                     }

@@ -1,8 +1,8 @@
-// lib/project by dot products of rows: a workgroup takes a block, BLOCK_ROWS rows of one matrix and TOKENS tokens. Needs
-// `const K, WG, BLOCK_ROWS, TOKENS`.
+// lib/project by dot products of rows: a workgroup takes a block, BLOCK_ROWS rows of one matrix and TOKENS tokens.
 //
-// With packed loads (`project_block`) THREADS_PER_ROW lanes take ROWS rows. Needs `const THREADS_PER_ROW, ROWS, UNROLL`, and x for
-// w_r, w_k and w_v: from storage, or where `ROUNDED`, the block's tokens staged. The adapters multiply x in f32.
+// With packed loads (`project_block`) THREADS_PER_ROW lanes take ROWS rows. w_r, w_k and w_v take x from storage, or where
+// `ROUNDED`, the block's tokens staged. The adapters multiply x in f32.
+// requires: const BLOCK_ROWS, K, ROUNDED, ROWS, THREADS_PER_ROW, TOKENS, WG
 #import lib/project
 #import lib/gemv/dot_rows as w_r
 #import lib/gemv/dot_rows as w_k

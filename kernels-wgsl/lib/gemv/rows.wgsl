@@ -1,7 +1,8 @@
 // Products of consecutive rows of a matrix with one token whose x is staged, by a whole workgroup: THREADS_PER_ROW lanes share
 // ROWS rows, UNROLL packed loads of each in flight. Imported for a matrix with packed readers: `#import lib/gemv/rows as w`
-// makes `w_prefetch` and `w_gemv_rows`. Needs `const K, WG, THREADS_PER_ROW, ROWS, UNROLL` and y.
+// makes `w_prefetch` and `w_gemv_rows`.
 // What a thread reads first of rows `begin` to `end`: it depends on nothing.
+// requires: const K, ROWS, THREADS_PER_ROW, UNROLL, WG, var y, fn activate, row_sum
 fn weight_prefetch(begin: u32, end: u32, tid: u32) -> array<array<vec4<u32>, ROWS>, UNROLL> {
     var words: array<array<vec4<u32>, ROWS>, UNROLL>;
     for (var u = 0u; u < UNROLL; u++) {             // unroll

@@ -1,5 +1,6 @@
 // BF16: the upper halves of 32-bit floats, two in a word, eight in a load.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const ADAPTER_LOADS, K, LOADS, ROWS, type InFlight, fn half8_of, x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in BF16
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 3u;

@@ -1,5 +1,6 @@
 // F16: 16-bit IEEE floats, two in a word, eight in a load.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const ADAPTER_LOADS, K, LOADS, ROWS, type InFlight, fn x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in F16
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 2u;

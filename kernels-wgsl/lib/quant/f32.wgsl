@@ -1,7 +1,8 @@
 // F32: 32-bit floats.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;
+// requires: const ADAPTER_LOADS, K, LOADS, ROWS, type InFlight, fn half8_of, x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;    // [shard_rows, k] in F32
 // The same binding, for readers of single values.
-@group(0) @binding(0) var<storage, read> weight_scalars: array<f32>;
+@group(0) @binding(0) var<storage, read> weight_scalars: array<f32>;    // [shard_rows, k] in F32
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 1u;

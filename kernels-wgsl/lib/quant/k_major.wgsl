@@ -1,8 +1,9 @@
 // A K-major matrix: the weights of one input channel (column) in all rows are adjacent, in panels of eight rows
 // (crates/loader/src/blocks/k_major.rs is the definition). The `weight_column8` of its format reads a panel of one column; the
 // readers that products of many tokens ask for pick their weight out of panels: right, but for one weight used seven are
-// decoded. Needs `params`: rows in `shard_rows`, columns in `k`.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// decoded. Rows are in `params.shard_rows`, columns in `params.k`.
+// requires: var params
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [k, panels, 8] in a K-major format
 
 const weight_is_present: bool = true;
 const weight_is_float: bool = false;
@@ -29,7 +30,7 @@ fn weight_pairs(word: u32) -> mat2x4<f32> {
 }
 
 // Eight f16.
-fn weight_halves(load: vec4<u32>) -> mat2x4<f32> {
+fn weight_f16s(load: vec4<u32>) -> mat2x4<f32> {
     return mat2x4<f32>(
         vec4(unpack2x16float(load.x), unpack2x16float(load.y)),
         vec4(unpack2x16float(load.z), unpack2x16float(load.w)),

@@ -1,6 +1,7 @@
 // Q4_0 as it is in the file: blocks of 18 bytes (f16 scale, 16 bytes of nibbles). Low nibbles are the first 16 weights, high
 // nibbles the others. Every other block is off by half a word.
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
+// requires: const K, fn half8_of_bytes, x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<u32>;    // [shard_rows, k] in Q4_0
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 5u;

@@ -1,6 +1,7 @@
 // Q4_0 interleaved by eight: eight blocks are 9 loads. Loads 0 to 7: the nibbles of a block each, low ones for its first 16
 // weights, high ones for the others; load 8: the eight f16 scales.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const K, type W16, X16, fn dot16, half8_of_bytes, load_x16, w16_of
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in Q4_0_X8
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 10u;

@@ -1,6 +1,8 @@
 // Q4_K as it is in the file: super-blocks of 256 weights in 144 bytes = 9 loads. Load 0: f16 d and dmin, then 12 bytes with
 // eight pairs of six-bit scale and min. Loads 1 to 8: nibbles; 32 bytes hold sub-block 2j low and 2j + 1 high.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const HALF_BLOCKS, K, ROWS, type HalfBlock, HalfBlockWords, W16, X16, fn dot16, half8_of_bytes, load_x16
+// requires: fn w16_of
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in Q4_K
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 6u;
@@ -37,10 +39,10 @@ fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
     let shift = (sub % 2u) * 4u;
     let at = block + 1u + (sub / 2u) * 2u;
     var out: array<vec4<f32>, 8>;
-    for (var half = 0u; half < 2u; half++) {
-        let words = (weight[at + half] >> vec4(shift)) & vec4(0x0f0f0f0fu);
+    for (var part16 = 0u; part16 < 2u; part16++) {
+        let words = (weight[at + part16] >> vec4(shift)) & vec4(0x0f0f0f0fu);
         for (var i = 0u; i < 4u; i++) {
-            out[half * 4u + i] = scale_min.x * vec4<f32>(unpack4xU8(words[i])) - scale_min.y;
+            out[part16 * 4u + i] = scale_min.x * vec4<f32>(unpack4xU8(words[i])) - scale_min.y;
         }
     }
     return out;
@@ -107,15 +109,15 @@ fn weight_dot(w: weight_values, x: weight_x) -> f32 {
 const weight_k_sub_blocks: u32 = 4u;
 const weight_k_loads: u32 = 5u;
 
-fn weight_load_half_block(row: u32, half: u32) -> HalfBlockWords {
-    let block = (row * (K / 256u) + half / 2u) * 9u;
-    let at = block + 1u + half % 2u * 4u;
+fn weight_load_half_block(row: u32, half_block: u32) -> HalfBlockWords {
+    let block = (row * (K / 256u) + half_block / 2u) * 9u;
+    let at = block + 1u + half_block % 2u * 4u;
     return HalfBlockWords(weight[block], weight[at], weight[at + 1u], weight[at + 2u], weight[at + 3u]);
 }
 
-fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
+fn weight_half_block(words: HalfBlockWords, half_block: u32) -> HalfBlock {
     let head = words[0];
-    let is_late = half % 2u == 1u;
+    let is_late = half_block % 2u == 1u;
     let scales = select(
         head.y & 0x3f3f3f3fu,
         (head.w & 0x0f0f0f0fu) | ((head.y >> 2u) & 0x30303030u),
@@ -130,22 +132,22 @@ fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
     return HalfBlock(vec2(scales, 0u), vec2(mins, 0u), both.x, both.y);
 }
 
-// The nibbles of group `group` of 16 of the half whose load of nibbles this is.
+// The nibbles of group `group` of 16 of the half super-block whose load of nibbles this is.
 fn weight_nibbles(load: vec4<u32>, group: u32) -> vec4<u32> {
     return (load >> vec4(group / 2u % 2u * 4u)) & vec4(0x0f0f0f0fu);
 }
 
 // The quants of sixteen weights.
-fn weight_quants16(words: HalfBlockWords, half: u32, group: u32) -> vec4<u32> {
+fn weight_quants16(words: HalfBlockWords, half_block: u32, group: u32) -> vec4<u32> {
     return weight_nibbles(words[1u + group / 4u * 2u + group % 2u], group);
 }
 
-// Half blocks of ROWS rows, clamped; sums past the end are dropped.
-fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+// Half super-blocks of ROWS rows, clamped; sums past the end are dropped.
+fn weight_load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
     var words: array<HalfBlockWords, ROWS>;
-    if row < end && half < HALVES {
+    if row < end && half_block < HALF_BLOCKS {
         for (var i = 0u; i < ROWS; i++) {       // unroll
-            words[i] = weight_load_half_block(min(row + i, end - 1u), half);
+            words[i] = weight_load_half_block(min(row + i, end - 1u), half_block);
         }
     }
     return words;

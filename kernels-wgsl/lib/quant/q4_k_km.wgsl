@@ -1,5 +1,6 @@
 // Q4_K, K-major: a word of nibbles for a panel of a column; then three words for a panel of 32 columns, the low nibbles of the
 // scales, those of the mins, and the high pairs of both; then two loads for a panel of 256 columns, f16 d and dmin.
+// requires: var params
 #import lib/quant/k_major
 
 const weight_format: u32 = 15u;
@@ -13,6 +14,6 @@ fn weight_column8(column: u32, panel: u32) -> mat2x4<f32> {
     let scales = weight_nibbles(weight_word(at)) + 16.0 * weight_pairs(high);
     let mins = weight_nibbles(weight_word(at + 1u)) + 16.0 * weight_pairs(high >> 2u);
     let supers = (sixes + params.k / 32u * panels * 3u) / 4u + (column / 256u * panels + panel) * 2u;
-    let d = weight_times(weight_halves(weight[supers]), scales);
-    return weight_times(d, quants) - weight_times(weight_halves(weight[supers + 1u]), mins);
+    let d = weight_times(weight_f16s(weight[supers]), scales);
+    return weight_times(d, quants) - weight_times(weight_f16s(weight[supers + 1u]), mins);
 }

@@ -1,7 +1,9 @@
 // Q5_K as it is in the file: super-blocks of 256 weights in 176 bytes = 11 loads. Load 0: f16 d and dmin, then 12 bytes with
 // eight pairs of six-bit scale and min. Loads 1 and 2: the fifth bits, bit `sub` of byte i for weight i of sub-block `sub`.
 // Loads 3 to 10: nibbles; 32 bytes hold sub-block 2j low and 2j + 1 high.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const HALF_BLOCKS, K, ROWS, type HalfBlock, HalfBlockWords, W16, X16, fn dot16, half8_of_bytes, load_x16
+// requires: fn w16_of
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in Q5_K
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 7u;
@@ -21,10 +23,10 @@ fn weight_scale_min(head: vec4<u32>, sub: u32) -> vec2<f32> {
     return super_scales * vec2(f32((high & 15u) | ((low >> 6u) << 4u)), f32((high >> 4u) | ((middle >> 6u) << 4u)));
 }
 
-// Sixteen weights of sub-block `sub` from position 16 * half on, as four words of bytes.
-fn weight_words(block: u32, sub: u32, half: u32) -> vec4<u32> {
-    let low = (weight[block + 3u + (sub / 2u) * 2u + half] >> vec4((sub % 2u) * 4u)) & vec4(0x0f0f0f0fu);
-    let high = (weight[block + 1u + half] >> vec4(sub)) & vec4(0x01010101u);
+// Sixteen weights of sub-block `sub` from position 16 * part16 on, as four words of bytes.
+fn weight_words(block: u32, sub: u32, part16: u32) -> vec4<u32> {
+    let low = (weight[block + 3u + (sub / 2u) * 2u + part16] >> vec4((sub % 2u) * 4u)) & vec4(0x0f0f0f0fu);
+    let high = (weight[block + 1u + part16] >> vec4(sub)) & vec4(0x01010101u);
     return low | (high << vec4(4u));
 }
 
@@ -42,10 +44,10 @@ fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
     let sub = group % 8u;
     let scale_min = weight_scale_min(weight[block], sub);
     var out: array<vec4<f32>, 8>;
-    for (var half = 0u; half < 2u; half++) {
-        let words = weight_words(block, sub, half);
+    for (var part16 = 0u; part16 < 2u; part16++) {
+        let words = weight_words(block, sub, part16);
         for (var i = 0u; i < 4u; i++) {
-            out[half * 4u + i] = scale_min.x * vec4<f32>(unpack4xU8(words[i])) - scale_min.y;
+            out[part16 * 4u + i] = scale_min.x * vec4<f32>(unpack4xU8(words[i])) - scale_min.y;
         }
     }
     return out;
@@ -114,18 +116,18 @@ fn weight_dot(w: weight_values, x: weight_x) -> f32 {
 const weight_k_sub_blocks: u32 = 4u;
 const weight_k_loads: u32 = 7u;
 
-fn weight_load_half_block(row: u32, half: u32) -> HalfBlockWords {
-    let block = (row * (K / 256u) + half / 2u) * 11u;
-    let at = block + 3u + half % 2u * 4u;
+fn weight_load_half_block(row: u32, half_block: u32) -> HalfBlockWords {
+    let block = (row * (K / 256u) + half_block / 2u) * 11u;
+    let at = block + 3u + half_block % 2u * 4u;
     return HalfBlockWords(
         weight[block], weight[block + 1u], weight[block + 2u],
         weight[at], weight[at + 1u], weight[at + 2u], weight[at + 3u],
     );
 }
 
-fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
+fn weight_half_block(words: HalfBlockWords, half_block: u32) -> HalfBlock {
     let head = words[0];
-    let is_late = half % 2u == 1u;
+    let is_late = half_block % 2u == 1u;
     let scales = select(
         head.y & 0x3f3f3f3fu,
         (head.w & 0x0f0f0f0fu) | ((head.y >> 2u) & 0x30303030u),
@@ -140,23 +142,23 @@ fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
     return HalfBlock(vec2(scales, 0u), vec2(mins, 0u), both.x, both.y);
 }
 
-// The nibbles of group `group` of 16 of the half whose load of nibbles this is.
+// The nibbles of group `group` of 16 of the half super-block whose load of nibbles this is.
 fn weight_nibbles(load: vec4<u32>, group: u32) -> vec4<u32> {
     return (load >> vec4(group / 2u % 2u * 4u)) & vec4(0x0f0f0f0fu);
 }
 
 // The quants of sixteen weights.
-fn weight_quants16(words: HalfBlockWords, half: u32, group: u32) -> vec4<u32> {
-    let fifths = (words[1u + group % 2u] >> vec4(half % 2u * 4u)) << vec4(4u - group / 2u);
+fn weight_quants16(words: HalfBlockWords, half_block: u32, group: u32) -> vec4<u32> {
+    let fifths = (words[1u + group % 2u] >> vec4(half_block % 2u * 4u)) << vec4(4u - group / 2u);
     return weight_nibbles(words[3u + group / 4u * 2u + group % 2u], group) | (fifths & vec4(0x10101010u));
 }
 
-// Half blocks of ROWS rows, clamped; sums past the end are dropped.
-fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+// Half super-blocks of ROWS rows, clamped; sums past the end are dropped.
+fn weight_load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
     var words: array<HalfBlockWords, ROWS>;
-    if row < end && half < HALVES {
+    if row < end && half_block < HALF_BLOCKS {
         for (var i = 0u; i < ROWS; i++) {       // unroll
-            words[i] = weight_load_half_block(min(row + i, end - 1u), half);
+            words[i] = weight_load_half_block(min(row + i, end - 1u), half_block);
         }
     }
     return words;

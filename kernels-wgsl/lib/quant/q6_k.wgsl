@@ -2,7 +2,8 @@
 // scales (one per 16 weights), f16 d. Every other block is off by half a word. Weights 32 * part .. of a half (128 weights)
 // take nibbles from bytes 32 * (part % 2) .. of the half's 64, low for parts 0 and 1, and bit pair `part` of the half's 32
 // high bytes.
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
+// requires: const K, fn half8_of_bytes, x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<u32>;    // [shard_rows, k] in Q6_K
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 8u;
@@ -32,10 +33,10 @@ fn weight_scale(block: u32, i: u32) -> f32 {
 
 // Four weights of the block from `i` on, less 32, unscaled.
 fn weight_quants(block: u32, i: u32) -> vec4<f32> {
-    let half = i / 128u;
+    let half_block = i / 128u;
     let part = (i % 128u) / 32u;
-    let low = weight_word(block + half * 64u + (part % 2u) * 32u + i % 32u);
-    let high = weight_word(block + 128u + half * 32u + i % 32u);
+    let low = weight_word(block + half_block * 64u + (part % 2u) * 32u + i % 32u);
+    let high = weight_word(block + 128u + half_block * 32u + i % 32u);
     let bits = ((low >> ((part / 2u) * 4u)) & 0x0f0f0f0fu) | (((high >> (part * 2u)) & 0x03030303u) << 4u);
     return vec4<f32>(unpack4xU8(bits)) - 32.0;
 }

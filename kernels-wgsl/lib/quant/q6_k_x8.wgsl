@@ -1,7 +1,9 @@
 // Q6_K interleaved by eight: eight super-blocks are 105 loads. Loads 0 to 63: eight of low nibbles for each block; loads 64 to
 // 95: four of high bit pairs each; loads 96 to 103: the 16 signed scales of a block each; load 104: the eight f16 d. Which
 // weight has which bits of its block: as in q6_k.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const HALF_BLOCKS, K, ROWS, type HalfBlock, HalfBlockWords, W16, X16, fn dot16, half8_of_bytes, load_x16
+// requires: fn w16_of
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in Q6_K_X8
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 11u;
@@ -20,10 +22,10 @@ fn weight_scale(block: u32, group16: u32) -> f32 {
 fn weight_quants(block: u32, group16: u32) -> vec4<u32> {
     let first = block / 8u * 105u;
     let place = block % 8u;
-    let half = group16 / 8u;
+    let half_block = group16 / 8u;
     let part = group16 % 8u / 2u;
-    let low = weight[first + place * 8u + half * 4u + part % 2u * 2u + group16 % 2u] >> vec4(part / 2u * 4u);
-    let high = weight[first + 64u + place * 4u + half * 2u + group16 % 2u] >> vec4(part * 2u);
+    let low = weight[first + place * 8u + half_block * 4u + part % 2u * 2u + group16 % 2u] >> vec4(part / 2u * 4u);
+    let high = weight[first + 64u + place * 4u + half_block * 2u + group16 % 2u] >> vec4(part * 2u);
     return (low & vec4(0x0f0f0f0fu)) | ((high & vec4(0x03030303u)) << vec4(4u));
 }
 
@@ -37,12 +39,12 @@ fn weight_value(i: u32) -> f32 {
 // 32 consecutive weights, from 32 * group on.
 fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
     var out: array<vec4<f32>, 8>;
-    for (var half = 0u; half < 2u; half++) {
-        let group16 = group % 8u * 2u + half;
+    for (var part16 = 0u; part16 < 2u; part16++) {
+        let group16 = group % 8u * 2u + part16;
         let scale = weight_scale(group / 8u, group16);
         let quants = weight_quants(group / 8u, group16);
         for (var i = 0u; i < 4u; i++) {
-            out[half * 4u + i] = scale * (vec4<f32>(unpack4xU8(quants[i])) - 32.0);
+            out[part16 * 4u + i] = scale * (vec4<f32>(unpack4xU8(quants[i])) - 32.0);
         }
     }
     return out;
@@ -103,11 +105,11 @@ fn weight_dot(w: weight_values, x: weight_x) -> f32 {
 const weight_k_sub_blocks: u32 = 8u;
 const weight_k_loads: u32 = 7u;
 
-fn weight_load_half_block(row: u32, half: u32) -> HalfBlockWords {
-    let block = row * (K / 256u) + half / 2u;
+fn weight_load_half_block(row: u32, half_block: u32) -> HalfBlockWords {
+    let block = row * (K / 256u) + half_block / 2u;
     let first = block / 8u * 105u;
     let place = block % 8u;
-    let own = half % 2u;
+    let own = half_block % 2u;
     let low = first + place * 8u + own * 4u;
     let high = first + 64u + place * 4u + own * 2u;
     let scales = first + 96u + place;
@@ -123,14 +125,14 @@ fn weight_load_half_block(row: u32, half: u32) -> HalfBlockWords {
     );
 }
 
-fn weight_half_block(words: HalfBlockWords, half: u32) -> HalfBlock {
+fn weight_half_block(words: HalfBlockWords, half_block: u32) -> HalfBlock {
     let scales = words[6].xy;
     let d = unpack2x16float(words[6].z >> words[6].w).x;
     return HalfBlock(scales, scales, d, 32.0 * d);
 }
 
 // The quants of sixteen weights.
-fn weight_quants16(words: HalfBlockWords, half: u32, group: u32) -> vec4<u32> {
+fn weight_quants16(words: HalfBlockWords, half_block: u32, group: u32) -> vec4<u32> {
     let low = (words[group % 4u] >> vec4(group / 4u * 4u)) & vec4(0x0f0f0f0fu);
     // Bits 2 part and 2 part + 1 of every byte to 4 and 5: up, or for the last part down.
     let part = group / 2u;
@@ -138,12 +140,12 @@ fn weight_quants16(words: HalfBlockWords, half: u32, group: u32) -> vec4<u32> {
     return low | (pairs & vec4(0x30303030u));
 }
 
-// Half blocks of ROWS rows, clamped; sums past the end are dropped.
-fn weight_load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+// Half super-blocks of ROWS rows, clamped; sums past the end are dropped.
+fn weight_load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
     var words: array<HalfBlockWords, ROWS>;
-    if row < end && half < HALVES {
+    if row < end && half_block < HALF_BLOCKS {
         for (var i = 0u; i < ROWS; i++) {       // unroll
-            words[i] = weight_load_half_block(min(row + i, end - 1u), half);
+            words[i] = weight_load_half_block(min(row + i, end - 1u), half_block);
         }
     }
     return words;
@@ -158,9 +160,9 @@ fn weight_load_part(row: u32, part: u32) -> array<vec4<u32>, 5> {
     let block = row * (K / 256u) + part / 8u;
     let first = block / 8u * 105u;
     let place = block % 8u;
-    let half = part % 8u / 4u;
-    let low = first + place * 8u + half * 4u + part % 2u * 2u;
-    let high = first + 64u + place * 4u + half * 2u;
+    let half_block = part % 8u / 4u;
+    let low = first + place * 8u + half_block * 4u + part % 2u * 2u;
+    let high = first + 64u + place * 4u + half_block * 2u;
     let scales = weight[first + 96u + place][part % 8u / 2u] >> (part % 2u * 16u);
     let d = weight[first + 104u][place / 2u] >> (place % 2u * 16u);
     return array(weight[low], weight[low + 1u], weight[high], weight[high + 1u], vec4(scales, d, 0u, 0u));

@@ -1,5 +1,6 @@
 // Q8_0 as it is in the file: blocks of 34 bytes (f16 scale, 32 signed bytes). Every other block is off by half a word.
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
+// requires: const K, fn half8_of_bytes, x_vec4
+@group(0) @binding(0) var<storage, read> weight: array<u32>;    // [shard_rows, k] in Q8_0
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 4u;

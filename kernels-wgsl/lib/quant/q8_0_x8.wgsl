@@ -1,6 +1,7 @@
 // Q8_0 interleaved by eight: eight blocks are 17 loads. Loads 0 to 15: two of signed bytes for each block; load 16: the eight
 // f16 scales.
-@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
+// requires: const K, type W16, X16, fn dot16, half8_of_bytes, load_x16, w16_of
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;    // [shard_rows, k] in Q8_0_X8
 
 const weight_is_present: bool = true;
 const weight_format: u32 = 9u;
@@ -23,10 +24,10 @@ fn weight_load32(group: u32) -> array<vec4<f32>, 8> {
     let at = group / 8u * 17u + group % 8u * 2u;
     let scale = weight_scale(group);
     var out: array<vec4<f32>, 8>;
-    for (var half = 0u; half < 2u; half++) {
-        let words = weight[at + half];
+    for (var part16 = 0u; part16 < 2u; part16++) {
+        let words = weight[at + part16];
         for (var i = 0u; i < 4u; i++) {
-            out[half * 4u + i] = scale * vec4<f32>(unpack4xI8(words[i]));
+            out[part16 * 4u + i] = scale * vec4<f32>(unpack4xI8(words[i]));
         }
     }
     return out;

@@ -1,5 +1,6 @@
 // needs: subgroups
-// Sums over a workgroup within subgroups first: two barriers a sum. Needs `const WG`.
+// Sums over a workgroup within subgroups first: two barriers a sum.
+// requires: const WG
 
 // A thread of a workgroup, and of a subgroup.
 struct Thread {

@@ -1,4 +1,5 @@
-// Sums over a workgroup in workgroup memory. Needs `const WG`, a power of two.
+// Sums over a workgroup in workgroup memory. WG is a power of two.
+// requires: const WG
 
 // A thread of a workgroup.
 struct Thread {
@@ -11,9 +12,9 @@ var<workgroup> partials: array<f32, WG>;
 fn reduce_sum(thread: Thread, value: f32) -> f32 {
     partials[thread.tid] = value;
     workgroupBarrier();
-    for (var half = WG / 2u; half > 0u; half /= 2u) {
-        if thread.tid < half {
-            partials[thread.tid] += partials[thread.tid + half];
+    for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
+        if thread.tid < stride {
+            partials[thread.tid] += partials[thread.tid + stride];
         }
         workgroupBarrier();
     }

@@ -1,5 +1,6 @@
 // needs: subgroups
 // Sums over the THREADS_PER_ROW adjacent threads that share a row, by shuffles.
+// requires: const THREADS_PER_ROW
 const MIN_SUBGROUP: u32 = 4u;   // device: min_subgroup
 const_assert THREADS_PER_ROW <= MIN_SUBGROUP;   // the threads of a row are in one subgroup
 

@@ -1,4 +1,5 @@
-// Sums over the THREADS_PER_ROW adjacent threads that share a row, in workgroup memory. Needs `const WG`.
+// Sums over the THREADS_PER_ROW adjacent threads that share a row, in workgroup memory.
+// requires: const THREADS_PER_ROW, WG
 var<workgroup> row_partials: array<f32, 2u * WG>;
 
 // Calls take `which` 0 and 1 in turn, so that no partial sum is overwritten while others still read it.

@@ -6,4 +6,4 @@ const MOST_SEGMENTS: u32 = 1024u;
 
 const_assert segments <= MOST_SEGMENTS;     // the table has a fixed size in a uniform block
 
-@group(0) @binding(8) var<uniform> segments: array<vec4<u32>, MOST_SEGMENTS>;
+@group(0) @binding(8) var<uniform> segments: array<vec4<u32>, MOST_SEGMENTS>; // [segments]: first token, length, slot

@@ -1,5 +1,5 @@
 // The WKV matrices as packed f16, four values at a time. Must match wgoose_kernels::StateFormat.
-@group(0) @binding(0) var<storage, read_write> weight: array<vec2<u32>>;
+@group(0) @binding(0) var<storage, read_write> weight: array<vec2<u32>>;    // [slots, heads, N, N]: value, key
 
 // The largest f16: what is beyond it would become infinite, and stay so.
 const weight_largest: f32 = 65504.0;

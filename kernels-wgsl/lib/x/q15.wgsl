@@ -1,7 +1,8 @@
 // precision: q15
 // x rounded to 15 bits, staged in workgroup memory: quant = 128 * high + low, two int8 limbs, high in -127..127 and low in
-// -64..63. A sub-block of 16 shares a scale: its largest |x| / 16256. Needs `const WG`, `const SUBBLOCKS`: sub-blocks that
-// there is room for, an even number, and `const MIN_SCRATCH`: elements of `scratch` that the kernel uses otherwise.
+// -64..63. A sub-block of 16 shares a scale: its largest |x| / 16256. There is room for SUBBLOCKS sub-blocks, an even
+// number; MIN_SCRATCH is the elements of `scratch` that the kernel uses otherwise.
+// requires: const MIN_SCRATCH, SUBBLOCKS, WG, var x
 #import lib/x/integers
 
 struct X16 {

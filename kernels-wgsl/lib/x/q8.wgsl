@@ -1,7 +1,7 @@
 // precision: q8
-// x rounded to int8, staged in workgroup memory. A sub-block of 16 shares a scale: its largest |x| / 127. Needs `const WG`,
-// `const SUBBLOCKS`: sub-blocks that there is room for, an even number, and `const MIN_SCRATCH`: elements of `scratch` that the
-// kernel uses otherwise.
+// x rounded to int8, staged in workgroup memory. A sub-block of 16 shares a scale: its largest |x| / 127. There is room for
+// SUBBLOCKS sub-blocks, an even number; MIN_SCRATCH is the elements of `scratch` that the kernel uses otherwise.
+// requires: const MIN_SCRATCH, SUBBLOCKS, WG, var x
 #import lib/x/integers
 
 struct X16 {

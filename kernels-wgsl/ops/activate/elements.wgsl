@@ -5,8 +5,8 @@
 
 const WG: u32 = 64u;    // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [rows, m]
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

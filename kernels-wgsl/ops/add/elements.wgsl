@@ -5,9 +5,9 @@
 
 const WG: u32 = 64u;    // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> a: array<f32>;
-@group(0) @binding(2) var<storage, read> b: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> a: array<f32>;          // [rows, m]
+@group(0) @binding(2) var<storage, read> b: array<f32>;          // [rows, m]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -8,9 +8,9 @@ const M: u32 = 256u;            // op: m
 
 const_assert M % 4u == 0u;      // rows of vec4s
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;          // [rows, m]
+@group(0) @binding(2) var<storage, read> bias: array<vec4<f32>>;       // [m]
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

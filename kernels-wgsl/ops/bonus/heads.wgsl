@@ -7,12 +7,12 @@
 const N: u32 = 64u;     // op: head_size
 const WG: u32 = N;
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> r: array<f32>;
-@group(0) @binding(3) var<storage, read> k: array<f32>;
-@group(0) @binding(4) var<storage, read> v: array<f32>;
-@group(0) @binding(5) var<storage, read> r_k: array<f32>;
-@group(0) @binding(6) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> r: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(5) var<storage, read> r_k: array<f32>;        // [heads, N]
+@group(0) @binding(6) var<storage, read_write> y: array<f32>;    // [tokens, heads, N]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -6,8 +6,8 @@
 
 const WG: u32 = 64u;    // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> tokens: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> tokens: array<u32>;     // [rows]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -20,17 +20,17 @@ const_assert N % (4u * THREADS_PER_ROW) == 0u;      // a thread has at least fou
 const_assert WG % THREADS_PER_ROW == 0u;            // a workgroup has whole heads
 const_assert !Y_PACKED || VEC4S_PER_THREAD % 2u == 0u;      // packed, a thread stores eight channels at once
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> r: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> g: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read> r_k: array<vec4<f32>>;
-@group(0) @binding(11) var<storage, read> scale: array<vec4<f32>>;
-@group(0) @binding(12) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(13) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> r: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> g: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;         // [heads, N]
+@group(0) @binding(10) var<storage, read> r_k: array<vec4<f32>>;        // [heads, N]
+@group(0) @binding(11) var<storage, read> scale: array<vec4<f32>>;      // [heads, N]
+@group(0) @binding(12) var<storage, read> bias: array<vec4<f32>>;       // [heads, N]
+@group(0) @binding(13) var<storage, read_write> y: array<vec4<f32>>;    // [tokens, heads, N], perhaps packed
 
 @compute @workgroup_size(WG)
 fn main(

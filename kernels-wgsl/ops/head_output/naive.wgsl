@@ -9,17 +9,17 @@
 const N: u32 = 64u;     // op: head_size
 const WG: u32 = N;
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> r: array<f32>;
-@group(0) @binding(3) var<storage, read> k: array<f32>;
-@group(0) @binding(4) var<storage, read> v: array<f32>;
-@group(0) @binding(7) var<storage, read> a: array<f32>;
-@group(0) @binding(8) var<storage, read> g: array<f32>;
-@group(0) @binding(9) var<storage, read> k_a: array<f32>;
-@group(0) @binding(10) var<storage, read> r_k: array<f32>;
-@group(0) @binding(11) var<storage, read> scale: array<f32>;
-@group(0) @binding(12) var<storage, read> bias: array<f32>;
-@group(0) @binding(13) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> r: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> g: array<f32>;           // [tokens, heads, N]
+@group(0) @binding(9) var<storage, read> k_a: array<f32>;         // [heads, N]
+@group(0) @binding(10) var<storage, read> r_k: array<f32>;        // [heads, N]
+@group(0) @binding(11) var<storage, read> scale: array<f32>;      // [heads, N]
+@group(0) @binding(12) var<storage, read> bias: array<f32>;       // [heads, N]
+@group(0) @binding(13) var<storage, read_write> y: array<f32>;    // [tokens, heads, N]
 
 @compute @workgroup_size(WG)
 fn main(

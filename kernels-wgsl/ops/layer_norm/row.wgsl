@@ -6,10 +6,10 @@
 
 const WG: u32 = 256u;   // tune: 32 64 128 256 512 1024
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> scale: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [rows, m]
+@group(0) @binding(2) var<storage, read> scale: array<f32>;      // [m]
+@group(0) @binding(3) var<storage, read> bias: array<f32>;       // [m]
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -6,10 +6,10 @@
 const PLANES: u32 = 6u; // op: planes
 const WG: u32 = 64u;    // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> dx: array<f32>;
-@group(0) @binding(3) var<storage, read> mix: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [rows, m]
+@group(0) @binding(2) var<storage, read> dx: array<f32>;         // [rows, m]
+@group(0) @binding(3) var<storage, read> mix: array<f32>;        // [planes, m]
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;    // [planes, rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -10,9 +10,8 @@
 
 const WG: u32 = 128u;    // tune: 32 64 128
 
-// The six lerped planes r, w, k, v, a, g.
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(6) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [6, rows, k]: planes r, w, k, v, a, g
+@group(0) @binding(6) var<storage, read_write> y: array<f32>;    // [rows, m]: hidden values w, a, v, g side by side
 
 fn adapter_value(adapter: u32, i: u32) -> f32 {
     switch adapter {

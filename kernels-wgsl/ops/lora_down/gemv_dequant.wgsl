@@ -15,9 +15,8 @@ const TOKENS: u32 = 1u;         // tune: 1 2 4 8
 
 const_assert K % 32u == 0u;     // k in groups of 32
 
-// The six lerped planes r, w, k, v, a, g.
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [6, rows, k]: planes r, w, k, v, a, g
+@group(0) @binding(6) var<storage, read_write> y: array<f32>;    // [rows, m]: hidden values w, a, v, g side by side
 
 fn load(adapter: u32, group: u32) -> array<vec4<f32>, 8> {
     switch adapter {

@@ -39,8 +39,8 @@ const LOADS_ONCE: bool = false;
 const_assert w2_is_float && a2_is_float && v2_is_float && g2_is_float;                  // adapters are read as floats
 const_assert RANK_DECAY % K_TILE == 0u && RANK_ICLR % K_TILE == 0u;                     // K-tiles are whole
 const_assert RANK_VALUE % K_TILE == 0u && RANK_GATE % K_TILE == 0u;                     // K-tiles are whole
-const_assert HALVES == 1u || w2_format == 2u && a2_format == 2u && g2_format == 2u;     // f32 sums need weights that f16 holds
-const_assert HALVES == 1u || v2_format == 2u || v2_format == 0u;                        // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || w2_format == 2u && a2_format == 2u && g2_format == 2u;     // f32 sums need weights that f16 holds
+const_assert LIMBS == 1u || v2_format == 2u || v2_format == 0u;                        // f32 sums need weights that f16 holds
 
 fn load_weights(tile: Tile, k_tile: u32, tid: u32) -> PackedTile {
     let rank = params.ranks[tile.matrix];

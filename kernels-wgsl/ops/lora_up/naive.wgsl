@@ -14,8 +14,8 @@
 
 const WG: u32 = 64u;    // tune: 64 128 256
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [rows, k]: hidden values w, a, v, g side by side
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [4, rows, m]: planes decay, a, value gate, g
 
 @compute @workgroup_size(WG)
 fn main(

@@ -6,7 +6,7 @@ enable f16;
 enable wgpu_cooperative_matrix;
 #import lib/op
 #import lib/quant/* as w binding 2
-#import lib/halves
+#import lib/limbs
 
 const K: u32 = 256u;            // op: k
 const TILE_ROWS: u32 = 32u;     // tune: 16 32 64
@@ -21,16 +21,16 @@ const TILE_K: u32 = K_STEPS * 8u;
 const GROUPS: u32 = TILE_K / 32u;
 // Rows are padded so that adjacent ones fall into different banks.
 const LD: u32 = TILE_K + 8u;
-// The formats F16 and F16_KM: a weight is its own high half, and has no low one.
+// The formats F16 and F16_KM: a weight is its own high limb, and has no low one.
 const SPLIT_WEIGHTS: bool = w_format != 2u && w_format != 12u;
-// The low half of a weight is multiplied by 2048: times the high half of x it counts as the high half of a weight times the low
-// half of x, and has the same sums.
+// The low limb of a weight is multiplied by 2048: times the high limb of x it counts as the high limb of a weight times the low
+// limb of x, and has the same sums.
 const WEIGHT_LOW: f32 = LOW / HIGH;
 
 const_assert K % TILE_K == 0u;  // K-tiles are whole, in groups of 32
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 // Scalars: Metal loads and stores matrices through pointers to their components.
 var<workgroup> weights_high: array<f16, TILE_ROWS * LD>;
@@ -46,7 +46,7 @@ fn stage_weights(row: u32, group: u32, at: u32) {
     let weights = w_load32(min(row + at / GROUPS, last) * groups + group + at % GROUPS);
     let to = at / GROUPS * LD + at % GROUPS * 32u;
     for (var j = 0u; j < 8u; j++) {
-        let high = nearest_halves(weights[j]);
+        let high = nearest_f16s(weights[j]);
         let low = (weights[j] - high) * (1.0 / WEIGHT_LOW);
         for (var c = 0u; c < 4u; c++) {         // unroll
             weights_high[to + j * 4u + c] = f16(high[c]);
@@ -61,7 +61,7 @@ fn stage_tokens(token: u32, group: u32, at: u32) {
     let vec4s = TILE_K / 4u;
     let values = x[(min(token + at / vec4s, params.rows - 1u) * (params.k / 32u) + group) * 8u + at % vec4s];
     let to = at / vec4s * LD + at % vec4s * 4u;
-    let high = nearest_halves(values * (1.0 / HIGH));
+    let high = nearest_f16s(values * (1.0 / HIGH));
     let low = (values - high * HIGH) * (1.0 / LOW);
     for (var c = 0u; c < 4u; c++) {             // unroll
         tokens_high[to + c] = f16(high[c]);

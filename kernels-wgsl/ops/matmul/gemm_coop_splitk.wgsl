@@ -1,4 +1,4 @@
-// idea: tiles on the matrix units, several workgroups to a tile: for few tiles.
+// idea: split-K: tiles on the matrix units, several workgroups to a tile: for few tiles.
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N

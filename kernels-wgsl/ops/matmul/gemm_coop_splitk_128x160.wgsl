@@ -1,10 +1,10 @@
-// idea: tiles of 128 tokens and 160 rows on the matrix units, two workgroups to a tile: for x in two halves, which fill registers.
+// idea: tiles of 128 tokens and 160 rows on the matrix units, two workgroups to a tile: for x in two limbs, which fill registers.
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N
 // prune: up_to_rows > 256 && shard_rows > 512     most of a tile would be empty
 // prune: K >= 1024u     a short K is no work for two
-// prune: HALVES == 2u       narrower tiles are enough for one half
+// prune: LIMBS == 2u       narrower tiles are enough for one limb
 // prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 2u * SM      enough tiles without
 // default: 12
 #import lib/coop/matmul

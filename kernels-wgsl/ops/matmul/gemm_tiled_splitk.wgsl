@@ -21,8 +21,8 @@ const LD: u32 = 9u;
 
 const_assert K % 32u == 0u;     // k in groups of 32
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 var<workgroup> tile_w: array<vec4<f32>, SPLIT_K * ROWS * LD>;
 var<workgroup> tile_x: array<vec4<f32>, SPLIT_K * TOKENS * LD>;

@@ -23,8 +23,8 @@ const MIN_SUBGROUP: u32 = 4u;   // device: min_subgroup
 const_assert K % 32u == 0u;     // k in groups of 32
 const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in one subgroup
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 fn x_vec4(i: u32) -> vec4<f32> {
     return x[i];

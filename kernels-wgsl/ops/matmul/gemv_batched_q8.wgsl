@@ -28,8 +28,8 @@ const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in 
 const_assert w_has_integers;    // the matrix has integers at 16-byte addresses
 const_assert M >= 32u;          // rounding is judged by the rms of many outputs
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -14,8 +14,8 @@ const K: u32 = 256u;            // op: k
 
 const_assert K % 32u == 0u;     // k in groups of 32
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 @compute @workgroup_size(WG)
 fn main(

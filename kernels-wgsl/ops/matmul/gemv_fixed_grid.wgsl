@@ -5,7 +5,7 @@
 // prune: GROUP_THREADS * UNROLL <= 32u || GROUP_THREADS * (UNROLL - 1u) + GROUP_THREADS / 2u < LOADS     most lanes idle in the last iteration
 // prune: GRID <= 2u * ceil_div(shard_rows, ROWS)   most workgroups have no rows
 #import lib/x/f32     // tune: f32 q8 q15
-#import stages/gemv_fixed_grid
+#import phases/gemv_fixed_grid
 
 const SM: u32 = 16u;            // device: multiprocessors
 const K: u32 = 256u;            // op: k

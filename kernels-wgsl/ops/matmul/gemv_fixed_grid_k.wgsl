@@ -1,8 +1,8 @@
 // idea: as gemv_fixed_grid for K-quants: integer products with x in 15 bits, half a super-block at a time.
 // needs: subgroups
 // grid: GRID * rows
-// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALVES        most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALVES     fewer half blocks than an iteration takes
+// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALF_BLOCKS        most lanes have no weights
+// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALF_BLOCKS     fewer half super-blocks than an iteration takes
 // prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
 // prune: GRID <= 2u * ceil_div(shard_rows, ROWS)   most workgroups have no rows
 #import lib/op
@@ -25,8 +25,8 @@ const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in 
 const_assert LANES_PER_GROUP <= MIN_SUBGROUP;    // the lanes that quantise together are in one subgroup
 const_assert M >= 32u;          // rounding is judged by the rms of many outputs
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 var<workgroup> scratch: array<vec4<u32>, INTEGERS>;
 
@@ -34,8 +34,8 @@ fn x_vec4(i: u32) -> vec4<f32> {
     return x[i];
 }
 
-fn load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
-    return w_load_half_blocks(row, end, half);
+fn load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
+    return w_load_half_blocks(row, end, half_block);
 }
 
 @compute @workgroup_size(WG)

@@ -28,8 +28,8 @@ const LIST: u32 = VEC4S_PER_THREAD * 4u * PANELS + 1u;
 const_assert K % 32u == 0u;     // k in groups of 32
 const_assert WG % PANELS == 0u;     // thread groups are whole
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 var<workgroup> list: array<u32, THREAD_GROUPS * LIST>;
 var<workgroup> counts: array<u32, WG>;
@@ -104,11 +104,11 @@ fn main(
     }
     upper_sums[tid] = sums[0];
     lower_sums[tid] = sums[1];
-    for (var half = WG / 2u; half >= PANELS; half /= 2u) {
+    for (var stride = WG / 2u; stride >= PANELS; stride /= 2u) {
         workgroupBarrier();
-        if tid < half {
-            upper_sums[tid] += upper_sums[tid + half];
-            lower_sums[tid] += lower_sums[tid + half];
+        if tid < stride {
+            upper_sums[tid] += upper_sums[tid + stride];
+            lower_sums[tid] += lower_sums[tid + stride];
         }
     }
     workgroupBarrier();

@@ -20,8 +20,8 @@ const LOADS: u32 = K / w_values_per_load;
 
 const_assert K % 32u == 0u;     // k in groups of 32
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 // Sums of the subgroups, which have at least 4 threads.
 var<workgroup> partials: array<f32, ROWS * WG / 4u>;

@@ -6,7 +6,7 @@
 // prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL <= WHOLE_LOADS      fewer loads than an iteration takes
 // default: 10
 #import lib/x/f32     // tune: f32 q8
-#import stages/norm_products
+#import phases/norm_products
 #import lib/quant/* as w binding 8
 #import lib/gemv/rows as w
 
@@ -29,7 +29,7 @@ const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in 
 const_assert X_IS_F32 || w_has_integers;        // rounded x is multiplied with integers at 16-byte addresses
 const_assert X_IS_F32 || M >= 32u;              // rounding is judged by the rms of many outputs
 
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [2, tokens, m]: the product, the normed row
 
 // After this all threads may read what `stage_vec4` has staged.
 fn finish_staging(tid: u32) {

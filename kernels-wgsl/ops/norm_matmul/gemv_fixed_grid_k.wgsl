@@ -2,10 +2,10 @@
 // needs: subgroups
 // grid: rows * GRID
 // prune: K <= 16u * WG     register pressure
-// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALVES        most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALVES     fewer half blocks than an iteration takes
+// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALF_BLOCKS        most lanes have no weights
+// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALF_BLOCKS     fewer half super-blocks than an iteration takes
 // prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
-#import stages/norm_products
+#import phases/norm_products
 #import lib/gemv/half_blocks as w
 #import lib/quant/* as w binding 8
 
@@ -25,13 +25,13 @@ const_assert THREADS_PER_ROW <= MIN_SUBGROUP;    // the threads of a row are in 
 const_assert LANES_PER_GROUP <= MIN_SUBGROUP;    // the lanes that quantise together are in one subgroup
 const_assert M >= 32u;          // rounding is judged by the rms of many outputs
 
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [2, tokens, m]: the product, the normed row
 
 // x in f32, and behind it as integers.
 var<workgroup> scratch: array<vec4<u32>, X_OFFSET + INTEGERS>;
 
-fn load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
-    return w_load_half_blocks(row, end, half);
+fn load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
+    return w_load_half_blocks(row, end, half_block);
 }
 
 @compute @workgroup_size(WG)

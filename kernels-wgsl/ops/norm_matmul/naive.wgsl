@@ -6,7 +6,7 @@
 
 const WG: u32 = 64u;            // tune: 64 256
 
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [2, tokens, m]: the product, the normed row
 
 @compute @workgroup_size(WG)
 fn main(

@@ -7,7 +7,7 @@
 // default: 10
 // x is rounded for w_r, w_k and w_v only: the errors of rounded adapters would decide over decays and gates.
 #import lib/x/f32     // tune: f32 q8
-#import stages/norm_products
+#import phases/norm_products
 #import lib/quant/* as w_r binding 8
 #import lib/quant/* as w_k binding 9
 #import lib/quant/* as w_v binding 10
@@ -49,7 +49,7 @@ const_assert X_IS_F32 || M >= 32u;              // rounding is judged by the rms
 const ADAPTER_ROW_COST: u32 = max(w_r_values_per_load / g1_values_per_load, 1u);
 const W1_ROW_COST: u32 = max(w_r_values_per_load / w1_values_per_load, 1u);
 
-@group(0) @binding(15) var<storage, read_write> y: array<f32>;
+@group(0) @binding(15) var<storage, read_write> y: array<f32>;    // [5, tokens, m]: r, k, v, hidden values, normed row
 
 // In a persistent kernel the code of one matrix serves all that are in one buffer with it: `same_buffer_index` says which.
 const SAME_BUFFER: bool = false;        // same-buffer: w_r w_k w_v by same_buffer_index

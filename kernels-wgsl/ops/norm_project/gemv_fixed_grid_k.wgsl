@@ -2,12 +2,12 @@
 // needs: subgroups
 // grid: rows * GRID
 // prune: K <= 16u * WG     register pressure
-// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALVES        most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALVES     fewer half blocks than an iteration takes
+// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALF_BLOCKS        most lanes have no weights
+// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALF_BLOCKS     fewer half super-blocks than an iteration takes
 // prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
 // The adapters multiply in f32. Which matrix is meant is chosen where it is loaded: code that runs once a layer costs as much to
 // fetch as to execute.
-#import stages/norm_products
+#import phases/norm_products
 #import lib/gemv/half_blocks as w_r
 #import lib/quant/* as w_r binding 8
 #import lib/quant/* as w_k binding 9
@@ -42,7 +42,7 @@ const_assert w1_is_float && a1_is_float && v1_is_float && g1_is_float;      // a
 const_assert a1_format == g1_format && (!v1_is_present || v1_format == g1_format);     // one loop serves the adapters but w1
 const_assert M >= 32u;          // rounding is judged by the rms of many outputs
 
-@group(0) @binding(15) var<storage, read_write> y: array<f32>;
+@group(0) @binding(15) var<storage, read_write> y: array<f32>;    // [5, tokens, m]: r, k, v, hidden values, normed row
 
 // x in f32, and behind it as integers.
 var<workgroup> scratch: array<vec4<u32>, X_OFFSET + INTEGERS>;
@@ -55,14 +55,14 @@ var<private> same_buffer_index: u32;
 // The matrix whose rows are loaded.
 var<private> loaded: u32;
 
-fn load_half_blocks(row: u32, end: u32, half: u32) -> array<HalfBlockWords, ROWS> {
+fn load_half_blocks(row: u32, end: u32, half_block: u32) -> array<HalfBlockWords, ROWS> {
     if SAME_BUFFER {
-        return w_r_load_half_blocks(row, end, half);
+        return w_r_load_half_blocks(row, end, half_block);
     }
     switch loaded {
-        case 4u: { return w_r_load_half_blocks(row, end, half); }
-        case 5u: { return w_k_load_half_blocks(row, end, half); }
-        default: { return w_v_load_half_blocks(row, end, half); }
+        case 4u: { return w_r_load_half_blocks(row, end, half_block); }
+        case 5u: { return w_k_load_half_blocks(row, end, half_block); }
+        default: { return w_v_load_half_blocks(row, end, half_block); }
     }
 }
 

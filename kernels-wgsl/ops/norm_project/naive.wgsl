@@ -12,7 +12,7 @@
 
 const WG: u32 = 64u;            // tune: 64 256
 
-@group(0) @binding(15) var<storage, read_write> y: array<f32>;
+@group(0) @binding(15) var<storage, read_write> y: array<f32>;    // [5, tokens, m]: r, k, v, hidden values, normed row
 
 fn matrix_value(matrix: u32, i: u32) -> f32 {
     switch matrix {

@@ -21,14 +21,14 @@ const_assert SLICE % 8u == 0u;                  // slices have whole eights
 const_assert SLICE <= WG * 8u;                  // a slice has a thread for every eight columns
 const_assert EIGHTS_PER_THREAD <= 8u;           // more of a row than a thread has registers
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> scale: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> mix: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> state: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> token_segments: array<u32>;
-@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;              // [tokens, k]
+@group(0) @binding(2) var<storage, read> scale: array<vec4<f32>>;          // [k]
+@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;           // [k]
+@group(0) @binding(4) var<storage, read> mix: array<vec4<f32>>;            // [planes, k]
+@group(0) @binding(5) var<storage, read_write> state: array<vec4<f32>>;    // [slots, k]
+@group(0) @binding(6) var<storage, read> token_segments: array<u32>;       // [tokens]
+@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;       // [segments]: first token, length, slot
+@group(0) @binding(8) var<storage, read_write> y: array<vec4<f32>>;        // [planes, tokens, k], perhaps packed
 
 // Mean and 1 / standard deviation of a row.
 fn mean_rstd(thread: Thread, token: u32) -> vec2<f32> {

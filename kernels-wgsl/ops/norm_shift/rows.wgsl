@@ -8,14 +8,14 @@
 const PLANES: u32 = 6u; // op: planes
 const WG: u32 = 256u;   // tune: 64 128 256 512 1024
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> scale: array<f32>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read> mix: array<f32>;
-@group(0) @binding(5) var<storage, read_write> state: array<f32>;
-@group(0) @binding(6) var<storage, read> token_segments: array<u32>;
-@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;                 // [tokens, k]
+@group(0) @binding(2) var<storage, read> scale: array<f32>;             // [k]
+@group(0) @binding(3) var<storage, read> bias: array<f32>;              // [k]
+@group(0) @binding(4) var<storage, read> mix: array<f32>;               // [planes, k]
+@group(0) @binding(5) var<storage, read_write> state: array<f32>;       // [slots, k]
+@group(0) @binding(6) var<storage, read> token_segments: array<u32>;    // [tokens]
+@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;           // [planes, tokens, k]
 
 // Mean and 1 / standard deviation of a row.
 fn mean_rstd(thread: Thread, start: u32) -> vec2<f32> {

@@ -12,9 +12,8 @@
 
 const WG: u32 = 64u;            // tune: 64 256
 
-// The six lerped planes r, w, k, v, a, g.
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;          // [6, rows, k]: planes r, w, k, v, a, g
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [4, rows, m]: planes r, k, v, hidden values
 
 fn matrix_value(matrix: u32, i: u32) -> f32 {
     switch matrix {

@@ -5,9 +5,9 @@
 
 const WG: u32 = 256u;           // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> state: array<f32>;
-@group(0) @binding(3) var<storage, read> segments: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;                 // [tokens, k]: the first m columns count
+@group(0) @binding(2) var<storage, read_write> state: array<f32>;       // [slots, m]
+@group(0) @binding(3) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
 
 @compute @workgroup_size(WG)
 fn main(

@@ -9,9 +9,9 @@ const COLS: u32 = 32u;      // tune: 8 32
 const THREADS_PER_COLUMN: u32 = 8u; // tune: 4 8 32
 const WG: u32 = COLS * THREADS_PER_COLUMN;
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;                 // [tokens, m]
+@group(0) @binding(2) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;           // [segments, m]
 
 var<workgroup> sums: array<f32, WG>;
 

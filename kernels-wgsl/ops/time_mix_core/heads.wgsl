@@ -2,7 +2,7 @@
 // grid: segments * heads
 // default: 10
 #import lib/row_reduce/subgroup     // tune: subgroup workgroup
-#import stages/time_mix_core
+#import phases/time_mix_core
 
 const THREADS_PER_ROW: u32 = 4u;        // tune: 1 2 4 8 16
 

@@ -4,7 +4,7 @@
 // prune: 2u * min(MAX_THREADS_PER_ROW, N / 4u) * N > WG || MAX_THREADS_PER_ROW > N / 4u      most threads have no channel
 // default: 10
 #import lib/row_reduce/subgroup
-#import stages/time_mix_heads
+#import phases/time_mix_heads
 #import lib/quant/* as w2 binding 6
 #import lib/quant/* as a2 binding 7
 #import lib/quant/* as v2 binding 8
@@ -29,7 +29,7 @@ const_assert WG >= N;                                                   // a thr
 
 const SCRATCH: u32 = (w2_rank + a2_rank + v2_rank + g2_rank) / 4u;
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [tokens, k]: hidden values w, a, v, g side by side
 
 var<workgroup> scratch: array<vec4<u32>, SCRATCH>;
 

@@ -2,7 +2,7 @@
 // grid: segments * heads
 // default: 20
 #import lib/row_reduce/workgroup
-#import stages/time_mix_heads
+#import phases/time_mix_heads
 #import lib/quant/* as w2 binding 6
 #import lib/quant/* as a2 binding 7
 #import lib/quant/* as v2 binding 8
@@ -12,7 +12,7 @@ const WG: u32 = N;
 const THREADS_PER_ROW: u32 = 1u;
 const RANKS: u32 = w2_rank + a2_rank + v2_rank + g2_rank;
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;    // [tokens, k]: hidden values w, a, v, g side by side
 
 var<workgroup> hidden: array<f32, RANKS>;
 

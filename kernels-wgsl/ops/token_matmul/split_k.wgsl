@@ -9,9 +9,9 @@ const WG: u32 = M * SPLIT_K;
 
 const_assert WG <= 256u;    // a workgroup has a thread for each column and part of K
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> matrices: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;           // [rows, m]
+@group(0) @binding(2) var<storage, read> matrices: array<f32>;    // [rows, m, m]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;     // [rows, m]
 
 var<workgroup> sums: array<f32, WG>;
 

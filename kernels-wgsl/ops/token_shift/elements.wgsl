@@ -6,11 +6,11 @@
 
 const WG: u32 = 64u;    // tune: 64 256
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> state: array<f32>;
-@group(0) @binding(3) var<storage, read> token_segments: array<u32>;
-@group(0) @binding(4) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<f32>;                 // [tokens, m]
+@group(0) @binding(2) var<storage, read_write> state: array<f32>;       // [slots, m]
+@group(0) @binding(3) var<storage, read> token_segments: array<u32>;    // [tokens]
+@group(0) @binding(4) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;           // [tokens, m]
 
 @compute @workgroup_size(WG)
 fn main(

@@ -1,7 +1,7 @@
 // idea: one workgroup per segment and head, token after token; THREADS_PER_ROW threads keep a row of the state in registers.
 // grid: segments * heads
 // default: 10
-// A row of the state is a value channel. r, k, ... of the token go through workgroup memory.
+// The recurrence of RWKV-7, as in Peng et al. 2025 (phases/wkv_staged). A row of the state is a value channel. r, k, ... of the token go through workgroup memory.
 #import lib/op
 #import lib/state/* as state binding 7
 #import lib/segment_table/storage   // tune: storage uniform
@@ -14,13 +14,13 @@ const COLS: u32 = N / THREADS_PER_ROW;
 const_assert N % (4u * THREADS_PER_ROW) == 0u;  // a thread has at least four columns of the state
 const_assert WG <= 1024u;        // a thread for every THREADS_PER_ROW-th of a row of the state
 
-@group(0) @binding(1) var<storage, read> r: array<f32>;
-@group(0) @binding(2) var<storage, read> decay: array<f32>;
-@group(0) @binding(3) var<storage, read> k: array<f32>;
-@group(0) @binding(4) var<storage, read> v: array<f32>;
-@group(0) @binding(5) var<storage, read> kk: array<f32>;
-@group(0) @binding(6) var<storage, read> a: array<f32>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> r: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> decay: array<f32>;      // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(5) var<storage, read> kk: array<f32>;         // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> a: array<f32>;          // [tokens, heads, N]
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;    // [tokens, heads, N]
 
 var<workgroup> token_r: array<f32, N>;
 var<workgroup> token_decay: array<f32, N>;

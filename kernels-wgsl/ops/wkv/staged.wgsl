@@ -2,7 +2,7 @@
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
 // prune: WG >= 32u      fewer threads than a subgroup of most devices
-#import stages/wkv_staged
+#import phases/wkv_staged
 
 const THREADS_PER_ROW: u32 = 8u;        // tune: 8 16 4
 const ROWS_PER_WORKGROUP: u32 = 32u;    // tune: 32 64 16

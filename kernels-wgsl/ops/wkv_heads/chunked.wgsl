@@ -1,4 +1,4 @@
-// idea: tokens in chunks: products of a chunk's vectors stand in for the recurrence, so the state changes once a chunk.
+// idea: chunkwise-parallel delta rule: products of a chunk's vectors stand in for the recurrence, so the state changes once a chunk.
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
 // prune: up_to_rows > CHUNK      so few tokens fill no chunk
@@ -10,12 +10,18 @@
 #import lib/vector as gate binding 5
 #import lib/state/* as state binding 10
 
-// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of token t. Then,
-// for each row of the state:
-//   removed_t = -kk_t P_(t-1)    read_t = r_t P_t    key_t = k_t / P_t    placed_t = kk_t a_t / P_t
-//   x_t = S removed_t + sum over j < t of (key_j . removed_t) v_j + (placed_j . removed_t) x_j
-//   y_t = S read_t + sum over j <= t of (key_j . read_t) v_j + (placed_j . read_t) x_j
-//   state after the chunk = (S + sum over j of v_j key_j + x_j placed_j) P_last
+// The chunkwise-parallel delta rule: the WY representation of a chunk's updates, here with a decay for each channel (diagonal
+// plus low rank, DPLR). Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", 2024; the
+// recurrence is that of Peng et al. 2025 (phases/wkv_staged).
+//
+// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of token t. The
+// vectors of a token with their decays are
+//   ag_t = -kk_t P_(t-1)    rg_t = r_t P_t    kg_t = k_t / P_t    bg_t = kk_t a_t / P_t
+// Within the chunk, forward substitution gives delta_t for each row of the state: what token t puts in along kk_t a_t (`solve`).
+//   delta_t = S ag_t + sum over j < t of (kg_j . ag_t) v_j + (bg_j . ag_t) delta_j
+// With them the outputs are independent, and the state goes from chunk to chunk:
+//   y_t = S rg_t + sum over j <= t of (kg_j . rg_t) v_j + (bg_j . rg_t) delta_j
+//   state after the chunk = (S + sum over j of v_j kg_j + delta_j bg_j) P_last
 // A decay is at least exp(-exp(-0.5)) = 0.545, so 1 / P is at most 16,400 after 16 tokens. A column of a product is scaled by
 // P_t / P_j <= 1 in all: to divide costs roundings, but cancels nothing. Tokens past the end of the segment leave the state as it
 // is: decay 1, all else 0.
@@ -55,35 +61,35 @@ const_assert PARTS * ADJACENT_TILES <= MIN_SUBGROUP;        // the lanes of a ti
 const_assert WG <= 1024u;                                   // a workgroup has a thread for each part of a round's tiles
 const_assert STAGING_THREADS <= WG && VALUE_THREADS <= WG;  // a thread stages at most one vec4 of four tokens
 
-@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<f32>;
-@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> k_k: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;
-@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(12) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> v: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;        // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> k_k: array<vec4<f32>>;          // [heads, N]
+@group(0) @binding(9) var<storage, read> k_a: array<vec4<f32>>;          // [heads, N]
+@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(12) var<storage, read_write> y: array<f32>;           // [tokens, heads, N]
 
 // The vectors of a chunk, then the rows of the state. With a vec4 of padding, a column of two adjacent blocks is in eight banks.
 const STRIDE: u32 = VEC4S + 1u;
-const REMOVED: u32 = 0u;
-const READ: u32 = CHUNK * STRIDE;
-const KEY: u32 = 2u * CHUNK * STRIDE;
-const PLACED: u32 = 3u * CHUNK * STRIDE;
+const AG: u32 = 0u;
+const RG: u32 = CHUNK * STRIDE;
+const KG: u32 = 2u * CHUNK * STRIDE;
+const BG: u32 = 3u * CHUNK * STRIDE;
 const STATE: u32 = 4u * CHUNK * STRIDE;
 var<workgroup> vectors: array<vec4<f32>, STATE + ROWS_PER_WORKGROUP * STRIDE>;
 
-// At i * PRODUCTS + j: vector i (removed, then read) times four of the others (key, then placed, then rows of the state).
+// At i * PRODUCTS + j: vector i (ag, then rg) times four of the others (kg, then bg, then rows of the state).
 const PRODUCTS: u32 = 2u * BLOCKS + ROW_BLOCKS;
-const WITH_PLACED: u32 = BLOCKS;
+const WITH_BG: u32 = BLOCKS;
 const WITH_STATE: u32 = 2u * BLOCKS;
 var<workgroup> products: array<vec4<f32>, 2u * CHUNK * PRODUCTS>;
 
-// v and x of each row, four tokens a vec4.
+// v and delta of each row, four tokens a vec4.
 const TOKENS_STRIDE: u32 = BLOCKS + 1u;
 var<workgroup> values: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
-var<workgroup> solved: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
+var<workgroup> deltas: array<vec4<f32>, ROWS_PER_WORKGROUP * TOKENS_STRIDE>;
 
 var<workgroup> chunk_decay: array<vec4<f32>, VEC4S>;
 // Of the next chunk, for each block and vec4: the product of the block's decays; the squares of its four removal keys.
@@ -164,7 +170,7 @@ fn share_block(staged: ptr<function, Staged>, place: Place) {
     }
 }
 
-// Stages `removed` and `read`. Leaves `key` in k, `placed` in a, and P of the last token in decay[3].
+// Stages ag and rg. Leaves kg in k, bg in a, and P of the last token in decay[3].
 fn stage_reads(staged: ptr<function, Staged>, place: Place) {
     if place.stages {
         var squares: vec4<f32>;
@@ -181,9 +187,9 @@ fn stage_reads(staged: ptr<function, Staged>, place: Place) {
             let to = (place.block * 4u + u) * STRIDE + place.c;
             let rate = (*staged).a[u];
             let removal = (*staged).k[u] * place.k_k * by_norm[u];
-            vectors[REMOVED + to] = -removal * decayed;
+            vectors[AG + to] = -removal * decayed;
             decayed = before * (*staged).decay[u];
-            vectors[READ + to] = (*staged).r[u] * decayed;
+            vectors[RG + to] = (*staged).r[u] * decayed;
             let by_decay = 1.0 / decayed;
             (*staged).k[u] *= (1.0 + (rate - 1.0) * place.k_a) * by_decay;
             (*staged).a[u] = removal * rate * by_decay;
@@ -197,8 +203,8 @@ fn stage_writes(staged: Staged, place: Place, tid: u32) {
     if place.stages {
         for (var u = 0u; u < 4u; u++) {     // unroll
             let to = (place.block * 4u + u) * STRIDE + place.c;
-            vectors[KEY + to] = staged.k[u];
-            vectors[PLACED + to] = staged.a[u];
+            vectors[KG + to] = staged.k[u];
+            vectors[BG + to] = staged.a[u];
         }
         if place.block == BLOCKS - 1u {
             chunk_decay[place.c] = staged.decay[3];
@@ -216,7 +222,7 @@ fn multiply(tid: u32) {
         let index = round * WG + tid;
         let part = index / ADJACENT_TILES % PARTS;
         let tile = index / (PARTS * ADJACENT_TILES) * ADJACENT_TILES + index % ADJACENT_TILES;
-        // The tile's vectors: a block of removed and read (left), a block of key, placed and the rows of the state (right).
+        // The tile's vectors: a block of ag and rg (left), a block of kg, bg and the rows of the state (right).
         let group = tile / 4u;
         let in_chunk = group < CHUNK_GROUPS;
         var left = group / TRIANGLE_GROUPS / 2u * BLOCKS + (group % TRIANGLE_GROUPS + 1u) / 2u * 2u;
@@ -229,7 +235,7 @@ fn multiply(tid: u32) {
         right += tile % 2u;
 
         let left_at = left * 4u * STRIDE + part;
-        let right_at = KEY + right * 4u * STRIDE + part;
+        let right_at = KG + right * 4u * STRIDE + part;
         var sums: array<vec4<f32>, 4>;
         for (var step = 0u; step < VEC4S / PARTS; step++) {     // unroll 2
             let c = step * PARTS;
@@ -265,10 +271,10 @@ fn multiply(tid: u32) {
     }
 }
 
-// x of one row, token after token.
+// delta of one row, token after token.
 fn solve(row: u32) {
     var value: array<vec4<f32>, BLOCKS>;
-    var x: array<vec4<f32>, BLOCKS>;
+    var delta: array<vec4<f32>, BLOCKS>;
     for (var b = 0u; b < BLOCKS; b++) {     // unroll
         value[b] = values[row * TOKENS_STRIDE + b];
         for (var u = 0u; u < 4u; u++) {     // unroll
@@ -277,18 +283,18 @@ fn solve(row: u32) {
             for (var c = 0u; c < BLOCKS - 1u; c++) {        // unroll
                 if c < b {
                     sum = add_dot(sum, products[at + c], value[c]);
-                    sum = add_dot(sum, products[at + WITH_PLACED + c], x[c]);
+                    sum = add_dot(sum, products[at + WITH_BG + c], delta[c]);
                 }
             }
             for (var w = 0u; w < 3u; w++) {     // unroll
                 if w < u {
                     sum = fma(products[at + b][w], value[b][w], sum);
-                    sum = fma(products[at + WITH_PLACED + b][w], x[b][w], sum);
+                    sum = fma(products[at + WITH_BG + b][w], delta[b][w], sum);
                 }
             }
-            x[b][u] = sum;
+            delta[b][u] = sum;
         }
-        solved[row * TOKENS_STRIDE + b] = x[b];
+        deltas[row * TOKENS_STRIDE + b] = delta[b];
     }
 }
 
@@ -302,18 +308,18 @@ fn update(unit: u32) {
     }
     for (var b = 0u; b < BLOCKS; b++) {     // unroll 2
         var value: array<vec4<f32>, ROWS_PER_THREAD>;
-        var x: array<vec4<f32>, ROWS_PER_THREAD>;
+        var delta: array<vec4<f32>, ROWS_PER_THREAD>;
         for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
             value[i] = values[(row + i) * TOKENS_STRIDE + b];
-            x[i] = solved[(row + i) * TOKENS_STRIDE + b];
+            delta[i] = deltas[(row + i) * TOKENS_STRIDE + b];
         }
         for (var u = 0u; u < 4u; u++) {     // unroll
             let at = (b * 4u + u) * STRIDE + c;
-            let key = vectors[KEY + at];
-            let placed = vectors[PLACED + at];
+            let kg = vectors[KG + at];
+            let bg = vectors[BG + at];
             for (var i = 0u; i < ROWS_PER_THREAD; i++) {        // unroll
-                s[i] = fma(vec4(value[i][u]), key, s[i]);
-                s[i] = fma(vec4(x[i][u]), placed, s[i]);
+                s[i] = fma(vec4(value[i][u]), kg, s[i]);
+                s[i] = fma(vec4(delta[i][u]), bg, s[i]);
             }
         }
     }
@@ -336,22 +342,22 @@ fn read_out(unit: u32, first: u32, place: Place) {
         products[next_at + WITH_STATE + other_row / 4u][other_row % 4u],
     );
     for (var b = 0u; b <= token / 4u; b++) {
-        let with_key = products[at + b];
-        let next_with_key = products[next_at + b];
+        let with_kg = products[at + b];
+        let next_with_kg = products[next_at + b];
         let value = values[row * TOKENS_STRIDE + b];
         let other_value = values[other_row * TOKENS_STRIDE + b];
-        sums.x = add_dot(sums.x, with_key, value);
-        sums.y = add_dot(sums.y, with_key, other_value);
-        sums.z = add_dot(sums.z, next_with_key, value);
-        sums.w = add_dot(sums.w, next_with_key, other_value);
-        let with_placed = products[at + WITH_PLACED + b];
-        let next_with_placed = products[next_at + WITH_PLACED + b];
-        let x = solved[row * TOKENS_STRIDE + b];
-        let other_x = solved[other_row * TOKENS_STRIDE + b];
-        sums.x = add_dot(sums.x, with_placed, x);
-        sums.y = add_dot(sums.y, with_placed, other_x);
-        sums.z = add_dot(sums.z, next_with_placed, x);
-        sums.w = add_dot(sums.w, next_with_placed, other_x);
+        sums.x = add_dot(sums.x, with_kg, value);
+        sums.y = add_dot(sums.y, with_kg, other_value);
+        sums.z = add_dot(sums.z, next_with_kg, value);
+        sums.w = add_dot(sums.w, next_with_kg, other_value);
+        let with_bg = products[at + WITH_BG + b];
+        let next_with_bg = products[next_at + WITH_BG + b];
+        let delta = deltas[row * TOKENS_STRIDE + b];
+        let other_delta = deltas[other_row * TOKENS_STRIDE + b];
+        sums.x = add_dot(sums.x, with_bg, delta);
+        sums.y = add_dot(sums.y, with_bg, other_delta);
+        sums.z = add_dot(sums.z, next_with_bg, delta);
+        sums.w = add_dot(sums.w, next_with_bg, other_delta);
     }
     let to = (first + token) * params.m + place.row;
     if first + token < place.end {

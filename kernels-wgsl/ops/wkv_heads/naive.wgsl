@@ -12,15 +12,15 @@ const WG: u32 = N;
 const_assert N % 4u == 0u;      // the state is loaded four columns at a time
 const_assert WG <= 1024u;       // a thread for every channel of a head
 
-@group(0) @binding(1) var<storage, read> r: array<f32>;
-@group(0) @binding(2) var<storage, read> k: array<f32>;
-@group(0) @binding(3) var<storage, read> v: array<f32>;
-@group(0) @binding(6) var<storage, read> decay: array<f32>;
-@group(0) @binding(7) var<storage, read> a: array<f32>;
-@group(0) @binding(8) var<storage, read> k_k: array<f32>;
-@group(0) @binding(9) var<storage, read> k_a: array<f32>;
-@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(12) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> r: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> k: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> v: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> decay: array<f32>;              // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> k_k: array<f32>;                // [heads, N]
+@group(0) @binding(9) var<storage, read> k_a: array<f32>;                // [heads, N]
+@group(0) @binding(11) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(12) var<storage, read_write> y: array<f32>;           // [tokens, heads, N]
 
 var<workgroup> token_r: array<f32, N>;
 var<workgroup> token_decay: array<f32, N>;

@@ -5,7 +5,7 @@
 // prune: segments * heads < 4u * SM || ROWS_PER_WORKGROUP == 64u && ROWS_PER_THREAD == 4u      many sequences fill the device with fewer loads
 // prune: segments * heads * (N / 16u) > SM || ROWS_PER_THREAD == 1u && ROWS_PER_WORKGROUP == select(16u, 8u, segments * heads * (N / 8u) <= SM)      few heads leave multiprocessors idle
 // default: 10
-#import stages/wkv_staged
+#import phases/wkv_staged
 
 const THREADS_PER_ROW: u32 = 8u;        // tune: 8 16 4
 const ROWS_PER_WORKGROUP: u32 = 32u;    // tune: 32 64 16 8

@@ -141,13 +141,35 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
         &["191.1 M weights", "Q4_K_M"],
     ),
     ("wgoose dev kernel", Run, &["matmul", "naive", "one workgroup per token"]),
+    ("mkdir -p mine/ops/matmul", Run, &[]),
     (
-        "wgoose dev kernel matmul/naive --cases 50",
-        Instead("wgoose dev kernel matmul/naive --cases 5 --tokens 0"),
-        &["matmul/naive"],
+        "cp kernels-wgsl/ops/matmul/naive.wgsl mine/ops/matmul/groups.wgsl",
+        Instead("cp idea.wgsl mine/ops/matmul/groups.wgsl"),
+        &[],
     ),
-    ("wgoose dev kernel lerp --model model.gguf --kernels mine --watch", Left("it never ends: kernels.rs"), &[]),
-    ("wgoose dev kernel --case lerp-mine.case.json --kernels mine", Left("nothing has failed: kernels.rs"), &[]),
+    (
+        "wgoose dev kernel matmul/groups --kernels mine --tokens 0",
+        Instead("! wgoose dev kernel matmul/groups --kernels mine --tokens 0"),
+        &["WRONG: matmul/groups", "smallest case: ", "saved: wgoose dev kernel --case matmul-groups.case.json"],
+    ),
+    (
+        "wgoose dev kernel --case matmul-groups.case.json --kernels mine",
+        Instead(
+            "cp mended.wgsl mine/ops/matmul/groups.wgsl && \
+             ! wgoose dev kernel --case matmul-groups.case.json --kernels mine",
+        ),
+        &["refused: weights come in groups of 32, UNROLL at a time (ops/matmul/groups.wgsl:10)"],
+    ),
+    (
+        "wgoose dev kernel matmul/groups --kernels mine --model model.gguf --tokens 1 --budget 4",
+        Instead("wgoose dev kernel matmul/groups --kernels mine --model model.gguf --tokens 1 --budget 1 --cases 2"),
+        &["right: ", "groups beside naive: "],
+    ),
+    (
+        "wgoose compare model.gguf --kernels mine --variant matmul/groups --workload short.ron --budget 10",
+        Instead("wgoose compare model.gguf --kernels mine --variant matmul/groups --workload short.ron --budget 1"),
+        &["variant matmul/groups", "passed the gate"],
+    ),
     (
         "wgoose tune model.gguf --kernels mine --out mine.ron",
         Instead("wgoose tune model.gguf --kernels mine --out mine.ron --budget 1 --chunks 16"),
@@ -176,6 +198,39 @@ fn commands_of(page: &str) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
+/// The blocks of a page in a language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
+    blocks.filter_map(|block| block.split("```").next()).map(str::to_owned).collect()
+}
+
+/// A text with the changes of a page: what its lines ` ` and `-` say becomes what those of ` ` and `+` say.
+fn changed(text: &str, diff: &str) -> String {
+    diff.split("@@\n").fold(text.to_owned(), |text, change| {
+        let side = |sign: char| -> String {
+            let lines = change.split_inclusive('\n').filter(|line| line.starts_with([' ', sign]));
+            lines.map(|line| &line[1..]).collect()
+        };
+        assert!(text.contains(&side('-')), "{change}");
+        text.replacen(&side('-'), &side('+'), 1)
+    })
+}
+
+/// The kernel of the page about kernels, as its idea has it and as it is mended.
+fn walked(naive: &str) -> [String; 2] {
+    let page = include_str!("../../../../docs/kernels.md");
+    let code = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end().to_owned());
+        lines.filter(|line| !line.is_empty()).collect()
+    };
+    assert_eq!(code(&blocks(page, "wgsl")[0]), code(naive), "the page shows naive.wgsl, with notes");
+    let [idea, mend] = &blocks(page, "diff")[..] else { panic!("an idea and its mend") };
+    let idea = changed(naive, idea);
+    let mended = changed(&idea, mend);
+    [idea, mended]
+}
+
 /// A folder with the files that the commands read.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -189,10 +244,14 @@ fn folder() -> tempfile::TempDir {
     std::os::unix::fs::symlink(root.join("assets"), path.join("assets")).unwrap();
     let kernel = "ops/lerp/elements.wgsl";
     let text = fs::read_to_string(root.join("kernels-wgsl").join(kernel)).unwrap();
+    let naive = fs::read_to_string(root.join("kernels-wgsl/ops/matmul/naive.wgsl")).unwrap();
+    let [idea, mended] = walked(&naive);
     let mine: String = text.split_inclusive('\n').filter(|line| !line.starts_with("// default:")).collect();
     fs::create_dir_all(path.join("mine/ops/lerp")).unwrap();
     for (name, text) in [
         ("mine/ops/lerp/mine.wgsl", mine.as_str()),
+        ("idea.wgsl", idea.as_str()),
+        ("mended.wgsl", mended.as_str()),
         ("article.txt", "A goose is a bird that swims, walks and flies.\n"),
         ("text.txt", "A goose is a bird that swims, walks and flies.\n"),
         ("prompts.txt", "a goose\na swan\n"),

@@ -188,6 +188,30 @@ fn readers_of_a_format_count_where_there_is_that_format() {
 }
 
 #[test]
+fn a_choice_outlives_comments_and_no_other_edit() {
+    let embedded = Catalogue::embedded();
+    let naive = include_str!("../../../../kernels-wgsl/ops/matmul/naive.wgsl");
+    let hash = |catalogue: &Catalogue| {
+        let variant = catalogue.variant("matmul", "naive").unwrap();
+        variant.source_hash(&[Format::F16], &variant.default_config()).unwrap()
+    };
+    for (text, is_same) in [
+        (naive.replacen("// idea: ", "// About this kernel.\n\n// idea: in other words: ", 1), true),
+        (naive.replacen("// [rows, k]", "// x, by rows", 1), true),
+        (naive.replacen("// grid: ", "// needs: f16\n// grid: ", 1), false),
+        (naive.replacen("// tune: ", "// tune: 32 ", 1), false),
+        (naive.replacen("var sum = ", "var sum = 1.0 * ", 1), false),
+    ] {
+        assert_ne!(text, naive);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("ops/matmul")).unwrap();
+        std::fs::write(folder.path().join("ops/matmul/naive.wgsl"), &text).unwrap();
+        let edited = Catalogue::with_folder(folder.path()).unwrap();
+        assert_eq!(hash(&edited) == hash(&embedded), is_same, "{text}");
+    }
+}
+
+#[test]
 fn readers_of_the_state_count_whatever_the_formats() {
     let embedded = Catalogue::embedded();
     let folder = tempfile::tempdir().unwrap();

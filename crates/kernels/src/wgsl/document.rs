@@ -2,18 +2,23 @@
 
 use super::TextError;
 use super::expression::Expression;
-use super::lex::{Token, tokens};
+use super::lex::{Token, code, tokens};
 use super::misspelt::misspelt;
+use super::requires::{Required, required};
+use super::seen;
 use crate::{Feature, Precision, StateFormat};
 use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-pub(super) const DIRECTIVES: [&str; 9] =
-    ["idea", "needs", "grid", "partials", "prune", "default", "plan-only", "precision", "sums"];
+pub(super) const DIRECTIVES: [&str; 11] =
+    ["idea", "needs", "requires", "grid", "partials", "prune", "default", "plan-only", "precision", "sums", "seen"];
 
 /// Those of them that say nothing of the kernels that a file makes.
-const OF_NO_KERNEL: [&str; 3] = ["idea", "default", "plan-only"];
+const OF_NO_KERNEL: [&str; 5] = ["idea", "requires", "default", "plan-only", "seen"];
+
+/// What a comment behind code says that changes the code.
+const BEHIND_CODE: [&str; 5] = ["tune:", "op:", "device:", "same-buffer:", "unroll"];
 
 /// Most configurations of one kernel: all of them are listed.
 const MOST_CONFIGURATIONS: usize = 1 << 16;
@@ -32,6 +37,8 @@ pub(crate) struct Document {
     pub(crate) idea: Option<String>,
     /// Device features by name.
     pub(crate) needs: Vec<Feature>,
+    /// Names that whoever imports it must define.
+    pub(crate) requires: Vec<Required>,
     /// Workgroups.
     pub(crate) grid: Option<Rule>,
     /// Values that workgroups hand to one another.
@@ -162,6 +169,20 @@ pub(crate) fn const_assert(line: &str) -> Option<Result<(Expression, &str), &'st
     })
 }
 
+/// The code of a line, and its comment where that decides something.
+fn substance(line: &str) -> (&str, &str) {
+    let code = code(line);
+    let comment = line[code.len()..].trim_start().strip_prefix("//").unwrap_or_default();
+    let decides = match code.is_empty() {
+        true => comment
+            .strip_prefix(' ')
+            .and_then(|comment| comment.split_once(':'))
+            .is_some_and(|(name, _)| DIRECTIVES.contains(&name) && !OF_NO_KERNEL.contains(&name)),
+        false => BEHIND_CODE.iter().any(|word| comment.trim_start().starts_with(word)),
+    };
+    (code.trim_start(), if decides { comment.trim() } else { "" })
+}
+
 impl Document {
     /// Reads a file.
     pub(crate) fn read(path: &Arc<str>, text: &str) -> Result<Document, TextError> {
@@ -169,6 +190,7 @@ impl Document {
             path: Arc::clone(path),
             idea: None,
             needs: Vec::new(),
+            requires: Vec::new(),
             grid: None,
             partials: None,
             places: Vec::new(),
@@ -189,15 +211,17 @@ impl Document {
         Ok(document)
     }
 
-    /// The lines that decide which kernels a file makes: neither prose nor blank, and no directive about its idea and
-    /// place.
-    pub(crate) fn substance(&self) -> impl Iterator<Item = &str> {
-        let decides = |line: &&str| {
-            let Some(comment) = line.strip_prefix("//") else { return !line.is_empty() };
-            let name = comment.strip_prefix(' ').and_then(|comment| comment.split_once(':')).map(|(name, _)| name);
-            name.is_some_and(|name| DIRECTIVES.contains(&name) && !OF_NO_KERNEL.contains(&name))
-        };
-        self.lines.iter().map(|line| line.trim()).filter(decides)
+    /// What decides which kernels a file makes, line by line as `(code, comment)`: no prose, no blank lines, and no
+    /// directive about its idea and place.
+    pub(crate) fn substance(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|line| substance(line)).filter(|line| *line != ("", ""))
+    }
+
+    /// Adds [`Document::substance`] to a hash.
+    pub(crate) fn hash(&self, hasher: &mut blake3::Hasher) {
+        for (code, comment) in self.substance() {
+            hasher.update(code.as_bytes()).update(b"//").update(comment.as_bytes()).update(b"\n");
+        }
     }
 
     fn line(&mut self, number: usize, line: &str, is_head: bool) -> Result<(), String> {
@@ -270,6 +294,8 @@ impl Document {
                     self.needs.push(name.parse().map_err(|e: crate::UnknownFeature| e.to_string())?);
                 }
             }
+            "requires" => self.requires.extend(required(line, value)?),
+            "seen" => seen::check(value)?,
             "grid" | "partials" => {
                 let rule = rule(name)?;
                 if !rule.reason.is_empty() {

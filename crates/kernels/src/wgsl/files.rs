@@ -31,7 +31,7 @@ pub enum FolderError {
         source: std::io::Error,
     },
     /// No file in it is laid out as in `kernels-wgsl/`.
-    #[error("{} has no kernels: it must have WGSL files in ops/OP/, lib/, stages/ or device/", path.display())]
+    #[error("{} has no kernels: it must have WGSL files in ops/OP/, lib/, phases/ or device/", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
@@ -90,7 +90,7 @@ impl Files {
         let mut found = Found::default();
         let read = |path: &Path, source| FolderError::Read { path: path.to_owned(), source };
         std::fs::read_dir(folder).map_err(|e| read(folder, e))?;
-        for room in ["ops", "lib", "stages", "device"] {
+        for room in ["ops", "lib", "phases", "device"] {
             let room = folder.join(room);
             if room.is_dir() {
                 all.add(folder, &room, DEPTH, &mut found)?;

@@ -25,7 +25,8 @@ impl<'a> Token<'a> {
     }
 }
 
-fn is_name(c: char) -> bool {
+/// Whether a character may be in a name.
+pub(crate) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -59,6 +60,11 @@ pub(crate) fn tokens<'a>(text: &'a str) -> Vec<Token<'a>> {
         rest = &rest[length..];
     }
     found
+}
+
+/// A line without its comment, and without the blanks before that.
+pub(crate) fn code(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code).trim_end()
 }
 
 /// The module-scope items of a text, each to its `;` or its closing brace.
@@ -101,16 +107,21 @@ pub(crate) fn behind_attributes(item: &[Token<'_>]) -> usize {
 
 /// The name that a module-scope item declares.
 pub(crate) fn declared<'a>(item: &[Token<'a>]) -> Option<&'a str> {
+    declaration(item).map(|(_, name)| name)
+}
+
+/// The keyword and the name of a module-scope item that declares one.
+pub(crate) fn declaration<'a>(item: &[Token<'a>]) -> Option<(&'a str, &'a str)> {
     let rest = item.get(behind_attributes(item)..)?;
-    let (Token::Name("fn" | "const" | "override" | "struct" | "alias" | "var"), mut rest) = (rest.first()?, &rest[1..])
-    else {
+    let Token::Name(keyword @ ("fn" | "const" | "override" | "struct" | "alias" | "var")) = *rest.first()? else {
         return None;
     };
+    let mut rest = &rest[1..];
     if rest.first().is_some_and(|t| t.is("<")) {
         rest = &rest[rest.iter().position(|t| t.is(">"))? + 1..];
     }
     rest.iter().find_map(|t| match t {
-        Token::Name(name) => Some(*name),
+        Token::Name(name) => Some((keyword, *name)),
         _ => None,
     })
 }

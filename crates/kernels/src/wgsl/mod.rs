@@ -21,6 +21,8 @@ mod locals;
 mod misspelt;
 mod outline;
 mod reflect;
+mod requires;
+mod seen;
 mod shake;
 mod unroll;
 
@@ -112,11 +114,23 @@ impl Text {
         &self.text
     }
 
+    /// Hash of the text without comments and blank lines: what is said of a kernel makes no other kernel of it.
+    pub(crate) fn hash(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for line in self.text.lines().map(lex::code).filter(|line| !line.is_empty()) {
+            hasher.update(line.as_bytes()).update(b"\n");
+        }
+        hasher.finalize()
+    }
+
     /// The text, without where it comes from.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
+
+#[cfg(test)]
+mod catalogue_tests;
 
 #[cfg(test)]
 mod tests {

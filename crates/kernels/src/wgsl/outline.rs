@@ -8,6 +8,7 @@
 use super::document::{ABSENT, Declared, Document, Import, Marker, Rule, const_assert, constant};
 use super::expression::{Expression, Lookup, NoValue, Scope, Value};
 use super::lex::{Token, tokens};
+use super::requires::Required;
 use super::shake::reachable;
 use super::{Documents, Text, TextError};
 use crate::{Feature, Precision};
@@ -94,6 +95,8 @@ pub(crate) struct Outline {
     pub(crate) precision: Precision,
     /// What an operand's format lacks: operand, format, readers.
     pub(crate) missing: Option<(String, &'static str, String)>,
+    /// What is wrong if reached code lacks a name that its file requires: legality may keep it from being reached.
+    unmet: Option<TextError>,
     /// Operands by the number of their binding, of those whose readers bind them.
     bound: HashMap<u32, String>,
     /// Operands whose readers are those of their format.
@@ -136,6 +139,7 @@ impl Outline {
             reader,
             imports,
             formats: Vec::new(),
+            required: Vec::new(),
             seen: HashSet::new(),
             depth: 0,
             bytes: 0,
@@ -144,6 +148,7 @@ impl Outline {
                 needs: BTreeSet::new(),
                 precision: Precision::F32,
                 missing: None,
+                unmet: None,
                 bound: HashMap::new(),
                 by_format: HashSet::new(),
                 constants: HashMap::new(),
@@ -156,7 +161,7 @@ impl Outline {
             .get(path)
             .ok_or_else(|| TextError::at(&Arc::from(path), 0, "there is no such file".to_owned()))?;
         expansion.document(document, None)?;
-        let (mut out, formats) = (expansion.out, expansion.formats);
+        let Expansion { mut out, formats, required, .. } = expansion;
         let found = reachable(out.lines.iter().map(|(line, _)| line.as_str()), &["main"]);
         let mut kept = found.lines.iter();
         out.lines.retain(|_| kept.next().copied().unwrap_or(false));
@@ -164,6 +169,14 @@ impl Outline {
         out.lines.sort_by_key(|(line, _)| !line.starts_with("enable "));
         let mut enabled = HashSet::new();
         out.lines.retain(|(line, _)| !line.starts_with("enable ") || enabled.insert(line.clone()));
+        let is_unmet = |(required, _): &&Placed<Required>| match found.keywords.get(&required.name) {
+            Some(keyword) => !required.is_met_by(keyword),
+            None => found.undeclared.contains(&required.name),
+        };
+        out.unmet = required.iter().find(is_unmet).map(|(Required { kind, name, .. }, (file, line))| {
+            let why = format!("requires {kind} {name}, which {path}.wgsl does not define");
+            TextError::at(&out.files[*file], *line, why)
+        });
         out.missing = formats.into_iter().find_map(|(operand, format)| {
             let reader = |name: &String| name.strip_prefix(&operand)?.strip_prefix('_').map(str::to_owned);
             let readers: Vec<String> = found.undeclared.iter().filter_map(reader).collect();
@@ -235,8 +248,9 @@ impl Outline {
     /// The text for a setting, loops written out.
     ///
     /// # Errors
-    /// A literal that nothing sets, or a loop that cannot be written out.
+    /// A name that a file requires and none defines, a literal that nothing sets, or a loop that cannot be written out.
     pub(crate) fn text(&self, setting: &Setting<'_>) -> Result<Text, TextError> {
+        self.unmet.clone().map_or(Ok(()), Err)?;
         let mut text = Text::new(self.files.clone());
         for (line, (file, number)) in &self.lines {
             let fail = |why: String| TextError::at(&self.files[*file], *number, why);
@@ -323,6 +337,8 @@ struct Expansion<'a> {
     imports: &'a dyn Fn(&str) -> Option<String>,
     /// Operands that readers of a format were taken in for.
     formats: Vec<(String, &'static str)>,
+    /// What files require of whoever imports them.
+    required: Vec<Placed<Required>>,
     seen: HashSet<(String, Option<String>)>,
     /// Files that are being expanded, each imported by the one before.
     depth: usize,
@@ -333,9 +349,9 @@ struct Expansion<'a> {
 
 /// How an operand's readers are renamed and, where they are imported, bound.
 #[derive(Clone)]
-struct Operand {
-    name: String,
-    binding: Option<u32>,
+pub(super) struct Operand {
+    pub(super) name: String,
+    pub(super) binding: Option<u32>,
 }
 
 impl Expansion<'_> {
@@ -346,6 +362,10 @@ impl Expansion<'_> {
         });
         self.out.needs.extend(&document.needs);
         self.out.precision = self.out.precision.max(document.precision.unwrap_or_default());
+        for required in &document.requires {
+            let name = operand.map_or_else(|| required.name.clone(), |operand| rename(&required.name, operand));
+            self.required.push((Required { name, ..required.clone() }, (file, required.line)));
+        }
         let mut imports = document.imports.iter();
         let mut prunes = document.prunes.iter();
         for (i, line) in document.lines.iter().enumerate() {
@@ -430,7 +450,7 @@ impl Expansion<'_> {
 }
 
 /// Renames `weight` and `weight_...` to the operand's name and gives its binding, leaving comments alone.
-fn rename(line: &str, operand: &Operand) -> String {
+pub(super) fn rename(line: &str, operand: &Operand) -> String {
     let (code, comment) = line.split_at(line.find("//").unwrap_or(line.len()));
     let code = match operand.binding {
         Some(binding) => code.replace("@binding(0)", &format!("@binding({binding})")),

@@ -1,7 +1,7 @@
 //! Which module-scope items of a text the entry point reaches: the others are left out, so that a reader that a kernel does
 //! not use costs nothing and needs nothing.
 
-use super::lex::{Token, declared, items, tokens};
+use super::lex::{Token, declaration, declared, items, tokens};
 use super::locals::Locals;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -21,6 +21,8 @@ pub(crate) struct Reachable {
     pub(crate) lines: Vec<bool>,
     /// Names that reached items refer to and that the text does not declare: keywords, built-ins, and what is missing.
     pub(crate) undeclared: BTreeSet<String>,
+    /// The keyword that declares each name, reached or not.
+    pub(crate) keywords: HashMap<String, String>,
 }
 
 /// Follows references from the items named `roots`.
@@ -29,11 +31,13 @@ pub(crate) fn reachable<'a>(lines: impl Iterator<Item = &'a str> + Clone, roots:
     let mut all: Vec<Item> = Vec::new();
     // A name that is declared twice keeps both: naga then says so.
     let mut of_name: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut keywords = HashMap::new();
     for (range, text) in spans(lines) {
         let of_text = tokens(&text);
         for item in items(&of_text) {
             let is_directive = matches!(item.first(), Some(Token::Name("enable" | "requires" | "diagnostic")));
-            if let Some(name) = declared(&item) {
+            if let Some((keyword, name)) = declaration(&item) {
+                keywords.insert(name.to_owned(), keyword.to_owned());
                 of_name.entry(name.to_owned()).or_default().push(all.len());
             }
             all.push(Item { lines: range.clone(), refers_to: references(&item), is_directive });
@@ -57,7 +61,7 @@ pub(crate) fn reachable<'a>(lines: impl Iterator<Item = &'a str> + Clone, roots:
     }
     let mut kept = vec![false; count];
     keep.iter().flat_map(|i| all[*i].lines.clone()).for_each(|line| kept[line] = true);
-    Reachable { lines: kept, undeclared }
+    Reachable { lines: kept, undeclared, keywords }
 }
 
 /// Runs of lines that hold whole items, each with its text.
@@ -91,7 +95,7 @@ fn spans<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<(RangeInclusive<usize>
 }
 
 /// The names that an item refers to: no members, no locals, not its own.
-fn references(item: &[Token<'_>]) -> HashSet<String> {
+pub(super) fn references(item: &[Token<'_>]) -> HashSet<String> {
     let own = declared(item);
     let members = members(item);
     let mut locals = Locals::of_item(item);

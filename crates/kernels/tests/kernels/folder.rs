@@ -84,6 +84,59 @@ fn every_mistake_in_a_file_is_said_with_its_line() {
 }
 
 #[test]
+fn a_file_says_what_it_requires_of_its_importer() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |lib: &str, defined: &str, factor: &str| {
+        write(folder.path(), "lib/scaled.wgsl", lib);
+        let text = MUL.replacen("#import lib/op", &format!("#import lib/op\n#import lib/scaled\n{defined}"), 1);
+        write(folder.path(), "ops/mul/mine.wgsl", &text.replace("a[i] * b[i]", &format!("a[i] * b[i]{factor}")));
+        match Catalogue::with_folder(folder.path()) {
+            Err(error) => error.to_string(),
+            Ok(catalogue) => kernel(&catalogue, "mine").map_or_else(|e| e.to_string(), |_| "nothing".to_owned()),
+        }
+    };
+    let lib = "// What it multiplies with.\n// requires: const SCALE, fn shift\nfn scaled() -> f32 {\n    return SCALE + \
+               shift();\n}\n";
+    let shift = "fn shift() -> f32 {\n    return 1.0;\n}";
+    let both = format!("const SCALE: f32 = 2.0;\n{shift}");
+    let unmet = |what: &str| format!("lib/scaled.wgsl:2: requires {what}, which ops/mul/mine.wgsl does not define");
+    assert_eq!(said(lib, &both, " * scaled()"), "nothing");
+    assert_eq!(said(lib, shift, " * scaled()"), unmet("const SCALE"));
+    assert_eq!(said(lib, "const SCALE: f32 = 2.0;", " * scaled()"), unmet("fn shift"));
+    let of_another_kind = format!("fn SCALE() -> f32 {{\n    return 2.0;\n}}\n{shift}");
+    assert_eq!(said(lib, &of_another_kind, " * scaled()"), unmet("const SCALE"));
+    // What nothing reaches requires nothing.
+    assert_eq!(said(lib, "", ""), "nothing");
+
+    let misspelt = said(&lib.replace("fn shift\n", "fun shift\n"), &both, " * scaled()");
+    assert!(misspelt.starts_with("lib/scaled.wgsl:2: nothing is required as 'fun'"), "{misspelt}");
+    let misspelt = said(&lib.replace("requires:", "require:"), &both, " * scaled()");
+    assert_eq!(misspelt, "lib/scaled.wgsl:2: there is no directive 'require': did you mean 'requires'?");
+}
+
+#[test]
+fn comments_make_no_other_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    let embedded = Catalogue::embedded();
+    let made = |catalogue: &Arc<Catalogue>| kernel(catalogue, "elements").unwrap().hash;
+    let seen = "// seen: NVIDIA H200 2.9B F16: 78 % of the roofline (2026-11-29)";
+    for (text, is_same) in [
+        (MUL.replacen("// idea: ", &format!("{seen}\n// About this kernel.\n// idea: in other words, "), 1), true),
+        (MUL.replace("a[i] * b[i];", "a[i] * b[i];    // the product"), true),
+        (MUL.replacen("// tune: 64 256", "// tune: 64 128 256", 1), true),
+        (MUL.replace("a[i] * b[i]", "a[i]*b[i]"), false),
+    ] {
+        assert_ne!(text, MUL);
+        write(folder.path(), "ops/mul/elements.wgsl", &text);
+        let edited = Catalogue::with_folder(folder.path()).unwrap();
+        assert_eq!(made(&edited) == made(&embedded), is_same, "{text}");
+    }
+    write(folder.path(), "ops/mul/elements.wgsl", &MUL.replacen("// idea", "// seen: quick\n// idea", 1));
+    let error = Catalogue::with_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.starts_with("ops/mul/elements.wgsl:1: cannot read this: '// seen: "), "{error}");
+}
+
+#[test]
 fn a_wrong_file_costs_a_sweep_its_own_variant_only() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "ops/mul/broken.wgsl", "// idea: nothing\n");

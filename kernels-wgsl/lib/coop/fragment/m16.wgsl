@@ -2,6 +2,7 @@
 // sums: 16 in a step
 // Fragments of 16 x 16. The tiles in workgroup memory are stored as words and loaded as f16: a twin `..._as_f16` or
 // `..._as_f32` stands for the same memory, once crates/runtime/src/pipelines/spirv/reinterpret.rs has patched the accesses.
+// requires: const LD, LIMBS, STAGES, TILE_W, TILE_X, var y
 enable f16;
 enable wgpu_cooperative_matrix;
 
@@ -10,7 +11,7 @@ alias FragmentX = coop_mat16x16<f16, A>;
 alias FragmentW = coop_mat16x16<f16, B>;
 alias FragmentSum = coop_mat16x16<f32, C>;
 
-var<workgroup> tile_x: array<vec4<u32>, STAGES * HALVES * TILE_X>;
+var<workgroup> tile_x: array<vec4<u32>, STAGES * LIMBS * TILE_X>;
 var<workgroup> tile_x_as_f16: array<vec4<f16>, 1>;
 var<workgroup> tile_w: array<vec4<u32>, STAGES * TILE_W>;
 var<workgroup> tile_w_as_f16: array<vec4<f16>, 1>;

@@ -2,6 +2,7 @@
 // plan-only: no device with matrices of 8 x 8 was measured
 // sums: 8 in a step
 // Fragments of 8 x 8, in plain WGSL. Tiles are scalars: Metal loads and stores matrices through pointers to their components.
+// requires: const FRAGMENTS, LANES, LD, LIMBS, STAGES, SUBGROUPS, TILE_W, TILE_X, UNROLL, var y, fn bits_as_half2
 enable f16;
 enable wgpu_cooperative_matrix;
 
@@ -10,7 +11,7 @@ alias FragmentX = coop_mat8x8<f16, A>;
 alias FragmentW = coop_mat8x8<f16, B>;
 alias FragmentSum = coop_mat8x8<f32, C>;
 
-var<workgroup> tile_x: array<f16, STAGES * HALVES * TILE_X * 8u>;
+var<workgroup> tile_x: array<f16, STAGES * LIMBS * TILE_X * 8u>;
 var<workgroup> tile_w: array<f16, STAGES * TILE_W * 8u>;
 var<workgroup> tile_sums: array<f32, SUMS_ROOM * 4u>;
 

@@ -1,9 +1,10 @@
 // precision: f16
-// sums: of x in one half
+// sums: of x in one limb
 // x rounded to one f16.
+// requires: fn stage_x_half8
 #import lib/packed
 
-const HALVES: u32 = 1u;
+const LIMBS: u32 = 1u;
 const HIGH: f32 = PACKED;
 const LOW: f32 = 0.0;
 

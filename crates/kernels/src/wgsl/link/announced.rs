@@ -34,16 +34,16 @@ pub struct CellCopy {
 }
 
 impl Announcing {
-    /// Cells of a half, for so many layers and what comes before them: the second word of the offset table.
-    pub fn half(&self, layers: u32) -> u32 {
+    /// Cells of a bank, for so many layers and what comes before them: the second word of the offset table.
+    pub fn bank(&self, layers: u32) -> u32 {
         (layers + 1) * self.cells_per_layer
     }
 
     /// Bytes of all cells.
     pub fn bytes(&self, layers: u32) -> u64 {
-        let half = (u64::from(layers) + 1) * u64::from(self.cells_per_layer);
+        let bank = (u64::from(layers) + 1) * u64::from(self.cells_per_layer);
         // One vec4 more: the last look, of a thread that gives up, is one vec4 behind its own.
-        4 * (2 * CELLS_HEAD + 2 * half)
+        4 * (2 * CELLS_HEAD + 2 * bank)
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn declarations(announcing: &Announcing, buffers: usize, device: &str
 }
 
 /// What the entry point does. A barrier among all stands behind the layers: what comes then overwrites what slow workgroups read
-/// until there. The other half of the cells is cleared while it is waited for.
+/// until there. The other bank of the cells is cleared while it is waited for.
 pub(super) fn body(parts: &[Part<'_>], stages: &[Stage], launch: Launch, announcing: &Announcing) -> String {
     let all = u64::from(launch.workgroups) * u64::from(launch.threads);
     let mut out = format!(
@@ -79,7 +79,7 @@ pub(super) fn body(parts: &[Part<'_>], stages: &[Stage], launch: Launch, announc
     out += &layers(parts, stages, launch, false);
     let _ = writeln!(
         out,
-        "    arrive(tid);\n    clear_other_half(thread, {all}u);\n    wait(tid);\n        {ACQUIRE}\n        {LEAVE}"
+        "    arrive(tid);\n    clear_other_bank(thread, {all}u);\n    wait(tid);\n        {ACQUIRE}\n        {LEAVE}"
     );
     if parts.iter().any(|part| part.is_last) {
         out += &layers(parts, stages, launch, true);

@@ -1,6 +1,7 @@
 // All that a time mix does between its projections and its output matrix, for one head of one segment, token after token.
 // THREADS_PER_ROW adjacent threads share a row (value channel) of the state and keep it in registers; the first N / 4 of the
-// workgroup take four channels each of all that is not the state. Needs `const THREADS_PER_ROW` and `row_reduce`.
+// workgroup take four channels each of all that is not the state.
+// requires: const THREADS_PER_ROW, fn row_reduce
 #import lib/op
 #import lib/vector as v_first binding 4
 #import lib/vector as gate binding 5
@@ -11,19 +12,19 @@ const WG: u32 = N * THREADS_PER_ROW;
 const VEC4S: u32 = N / 4u;
 const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 
-@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> g: array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read> k_k: array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read> k_a: array<vec4<f32>>;
-@group(0) @binding(11) var<storage, read> r_k: array<vec4<f32>>;
-@group(0) @binding(12) var<storage, read> scale: array<vec4<f32>>;
-@group(0) @binding(13) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(15) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(16) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> decay: array<vec4<f32>>;        // [tokens, heads, N]
+@group(0) @binding(7) var<storage, read> a: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> g: array<vec4<f32>>;            // [tokens, heads, N]
+@group(0) @binding(9) var<storage, read> k_k: array<vec4<f32>>;          // [heads, N]
+@group(0) @binding(10) var<storage, read> k_a: array<vec4<f32>>;         // [heads, N]
+@group(0) @binding(11) var<storage, read> r_k: array<vec4<f32>>;         // [heads, N]
+@group(0) @binding(12) var<storage, read> scale: array<vec4<f32>>;       // [heads, N]
+@group(0) @binding(13) var<storage, read> bias: array<vec4<f32>>;        // [heads, N]
+@group(0) @binding(15) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(16) var<storage, read_write> y: array<vec4<f32>>;     // [tokens, heads, N]
 
 // The token that is being read, and what the state makes of it.
 var<workgroup> token_r: array<vec4<f32>, VEC4S>;

@@ -1,9 +1,13 @@
-// The recurrence of ROWS_PER_WORKGROUP value channels of one head of one segment, its tokens in blocks. A block's inputs lie in
-// one half of `staged` while the next block's are in flight: one barrier a block. THREADS_PER_ROW adjacent threads share a row
-// (value channel) of the state, each keeps its part of ROWS_PER_THREAD rows in registers. Tokens past the end of the segment
-// leave the state as it is: decay 1, all else 0.
-// Needs `const THREADS_PER_ROW, ROWS_PER_WORKGROUP, ROWS_PER_THREAD, TOKENS`. Where there is k_k, k is as it was projected: the
-// threads that stage a token make of it the removal key and the updated key, and of v, v_first and gate the value.
+// The recurrence of RWKV-7: a delta rule with a decay for each channel (Peng et al., "RWKV-7 'Goose' with Expressive
+// Dynamic State Evolution", 2025), token after token. A workgroup has ROWS_PER_WORKGROUP value channels of one head of
+// one segment, its tokens in blocks. A block's inputs lie in one half of `staged` while the next block's are in flight:
+// one barrier a block. THREADS_PER_ROW adjacent threads share a row (value channel) of the state, each keeps its part
+// of ROWS_PER_THREAD rows in registers. Tokens past the end of the segment leave the state as it is: decay 1, all else
+// 0.
+//
+// Where there is k_k, k is as it was projected: the threads that stage a token make of it the removal key and the updated key,
+// and of v, v_first and gate the value.
+// requires: const ROWS_PER_THREAD, ROWS_PER_WORKGROUP, THREADS_PER_ROW, TOKENS
 #import lib/op
 #import lib/vector4 as kk binding 5
 #import lib/state/* as state binding 7
@@ -33,13 +37,13 @@ const_assert VEC4S % LANES == 0u && WG % LANES == 0u;       // the lanes of a to
 const_assert WG <= 1024u;                                   // a workgroup has a thread for each part of its rows
 const_assert TOKENS % THREADS_PER_ROW == 0u;                // each thread of a row has a token of y to store
 
-@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> decay: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> v: array<f32>;
-@group(0) @binding(6) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(9) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> r: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(2) var<storage, read> decay: array<vec4<f32>>;       // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<f32>;                 // [tokens, heads, N]
+@group(0) @binding(6) var<storage, read> a: array<vec4<f32>>;           // [tokens, heads, N]
+@group(0) @binding(8) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(9) var<storage, read_write> y: array<f32>;           // [tokens, heads, N]
 
 // Of each token of two blocks: what is removed (-kk), decay, key, what takes its place (kk * a), r.
 const REMOVED: u32 = 0u;

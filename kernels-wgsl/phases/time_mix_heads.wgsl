@@ -1,9 +1,9 @@
 // The heads of a time mix: the adapters' second halves, then all of its core, for one head of one segment, token after token.
 // THREADS_PER_ROW adjacent threads share a channel: a row of each adapter and a row of the state, which stay in registers.
 // Sums over a head are sums over those threads, as among them they have all channels: three barriers a token are enough.
-// Needs `const WG, THREADS_PER_ROW`, `row_reduce`, and of the adapters: `AdapterRows` and `load_adapter_rows`, what can be
-// loaded before there is a token; `stage_hidden`, which stages the token's hidden values; `adapter_shares`, a thread's share
-// of the sums.
+// Of the adapters `load_adapter_rows` loads what can be loaded before there is a token, `stage_hidden` stages the token's hidden
+// values, and `adapter_shares` is a thread's share of the sums.
+// requires: const THREADS_PER_ROW, fn adapter_shares, load_adapter_rows, row_reduce, stage_hidden
 #import lib/op
 #import lib/vector as v_first binding 5
 #import lib/vector as v0 binding 12
@@ -17,18 +17,18 @@ const g2_rank: u32 = 32u;       // op: rank_gate
 const VEC4S: u32 = N / 4u;
 const VEC4S_PER_THREAD: u32 = VEC4S / THREADS_PER_ROW;
 
-@group(0) @binding(2) var<storage, read> r: array<f32>;
-@group(0) @binding(3) var<storage, read> k: array<f32>;
-@group(0) @binding(4) var<storage, read> v: array<f32>;
-@group(0) @binding(10) var<storage, read> w0: array<f32>;
-@group(0) @binding(11) var<storage, read> a0: array<f32>;
-@group(0) @binding(13) var<storage, read> k_k: array<f32>;
-@group(0) @binding(14) var<storage, read> k_a: array<f32>;
-@group(0) @binding(15) var<storage, read> r_k: array<f32>;
-@group(0) @binding(16) var<storage, read> scale: array<f32>;
-@group(0) @binding(17) var<storage, read> bias: array<f32>;
-@group(0) @binding(19) var<storage, read> segments: array<vec4<u32>>;
-@group(0) @binding(20) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<storage, read> r: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(3) var<storage, read> k: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(4) var<storage, read> v: array<f32>;                  // [tokens, heads, N]
+@group(0) @binding(10) var<storage, read> w0: array<f32>;                // [heads, N]
+@group(0) @binding(11) var<storage, read> a0: array<f32>;                // [heads, N]
+@group(0) @binding(13) var<storage, read> k_k: array<f32>;               // [heads, N]
+@group(0) @binding(14) var<storage, read> k_a: array<f32>;               // [heads, N]
+@group(0) @binding(15) var<storage, read> r_k: array<f32>;               // [heads, N]
+@group(0) @binding(16) var<storage, read> scale: array<f32>;             // [heads, N]
+@group(0) @binding(17) var<storage, read> bias: array<f32>;              // [heads, N]
+@group(0) @binding(19) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
+@group(0) @binding(20) var<storage, read_write> y: array<f32>;           // [tokens, heads, N]
 
 // The token's channels, one kind after another, and what the state makes of them.
 // Scalars: a device may store all of a vector where one component is meant, and other threads store the others.

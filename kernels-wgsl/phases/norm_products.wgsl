@@ -1,19 +1,21 @@
 // needs: subgroups
 // Products that norm their x themselves: a fixed grid of workgroups, each of which has the layer norm of a token's row and of the
-// row before it, which may be the state, in registers: VEC4S_PER_THREAD vec4s of columns a thread, WG apart. Needs `const K, WG,
-// GRID`, y, `scratch`, and `stage_vec4` and `finish_staging` for the x that is multiplied.
+// row before it, which may be the state, in registers: VEC4S_PER_THREAD vec4s of columns a thread, WG apart.
+// `stage_vec4` and `finish_staging` stage the x that is multiplied.
+// requires: const ADAPTER_ROW_COST, GRID, K, W1_ROW_COST, WG, var scratch, y, fn finish_staging, gemv_rows, prefetch
+// requires: fn stage_vec4
 #import lib/op
 
 const VEC4S: u32 = K / 4u;
 const VEC4S_PER_THREAD: u32 = (VEC4S + WG - 1u) / WG;
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> scale: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> mix: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> state: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> token_segments: array<u32>;
-@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;           // [tokens, k]
+@group(0) @binding(2) var<storage, read> scale: array<vec4<f32>>;       // [k]
+@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;        // [k]
+@group(0) @binding(4) var<storage, read> mix: array<vec4<f32>>;         // [planes, k]
+@group(0) @binding(5) var<storage, read> state: array<vec4<f32>>;       // [slots, k]
+@group(0) @binding(6) var<storage, read> token_segments: array<u32>;    // [tokens]
+@group(0) @binding(7) var<storage, read> segments: array<vec4<u32>>;    // [segments]: first token, length, slot
 
 // A thread of a workgroup, and of a subgroup.
 struct Thread {
@@ -165,7 +167,7 @@ fn x_vec4(i: u32) -> vec4<f32> {
 }
 
 // Norm, token shift, lerp and product in one: the rows of w are split among GRID workgroups, each of which norms the token's row
-// itself. The last one, which always has rows, stores the normed row. Needs of the matrix `w_prefetch` and `w_gemv_rows`.
+// itself. The last one, which always has rows, stores the normed row.
 fn norm_matmul(index: u32, thread: Thread) {
     let tid = thread.tid;
     let token = index / GRID;
@@ -267,7 +269,7 @@ fn plane_of(matrix: u32) -> u32 {
 // Norm, token shift, six lerps and the products of `project` in one: the rows of the seven matrices are split among GRID
 // workgroups, each of which norms the token's row itself and stages what its rows multiply, matrix after matrix. The last one,
 // which always has rows, stores the normed row, and zeros where no adapter fills the fourth plane. The adapters multiply x in
-// f32. Needs of the matrices ADAPTER_ROW_COST, W1_ROW_COST, `prefetch` and `gemv_rows`.
+// f32. `prefetch` and `gemv_rows` take the number of a matrix.
 fn norm_project(index: u32, thread: Thread) {
     let tid = thread.tid;
     let token = index / GRID;

@@ -1,7 +1,7 @@
 // The products of one token with a matrix whose rows are split evenly among GRID workgroups. Each stages all of x once. A group
 // of SPLIT_K times THREADS_PER_ROW threads takes ROWS rows at a time, UNROLL packed loads of each in flight; where that is
-// more than THREADS_PER_ROW, their sums are added in workgroup memory. Needs `const K, WG, GRID, THREADS_PER_ROW, SPLIT_K, ROWS,
-// UNROLL` and an x that is staged.
+// more than THREADS_PER_ROW, their sums are added in workgroup memory.
+// requires: const GRID, K, ROWS, SPLIT_K, THREADS_PER_ROW, UNROLL, WG, X_IS_F32, var scratch, fn stage_x
 #import lib/op
 #import lib/quant/* as w binding 2
 
@@ -26,8 +26,8 @@ const_assert GROUP_THREADS <= WG;                       // a thread group fits i
 const_assert SPLIT_K == 1u || SPLIT_K * ROWS_PER_WORKGROUP <= 512u;     // partial sums fit in workgroup memory
 const_assert SPLIT_K == 1u || ROWS_PER_WORKGROUP <= WG;                 // a thread finishes one row
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;    // [rows, k]
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;    // [rows, m]
 
 var<workgroup> partials: array<f32, PARTIALS>;
 
