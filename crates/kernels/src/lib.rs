@@ -21,8 +21,9 @@
 //!   heuristics that may be overruled (`// prune:`). `kernels-wgsl/README.md` defines the directives.
 //! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
 //! - A **kernel** ([`Kernel`]) is a variant specialised for an instance, a configuration and the limits of a device
-//!   ([`Limits`], plain data). The hash of its final text without comments is its identity; its **facts**
-//!   ([`Facts`]) are from naga's module. A configuration that breaks a constraint gives a [`Refusal`]; a wrong file gives a [`TextError`].
+//!   ([`Limits`], plain data). The hash of its final text without comments is its identity; its **facts** ([`Facts`])
+//!   are from naga's module. A configuration that breaks a constraint gives a [`Refusal`]; a wrong file gives a
+//!   [`TextError`].
 //! - The **catalogue** ([`Catalogue`]) has every variant of the binary and of a folder.
 //! - A **phase** (here a *stage*) is a kernel inside the [megakernel](persistent) of a run of layers.
 //! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
