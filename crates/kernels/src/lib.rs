@@ -9,9 +9,9 @@
 //!   what is hardly worth trying (*hunches*, `// prune:`). `kernels-wgsl/README.md` defines the directives.
 //! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
 //! - A **kernel** ([`Kernel`]) is a variant specialised: for an instance, a configuration and the limits of a device
-//!   ([`Limits`], plain data). It has a final text, whose hash without comments is its identity, and **facts** ([`Facts`]): what naga's module
-//!   says of it. A configuration that breaks a constraint gives a [`Refusal`]; a file that is wrong gives a [`TextError`],
-//!   for which nothing else stands in.
+//!   ([`Limits`], plain data). It has a final text, whose hash without comments is its identity, and **facts**
+//!   ([`Facts`]): what naga's module says of it. A configuration that breaks a constraint gives a [`Refusal`]; a file
+//!   that is wrong gives a [`TextError`], for which nothing else stands in.
 //! - The **catalogue** ([`Catalogue`]) is every variant that a scan of the folder finds, in the binary and beside it.
 //! - A **stage** is a kernel within the [`persistent`] kernel of a run of layers.
 //! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
