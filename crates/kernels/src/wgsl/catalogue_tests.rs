@@ -93,6 +93,7 @@ fn every_binding_has_a_shape() {
     let mut bindings = 0;
     let mut without = Vec::new();
     for document in documents() {
+        let before = bindings;
         for (i, line) in document.lines.iter().enumerate() {
             let of_line = tokens(line);
             if items(&of_line).iter().any(|item| is_binding(item)) {
@@ -102,6 +103,9 @@ fn every_binding_has_a_shape() {
                 }
             }
         }
+        let text = renamed(&document, None);
+        let all = items(&tokens(&text)).iter().filter(|item| is_binding(item)).count();
+        assert_eq!(bindings - before, all, "{}.wgsl: a binding is one line", document.path);
     }
     assert!(bindings > 250, "only {bindings} bindings");
     assert!(without.is_empty(), "{} without a shape:\n{}", without.len(), without.join("\n"));
