@@ -77,6 +77,23 @@ fn a_profile_is_set_against_the_roofline_once_there_is_one() {
         figures.iter().find(|f| f["quantity"] == quantity).unwrap()["value"]["median"].as_f64().unwrap()
     };
 
+    let file = folder.join("mine/ops/mul/mine.wgsl");
+    let kernel = "dev kernel mul/mine --kernels mine --model a&b.gguf --tokens 1 --cases 1 --budget 1 --seen";
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let elements = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels-wgsl/ops/mul/elements.wgsl");
+    std::fs::copy(elements, &file).unwrap();
+    let unmeasured = wgoose(folder, format!("{kernel} --cache-dir empty").split(' '));
+    assert!(String::from_utf8_lossy(&unmeasured.stderr).contains("run wgoose dev roofline first"), "{unmeasured:?}");
+    for _ in 0..2 {
+        assert!(run(folder, &format!("{kernel} --cache-dir cache")).contains("mine.wgsl: seen: "));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let seen: Vec<&str> = text.lines().filter(|line| line.starts_with("// seen: ")).collect();
+        assert!(
+            seen.len() == 1 && seen[0].contains("a&b.gguf: ") && seen[0].contains(" % of the roofline ("),
+            "{text}"
+        );
+    }
+
     let after = profile("--layers --tokens 3 --sequences 2");
     assert!(!after.contains("wgoose dev roofline") && after.contains("layer 1"), "{after}");
     let report = read(&folder.join("p.json"));

@@ -46,6 +46,11 @@ pub(crate) struct Args {
     /// Run again whenever a file in the --kernels folder changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
+    /// Write what was seen into each timed file of the --kernels folder, as a line `// seen:`: the variant's share of the
+    /// memory roofline at the op instance that moves most bytes, with the fewest of --tokens. Needs the roofline that
+    /// `wgoose dev roofline` measured.
+    #[arg(long, requires_all = ["folder", "target"], conflicts_with = "watch")]
+    pub(super) seen: bool,
     /// GPU adapter: an index, PCI address, UUID or name from `wgoose devices`, or an unambiguous part of a name.
     #[arg(long)]
     pub(super) device: Option<String>,

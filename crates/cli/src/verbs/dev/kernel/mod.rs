@@ -2,6 +2,7 @@
 
 mod args;
 mod list;
+mod seen;
 mod test;
 mod timing;
 mod watch;

@@ -1,6 +1,7 @@
 //! How fast is it, beside its siblings?
 
 use super::args::{Args, Target};
+use super::seen::Sightings;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ pub(super) fn time(
     catalogue: &Arc<Catalogue>,
     target: &Target,
 ) -> Result<(), Failure> {
+    // Before minutes of work.
+    let mut sightings = if args.seen { Some(Sightings::new(args, device)?) } else { None };
     let (shape, stored) = model(args)?;
     let (fingerprint, limits) = (device.fingerprint(), device.limits());
     let fusions = Plan::default_for(fingerprint.clone(), shape, limits).fusions;
@@ -44,6 +47,7 @@ pub(super) fn time(
     let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
     let tuner = KernelTuner::new(limits, catalogue, scope);
+    let fewest = sites.iter().map(|(tokens, _)| *tokens).min();
     let mut cache = ResultCache::new(ledger, fingerprint.clone(), None, &mut runner);
     for (tokens, Occurrence { group, occurs }) in sites {
         let occurrence = match occurs {
@@ -54,11 +58,14 @@ pub(super) fn time(
         let budget = Duration::from_secs(args.budget);
         let SideBySide { timed, pairs } = tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), budget)?;
         timed.iter().try_for_each(|timed| print(timed, &group))?;
+        if let Some(sightings) = sightings.as_mut().filter(|_| Some(tokens) == fewest) {
+            timed.iter().for_each(|timed| sightings.add(&group, timed));
+        }
         for VariantPair { candidate, incumbent, beside } in pairs {
             outln!("  {candidate} beside {incumbent}: {beside}");
         }
     }
-    Ok(())
+    sightings.map_or(Ok(()), |sightings| sightings.write(args, device, catalogue, target))
 }
 
 fn print(timed: &TimedVariant, group: &InstanceGroup) -> Result<(), Failure> {
