@@ -5,13 +5,13 @@
 //! ```
 //!
 //! A file of JSON lines (`.jsonl`, `.jsonl.zst`) or of one value (`.json`); conditions; and a path of fields, which
-//! passes through lists. A condition is met by a field of any object on that path.
+//! passes through lists, or names an item by its number. A condition is met by a field of any object on that path.
 
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// More values than this are a net, not a citation.
+/// A median or range of more values would hide which they are.
 const MOST_VALUES: usize = 12;
 
 /// Why a citation selects no figure.
@@ -42,17 +42,23 @@ pub(super) struct Selected {
 pub(super) struct Records(HashMap<PathBuf, Vec<Value>>);
 
 impl Records {
-    /// The values that a citation selects; its path begins in `folder`.
+    /// The values that a citation selects, of which there are few; its path begins in `folder`.
     ///
     /// # Errors
-    /// Says what is wrong with the citation, or that nothing answers to it.
+    /// Says what is wrong with the citation, or that nothing or too much answers to it.
     pub(super) fn select(&mut self, folder: &Path, citation: &str) -> Result<Selected, Unfounded> {
-        let values = self.values(folder, citation)?;
+        let values = self.all(folder, citation)?;
+        if values.len() > MOST_VALUES {
+            return Err(Unfounded::TooMany { citation: citation.to_owned(), count: values.len() });
+        }
         Ok(Selected { least: values[0], median: median(&values), most: values[values.len() - 1] })
     }
 
-    /// What a citation selects, from least to most; at least one value.
-    fn values(&mut self, folder: &Path, citation: &str) -> Result<Vec<f64>, Unfounded> {
+    /// All values that a citation selects, from least to most; at least one.
+    ///
+    /// # Errors
+    /// Says what is wrong with the citation, or that nothing answers to it.
+    pub(super) fn all(&mut self, folder: &Path, citation: &str) -> Result<Vec<f64>, Unfounded> {
         let malformed = || Unfounded::NoCitation(citation.to_owned());
         let (rest, fields) = citation.split_once('#').ok_or_else(malformed)?;
         let (path, conditions) = rest.split_once('?').unwrap_or((rest, ""));
@@ -69,7 +75,6 @@ impl Records {
         values.sort_by(f64::total_cmp);
         match values.len() {
             0 => Err(Unfounded::Nothing(citation.to_owned())),
-            count if count > MOST_VALUES => Err(Unfounded::TooMany { citation: citation.to_owned(), count }),
             _ => Ok(values),
         }
     }
@@ -103,7 +108,12 @@ fn select<'a>(
     found: &mut Vec<f64>,
 ) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| select(item, fields, on_the_way, conditions, found)),
+        Value::Array(items) => match fields.split_first().map(|(field, rest)| (field.parse::<usize>(), rest)) {
+            Some((Ok(number), rest)) => {
+                items.get(number).into_iter().for_each(|item| select(item, rest, on_the_way, conditions, found));
+            }
+            _ => items.iter().for_each(|item| select(item, fields, on_the_way, conditions, found)),
+        },
         Value::Number(number) if fields.is_empty() => {
             let met = |(field, wanted): &(Vec<&str>, &str)| {
                 on_the_way.iter().any(|object| at(object, field).is_some_and(|value| says(value, wanted)))
@@ -168,6 +178,7 @@ mod tests {
         let all = [
             ("r.jsonl?arm=tuned&job.decode=[1,256]#rows.tokens_per_s", [766.7, 768.5, 770.3]),
             ("r.jsonl?arm=default#rows.tokens_per_s", [381.0; 3]),
+            ("r.jsonl?arm=tuned#rows.0.tokens_per_s", [766.7, 768.5, 770.3]),
             ("r.jsonl?job.prompt=32#rows.tokens_per_s", [5670.3; 3]),
             ("r.jsonl?who=a peer#rows.references.tokens_per_s", [193.0; 3]),
             ("r.jsonl#at.phases_ms.compute.median", [332.25; 3]),

@@ -1,7 +1,7 @@
-//! `cargo xtask evidence`: checks of pages. Tables of figures are generated from records, no other figure claims a speed
-//! unless it names a source on the web, links lead somewhere, and pages keep to plain prose, as do heads of modules.
-//! Pages that a program makes of records are made again, and must come out the same. Records must not make the
-//! repository too large.
+//! `cargo xtask evidence`: checks of pages. Tables of figures are generated from records, no other figure claims a
+//! speed unless it names a source on the web, links lead somewhere, and pages keep to plain prose, as do heads of
+//! modules. Pages that a program makes of records are made again, and must come out the same. Records must not make
+//! the repository too large.
 
 mod citation;
 mod cli;

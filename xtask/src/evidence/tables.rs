@@ -61,6 +61,12 @@ enum Cell {
     Ratio(String, String),
     /// The median over a number: the figure in another unit.
     Divided(String, f64),
+    /// The mean of all values that a citation selects.
+    Mean(String),
+    /// The most of all values that a citation selects.
+    Most(String),
+    /// How many of all values are at most a number: `98 of 100`.
+    Within(String, f64),
     /// Words.
     Text(String),
     /// No figure is known.
@@ -180,20 +186,21 @@ impl Table {
             }
             let failed = |why| TableError::Figure { table: name.to_owned(), row: row.name.clone(), why };
             let _ = write!(text, "| {} |", row.name);
-            let figures =
-                row.cells.iter().map(|cell| cell.figure(root, records, &mut cited)).collect::<Result<Vec<_>, _>>();
+            let citations = row.cells.iter().flat_map(Cell::citations);
+            cited.extend(citations.filter_map(|citation| citation.split(['?', '#']).next()));
+            let figures = row.cells.iter().map(|cell| cell.figure(root, records)).collect::<Result<Vec<_>, _>>();
             let figures = figures.map_err(failed)?;
-            let medians = figures.iter().flatten().map(|figure| figure.median);
+            let values = figures.iter().flatten().map(|figure| figure.value);
             let best = match row.best {
                 Best::Unmarked => None,
-                Best::Most => medians.max_by(f64::total_cmp),
-                Best::Least => medians.min_by(f64::total_cmp),
+                Best::Most => values.max_by(f64::total_cmp),
+                Best::Least => values.min_by(f64::total_cmp),
             };
             for (cell, figure) in row.cells.iter().zip(figures) {
                 let _ = match (cell, figure) {
                     (Cell::Text(words), _) => write!(text, " {words} |"),
                     (_, None) => write!(text, " - |"),
-                    (_, Some(figure)) if best == Some(figure.median) => write!(text, " **{}** |", figure.printed),
+                    (_, Some(figure)) if best == Some(figure.value) => write!(text, " **{}** |", figure.printed),
                     (_, Some(figure)) => write!(text, " {} |", figure.printed),
                 };
             }
@@ -208,47 +215,68 @@ impl Table {
 
 /// A figure of a cell.
 struct Figure {
-    median: f64,
+    /// The value that decides which figure of a row is the best.
+    value: f64,
     printed: String,
 }
 
 impl Figure {
-    fn one(median: f64) -> Self {
-        Self { median, printed: printed(median) }
+    fn one(value: f64) -> Self {
+        Self { value, printed: printed(value) }
     }
 
     /// A range whose ends are printed alike is printed once.
     fn range(range: &Selected) -> Self {
         let (least, most) = (printed(range.least), printed(range.most));
         let printed = if least == most { least } else { format!("{least} to {most}") };
-        Self { median: range.median, printed }
+        Self { value: range.median, printed }
     }
 }
 
 impl Cell {
-    /// The figure, if the cell has one. Keeps the paths of the records that it is from.
-    fn figure(
-        &self,
-        root: &Path,
-        records: &mut Records,
-        cited: &mut BTreeSet<String>,
-    ) -> Result<Option<Figure>, Unfounded> {
-        let mut select = |citation: &str| {
-            cited.insert(citation.split(['?', '#']).next().unwrap_or_default().to_owned());
-            records.select(root, citation)
-        };
+    /// The figure, if the cell has one.
+    fn figure(&self, root: &Path, records: &mut Records) -> Result<Option<Figure>, Unfounded> {
+        let mut select = |citation: &str| records.select(root, citation);
         match self {
             Cell::Of(citation) => Ok(Some(Figure::one(select(citation)?.median))),
             Cell::Range(citation) => Ok(Some(Figure::range(&select(citation)?))),
             Cell::Ratio(over, under) => Ok(Some(Figure::one(select(over)?.median / select(under)?.median))),
             Cell::Divided(over, number) => Ok(Some(Figure::one(select(over)?.median / number))),
+            Cell::Mean(citation) => {
+                let values = records.all(root, citation)?;
+                Ok(Some(Figure::one(values.iter().sum::<f64>() / values.len() as f64)))
+            }
+            Cell::Most(citation) => Ok(records.all(root, citation)?.last().copied().map(Figure::one)),
+            Cell::Within(citation, limit) => {
+                let values = records.all(root, citation)?;
+                let within = values.iter().filter(|value| *value <= limit).count();
+                Ok(Some(Figure { value: within as f64, printed: format!("{within} of {}", values.len()) }))
+            }
             Cell::Text(_) | Cell::Unknown => Ok(None),
         }
     }
+
+    fn citations(&self) -> impl Iterator<Item = &str> {
+        let (first, second) = match self {
+            Cell::Ratio(over, under) => (Some(over), Some(under)),
+            Cell::Of(citation)
+            | Cell::Range(citation)
+            | Cell::Divided(citation, _)
+            | Cell::Mean(citation)
+            | Cell::Most(citation)
+            | Cell::Within(citation, _) => (Some(citation), None),
+            Cell::Text(_) | Cell::Unknown => (None, None),
+        };
+        first.into_iter().chain(second).map(String::as_str)
+    }
 }
 
-/// A figure with three digits that count, or all of those before the point: `0.997`, `1.27`, `38.6`, `304`, `33,184`.
+/// A figure with three digits that count, or all digits before the point: `0.997`, `1.27`, `38.6`, `304`, `33,184`.
+/// Figures near 0 have two: `3.2e-3`.
 fn printed(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.01 {
+        return format!("{value:.1e}");
+    }
     let decimals = match value.abs() {
         v if v < 1.0 => 3,
         v if v < 10.0 => 2,
@@ -276,6 +304,7 @@ mod tests {
         (name: "decode (tokens/s)", best: Most, cells: [Of("r.jsonl?who=a#x"), Of("r.jsonl?who=b#x"), Text("identical")]),
         (name: "cold start (ms)", best: Least, cells: [Of("r.jsonl?who=b#y"), Ratio("r.jsonl?who=a#x", "r.jsonl?who=b#x"), Unknown]),
         (name: "ends", cells: [Range("r.jsonl#x"), Range("r.jsonl#y"), Divided("r.jsonl?who=b#x", 1e3)]),
+        (name: "all", cells: [Mean("r.jsonl#x"), Most("r.jsonl#x"), Within("r.jsonl#x", 540.4)]),
     ])}"#;
 
     fn declared(text: &str) -> Result<Tables, TableError> {
@@ -296,7 +325,8 @@ mod tests {
     fn records_fill_a_table_whatever_it_says() {
         let table = "| 2.9B | ours | theirs | answers |\n|---|---:|---:|---:|\n| decode (tokens/s) | **33,184** | 540 | identical |\n\
                      | cold start (ms) | **12.3** | 61.4 | - |\n\
-                     | ends | 540 to 33,184 | 12.3 | 0.540 |\n\nEvery sample: [r.jsonl](<../r.jsonl>).\n";
+                     | ends | 540 to 33,184 | 12.3 | 0.540 |\n\
+                     | all | 16,862 | 33,184 | 1 of 2 |\n\nEvery sample: [r.jsonl](<../r.jsonl>).\n";
         let page =
             |between: &str| format!("Before\n\n<!-- figures: speed -->\n{between}<!-- end of figures -->\n\nAfter 5\n");
         assert_eq!(filled(&page("")).unwrap(), page(table));
@@ -332,7 +362,7 @@ mod tests {
 
     #[test]
     fn figures_have_the_digits_that_count() {
-        let all = [0.9974, 1.274, 38.64, 303.6, 5670.3, 33184.4, 1_234_567.0].map(printed);
-        assert_eq!(all, ["0.997", "1.27", "38.6", "304", "5,670", "33,184", "1,234,567"]);
+        let all = [1.36e-7, 0.0032, 0.0, 0.9974, 1.274, 38.64, 303.6, 5670.3, 33184.4, 1_234_567.0].map(printed);
+        assert_eq!(all, ["1.4e-7", "3.2e-3", "0.000", "0.997", "1.27", "38.6", "304", "5,670", "33,184", "1,234,567"]);
     }
 }
