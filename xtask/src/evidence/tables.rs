@@ -79,7 +79,7 @@ pub(super) enum TableError {
     #[error("{}: {why}", file.display())]
     Unreadable { file: PathBuf, why: std::io::Error },
     #[error("{}: {why}", file.display())]
-    Declaration { file: PathBuf, why: ron::error::SpannedError },
+    Declaration { file: PathBuf, why: Box<ron::error::SpannedError> },
     #[error("{}: table '{table}' is declared twice", file.display())]
     Twice { file: PathBuf, table: String },
     #[error("no table '{0}' is declared in {DECLARED}")]
@@ -112,7 +112,7 @@ impl Tables {
 
     /// Adds the tables of a declaration.
     fn declare(&mut self, file: &Path, text: &str) -> Result<(), TableError> {
-        let malformed = |why| TableError::Declaration { file: file.to_owned(), why };
+        let malformed = |why| TableError::Declaration { file: file.to_owned(), why: Box::new(why) };
         let declared: BTreeMap<String, Table> = ron::from_str(text).map_err(malformed)?;
         for (name, table) in declared {
             if self.0.contains_key(&name) {
