@@ -131,8 +131,8 @@ impl Reader<'_> {
         self.claims(block, &Printed::claims(&block.text));
     }
 
-    /// Where a heading or the paragraph before speaks of speed, all numbers do but those of the first column; where that does, those
-    /// of its row.
+    /// Where a heading or the paragraph before speaks of speed, all numbers claim one but for the first column; where
+    /// a first column does, the numbers of its row.
     fn table(&mut self, rows: &[Vec<Block>]) {
         let Some((head, body)) = rows.split_first() else { return };
         let captioned = std::mem::take(&mut self.caption);

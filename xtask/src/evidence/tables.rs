@@ -30,6 +30,9 @@ pub(super) struct Tables(BTreeMap<String, Table>);
 #[serde(deny_unknown_fields)]
 struct Table {
     columns: Vec<String>,
+    /// The beginning that its citations share.
+    #[serde(default)]
+    of: String,
     rows: Vec<Row>,
 }
 
@@ -37,6 +40,9 @@ struct Table {
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
+    /// The beginning that its citations share.
+    #[serde(default)]
+    of: String,
     /// Which of its figures is the best: it is printed in bold type.
     #[serde(default)]
     best: Best,
@@ -186,9 +192,11 @@ impl Table {
             }
             let failed = |why| TableError::Figure { table: name.to_owned(), row: row.name.clone(), why };
             let _ = write!(text, "| {} |", row.name);
-            let citations = row.cells.iter().flat_map(Cell::citations);
-            cited.extend(citations.filter_map(|citation| citation.split(['?', '#']).next()));
-            let figures = row.cells.iter().map(|cell| cell.figure(root, records)).collect::<Result<Vec<_>, _>>();
+            let of = whole(&self.of, &row.of);
+            let cells: Vec<Cell> = row.cells.iter().map(|cell| cell.whole(&of)).collect();
+            let citations = cells.iter().flat_map(Cell::citations);
+            cited.extend(citations.filter_map(|citation| citation.split(['?', '#']).next()).map(str::to_owned));
+            let figures = cells.iter().map(|cell| cell.figure(root, records)).collect::<Result<Vec<_>, _>>();
             let figures = figures.map_err(failed)?;
             let values = figures.iter().flatten().map(|figure| figure.value);
             let best = match row.best {
@@ -196,7 +204,7 @@ impl Table {
                 Best::Most => values.max_by(f64::total_cmp),
                 Best::Least => values.min_by(f64::total_cmp),
             };
-            for (cell, figure) in row.cells.iter().zip(figures) {
+            for (cell, figure) in cells.iter().zip(figures) {
                 let _ = match (cell, figure) {
                     (Cell::Text(words), _) => write!(text, " {words} |"),
                     (_, None) => write!(text, " - |"),
@@ -233,7 +241,31 @@ impl Figure {
     }
 }
 
+/// A citation that begins with `&` or `#` goes behind a shared beginning.
+fn whole(of: &str, citation: &str) -> String {
+    if citation.is_empty() || citation.starts_with(['&', '#']) {
+        format!("{of}{citation}")
+    } else {
+        citation.to_owned()
+    }
+}
+
 impl Cell {
+    /// The cell with whole citations.
+    fn whole(&self, of: &str) -> Self {
+        match self {
+            Self::Of(citation) => Self::Of(whole(of, citation)),
+            Self::Range(citation) => Self::Range(whole(of, citation)),
+            Self::Ratio(over, under) => Self::Ratio(whole(of, over), whole(of, under)),
+            Self::Divided(over, number) => Self::Divided(whole(of, over), *number),
+            Self::Mean(citation) => Self::Mean(whole(of, citation)),
+            Self::Most(citation) => Self::Most(whole(of, citation)),
+            Self::Within(citation, limit) => Self::Within(whole(of, citation), *limit),
+            Self::Text(words) => Self::Text(words.clone()),
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
     /// The figure, if the cell has one.
     fn figure(&self, root: &Path, records: &mut Records) -> Result<Option<Figure>, Unfounded> {
         let mut select = |citation: &str| records.select(root, citation);
@@ -349,6 +381,21 @@ mod tests {
         let short = declared(r#"{"a": (columns: ["", "x"], rows: [(name: "r", cells: [])])}"#).unwrap();
         let error = short.filled(Path::new(""), Path::new("p.md"), page, &mut Records::default()).unwrap_err();
         assert!(error.to_string().contains("0 cells for 2 columns"), "{error}");
+    }
+
+    #[test]
+    fn a_citation_continues_those_of_its_row_and_table() {
+        assert_eq!(whole("r.jsonl?a=1", "&b=2#x"), "r.jsonl?a=1&b=2#x");
+        assert_eq!(whole("r.jsonl?a=1", "#x"), "r.jsonl?a=1#x");
+        assert_eq!(whole("r.jsonl?a=1", "s.jsonl#x"), "s.jsonl#x");
+        let row = r##"(name: "r", of: "&who=b", cells: [Of("#y")])"##;
+        let text = format!(r#"{{"a": (columns: ["", "x"], of: "r.jsonl?", rows: [{row}])}}"#);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("r.jsonl"), "{\"who\":\"a\",\"y\":1}\n{\"who\":\"b\",\"y\":2}\n").unwrap();
+        let page = "<!-- figures: a -->\n<!-- end of figures -->";
+        let tables = declared(&text).unwrap();
+        let filled = tables.filled(folder.path(), Path::new("p.md"), page, &mut Records::default()).unwrap();
+        assert!(filled.contains("| r | 2.00 |"), "{filled}");
     }
 
     #[test]
