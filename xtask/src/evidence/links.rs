@@ -18,9 +18,8 @@ impl Anchors {
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => dest_url.into_string(),
                 _ => continue,
             };
-            // Citations have a check of their own; addresses are not visited.
-            let is_citation = target.contains(".json") && target.contains('#');
-            if target.contains("://") || target.starts_with("mailto:") || is_citation {
+            // Addresses are not visited.
+            if target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
             let (path, anchor) = target.split_once('#').map_or((&*target, None), |(path, anchor)| (path, Some(anchor)));

@@ -1,10 +1,8 @@
-//! A page: which of its figures claim a speed, and what they cite.
+//! A page without its generated tables: no figure on it claims a speed, unless it names a source on the web.
 
-use super::citation::{Records, Unfounded};
 use super::number::{Printed, names_rate, names_unit};
-use super::picture::labels;
+use super::picture::shows_speeds;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A figure that is not founded.
@@ -18,43 +16,30 @@ pub(super) struct Finding {
 /// What is wrong with a figure.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum Why {
-    #[error("claims a speed and cites no record: put a link around it, [figure](FILE.jsonl?FIELD=VALUE#FIELD)")]
-    Unlinked,
-    #[error("claims a speed in a block of code, where nothing can be cited: make it a table, or leave it out")]
+    #[error("claims a speed: declare it in a table of docs/figures, or put a link to its source on the web around it")]
+    Unsourced,
+    #[error("claims a speed in a block of code: declare it in a table of docs/figures")]
     InCode,
-    #[error("stands in the picture {0}, and the page cites no such figure")]
-    InPicture(String),
-    #[error("has a bar in the picture {0} that is not as long as those of its group say")]
-    OtherBar(String),
-    #[error("a citation without a figure")]
-    NoFigure,
-    #[error(transparent)]
-    Unfounded(#[from] Unfounded),
+    #[error("is a picture of speeds that no check draws again: declare a table in docs/figures")]
+    Picture,
 }
 
 /// What a page has.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
-    /// Figures that records have.
-    pub(super) founded: usize,
     /// Figures that name a source on the web.
     pub(super) elsewhere: usize,
     pub(super) findings: Vec<Finding>,
 }
 
-/// A link: what it cites, and where its text begins and ends in that of its block.
+/// A link: where it leads, and where its text begins and ends in that of its block.
 struct Link {
     target: String,
-    title: String,
     from: usize,
     to: usize,
 }
 
 impl Link {
-    fn is_citation(&self) -> bool {
-        self.target.contains('#') && self.target.contains(".json")
-    }
-
     fn is_elsewhere(&self) -> bool {
         self.target.starts_with("https://")
     }
@@ -69,12 +54,12 @@ struct Block {
     at: usize,
 }
 
-/// Holds a page against the records that it cites.
+/// Looks for claims of speed on a page.
 ///
 /// # Errors
 /// A picture that cannot be read.
-pub(super) fn check(path: &Path, text: &str, records: &mut Records) -> std::io::Result<Page> {
-    let mut reader = Reader { path, text, records, page: Page::default(), figures: BTreeSet::new(), caption: false };
+pub(super) fn check(path: &Path, text: &str) -> std::io::Result<Page> {
+    let mut reader = Reader { text, page: Page::default(), caption: false };
     let (mut block, mut table, mut pictures) = (Block::default(), Vec::<Vec<Block>>::new(), Vec::new());
     let mut code = None;
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES;
@@ -96,9 +81,9 @@ pub(super) fn check(path: &Path, text: &str, records: &mut Records) -> std::io::
                 code = Some(matches!(kind, CodeBlockKind::Fenced(language) if !matches!(&*language, "" | "text")));
             }
             Event::End(TagEnd::CodeBlock) => code = None,
-            Event::Start(Tag::Link { dest_url, title, .. }) => {
+            Event::Start(Tag::Link { dest_url, .. }) => {
                 let from = block.text.len();
-                block.links.push(Link { target: dest_url.into_string(), title: title.into_string(), from, to: from });
+                block.links.push(Link { target: dest_url.into_string(), from, to: from });
             }
             Event::End(TagEnd::Link) => {
                 let to = block.text.len();
@@ -119,18 +104,16 @@ pub(super) fn check(path: &Path, text: &str, records: &mut Records) -> std::io::
     }
     for (at, picture) in pictures.into_iter().filter(|(_, picture)| picture.ends_with(".svg")) {
         let drawn = std::fs::read_to_string(path.parent().unwrap_or(Path::new("")).join(&picture))?;
-        reader.picture(&picture, &drawn, at);
+        if shows_speeds(&drawn) {
+            reader.find(at, &picture, Why::Picture);
+        }
     }
     Ok(reader.page)
 }
 
 struct Reader<'a> {
-    path: &'a Path,
     text: &'a str,
-    records: &'a mut Records,
     page: Page,
-    /// Those that were held against something, as they are printed.
-    figures: BTreeSet<String>,
     /// Whether the paragraph just before speaks of speed: it may be what says the unit of a table.
     caption: bool,
 }
@@ -146,11 +129,10 @@ impl Reader<'_> {
             self.caption = names_unit(&block.text);
         }
         self.claims(block, &Printed::claims(&block.text));
-        self.citations(block);
     }
 
-    /// Where a heading or the paragraph before speaks of speed, all numbers do but those of the first column; where that does, those
-    /// of its row.
+    /// Where a heading or the paragraph before speaks of speed, all numbers claim one but for the first column; where
+    /// a first column does, the numbers of its row.
     fn table(&mut self, rows: &[Vec<Block>]) {
         let Some((head, body)) = rows.split_first() else { return };
         let captioned = std::mem::take(&mut self.caption);
@@ -160,47 +142,21 @@ impl Reader<'_> {
             let of_speed = captioned || speaks(head) || speaks(&row[..row.len().min(1)]);
             for (column, cell) in row.iter().enumerate() {
                 match of_speed && column > 0 {
-                    true => {
-                        self.claims(cell, &Printed::all(&cell.text));
-                        self.citations(cell);
-                    }
+                    true => self.claims(cell, &Printed::all(&cell.text)),
                     false => self.prose(cell),
                 }
             }
         }
     }
 
-    /// Each claim stands in a link that cites.
+    /// Each claim has a link to a source on the web.
     fn claims(&mut self, block: &Block, claims: &[Printed]) {
         for claim in claims {
             let figure = claim.of(&block.text);
             let link = block.links.iter().find(|link| claim.is_within(link.from, link.to));
             match link {
-                Some(link) if link.is_citation() => {}
-                Some(link) if link.is_elsewhere() => {
-                    self.page.elsewhere += 1;
-                    self.figures.insert(figure.to_owned());
-                }
-                _ => self.find(block.at, figure, Why::Unlinked),
-            }
-        }
-    }
-
-    /// Each citation has the figures of its link, claims or not.
-    fn citations(&mut self, block: &Block) {
-        for link in block.links.iter().filter(|link| link.is_citation()) {
-            let said = &block.text[link.from..link.to];
-            let figures = Printed::all(said);
-            if figures.is_empty() {
-                self.find(block.at, said, Why::NoFigure);
-                continue;
-            }
-            match self.records.hold(self.path, said, &link.target, &link.title) {
-                Err(why) => self.find(block.at, said, why.into()),
-                Ok(()) => {
-                    self.page.founded += figures.len();
-                    self.figures.extend(figures.iter().map(|figure| figure.of(said).to_owned()));
-                }
+                Some(link) if link.is_elsewhere() => self.page.elsewhere += 1,
+                _ => self.find(block.at, figure, Why::Unsourced),
             }
         }
     }
@@ -219,18 +175,6 @@ impl Reader<'_> {
             }
         }
     }
-
-    /// Figures that a picture shows.
-    fn picture(&mut self, name: &str, drawn: &str, at: usize) {
-        for label in labels(drawn) {
-            if !self.figures.contains(label.text) {
-                self.find(at, label.text, Why::InPicture(name.to_owned()));
-            }
-            if !label.has_its_bar {
-                self.find(at, label.text, Why::OtherBar(name.to_owned()));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -238,42 +182,27 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const RECORD: &str = "{\"arm\":\"tuned\",\"tokens_per_s\":770.3,\"ms\":[330.5,340.1]}\n{\"arm\":\"default\",\"tokens_per_s\":381.0}\n";
-    const README: &str = "# One\n\n![speed](speed.svg)\n\nIt writes [770][tuned] tokens/s, [2.02][gain] x the default.\n\n\
-        | | tokens/s | runs |\n|---|---:|---|\n| tuned, 1.5B | **[770][tuned]** | - |\n| a peer | [193](https://example.org/bench) | - |\n\n\
-        A warm-up of `250 ms`, 512 tokens.\n\n```sh\nwgoose tune --budget 300   # 300 s\n```\n\n\
-        [tuned]: r.jsonl?arm=tuned#tokens_per_s\n[gain]: r.jsonl?arm=tuned#tokens_per_s \"/ r.jsonl?arm=default#tokens_per_s\"\n";
-
-    fn checked(readme: &str) -> Page {
+    fn checked(page: &str) -> Page {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("r.jsonl"), RECORD).unwrap();
         fs::write(folder.path().join("speed.svg"), "<svg><text x=\"1\">2.9B, tokens/s</text><text>770</text></svg>")
             .unwrap();
-        check(&folder.path().join("README.md"), readme, &mut Records::default()).unwrap()
+        fs::write(folder.path().join("loss.svg"), "<svg><text>bits per byte</text><text>0.9</text></svg>").unwrap();
+        check(&folder.path().join("README.md"), page).unwrap()
     }
 
-    fn found(readme: &str) -> Vec<(usize, String)> {
-        checked(readme).findings.into_iter().map(|finding| (finding.line, finding.figure)).collect()
-    }
-
-    #[test]
-    fn a_page_with_a_record_for_each_figure_passes() {
-        assert_eq!(checked(README), Page { founded: 3, elsewhere: 1, findings: Vec::new() });
-    }
-
-    /// Of every figure that cites a record.
-    #[test]
-    fn a_page_with_any_digit_changed_fails() {
-        for (from, to) in
-            [("writes [770]", "writes [771]"), ("[2.02]", "[2.03]"), ("**[770]", "**[780]"), ("[2.02]", "[20.2]")]
-        {
-            assert!(README.contains(from), "{from}");
-            assert_eq!(found(&README.replace(from, to)).len(), 1, "{from} -> {to}");
-        }
+    fn found(page: &str) -> Vec<(usize, String)> {
+        checked(page).findings.into_iter().map(|finding| (finding.line, finding.figure)).collect()
     }
 
     #[test]
-    fn figures_without_a_record_are_found_where_they_stand() {
+    fn a_page_that_claims_no_speed_or_names_its_source_passes() {
+        let page = "# One\n\n![loss](loss.svg)\n\n| | tokens/s |\n|---|---:|\n| a peer | [193](https://example.org/bench) |\n\n\
+            A warm-up of `250 ms`, 512 tokens.\n\n```sh\nwgoose tune --budget 300   # 300 s\n```\n";
+        assert_eq!(checked(page), Page { elsewhere: 1, findings: Vec::new() });
+    }
+
+    #[test]
+    fn a_figure_without_a_source_is_found_with_its_line() {
         assert_eq!(
             found("Fast.\n\nIt writes 770 tokens/s, in 2 to 3 ms."),
             [(3, "770".into()), (3, "2".into()), (3, "3".into())]
@@ -285,14 +214,13 @@ mod tests {
         assert_eq!(found("- one\n- 1.5 x as fast"), [(2, "1.5".into())]);
         assert_eq!(found("## Now 3 ms"), [(1, "3".into())]);
         assert_eq!(found("[770 tokens/s](r.jsonl)"), [(1, "770".into())]);
-        assert_eq!(found("[much](r.jsonl#tokens_per_s)"), [(1, "much".into())]);
         assert_eq!(found("`1.84 x the default`, `770 tokens/s`, `20 s`"), [(1, "1.84".into()), (1, "770".into())]);
         assert_eq!(found("```text\nwriting, tokens/s   46.5   54.2\n```").len(), 1);
         assert_eq!(found("Of 8 files, 3 lines.\n\n| a | n |\n|---|---|\n| b | 5 |"), []);
     }
 
     #[test]
-    fn a_picture_has_the_figures_of_its_page() {
-        assert_eq!(found("![speed](speed.svg)"), [(1, "770".into())]);
+    fn a_picture_of_speeds_is_found() {
+        assert_eq!(found("Fast.\n\n![speed](speed.svg)"), [(3, "speed.svg".into())]);
     }
 }

@@ -6,30 +6,33 @@
 //! <!-- end of figures -->
 //! ```
 //!
-//! [`DECLARED`] says which figure of which record is in which cell.
+//! A file of [`DECLARED`] says which figure of which record is in which cell.
 
-use super::citation::{Records, Unfounded};
+use super::citation::{Records, Selected, Unfounded};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the tables are declared.
-pub(super) const DECLARED: &str = "docs/figures.ron";
+/// The folder of declarations, a file for each page.
+const DECLARED: &str = "docs/figures";
 
 const BEGINS: &str = "<!-- figures: ";
 const BEGUN: &str = " -->\n";
 const ENDS: &str = "<!-- end of figures -->";
 
 /// All tables by name.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Default)]
 pub(super) struct Tables(BTreeMap<String, Table>);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
     columns: Vec<String>,
+    /// The beginning that its citations share.
+    #[serde(default)]
+    of: String,
     rows: Vec<Row>,
 }
 
@@ -37,6 +40,9 @@ struct Table {
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
+    /// The beginning that its citations share.
+    #[serde(default)]
+    of: String,
     /// Which of its figures is the best: it is printed in bold type.
     #[serde(default)]
     best: Best,
@@ -55,8 +61,18 @@ enum Best {
 enum Cell {
     /// The median of what a citation selects.
     Of(String),
+    /// The least and the most of what a citation selects.
+    Range(String),
     /// One median over another.
     Ratio(String, String),
+    /// The median over a number: the figure in another unit.
+    Divided(String, f64),
+    /// The mean of all values that a citation selects.
+    Mean(String),
+    /// The most of all values that a citation selects.
+    Most(String),
+    /// How many of all values are at most a number: `98 of 100`.
+    Within(String, f64),
     /// Words.
     Text(String),
     /// No figure is known.
@@ -66,8 +82,12 @@ enum Cell {
 /// Why a page cannot be filled.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableError {
-    #[error("{DECLARED}: {0}")]
-    Declaration(#[from] ron::error::SpannedError),
+    #[error("{}: {why}", file.display())]
+    Unreadable { file: PathBuf, why: std::io::Error },
+    #[error("{}: {why}", file.display())]
+    Declaration { file: PathBuf, why: Box<ron::error::SpannedError> },
+    #[error("{}: table '{table}' is declared twice", file.display())]
+    Twice { file: PathBuf, table: String },
     #[error("no table '{0}' is declared in {DECLARED}")]
     Undeclared(String),
     #[error("table '{0}' does not end: '{ENDS}' is missing")]
@@ -79,12 +99,40 @@ pub(super) enum TableError {
 }
 
 impl Tables {
-    /// Reads a declaration.
+    /// Reads all declarations of a repository.
     ///
     /// # Errors
-    /// Says where it is malformed.
-    pub(super) fn parse(text: &str) -> Result<Self, TableError> {
-        Ok(ron::from_str(text)?)
+    /// Names the file that cannot be read or is malformed.
+    pub(super) fn read(root: &Path) -> Result<Self, TableError> {
+        let folder = root.join(DECLARED);
+        let unreadable = |file: &Path, why| TableError::Unreadable { file: file.to_owned(), why };
+        let mut tables = Self::default();
+        let entries = fs::read_dir(&folder).map_err(|why| unreadable(&folder, why))?;
+        for entry in entries {
+            let file = entry.map_err(|why| unreadable(&folder, why))?.path();
+            let text = fs::read_to_string(&file).map_err(|why| unreadable(&file, why))?;
+            tables.declare(&file, &text)?;
+        }
+        Ok(tables)
+    }
+
+    /// Adds the tables of a declaration.
+    fn declare(&mut self, file: &Path, text: &str) -> Result<(), TableError> {
+        let malformed = |why| TableError::Declaration { file: file.to_owned(), why: Box::new(why) };
+        let declared: BTreeMap<String, Table> = ron::from_str(text).map_err(malformed)?;
+        for (name, table) in declared {
+            if self.0.contains_key(&name) {
+                return Err(TableError::Twice { file: file.to_owned(), table: name });
+            }
+            self.0.insert(name, table);
+        }
+        Ok(())
+    }
+
+    /// The tables that no page of these has.
+    pub(super) fn unused<'a>(&'a self, pages: &[String]) -> Vec<&'a str> {
+        let is_used = |name: &str| pages.iter().any(|page| page.contains(&format!("{BEGINS}{name}{BEGUN}")));
+        self.0.keys().map(String::as_str).filter(|name| !is_used(name)).collect()
     }
 
     /// A page with each of its tables as the records have it. `root` is the folder that citations begin in, `page` is
@@ -144,21 +192,24 @@ impl Table {
             }
             let failed = |why| TableError::Figure { table: name.to_owned(), row: row.name.clone(), why };
             let _ = write!(text, "| {} |", row.name);
-            let values =
-                row.cells.iter().map(|cell| cell.value(root, records, &mut cited)).collect::<Result<Vec<_>, _>>();
-            let values = values.map_err(failed)?;
-            let figures = values.iter().flatten().copied();
+            let of = whole(&self.of, &row.of);
+            let cells: Vec<Cell> = row.cells.iter().map(|cell| cell.whole(&of)).collect();
+            let citations = cells.iter().flat_map(Cell::citations);
+            cited.extend(citations.filter_map(|citation| citation.split(['?', '#']).next()).map(str::to_owned));
+            let figures = cells.iter().map(|cell| cell.figure(root, records)).collect::<Result<Vec<_>, _>>();
+            let figures = figures.map_err(failed)?;
+            let values = figures.iter().flatten().map(|figure| figure.value);
             let best = match row.best {
                 Best::Unmarked => None,
-                Best::Most => figures.max_by(f64::total_cmp),
-                Best::Least => figures.min_by(f64::total_cmp),
+                Best::Most => values.max_by(f64::total_cmp),
+                Best::Least => values.min_by(f64::total_cmp),
             };
-            for (cell, value) in row.cells.iter().zip(values) {
-                let _ = match (cell, value) {
+            for (cell, figure) in cells.iter().zip(figures) {
+                let _ = match (cell, figure) {
                     (Cell::Text(words), _) => write!(text, " {words} |"),
                     (_, None) => write!(text, " - |"),
-                    (_, Some(value)) if best == Some(value) => write!(text, " **{}** |", printed(value)),
-                    (_, Some(value)) => write!(text, " {} |", printed(value)),
+                    (_, Some(figure)) if best == Some(figure.value) => write!(text, " **{}** |", figure.printed),
+                    (_, Some(figure)) => write!(text, " {} |", figure.printed),
                 };
             }
             text.push('\n');
@@ -170,29 +221,96 @@ impl Table {
     }
 }
 
-impl Cell {
-    /// The figure, if the cell has one. Keeps the paths of the records that it is from.
-    fn value(
-        &self,
-        root: &Path,
-        records: &mut Records,
-        cited: &mut BTreeSet<String>,
-    ) -> Result<Option<f64>, Unfounded> {
-        let mut median = |citation: &str| {
-            cited.insert(citation.split(['?', '#']).next().unwrap_or_default().to_owned());
-            records.median(root, citation)
-        };
-        match self {
-            Cell::Of(citation) => median(citation).map(Some),
-            Cell::Ratio(over, under) => Ok(Some(median(over)? / median(under)?)),
-            Cell::Text(_) | Cell::Unknown => Ok(None),
-        }
+/// A figure of a cell.
+struct Figure {
+    /// The value that decides which figure of a row is the best.
+    value: f64,
+    printed: String,
+}
+
+impl Figure {
+    fn one(value: f64) -> Self {
+        Self { value, printed: printed(value) }
+    }
+
+    /// A range whose ends are printed alike is printed once.
+    fn range(range: &Selected) -> Self {
+        let (least, most) = (printed(range.least), printed(range.most));
+        let printed = if least == most { least } else { format!("{least} to {most}") };
+        Self { value: range.median, printed }
     }
 }
 
-/// A figure with three digits that count, or all of those before the point: `1.27`, `38.6`, `304`, `33,184`.
+/// A citation that begins with `&` or `#` goes behind a shared beginning.
+fn whole(of: &str, citation: &str) -> String {
+    if citation.is_empty() || citation.starts_with(['&', '#']) {
+        format!("{of}{citation}")
+    } else {
+        citation.to_owned()
+    }
+}
+
+impl Cell {
+    /// The cell with whole citations.
+    fn whole(&self, of: &str) -> Self {
+        match self {
+            Self::Of(citation) => Self::Of(whole(of, citation)),
+            Self::Range(citation) => Self::Range(whole(of, citation)),
+            Self::Ratio(over, under) => Self::Ratio(whole(of, over), whole(of, under)),
+            Self::Divided(over, number) => Self::Divided(whole(of, over), *number),
+            Self::Mean(citation) => Self::Mean(whole(of, citation)),
+            Self::Most(citation) => Self::Most(whole(of, citation)),
+            Self::Within(citation, limit) => Self::Within(whole(of, citation), *limit),
+            Self::Text(words) => Self::Text(words.clone()),
+            Self::Unknown => Self::Unknown,
+        }
+    }
+
+    /// The figure, if the cell has one.
+    fn figure(&self, root: &Path, records: &mut Records) -> Result<Option<Figure>, Unfounded> {
+        let mut select = |citation: &str| records.select(root, citation);
+        match self {
+            Cell::Of(citation) => Ok(Some(Figure::one(select(citation)?.median))),
+            Cell::Range(citation) => Ok(Some(Figure::range(&select(citation)?))),
+            Cell::Ratio(over, under) => Ok(Some(Figure::one(select(over)?.median / select(under)?.median))),
+            Cell::Divided(over, number) => Ok(Some(Figure::one(select(over)?.median / number))),
+            Cell::Mean(citation) => {
+                let values = records.all(root, citation)?;
+                Ok(Some(Figure::one(values.iter().sum::<f64>() / values.len() as f64)))
+            }
+            Cell::Most(citation) => Ok(records.all(root, citation)?.last().copied().map(Figure::one)),
+            Cell::Within(citation, limit) => {
+                let values = records.all(root, citation)?;
+                let within = values.iter().filter(|value| *value <= limit).count();
+                Ok(Some(Figure { value: within as f64, printed: format!("{within} of {}", values.len()) }))
+            }
+            Cell::Text(_) | Cell::Unknown => Ok(None),
+        }
+    }
+
+    fn citations(&self) -> impl Iterator<Item = &str> {
+        let (first, second) = match self {
+            Cell::Ratio(over, under) => (Some(over), Some(under)),
+            Cell::Of(citation)
+            | Cell::Range(citation)
+            | Cell::Divided(citation, _)
+            | Cell::Mean(citation)
+            | Cell::Most(citation)
+            | Cell::Within(citation, _) => (Some(citation), None),
+            Cell::Text(_) | Cell::Unknown => (None, None),
+        };
+        first.into_iter().chain(second).map(String::as_str)
+    }
+}
+
+/// A figure with three digits that count, or all digits before the point: `0.997`, `1.27`, `38.6`, `304`, `33,184`.
+/// Figures near 0 have two: `3.2e-3`.
 fn printed(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.01 {
+        return format!("{value:.1e}");
+    }
     let decimals = match value.abs() {
+        v if v < 1.0 => 3,
         v if v < 10.0 => 2,
         v if v < 100.0 => 1,
         _ => 0,
@@ -214,22 +332,33 @@ fn printed(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const DECLARED: &str = r#"{"speed": (columns: ["2.9B", "ours", "theirs", "answers"], rows: [
+    const SPEED: &str = r#"{"speed": (columns: ["2.9B", "ours", "theirs", "answers"], rows: [
         (name: "decode (tokens/s)", best: Most, cells: [Of("r.jsonl?who=a#x"), Of("r.jsonl?who=b#x"), Text("identical")]),
         (name: "cold start (ms)", best: Least, cells: [Of("r.jsonl?who=b#y"), Ratio("r.jsonl?who=a#x", "r.jsonl?who=b#x"), Unknown]),
+        (name: "ends", cells: [Range("r.jsonl#x"), Range("r.jsonl#y"), Divided("r.jsonl?who=b#x", 1e3)]),
+        (name: "all", cells: [Mean("r.jsonl#x"), Most("r.jsonl#x"), Within("r.jsonl#x", 540.4)]),
     ])}"#;
+
+    fn declared(text: &str) -> Result<Tables, TableError> {
+        let mut tables = Tables::default();
+        tables.declare(Path::new("speed.ron"), text)?;
+        Ok(tables)
+    }
 
     fn filled(page: &str) -> Result<String, TableError> {
         let folder = tempfile::tempdir().unwrap();
         let record = "{\"who\":\"a\",\"x\":33184.4}\n{\"who\":\"b\",\"x\":540.4,\"y\":12.34}\n";
-        std::fs::write(folder.path().join("r.jsonl"), record).unwrap();
-        Tables::parse(DECLARED).unwrap().filled(folder.path(), Path::new("docs/p.md"), page, &mut Records::default())
+        fs::write(folder.path().join("r.jsonl"), record).unwrap();
+        let tables = declared(SPEED).unwrap();
+        tables.filled(folder.path(), Path::new("docs/p.md"), page, &mut Records::default())
     }
 
     #[test]
     fn records_fill_a_table_whatever_it_says() {
         let table = "| 2.9B | ours | theirs | answers |\n|---|---:|---:|---:|\n| decode (tokens/s) | **33,184** | 540 | identical |\n\
-                     | cold start (ms) | **12.3** | 61.4 | - |\n\nEvery sample: [r.jsonl](<../r.jsonl>).\n";
+                     | cold start (ms) | **12.3** | 61.4 | - |\n\
+                     | ends | 540 to 33,184 | 12.3 | 0.540 |\n\
+                     | all | 16,862 | 33,184 | 1 of 2 |\n\nEvery sample: [r.jsonl](<../r.jsonl>).\n";
         let page =
             |between: &str| format!("Before\n\n<!-- figures: speed -->\n{between}<!-- end of figures -->\n\nAfter 5\n");
         assert_eq!(filled(&page("")).unwrap(), page(table));
@@ -243,20 +372,44 @@ mod tests {
         let of = |page: &str| filled(page).unwrap_err().to_string();
         assert!(of("<!-- figures: other -->\n<!-- end of figures -->").contains("no table 'other'"));
         assert!(of("<!-- figures: speed -->\n").contains("'speed' does not end"));
-        assert!(Tables::parse("{\"a\": (columns: [], rows: [], more: 1)}").is_err());
+        assert!(declared("{\"a\": (columns: [], rows: [], more: 1)}").is_err());
         let missing =
-            Tables::parse(r#"{"a": (columns: ["", "x"], rows: [(name: "r", cells: [Of("no.jsonl#x")])])}"#).unwrap();
+            declared(r#"{"a": (columns: ["", "x"], rows: [(name: "r", cells: [Of("no.jsonl#x")])])}"#).unwrap();
         let page = "<!-- figures: a -->\n<!-- end of figures -->";
         let error = missing.filled(Path::new(""), Path::new("p.md"), page, &mut Records::default()).unwrap_err();
         assert!(error.to_string().contains("table 'a', row 'r': "), "{error}");
-        let short = Tables::parse(r#"{"a": (columns: ["", "x"], rows: [(name: "r", cells: [])])}"#).unwrap();
+        let short = declared(r#"{"a": (columns: ["", "x"], rows: [(name: "r", cells: [])])}"#).unwrap();
         let error = short.filled(Path::new(""), Path::new("p.md"), page, &mut Records::default()).unwrap_err();
         assert!(error.to_string().contains("0 cells for 2 columns"), "{error}");
     }
 
     #[test]
+    fn a_citation_continues_those_of_its_row_and_table() {
+        assert_eq!(whole("r.jsonl?a=1", "&b=2#x"), "r.jsonl?a=1&b=2#x");
+        assert_eq!(whole("r.jsonl?a=1", "#x"), "r.jsonl?a=1#x");
+        assert_eq!(whole("r.jsonl?a=1", "s.jsonl#x"), "s.jsonl#x");
+        let row = r##"(name: "r", of: "&who=b", cells: [Of("#y")])"##;
+        let text = format!(r#"{{"a": (columns: ["", "x"], of: "r.jsonl?", rows: [{row}])}}"#);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("r.jsonl"), "{\"who\":\"a\",\"y\":1}\n{\"who\":\"b\",\"y\":2}\n").unwrap();
+        let page = "<!-- figures: a -->\n<!-- end of figures -->";
+        let tables = declared(&text).unwrap();
+        let filled = tables.filled(folder.path(), Path::new("p.md"), page, &mut Records::default()).unwrap();
+        assert!(filled.contains("| r | 2.00 |"), "{filled}");
+    }
+
+    #[test]
+    fn a_table_is_declared_once_and_used() {
+        let mut tables = declared(SPEED).unwrap();
+        let twice = tables.declare(Path::new("more.ron"), SPEED).unwrap_err().to_string();
+        assert_eq!(twice, "more.ron: table 'speed' is declared twice");
+        assert_eq!(tables.unused(&["<!-- figures: speed2 -->\n".to_owned()]), ["speed"]);
+        assert_eq!(tables.unused(&["# A\n\n<!-- figures: speed -->\n".to_owned()]), [""; 0]);
+    }
+
+    #[test]
     fn figures_have_the_digits_that_count() {
-        let all = [1.274, 38.64, 303.6, 5670.3, 33184.4, 1_234_567.0].map(printed);
-        assert_eq!(all, ["1.27", "38.6", "304", "5,670", "33,184", "1,234,567"]);
+        let all = [1.36e-7, 0.0032, 0.0, 0.9974, 1.274, 38.64, 303.6, 5670.3, 33184.4, 1_234_567.0].map(printed);
+        assert_eq!(all, ["1.4e-7", "3.2e-3", "0.000", "0.997", "1.27", "38.6", "304", "5,670", "33,184", "1,234,567"]);
     }
 }
